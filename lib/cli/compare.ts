@@ -9,9 +9,9 @@ import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { begin, getTools, openDatabase, openRun, runPlan } from './run.ts';
+import { getTools, openDatabase, openRun, runPlan } from './run.ts';
 import { report, say } from './run-output.ts';
-import { checkSides, startSides, type Tried } from './start-sides.ts';
+import { checkSides, tryOnce, type Tried } from './start-sides.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 import { readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
@@ -72,8 +72,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       options,
       (signal) => checkSides(sides, run, signal),
     );
-    const begun = await begin(run, options.out, called);
-    const tried = await startSides(sides, ready, options, begun);
+    const tried: Tried[] = [];
+    for (const side of sides) tried.push(await tryOnce(side, ready));
     requireBackends(tried);
     const { scenario, said } = comparisonOf(
       flags.has('allow-different-bodies')
@@ -85,7 +85,11 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     say(options, [...asked.said, ...said]);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await openDatabase(ready, draft, options);
-    const outcome = await runPlan(storing, draft, options, [], begun);
+    const answerOf = new Map(tried.map(({ name, answer }) => [name, answer]));
+    const answers = draft.variants.map(
+      ({ variant: { name, series = name } }) => [name, answerOf.get(series) as Answer] as const,
+    );
+    const outcome = await runPlan(storing, draft, options, [], new Map(answers));
     return await report(outcome, options);
   } finally {
     await run.close();

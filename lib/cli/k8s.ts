@@ -38,7 +38,7 @@ import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { headingLines } from '../report/heading.ts';
 import type { Environment } from '../result/result.ts';
-import type { Plan } from '../runner/plan.ts';
+import { plannedVariant, type Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import type { Variant } from '../scenario/model.ts';
@@ -131,7 +131,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   };
   const variants = shown
     .filter(isRunnable)
-    .map((variant) => ({ variant, load: loadHere(clusterRun, variant) }));
+    .map((variant) => plannedVariant(scenario, variant, loadHere(clusterRun, variant)));
   const loads: Manifest[] = [];
   const servers: Manifest[] = [];
   for (const planned of variants) {

@@ -6,7 +6,6 @@ import { join } from 'node:path';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { usageError, UserError } from '../errors.ts';
 import { requireSpace, writeWhole } from '../files.ts';
-import { present } from '../present.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
@@ -14,29 +13,22 @@ import { oneRunAtATime } from '../machine/locks.ts';
 import { readProcessors, type Processors } from '../machine/processors.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
+import { present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment, type Result } from '../result/result.ts';
-import { writeMixFiles } from '../runner/k6-plan.ts';
 import { compileScript } from '../runner/k6.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
-import {
-  estimatedSeconds,
-  type Plan,
-  type PlanDraft,
-  type BegunServer,
-  type RunContext,
-} from '../runner/plan.ts';
+import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { storeWhy } from '../runner/store-result.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
-import { networkOf } from '../scenario/variants.ts';
 import { versionsOf } from '../servers/build.ts';
-import { isLoopback } from '../servers/index.ts';
+import { isLoopback, type Answer } from '../servers/index.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
@@ -202,7 +194,7 @@ export async function openDatabase(
   const { k6, binaries, cores, host, generators, signal } = run;
   signal.throwIfAborted();
   const delaylink = await delaylinkBeside(k6);
-  if (draft.variants.some(({ variant }) => networkOf(draft.scenario, variant) !== undefined)) {
+  if (draft.variants.some(({ network }) => network !== undefined)) {
     if (delaylink === undefined)
       throw new UserError(
         `there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
@@ -257,46 +249,32 @@ function neededBytes(plan: PlanDraft): number {
   return leastBytes + plan.rounds * plan.variants.length * 250e3 + estimatedSeconds(plan) * 20e3;
 }
 
-/** A run's name and folder. `servers` run already, by variant: round 1 takes them over. */
-export interface Begun {
-  startedAt: Date;
-  run: string;
-  folder: string;
-  servers: Map<string, BegunServer>;
-}
-
-/** Makes the run's folder. On `close` its remaining servers end, and the folder goes if nothing was measured. */
-export async function begin(
-  { onClose }: Pick<Run, 'onClose'>,
-  out: string,
-  scenario: string,
-): Promise<Begun> {
-  const startedAt = new Date();
-  const { run, folder } = await createRunFolder(out, runName(scenario, startedAt));
-  const servers: Begun['servers'] = new Map();
-  onClose(async () => {
-    await Promise.all([...servers.values()].map(({ server }) => server.stop()));
-    // A folder that stays must not hide why the run ended.
-    if (!existsSync(join(folder, 'result.json')))
-      await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-  });
-  return { startedAt, run, folder, servers };
-}
-
-/** Prints the heading and runs the rounds. @param shorterBy other ways to make a run of this command shorter: "fewer --variants" */
+/**
+ * Prints the heading and runs the rounds.
+ * @param shorterBy other ways to make a run of this command shorter: "fewer --variants"
+ * @param answers of variants that were started before, whose differences are said
+ */
 export async function runPlan(
   run: StoringRun,
   draft: PlanDraft,
   options: RunOptions,
   shorterBy: readonly string[] = [],
-  begun?: Begun,
+  answers?: ReadonlyMap<string, Answer>,
 ): Promise<RunOutcome & { folder: string }> {
-  const { startedAt, folder, ...named } =
-    begun ?? (await begin(run, options.out, draft.scenario.name));
-  const plan: Plan = { ...draft, run: named.run };
+  const startedAt = new Date();
+  const { run: name, folder } = await createRunFolder(
+    options.out,
+    runName(draft.scenario.name, startedAt),
+  );
+  // A folder that stays must not hide why the run ended.
+  run.onClose(async () => {
+    if (!existsSync(join(folder, 'result.json')))
+      await rm(folder, { recursive: true, force: true }).catch(() => undefined);
+  });
+  const plan: Plan = { ...draft, run: name };
   try {
     const script = join(folder, 'script.js');
-    await Promise.all([compileScript(script), writeMixFiles(plan.scenario, folder)]);
+    await compileScript(script);
     const environment = run.environment();
     say(options, [
       ...addressLines(plan),
@@ -317,7 +295,7 @@ export async function runPlan(
       generators,
       store,
       signal,
-      begun: named.servers,
+      ...present({ answers }),
     };
     const outcome = await runRounds(
       context,

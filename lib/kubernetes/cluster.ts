@@ -19,7 +19,7 @@ import {
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
 import { perRequestOf } from '../runner/under-load.ts';
-import { configOf, pageOf } from '../scenario/variants.ts';
+import { configOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { checkRounds } from '../store/integrity.ts';
@@ -291,13 +291,13 @@ async function loaded(
 
 async function outcomeOf(
   { kubectl, clusterRun, store }: ClusterOptions,
-  { variant, load }: PlannedVariant,
+  { variant, load, page }: PlannedVariant,
   startedServer: StartedServer,
   plan: LoadPlan,
   round: number,
   labels: Readonly<Record<string, string>>,
 ): Promise<VariantRound> {
-  const { run, scenario, server, generators } = clusterRun;
+  const { run, server, generators } = clusterRun;
   const left = leftIn(
     await store.query(leftQuery({ run, variant: variant.name, round: String(round) })),
   );
@@ -319,7 +319,7 @@ async function outcomeOf(
       // Several machines have no common clock.
       ...result,
       monotonicMs: [0, 0],
-      ...expectedOf(scenario, variant),
+      ...expectedOf({ variant, page }),
       serverCpuSeconds: null,
       serverRssBytes: null,
       idleCpuShare: null,
@@ -340,7 +340,6 @@ async function outcomeOf(
     const standstill = standstillIn(phase, program, undefined);
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
-  const page = pageOf(scenario, variant);
   // The right size is not known for requests with headers of their own, or several pages.
   if (page.requests === undefined && load.headers === undefined && load.method === undefined)
     bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
@@ -360,9 +359,7 @@ async function outcomeOf(
     },
     phases,
     requests,
-    alarm: undefined,
-    otherBodies: false,
-    restless: false,
+    notes: [],
     recordFile: undefined,
     integrity,
   };

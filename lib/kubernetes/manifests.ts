@@ -180,13 +180,12 @@ export function labelsOf(
  */
 export async function serverManifests(
   clusterRun: ClusterRun,
-  { variant, load }: PlannedVariant,
+  { variant, load, page }: PlannedVariant,
   round: number,
   node?: string,
 ): Promise<{ name: string; manifests: Manifest[]; originAt(podAddress?: string): string }> {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
-  const page = pageOf(scenario, variant);
   const name = variantName(scenario, variant, runId(run));
   const labels = labelsOf(clusterRun, variant, 'server');
   const metadata = { name, namespace, labels };
@@ -397,7 +396,10 @@ export function loadHere(
 export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
     await compileScript(join(folder, scriptFile));
-    await writeMixFiles(scenario, folder);
+    await writeMixFiles(
+      scenario.variants.map((variant) => pageOf(scenario, variant)),
+      folder,
+    );
   });
   const metadata = {
     name: scriptName(run),
@@ -418,18 +420,19 @@ function scriptName(run: string): string {
  */
 export function loadManifests(
   clusterRun: ClusterRun,
-  { variant, load }: PlannedVariant,
+  planned: PlannedVariant,
   origin: string,
   round: number,
 ): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
   const { run, scenario, generators, namespace, influx } = clusterRun;
+  const { variant } = planned;
   // Shared cores, so that no thread spins: a spinning thread would exceed the container's CPU limit.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
   const one = loadPlanFor(
     { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
-    { sides: [{ variant, load }] },
+    { sides: [planned] },
     round,
-    [{ url: origin + pageOf(scenario, variant).path }],
+    [{ url: origin + planned.page.path }],
   );
   const plan = dividedPlan(one, generators, {
     url: influx.url,

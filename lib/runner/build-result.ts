@@ -19,7 +19,7 @@ import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
-import type { Plan, RunBase, Tried, VariantRound } from './plan.ts';
+import type { Plan, RunBase, VariantRound } from './plan.ts';
 import type {
   KernelSetting,
   Environment,
@@ -38,8 +38,6 @@ export interface KeptRound {
 interface Known {
   kept: readonly KeptRound[];
   notes: readonly string[];
-  /** Variants that were started. */
-  tried: ReadonlyMap<string, Tried>;
   /** What differs in the answers, unless the scenario's footnotes say so. */
   answers: readonly string[];
   /** Steps of a search in the present round. */
@@ -95,7 +93,7 @@ export function buildResult(
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,
-    kernelSettings: kernelSettings(plan, known.tried),
+    kernelSettings: kernelSettings(plan, known),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.answers, ...addressNotes(plan)],
@@ -123,7 +121,7 @@ function addressNotes({ variants }: Plan): string[] {
   );
 }
 
-function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): MeasuredVariant {
+function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): MeasuredVariant {
   const { scenario, cores, exact, within } = plan;
   const page = pageOf(scenario, variant);
   const network = networkOf(scenario, variant);
@@ -170,15 +168,14 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, tried }: Known): 
     outcome: byName.get(variant.name) as VariantRound,
   }));
   const workersOn = (serverCores: number) => workersFor(spec, serverCores, exact);
-  const server = outcomes.at(-1)?.outcome.server ??
-    tried.get(variant.name)?.server ?? {
-      name: programOf(spec),
-      version: '',
-      workers: workersOn(cores.serverCpus.length),
-      config: configOf(spec),
-      redirections: [],
-      ...(spec.name === 'address' ? { atAddress: true as const } : {}),
-    };
+  const server = outcomes.at(-1)?.outcome.server ?? {
+    name: programOf(spec),
+    version: '',
+    workers: workersOn(cores.serverCpus.length),
+    config: configOf(spec),
+    redirections: [],
+    ...(spec.name === 'address' ? { atAddress: true as const } : {}),
+  };
   const setupWith = (workers: number) => setupOf(spec, workers, load, page, network);
   return {
     ...about,
@@ -217,9 +214,9 @@ function setupOf(
 }
 
 /** Returns each setting once, with the variants whose network has it. */
-function kernelSettings({ variants }: Plan, tried: Known['tried']): KernelSetting[] {
+function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   const all = variants.flatMap(({ variant: { name } }) =>
-    (tried.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })),
+    (kept[0]?.outcomes.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })),
   );
   const groups = groupedBy(all, ({ setting: { side, name, value, problem } }) =>
     JSON.stringify([side, name, value, problem]),

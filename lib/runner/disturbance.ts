@@ -11,13 +11,12 @@ import type { Measurement } from './under-load.ts';
 
 /**
  * Requires that a side's figures can be trusted.
- * @param phases `all` phases, and the `told` ones whose CPU time is reported
  * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
 export function requireSound(
   { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
   { samples, quotas, link }: Pick<Measurement, 'samples' | 'quotas' | 'link'>,
-  { all, told }: { all: readonly Phase[]; told: readonly Phase[] },
+  phases: readonly Phase[],
   server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
 ): void {
@@ -25,15 +24,26 @@ export function requireSound(
     throw new RoundFailure(
       `${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`,
     );
-  for (const phase of all) {
+  for (const phase of phases) {
     const window = windowOf(phase, load);
     const disturbance =
       clockStepIn(samples) ??
-      (told.includes(phase) ? gapIn(samples, window) : undefined) ??
       throttlingIn(samples, window, quotas) ??
       (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
       standstillIn(phase, server.name, alarms.first);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
+  }
+}
+
+/** Requires samples without a gap in the phases whose CPU time is reported. @throws Disturbance */
+export function requireSampled(
+  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
+  samples: readonly UsageSample[],
+  phases: readonly Phase[],
+): void {
+  for (const phase of phases) {
+    const gap = gapIn(samples, windowOf(phase, load));
+    if (gap !== undefined) throw new Disturbance(`${name}: ${gap}`);
   }
 }
 

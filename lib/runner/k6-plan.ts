@@ -13,9 +13,9 @@ import { total } from '../analysis/statistics.ts';
 import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Page, Scenario } from '../scenario/model.ts';
+import type { Page } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';
-import { isOwn, networkOf, pageOf, programOf, type RunnableVariant } from '../scenario/variants.ts';
+import { isOwn, programOf } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import {
@@ -34,8 +34,10 @@ const warmupPatience = 10;
 const turnsPatience = 5;
 
 /** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
-export function expectedOf(scenario: Scenario, variant: RunnableVariant): Pick<Phase, 'expected'> {
-  const { status = 200, requests } = pageOf(scenario, variant);
+export function expectedOf({
+  variant,
+  page: { status = 200, requests },
+}: Pick<PlannedVariant, 'variant' | 'page'>): Pick<Phase, 'expected'> {
   if (requests !== undefined) return { expected: 'each' };
   return status < 300 && !isOwn(variant.server)
     ? {}
@@ -64,16 +66,16 @@ export function loadPlanFor(
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const longestSeconds =
     within === undefined
-      ? total(sides, (side) => longestPhaseSeconds(scenario, side))
+      ? total(sides, longestPhaseSeconds)
       : mostSteps * total(sides, longestStepSeconds);
-  const isMix = sides.some(({ variant }) => pageOf(scenario, variant).requests !== undefined);
+  const isMix = sides.some(({ page }) => page.requests !== undefined);
   const aloneSeconds = isMix && within === undefined ? secondsAlone : 0;
-  const mixFiles = sides.map(({ variant }) => mixOf(pageOf(scenario, variant))?.file ?? null);
+  const mixFiles = sides.map(({ page }) => mixOf(page)?.file ?? null);
   const phase = (number: number): AlternateOptions => ({
-    sides: sides.map(({ variant, load }, index): SideOptions => {
+    sides: sides.map(({ variant, load, page }, index): SideOptions => {
       const target = targets[index] as Target;
       return {
-        ...loadOptions(load, target, pageOf(scenario, variant)),
+        ...loadOptions(load, target, page),
         ...(maySpin(cores, load, target) ? { spin: true } : {}),
         ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
         tags: {
@@ -103,7 +105,7 @@ export function loadPlanFor(
       search: within && {
         within,
         from,
-        expected: sides.map(({ variant }) => expectedOf(scenario, variant)),
+        expected: sides.map(expectedOf),
         stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
       },
     }),
@@ -111,11 +113,11 @@ export function loadPlanFor(
 }
 
 /** k6 ends a load phase after this time. */
-function longestPhaseSeconds(scenario: Scenario, { variant, load }: PlannedVariant): number {
+function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
   const seconds =
     durationSeconds === undefined
-      ? patience * expectedSeconds(load, pageOf(scenario, variant), networkOf(scenario, variant))
+      ? patience * expectedSeconds(load, page, network)
       : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
   return seconds + timeoutSeconds;
 }
@@ -220,12 +222,10 @@ export function pageFacts(page: Page): object {
   return { ...page, requests: mixOf(page)?.file };
 }
 
-/** Writes the scenario's lists of requests, an object in JSON a line: k6's environment is too small for them. Throws the file system's error. */
-export async function writeMixFiles(scenario: Scenario, folder: string): Promise<void> {
-  const mixes = scenario.variants.map((variant) => mixOf(pageOf(scenario, variant)));
+/** Writes the pages' lists of requests, an object in JSON a line: k6's environment is too small for them. Throws the file system's error. */
+export async function writeMixFiles(pages: readonly Page[], folder: string): Promise<void> {
+  const mixes = new Map(pages.map(mixOf).flatMap((mix) => (mix ? [[mix.file, mix.text]] : [])));
   await Promise.all(
-    [...new Map(mixes.flatMap((mix) => (mix === null ? [] : [[mix.file, mix.text]])))].map(
-      ([file = '', text = '']) => writeFile(join(folder, file), text, { mode: 0o600 }),
-    ),
+    [...mixes].map(([file, text]) => writeFile(join(folder, file), text, { mode: 0o600 })),
   );
 }

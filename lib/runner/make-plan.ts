@@ -14,7 +14,6 @@ import {
   fitVariantLoad,
   isConfigured,
   isRunnable,
-  pageOf,
 } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
 import {
@@ -22,6 +21,7 @@ import {
   groupsOf,
   isInTurns,
   otherFiles,
+  plannedVariant,
   secondsPerRound,
   type GroupLimits,
   type Plan,
@@ -88,7 +88,7 @@ export function makePlan(
     });
     // Each host gets the same number of threads.
     const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
-    return { variant, load: { ...load, threads } };
+    return plannedVariant(scenario, variant, { ...load, threads });
   });
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks =
@@ -227,10 +227,10 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
     refuse(
       `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
     );
-  const other = variants.find(({ variant }) => (pageOf(scenario, variant).status ?? 200) >= 300);
+  const other = variants.find(({ page: { status = 200 } }) => status >= 300);
   if (other !== undefined)
     refuse(
-      `--within: ${other.variant.name} is to answer with ${pageOf(scenario, other.variant).status}, and a search takes what is answered with 2xx alone`,
+      `--within: ${other.variant.name} is to answer with ${other.page.status}, and a search takes what is answered with 2xx alone`,
     );
   if (metric !== undefined)
     refuse(

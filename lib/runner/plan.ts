@@ -20,10 +20,25 @@ import type { Answer, RunningServer } from '../servers/index.ts';
 import type { RoundIntegrity } from '../store/integrity.ts';
 import type { Store } from '../store/store.ts';
 
-/** A variant that is run, with its load as fitted to this machine. */
+/** A variant that is run, with its load as fitted to this machine, its page, and its network unless it is on loopback. */
 export interface PlannedVariant {
   variant: RunnableVariant;
   load: Load;
+  page: Page;
+  network: NetworkSpec | undefined;
+}
+
+export function plannedVariant(
+  scenario: Scenario,
+  variant: RunnableVariant,
+  load: Load,
+): PlannedVariant {
+  return {
+    variant,
+    load,
+    page: pageOf(scenario, variant),
+    network: networkOf(scenario, variant),
+  };
 }
 
 export interface Plan {
@@ -223,8 +238,7 @@ export function secondsPerGroup(
     count: within === undefined ? 1 : stepsPerSearch,
     pauseSeconds: 0,
   };
-  const secondsOf = ({ variant, load }: PlannedVariant) => {
-    const [network, page] = [networkOf(scenario, variant), pageOf(scenario, variant)];
+  const secondsOf = ({ load, page, network }: PlannedVariant) => {
     const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
     const around = serverSeconds + (network === undefined ? 0 : networkSeconds);
     return count * (expectedSeconds(load, page, network) + alone) + around;
@@ -267,8 +281,8 @@ export interface RunBase {
   /** null with `--store none`. */
   store: Store | null;
   signal: AbortSignal;
-  /** Servers started to make the plan, by variant; the first group takes them over. */
-  begun?: Map<string, BegunServer> | undefined;
+  /** Answers of variants that were started to make the plan. */
+  answers?: ReadonlyMap<string, Answer>;
 }
 
 /** Loads a group in a round and returns the outcome of each variant. @param place of the group in the round, from 1 */
@@ -291,12 +305,6 @@ export interface RunContext extends RunBase {
   host?: ServerHost | undefined;
   /** Hosts that make the load; empty: this machine. */
   generators?: readonly GeneratorHost[];
-}
-
-/** A server in its folder of round 1, and its answer (all pages together). */
-export interface BegunServer {
-  server: RunningServer;
-  answer: Answer;
 }
 
 /** A side's server and network, up until `stop`. */
@@ -323,33 +331,24 @@ export interface VariantRound {
   };
   /** All requests that k6 made. */
   requests: number;
-  /** First line of the server's log with level alert or worse. */
-  alarm: string | undefined;
-  /** Last line of the log, if requests failed. */
+  /** Warnings about the server's log, its answers and its network. */
+  notes: readonly string[];
+  /** Last line of the server's log, if requests failed. */
   lastWords?: string | undefined;
-  /** Bodies of a user's own config had another length under load than before. */
-  otherBodies: boolean;
-  /** Packets of the load were under way when they were counted. */
-  restless: boolean;
+  /** Kernel settings of its network. */
+  settings?: Network['settings'];
   /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
 }
 
-/** A variant's first start: the server, its answer, and the kernel settings of its network. */
-export interface Tried {
-  server: VariantRound['server'];
-  answer: Answer;
-  settings: Network['settings'];
-}
-
 /** A try at a round. */
 export interface Attempt {
   /** Its number in folders and tags. */
   round: number;
-  /** First starts by variant; the round adds its own. Absent: none is a first start. */
-  tried?: Map<string, Tried>;
+  /** First answers by variant; the round adds its own. Absent: none is a first start. */
+  answers?: Map<string, Answer>;
   search?: SearchRound;
   /** Called after each step of a search. */
   onStep?(steps: readonly SearchStep[]): void;

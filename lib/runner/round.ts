@@ -3,12 +3,13 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
+import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
-import { configOf, isOwn, networkOf, pageOf } from '../scenario/variants.ts';
+import { configOf, isOwn } from '../scenario/variants.ts';
 import {
   answerOfAll,
   isStarted,
@@ -17,20 +18,18 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodiesDiffer, requireSound, withCrash } from './disturbance.ts';
+import { bodiesDiffer, requireSampled, requireSound, withCrash } from './disturbance.ts';
 import {
   asRoundFailure,
   RoundFailure,
   type Group,
   type PlannedVariant,
   type Attempt,
-  type BegunServer,
   type RunContext,
   type Stage,
   type VariantRound,
 } from './plan.ts';
 import { writeMixFiles } from './k6-plan.ts';
-import type { Variant } from '../scenario/model.ts';
 import { roundFolder } from './results-folder.ts';
 import { searchIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
@@ -51,19 +50,19 @@ export async function runGroup(
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
-  const answered = await asAnswered(context, group, attempt.tried);
   try {
-    const measured = await underLoad(
-      answered.context,
-      answered.group,
-      stages,
-      attempt,
-      folder,
-    ).catch(async (error: unknown) => {
-      throw error instanceof RoundFailure
-        ? withCrash(error, await Promise.all(stages.map(alarmsOf)))
-        : error;
-    });
+    // Requests of a log have the statuses that their servers answered with.
+    await writeMixFiles(
+      stages.map(({ planned }) => planned.page),
+      context.folder,
+    );
+    const measured = await underLoad(context, group, stages, attempt, folder).catch(
+      async (error: unknown) => {
+        throw error instanceof RoundFailure
+          ? withCrash(error, await Promise.all(stages.map(alarmsOf)))
+          : error;
+      },
+    );
     // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
@@ -92,28 +91,6 @@ export async function runGroup(
   }
 }
 
-/** The group with the statuses that its servers answered a log's requests with, and the files of these requests. */
-async function asAnswered(
-  context: RunContext,
-  group: Group,
-  tried: Attempt['tried'],
-): Promise<{ context: RunContext; group: Group }> {
-  const { plan, folder } = context;
-  const withAnswered = <V extends Variant>(variant: V) => {
-    const page = pageOf(plan.scenario, variant);
-    const requests = tried?.get(variant.name)?.answer.requests ?? page.requests;
-    return requests === page.requests
-      ? variant
-      : { ...variant, page: present({ ...page, requests }) };
-  };
-  const sides = group.sides.map((side) => ({ ...side, variant: withAnswered(side.variant) }));
-  if (sides.every(({ variant }, index) => variant === group.sides[index]?.variant))
-    return { context, group };
-  const scenario = { ...plan.scenario, variants: plan.scenario.variants.map(withAnswered) };
-  await writeMixFiles(scenario, folder);
-  return { context: { ...context, plan: { ...plan, scenario } }, group: { ...group, sides } };
-}
-
 async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {
   if (isStarted(server)) return alarmsIn(server.logFile, variant.server.name);
   return isHosted(server) ? server.alarms() : {};
@@ -124,50 +101,44 @@ function outcomeOf(
   { plan, generators = [] }: RunContext,
   stages: readonly Stage[],
   side: number,
-  attempt: Attempt,
+  { round, answers, search: known }: Attempt,
   measured: readonly Measurement[],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
-  const { planned, server } = stages[side] as Stage;
+  const { planned, server, network } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
-  const { scenario, within, cores } = plan;
-  const { name } = planned.variant;
+  const { within, cores } = plan;
+  const { page, load, variant } = planned;
+  const { name } = variant;
   // The use of cores by others is read here and where the servers are.
   const othersAreKnown = stages.every(
     (one) => isStarted(one.server) || (isHosted(one.server) && generators.length === 0),
   );
   const all = phasesOf(measurement, planned, plan, server, othersAreKnown);
   const facts = serverFacts(planned, server);
-  let phases = all;
-  let search: VariantRound['search'];
-  // In a search only the reported step, which is chosen from sound ones, needs samples without a gap.
-  requireSound(
-    planned,
-    measurement,
-    { all, told: within === undefined ? all : [] },
-    server,
-    alarms,
-  );
-  if (within !== undefined) {
-    const { outcomes } = measurement;
-    const known = attempt.search?.known.get(name) ?? [];
-    search = searchIn(planned, facts, all, outcomes, side, within, cores, known, attempt.round);
-    phases = [all[search.found.step] as Phase];
-    requireSound(planned, measurement, { all, told: phases }, server, alarms);
-  }
-  const severalPages = pageOf(scenario, planned.variant).requests !== undefined;
-  const firstAnswer = severalPages ? attempt.tried?.get(name)?.answer : undefined;
+  requireSound(planned, measurement, all, server, alarms);
+  const rates = known?.known.get(name) ?? [];
+  const search =
+    within &&
+    searchIn(planned, facts, all, measurement.outcomes, side, within, cores, rates, round);
+  // Only the reported step of a search, which is chosen from sound ones, needs samples without a gap.
+  const phases = search === undefined ? all : [all[search.found.step] as Phase];
+  requireSampled(planned, measurement.samples, phases);
   const requests = total(all, (phase) => phase.requests);
+  const answer = (page.requests && answers?.get(name)) ?? server.answer;
+  // After a warm-up packets are counted at the window's ends, and later ones do not matter.
+  const isRestless = load.warmupSeconds === 0 && measurement.link?.report.quiet === false;
   return {
     server: facts,
     phases,
     requests,
-    alarm: alarms.first,
+    notes: [
+      ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
+      ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),
+      ...(isRestless ? [warning.linkNotAtRest(name, round)] : []),
+    ],
     lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
-    otherBodies: bodiesDiffer(planned, all, firstAnswer ?? server.answer),
-    ...present({ search }),
-    // After a warm-up packets are counted at the window's ends, and later ones do not matter.
-    restless: planned.load.warmupSeconds === 0 && measurement.link?.report.quiet === false,
+    ...present({ search, settings: network?.settings }),
     recordFile: measurement.recordFile,
   };
 }
@@ -186,27 +157,17 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 }
 
 /**
- * Starts the servers and networks of all sides at once, and takes over servers that run already; those of other groups are stopped.
- * Leaves none when it throws.
+ * Starts the servers and networks of all sides at once. Leaves none when it throws.
  * @throws UserError if a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
   context: RunContext,
   { sides }: Group,
-  { round, tried }: Pick<Attempt, 'round' | 'tried'>,
+  { round, answers }: Pick<Attempt, 'round' | 'answers'>,
 ): Promise<Stage[]> {
-  const isFirst = tried !== undefined && sides.some(({ variant }) => !tried.has(variant.name));
-  const begun = new Map(context.begun);
-  context.begun?.clear();
-  await Promise.all(
-    [...begun].map(([name, { server }]) =>
-      sides.some(({ variant }) => variant.name === name) ? undefined : server.stop(),
-    ),
-  );
+  const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
   const opened = await Promise.allSettled(
-    sides.map((planned) =>
-      openStage(context, planned, round, begun.get(planned.variant.name), tried),
-    ),
+    sides.map((planned) => openStage(context, planned, round, answers)),
   );
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
@@ -221,22 +182,19 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-/** Opens the variant's network and starts its server, unless it has `begun`. Notes a first start in `tried`. */
+/** Opens the variant's network and starts its server. Notes the answer of a first start. */
 async function openStage(
-  { plan, tools, signal, host, folder: runFolder }: RunContext,
+  { plan: { cores, exact }, tools, signal, host, folder: runFolder }: RunContext,
   planned: PlannedVariant,
   round: number,
-  begun: BegunServer | undefined,
-  tried: Attempt['tried'],
+  answers: Attempt['answers'],
 ): Promise<Stage> {
-  const { scenario, cores } = plan;
-  const { variant, load } = planned;
+  const { variant, load, page, network: spec } = planned;
   const { name, server: serverSpec } = variant;
-  const spec = networkOf(scenario, variant);
   const { protocol, tls } = load;
-  const asked = { page: pageOf(scenario, variant), protocol, request: load, tls };
+  const asked = { page, protocol, request: load, tls };
   let network: Network | null = null;
-  let server = begun?.server;
+  let server: RunningServer | undefined;
   const stop = async () => {
     await server?.stop();
     await network?.stop();
@@ -251,25 +209,33 @@ async function openStage(
         cores,
         signal,
       });
-    server ??= await (host?.start ?? startServer)(serverSpec, {
+    server = await (host?.start ?? startServer)(serverSpec, {
       ...asked,
       binaries: tools.servers,
       folder: join(roundFolder(runFolder, round), name),
       cpus: cores.serverCpus,
-      workers: workersFor(serverSpec, cores.serverCpus.length, plan.exact),
+      workers: workersFor(serverSpec, cores.serverCpus.length, exact),
       connections: load.connections,
       ...present({ network: network?.server }),
       signal,
     });
-    if (tried?.has(name) === false) {
+    if (answers?.has(name) === false) {
       const check = { ...asked, anyLength: isOwn(serverSpec) || undefined };
-      const answer =
-        begun?.answer ?? (await answerOfAll(server, check, signal, network?.server.enter));
-      const settings = network?.settings ?? [];
-      tried.set(name, { server: serverFacts(planned, server), answer, settings });
+      answers.set(name, await answerOfAll(server, check, signal, network?.server.enter));
     }
+    const requests = answers?.get(name)?.requests ?? page.requests;
     const died = network === null ? server.died : Promise.race([server.died, network.died]);
-    return { planned, server, network, died: died.then((how) => `${name}: ${how}`), stop };
+    return {
+      // The same page is written once.
+      planned:
+        requests === page.requests
+          ? planned
+          : { ...planned, page: { ...page, ...present({ requests }) } },
+      server,
+      network,
+      died: died.then((how) => `${name}: ${how}`),
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error instanceof UserError

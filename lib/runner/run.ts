@@ -17,7 +17,6 @@ import {
   type Attempt,
   type RunBase,
   type RunGroup,
-  type Tried,
   type VariantRound,
 } from './plan.ts';
 import { Interrupted } from '../process.ts';
@@ -29,7 +28,6 @@ import {
   type SearchStep,
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
-import { pageOf } from '../scenario/variants.ts';
 import { writeWhole } from '../files.ts';
 import { countAgain, forgetRound, storeResult } from './store-result.ts';
 
@@ -90,9 +88,7 @@ export async function runRounds(
     ...(environment.coreNotes ?? []),
     ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
   ];
-  const tried = new Map<string, Tried>();
-  // compare has asked all sides already.
-  const areKnown = (context.begun?.size ?? 0) > 0;
+  const answers = new Map(context.answers);
   let attempts = 0;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
@@ -137,18 +133,17 @@ export async function runRounds(
   }
 
   function resultNow(state: Result['state']): Result {
-    const known = { kept, notes, tried, unfinished: steps, answers: answerLines() };
+    const known = { kept, notes, unfinished: steps, answers: answerLines() };
     return buildResult(context, environment, known, startedAt, state);
   }
 
+  /** What the answers differ in. compare has said it. */
   function answerLines() {
-    const sides = plan.variants.flatMap(({ variant }) => {
-      const answer = tried.get(variant.name)?.answer;
-      return answer === undefined
-        ? []
-        : [{ given: variant.name, page: pageOf(plan.scenario, variant), answer }];
+    const sides = plan.variants.flatMap(({ variant: { name }, page }) => {
+      const answer = answers.get(name);
+      return answer === undefined ? [] : [{ given: name, page, answer }];
     });
-    return areKnown ? [] : [...requestLines(sides), ...encodingLines(sides)];
+    return context.answers === undefined ? [...requestLines(sides), ...encodingLines(sides)] : [];
   }
 
   /** Adds a warning, unless it is known: a database that is down fails in every round. */
@@ -184,7 +179,7 @@ export async function runRounds(
     try {
       const outcomes = await runRound(place, {
         round: attempts,
-        tried,
+        answers,
         ...(plan.within === undefined
           ? {}
           : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
@@ -241,19 +236,13 @@ export async function runRounds(
     return outcomes;
   }
 
-  function noteOutcome(
-    variant: string,
-    { integrity, restless, alarm, lastWords, otherBodies }: VariantRound,
-  ) {
-    if (alarm !== undefined) note(warning.serverAlarm(variant, alarm));
+  function noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
     if (
       lastWords !== undefined &&
       !notes.some((one) => one.startsWith(warning.logOfFailures(variant, '')))
     )
       note(warning.logOfFailures(variant, lastWords));
-    if (otherBodies) note(warning.otherBodies(variant));
-    if (restless) note(warning.linkNotAtRest(variant, attempts));
-    for (const problem of integrity?.problems ?? []) note(problem);
+    for (const text of [...own, ...(integrity?.problems ?? [])]) note(text);
   }
 
   /** Rates found in the kept rounds, by variant. */

@@ -3,7 +3,7 @@ import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
-import { k6Files, type LoadPlan } from '../k6/load-plan.ts';
+import { k6Files } from '../k6/load-plan.ts';
 import {
   keepCoresAwake,
   interruptsApart,
@@ -14,7 +14,6 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { counterNames, wireNames, type LoadResult, type Phase } from '../result/result.ts';
-import { pageOf } from '../scenario/variants.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
@@ -47,7 +46,7 @@ import {
   usageBetween,
   windowOf,
   withServer,
-  type NoiseCores,
+  type UsageReaders,
   type UsageSample,
   type UsageSampler,
 } from './samples.ts';
@@ -72,55 +71,54 @@ export interface Measurement extends K6Outcome {
 const k6GraceMs = 10_000;
 
 /**
- * Loads the group and returns the measurement of each side.
+ * Loads the stages of a group and returns the measurement of each side.
  * @param folder for k6's files
  * @throws RoundFailure if the load or the link failed, Interrupted after a signal
  */
 export async function underLoad(
   context: RunContext,
-  group: Group,
+  group: Pick<Group, 'sliceSeconds'>,
   stages: readonly Stage[],
   attempt: Attempt,
   folder: string,
 ): Promise<Measurement[]> {
-  const { store, signal, generators = [] } = context;
-  const { search } = attempt;
+  const { plan, store, signal, generators = [] } = context;
+  const { round, search } = attempt;
+  const sides = stages.map(({ planned }) => planned);
+  const names = sides.map(({ variant }) => variant.name);
   // A variant with a network is alone in its group.
   const { network } = stages[0] as Stage;
   const throttling = watchThrottling();
-  const loadPlan = planOf(context, group, stages, attempt);
+  const targets = stages.map(({ planned: { page }, server, network }) => ({
+    url: server.origin + page.path,
+    netns: network?.client.netns,
+    processes: isStarted(server) ? server.processes().map(Number) : undefined,
+  }));
+  const starts = search === undefined ? [] : searchStarts(names, search);
+  const loadPlan = loadPlanFor(plan, { ...group, sides }, round, targets, starts);
   // A database that hangs would stop k6. Other hosts do not reach it: their record is written to it afterwards.
   const output =
     generators.length === 0 && store !== null && (await store.revive()) ? store.k6Output() : null;
   const hosted = await Promise.all(
     stages.map(({ server }) => (isHosted(server) ? server.watch() : undefined)),
   );
-  const isAtRate = search !== undefined || group.sides.some(({ load }) => load.rate !== undefined);
+  const isAtRate = search !== undefined || sides.some(({ load }) => load.rate !== undefined);
   // Without a rate, sleeping cores are the server's own property.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
-  const link =
-    network === null ? null : sampleLink(network, group.sides[0]?.load.warmupSeconds ?? 0);
+  const link = network === null ? null : sampleLink(network, sides[0]?.load.warmupSeconds ?? 0);
   const counted = stages.map(({ server }) => isStarted(server) && countersOf(server.processes()));
   let k6: RunningK6 | undefined;
   let sampler: UsageSampler | undefined;
   let outcome: K6Outcome;
   try {
     signal.throwIfAborted();
-    k6 = await startLoad(
-      context,
-      group,
-      stages,
-      { folder, loadPlan, output },
-      search === undefined,
+    k6 = await startLoad(context, stages, { folder, loadPlan, output });
+    sampler = sampleUsage(readersOf(plan, stages, k6, throttling));
+    const stopReporting = reportProgress(plan, names, attempt, k6);
+    const peerDied = Promise.race(stages.map(({ died }) => died));
+    outcome = await waitForK6(k6, loadPlan, output !== null, signal, peerDied).finally(
+      stopReporting,
     );
-    sampler = sampleUsage(readersOf(context, stages, k6, throttling));
-    const stopReporting = reportProgress(context, group, attempt, k6);
-    try {
-      const peerDied = Promise.race(stages.map(({ died }) => died));
-      outcome = await waitForK6(k6, loadPlan, output !== null, signal, peerDied);
-    } finally {
-      stopReporting();
-    }
   } finally {
     sampler?.stop();
     await k6?.stop(k6GraceMs);
@@ -129,10 +127,7 @@ export async function underLoad(
   }
   const linkFailure = await link?.stop();
   if (linkFailure !== undefined) asRoundFailure(linkFailure);
-  const ofLink =
-    network === null || link === null
-      ? null
-      : { samples: link.samples, report: await linkReport(network) };
+  const ofLink = network && link && { samples: link.samples, report: await reportOf(network) };
   const there = await Promise.all(hosted.map((end) => end?.()));
   return stages.map(({ server }, side): Measurement => {
     const results = outcome.outcomes.map((one) => one.results[side] as LoadResult);
@@ -168,45 +163,26 @@ export function perRequestOf(
   };
 }
 
-function planOf(
-  { plan }: RunContext,
-  group: Group,
-  stages: readonly Stage[],
-  { round, search }: Attempt,
-): LoadPlan {
-  const targets = stages.map(({ planned: { variant }, server, network }) => ({
-    url: server.origin + pageOf(plan.scenario, variant).path,
-    netns: network?.client.netns,
-    processes: isStarted(server) ? server.processes().map(Number) : undefined,
-  }));
-  const starts = search === undefined ? [] : searchStarts(namesOf(group), search);
-  return loadPlanFor(plan, group, round, targets, starts);
-}
-
-const namesOf = ({ sides }: Group): string[] => sides.map(({ variant }) => variant.name);
-
 /** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
 const mostWhereThreadsSleep = 10_000;
 
 /** Starts k6 here or on the generator hosts. */
 async function startLoad(
   { plan: { cores }, tools, script, generators = [] }: RunContext,
-  { sides }: Group,
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
-  ratesAreKnown: boolean,
 ): Promise<RunningK6> {
   if (generators.length > 0) return startK6There(generators, { ...options, script });
   // k6 goes before the runner and the database on its cores, so that requests leave in time; not before a server or backend that may
-  // be on the same cores, and not if its threads never sleep.
+  // be on the same cores, and not if its threads never sleep, or may not at the rates of a search.
   const goesFirst =
-    ratesAreKnown &&
+    options.loadPlan.search === undefined &&
     !sharesCores(cores) &&
-    sides.every(
-      ({ load: { rate = Infinity, threads } }) => rate <= threads * mostWhereThreadsSleep,
-    ) &&
     stages.every(
-      ({ server }) => (isStarted(server) || isHosted(server)) && server.upstreams.length === 0,
+      ({ planned: { load }, server }) =>
+        (load.rate ?? Infinity) <= load.threads * mostWhereThreadsSleep &&
+        isSampled(server) &&
+        server.upstreams.length === 0,
     );
   return startK6({
     ...options,
@@ -218,12 +194,15 @@ async function startLoad(
   });
 }
 
+/** Whether bakeoff started the server, here or on its host, so that its use is known. */
+const isSampled = (server: RunningServer): boolean => isStarted(server) || isHosted(server);
+
 function readersOf(
-  { plan: { cores } }: RunContext,
+  { cores }: Plan,
   stages: readonly Stage[],
   k6: RunningK6,
   throttling: ThrottlingWatch,
-): Parameters<typeof sampleUsage>[0] {
+): UsageReaders {
   const servers = stages.map(({ server }) => server);
   const { network } = stages[0] as Stage;
   const none = () => 0;
@@ -261,8 +240,8 @@ const reportIntervalMs = 500;
 
 /** Reports the present rate and each step of a search, until the returned function is called. */
 function reportProgress(
-  { plan: { within } }: RunContext,
-  group: Group,
+  { within }: Plan,
+  names: readonly string[],
   { round, onLoad, onStep }: Attempt,
   { files }: RunningK6,
 ): () => void {
@@ -271,7 +250,7 @@ function reportProgress(
   const reportSteps = () => {
     if (within === undefined) return;
     for (const outcome of phases())
-      onStep?.(namesOf(group).flatMap((name, side) => stepIn(outcome, side, name, within, round)));
+      onStep?.(names.flatMap((name, side) => stepIn(outcome, side, name, within, round)));
   };
   const timer = setInterval(() => {
     onLoad(rate());
@@ -284,13 +263,13 @@ function reportProgress(
 }
 
 /** @throws RoundFailure without a report, or if the network's own devices dropped packets */
-async function linkReport(network: Network): Promise<LinkReport> {
+async function reportOf(network: Network): Promise<LinkReport> {
   const report = await network.report().catch(asRoundFailure);
-  const { deviceDrops } = report;
-  if (deviceDrops === 0) return report;
-  throw new RoundFailure(
-    `the network's own devices dropped ${whole(deviceDrops)} ${deviceDrops === 1 ? 'packet' : 'packets'} that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`,
-  );
+  if (report.deviceDrops > 0)
+    throw new RoundFailure(
+      `the network's own devices dropped packets (${whole(report.deviceDrops)}) that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`,
+    );
+  return report;
 }
 
 /**
@@ -299,34 +278,33 @@ async function linkReport(network: Network): Promise<LinkReport> {
  */
 export function phasesOf(
   { results, samples, link, perRequest }: Measurement,
-  { load, variant }: PlannedVariant,
-  { scenario, cores }: Plan,
+  planned: PlannedVariant,
+  { cores }: Plan,
   server: RunningServer,
   othersAreKnown: boolean,
 ): Phase[] {
-  const counts: NoiseCores = {
+  const counts = {
     server: cores.serverCpus.length,
     generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
     shared: sharesCores(cores),
     interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  const isSampled = isStarted(server) || isHosted(server);
   return results.map(({ serverCpu = null, wire: _, ...result }) => {
-    const window = windowOf(result, load);
+    const window = windowOf(result, planned.load);
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
     return {
       ...result,
-      ...expectedOf(scenario, variant),
-      serverCpuSeconds: isSampled ? ofTurns : null,
-      serverRssBytes: isSampled ? rssBytes : null,
+      ...expectedOf(planned),
+      serverCpuSeconds: isSampled(server) ? ofTurns : null,
+      serverRssBytes: isSampled(server) ? rssBytes : null,
       idleCpuShare: serverCpu?.idleShare ?? null,
       ...present({ perRequest }),
       generatorCpuSeconds: result.cpuSeconds,
       noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
       // A variant with a network has a single phase.
-      network: link === null ? null : networkUseBetween(link.samples, link.report, window),
+      network: link && networkUseBetween(link.samples, link.report, window),
     };
   });
 }

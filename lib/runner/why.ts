@@ -52,7 +52,7 @@ export async function lookWhy(
   const { plan, signal, host } = context;
   const folder = join(context.folder, 'why');
   const { phases: _, ...scenario } = plan.scenario;
-  const inside = { ...context, folder, store: null, begun: undefined, plan: { ...plan, scenario } };
+  const inside = { ...context, folder, store: null, plan: { ...plan, scenario } };
   await mkdir(folder);
   try {
     for (const { sides, ...group } of plan.groups) {
@@ -172,9 +172,11 @@ async function whileLookedAt(
       const child = await startPerf(context, perf, [...args(file, side), '-p', processes.join()]);
       watching.push(child);
     }
-    const sides = group.sides.map((one) => ({ ...one, load: shortened(one.load, seconds) }));
-    const attempt = { round: 1, onLoad: () => undefined };
-    return await underLoad(context, { ...group, sides }, stages, attempt, folder);
+    const short = stages.map((stage) => ({
+      ...stage,
+      planned: { ...stage.planned, load: shortened(stage.planned.load, seconds) },
+    }));
+    return await underLoad(context, group, short, { round: 1, onLoad: () => undefined }, folder);
   } finally {
     await Promise.all(watching.map(endPerf));
   }

@@ -78,7 +78,7 @@ it.each<[string, ConfiguredServer, LoadProfile]>([
   };
   const script = path.join(folder, 'script.js');
   await compileScript(script);
-  await writeMixFiles(scenario, folder);
+  await writeMixFiles([scenario.page], folder);
   // The requests one at a time after the load are in the server's log too.
   const { aloneSeconds, ...loadPlan } = loadPlanFor(plan, plan.groups[0] as Group, 1, [
     { url: `${origin}/` },

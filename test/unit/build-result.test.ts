@@ -22,7 +22,7 @@ function resultOf(
   return buildResult(
     { plan: planOf(scenario, {}, { variants, cores }), store: null },
     result([workers, openFileCache]).environment,
-    { kept, notes: [], tried: new Map(), unfinished: [], answers: [] },
+    { kept, notes: [], unfinished: [], answers: [] },
     new Date(0),
     'complete',
   );
@@ -41,9 +41,7 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
     phases: [phase({ requests: 1000 })],
     requests: 1000,
     integrity: null,
-    restless: false,
-    alarm: undefined,
-    otherBodies: false,
+    notes: [],
     recordFile: '',
     server: {
       name: server.name,

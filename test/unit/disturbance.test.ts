@@ -1,7 +1,12 @@
 // Which rounds are dropped, and why.
 import { describe, expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
-import { bodiesDiffer, requireSound, withCrash } from '../../lib/runner/disturbance.ts';
+import {
+  bodiesDiffer,
+  requireSampled,
+  requireSound,
+  withCrash,
+} from '../../lib/runner/disturbance.ts';
 import { Disturbance, RoundFailure } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
@@ -38,13 +43,9 @@ function check({ samples, link, of = {}, warmupSeconds = 1, told = true, alarms 
     quotas: '/sys/fs/cgroup/cpu.max: 1.5 cores',
     link: link === undefined ? null : { samples: link },
   };
-  requireSound(
-    { variant: { name: 'a' }, load: { warmupSeconds } } as never,
-    measurement as never,
-    { all: [one], told: told ? [one] : [] },
-    { name: 'nginx' },
-    alarms,
-  );
+  const planned = { variant: { name: 'a' }, load: { warmupSeconds } } as never;
+  requireSound(planned, measurement as never, [one], { name: 'nginx' }, alarms);
+  requireSampled(planned, measurement.samples, told ? [one] : []);
 }
 
 function expectFound(seen: Seen, message: RegExp | string | undefined) {

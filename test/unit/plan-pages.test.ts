@@ -17,12 +17,13 @@ const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
 test("has the expected class of status of a page and of a user's server", () => {
   const [plain] = variants as [RunnableVariant];
-  const of = (changes: object): unknown => expectedOf(scenario, { ...plain, ...changes });
+  const there = { ...plain, server: address('http://127.0.0.1:1') };
+  const of = (changes: object): unknown => expectedOf({ variant: plain, page, ...changes });
   expect([
     of({}),
     of({ page: { ...page, status: 404 } }),
-    of({ server: address('http://127.0.0.1:1') }),
-    of({ server: address('http://127.0.0.1:1'), page: { path: '/', bodyBytes: 5, status: 302 } }),
+    of({ variant: there }),
+    of({ variant: there, page: { path: '/', bodyBytes: 5, status: 302 } }),
     of({ page: { ...page, requests: [{ target: '/', status: 404 }] } }),
   ]).toEqual([
     {},
@@ -64,7 +65,10 @@ test('names and writes each list of pages once', async () => {
   const files = loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles ?? [];
   expect(files).toEqual([null, files[3], expect.stringMatching(/^requests-/), files[1]]);
   const folder = newFolder();
-  await writeMixFiles(several, folder);
+  await writeMixFiles(
+    plan.variants.map((one) => one.page),
+    folder,
+  );
   expect(readdirSync(folder).sort()).toEqual([files[1], files[2]].sort());
   expect(readFileSync(join(folder, files[1] as string), 'utf8')).toBe(
     '{"status":200,"target":"/","weight":3}\n{"status":404,"target":"/a?b=c","method":"POST","body":"x"}\n',

@@ -283,11 +283,7 @@ describe('a plan over HTTP/2', () => {
 
   test('offers the TLS of load and host', () => {
     const tlsAt = (host?: string): unknown => {
-      const variant = {
-        ...nghttpd.variant,
-        page: { ...page, ...(host === undefined ? {} : { host }) },
-      };
-      const sides = [{ ...nghttpd, variant }];
+      const sides = [{ ...nghttpd, page: { ...page, ...(host === undefined ? {} : { host }) } }];
       return loadPlanOf(plan, [{ url: 'https://127.0.0.1:8443/' }], { sides }).phases[0]?.sides[0]
         ?.tls;
     };

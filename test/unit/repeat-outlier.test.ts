@@ -76,6 +76,7 @@ describe('a run', async () => {
         phases: [second(requests)],
         requests,
         integrity: null,
+        notes: [],
       }) as unknown as VariantRound;
     const runGroup = async (_: unknown, __: number, { round }: Attempt) => {
       const count = thousandths[round - 1];
