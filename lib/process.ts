@@ -264,12 +264,8 @@ export function causeLine(lines: readonly string[]): string | undefined {
 /** Reads the non-empty lines in the last 64 KiB of a log, beginning at byte `from`. None if it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const tail = await tailOf(file, from).catch(() => '');
-  return tail
-    .toString()
-    .split('\n')
-    .map(printable)
-    .map((line) => line.trim())
-    .filter((line) => line !== '');
+  const lines = printable(tail.toString()).split('\n');
+  return lines.map((line) => line.trim()).filter((line) => line !== '');
 }
 
 async function tailOf(file: string, from: number): Promise<Buffer> {
@@ -337,23 +333,24 @@ export async function run(options: RunOptions): Promise<Finished> {
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   started?.(child.pid);
-  let killing: NodeJS.Timeout | undefined;
-  const stop = () => {
-    sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
-    if (stopWith === 'SIGTERM') killing = setTimeout(kill, usualGraceMs);
-  };
   const kill = () => {
     sendIfThere(-child.pid, 'SIGKILL');
     // A process that left the group may keep them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
   };
-  let endless = false;
+  let isEndless = false;
   const killEndless = () => {
-    endless = true;
+    isEndless = true;
     kill();
   };
-  const timer = limit && setTimeout(killEndless, limit.seconds * 1000);
+  let timer = limit && setTimeout(killEndless, limit.seconds * 1000);
+  const stop = () => {
+    sendIfThere(stopWith === 'SIGINT' ? child.pid : -child.pid, stopWith);
+    if (stopWith === 'SIGINT') return;
+    clearTimeout(timer);
+    timer = setTimeout(kill, usualGraceMs);
+  };
   abort?.addEventListener('abort', stop);
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
@@ -364,15 +361,11 @@ export async function run(options: RunOptions): Promise<Finished> {
       if (said.stdout.length + said.stderr.length + text.length <= mostOutput) said[name] += text;
       else killEndless();
     });
-  const [exit] = await Promise.all([
-    child.exited,
-    new Promise((resolve) => child.process.once('close', resolve)),
-  ]);
+  const [exit] = await Promise.all([child.exited, once(child.process, 'close')]);
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
-  clearTimeout(killing);
   abort?.throwIfAborted();
-  if (endless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
+  if (isEndless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
   return { ...exit, ...said };
 }
 

@@ -214,10 +214,9 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
             : error;
         },
       );
-      const { folder, run } = await createRunFolder(options.out, what.clusterRun.run);
+      const folder = await createRunFolder(options.out, what.clusterRun.run);
       try {
-        const named = { ...what, clusterRun: { ...what.clusterRun, run } };
-        return await measured(named, options, { kubectl, store, signal, folder });
+        return await measured(what, options, { kubectl, store, signal, folder });
       } catch (error) {
         throw await explainFailure(folder, error);
       } finally {

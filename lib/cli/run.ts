@@ -262,16 +262,13 @@ export async function runPlan(
   answers?: ReadonlyMap<string, Answer>,
 ): Promise<RunOutcome & { folder: string }> {
   const startedAt = new Date();
-  const { run: name, folder } = await createRunFolder(
-    options.out,
-    runName(draft.scenario.name, startedAt),
-  );
+  const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
+  const folder = await createRunFolder(options.out, plan.run);
   // A folder that stays must not hide why the run ended.
   run.onClose(async () => {
     if (!existsSync(join(folder, 'result.json')))
       await rm(folder, { recursive: true, force: true }).catch(() => undefined);
   });
-  const plan: Plan = { ...draft, run: name };
   try {
     const script = join(folder, 'script.js');
     await compileScript(script);

@@ -223,20 +223,17 @@ function meet(
     const missing = begins
       .map((_, index) => String(index + 1))
       .filter((one) => !inTime(ready.get(one)));
-    if (own !== undefined && missing.length === 0) {
+    if (own !== undefined && missing.length === 0)
       return {
         beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
         leave(phase, outcome) {
-          const point = leftPoint(load, instance, phase, outcome, writtenMs - own);
-          requireOk(meeting, post(point));
+          requireOk(meeting, post(leftPoint(load, instance, phase, outcome, writtenMs - own)));
         },
       };
-    }
-    if (ready.size >= instances || Date.now() > deadlineMs) {
+    if (ready.size >= instances || Date.now() > deadlineMs)
       throw new Error(
         `generator ${missing.join(', ')} of ${instances} ${missing.length === 1 ? 'was' : 'were'} not ready within ${meeting.withinSeconds} s: see why, and print the manifests anew`,
       );
-    }
     sleep(pollSeconds);
   }
 }
@@ -272,8 +269,9 @@ function requireOk({ url }: Meeting, { status, error, body }: Response): void {
 }
 
 function params(): Params {
-  const [user = '', password = ''] = [__ENV['K6_INFLUXDB_USERNAME'], __ENV['K6_INFLUXDB_PASSWORD']];
-  const headers: Record<string, string> =
-    password === '' ? {} : { Authorization: `Basic ${encoding.b64encode(`${user}:${password}`)}` };
+  const { K6_INFLUXDB_USERNAME: user = '', K6_INFLUXDB_PASSWORD: password } = __ENV;
+  const headers = password
+    ? { Authorization: `Basic ${encoding.b64encode(`${user}:${password}`)}` }
+    : {};
   return { headers, redirects: 0, timeout: '5s', tags: { name: measurement } };
 }

@@ -1,7 +1,7 @@
 // The cores of server and generator, and the machine's facts in a result.
 import os from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
-import { UserError } from '../errors.ts';
+import { UserError, usageError } from '../errors.ts';
 import { coreCount } from '../format.ts';
 import { textOf } from '../files.ts';
 import type { Environment } from '../result/result.ts';
@@ -113,32 +113,28 @@ export function divideCores(
   asked: Asked,
   { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
 ): Cores {
+  const { server, generator } = asked;
   const allowed = cpusOf(processors.cores);
-  requireCpus(allowed, asked.server, '--server-cpus');
-  requireCpus(allowed, asked.generator, '--generator-cpus');
-  const shared = asked.server?.filter((cpu) => asked.generator?.includes(cpu)) ?? [];
-  const bothSame = asked.server?.join() === asked.generator?.join();
-  if (sharedCores && bothSame) {
+  requireCpus(allowed, server, '--server-cpus');
+  requireCpus(allowed, generator, '--generator-cpus');
+  if (sharedCores && server?.join() === generator?.join()) {
     if (processors.quota < 1) throw tooLittle(processors, 1);
-    const cpus = asked.server ?? upTo(Math.floor(processors.quota), processors.cores);
+    const cpus = server ?? upTo(Math.floor(processors.quota), processors.cores);
     return { serverCpus: [...cpus], generatorCpus: [...cpus] };
   }
-  if (shared.length > 0) {
-    const inPart = sharedCores ? 'both the same ones, or each its own' : 'each its own';
-    throw new UserError(
-      `--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${inPart}`,
-      2,
+  const shared = server?.filter((cpu) => generator?.includes(cpu)) ?? [];
+  if (shared.length > 0)
+    throw usageError(
+      `--server-cpus and --generator-cpus share core ${formatCpuList(shared)}: give ${sharedCores ? 'both the same ones, or ' : ''}each its own`,
     );
-  }
   const usual = defaultCores(processors);
   if (usual === undefined) throw tooLittle(processors, 2);
-  const { server, generator } = asked;
   const serverCpus = server ?? (generator ? besides(processors, generator) : usual.serverCpus);
   const generatorCpus = generator ?? (server ? besides(processors, server) : usual.generatorCpus);
-  if (serverCpus.length === 0)
-    throw new UserError('--generator-cpus leaves no core for the server: name fewer', 2);
-  if (generatorCpus.length === 0)
-    throw new UserError('--server-cpus leaves no core for the generator: name fewer', 2);
+  if (serverCpus.length === 0 || generatorCpus.length === 0)
+    throw usageError(
+      `${generator ? '--generator-cpus leaves no core for the server' : '--server-cpus leaves no core for the generator'}: name fewer`,
+    );
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
@@ -167,9 +163,8 @@ function requireCpus(
 ): void {
   const missing = cpus?.filter((cpu) => !allowed.includes(cpu)) ?? [];
   if (missing.length > 0)
-    throw new UserError(
+    throw usageError(
       `${flag}: core ${formatCpuList(missing)} is not there or not allowed; there are ${formatCpuList(allowed)}`,
-      2,
     );
 }
 

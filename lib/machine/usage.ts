@@ -3,6 +3,7 @@ import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
 import { gunzipSync } from 'node:zlib';
+import { mean, total } from '../analysis/statistics.ts';
 import { ifThere, readIfThere, textOf } from '../files.ts';
 import { coreCount } from '../format.ts';
 
@@ -64,72 +65,56 @@ export function interruptsApart(root = '/'): boolean | undefined {
 }
 
 function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSeconds | null {
-  const sum: CoreSeconds = { processes: 0, interrupts: 0, steal: 0, idle: 0 };
-  for (const cpu of cpus) {
-    const line = new RegExp(`^cpu${cpu} (.*)$`, 'm').exec(stat ?? '')?.[1]?.trim() ?? '';
-    // proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guests' time is part of user and nice.
-    const ticks = line.split(/\s+/).map(Number);
-    const seconds = (...columns: number[]) =>
-      columns.reduce((all, column) => all + (ticks[column] ?? NaN), 0) / ticksPerSecond;
-    sum.processes += seconds(0, 1, 2);
-    sum.interrupts += seconds(5, 6);
-    sum.steal += seconds(7);
-    sum.idle += seconds(3, 4);
-  }
-  return Number.isNaN(sum.processes + sum.interrupts + sum.steal + sum.idle) ? null : sum;
+  // proc(5): user, nice, system, idle, iowait, irq, softirq, steal. Guests' time is part of user and nice.
+  const ticks = cpus.map((cpu) =>
+    (new RegExp(`^cpu${cpu} +(.*)$`, 'm').exec(stat ?? '')?.[1] ?? '').split(' ').map(Number),
+  );
+  const seconds = (...columns: number[]) =>
+    total(ticks, (one) => total(columns, (column) => one[column] ?? NaN)) / ticksPerSecond;
+  const sum = {
+    processes: seconds(0, 1, 2),
+    interrupts: seconds(5, 6),
+    steal: seconds(7),
+    idle: seconds(3, 4),
+  };
+  return Object.values(sum).some(Number.isNaN) ? null : sum;
 }
 
+/** From cpufreq, or else /proc/cpuinfo, as on virtual machines. */
 function meanMhz(cpus: readonly number[], root: string): number | null {
-  const folder = join(root, 'sys/devices/system/cpu');
-  const mean = (clocks: readonly number[]) =>
-    clocks.every((mhz) => mhz > 0)
-      ? clocks.reduce((sum, mhz) => sum + mhz, 0) / clocks.length
-      : null;
-  const kilohertz = mean(
-    cpus.map((cpu) =>
-      Number(readIfThere(join(folder, `cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN),
+  const kilohertz = cpus.map((cpu) =>
+    Number(
+      readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN,
     ),
   );
-  if (kilohertz !== null) return kilohertz / 1000;
-  const clocks = textOf(join(root, 'proc/cpuinfo'))
-    .split('\n\n')
-    .map((block) =>
-      [/^processor\s*:\s*(\d+)$/m, /^cpu MHz\s*:\s*([\d.]+)$/m].map((field) =>
-        Number(field.exec(block)?.[1]),
-      ),
-    );
-  const byCpu = new Map(clocks as [number, number][]);
-  return mean(cpus.map((cpu) => byCpu.get(cpu) ?? NaN));
-}
-
-/** Sums over the control groups with a quota, since the groups were made. */
-export interface Throttling {
-  times: number;
-  ms: number;
+  if (kilohertz.every((one) => one > 0)) return mean(kilohertz) / 1000;
+  const blocks = textOf(join(root, 'proc/cpuinfo')).split('\n\n');
+  const megahertz = cpus.map((cpu) => {
+    const own = blocks.find((block) => new RegExp(`^processor\\s*: ${cpu}$`, 'm').test(block));
+    return Number(/^cpu MHz\s*: ([\d.]+)$/m.exec(own ?? '')?.[1]);
+  });
+  return megahertz.every((one) => one > 0) ? mean(megahertz) : null;
 }
 
 /** `quotas`: such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
 export interface ThrottlingWatch {
   quotas: string;
-  read(): Throttling;
+  /** Milliseconds for which the groups with a quota were held back since they were made. */
+  read(): number;
 }
 
 export function watchThrottling(root = '/'): ThrottlingWatch {
   const groups = limitedGroups(root);
   return {
     quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
-    read() {
-      const sum = { times: 0, ms: 0 };
-      for (const { folder } of groups) {
+    read: () =>
+      total(groups, ({ folder }) => {
         const stat = textOf(join(folder, 'cpu.stat'));
         const count = (name: string) =>
           Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(stat)?.[1] ?? 0);
-        sum.times += count('nr_throttled');
         // Version 2 counts microseconds, version 1 nanoseconds.
-        sum.ms += count('throttled_usec') / 1e3 + count('throttled_time') / 1e6;
-      }
-      return sum;
-    },
+        return count('throttled_usec') / 1e3 + count('throttled_time') / 1e6;
+      }),
   };
 }
 
@@ -178,14 +163,11 @@ function groupsOf(root: string): string[] {
     });
 }
 
-interface Clock {
-  /** CLOCK_MONOTONIC, as `monotonicMs` of the engine. It ignores steps of the wall clock, and stops while the machine is suspended. */
-  monotonicMs(): number;
-  /** Since 1970: the time of samples in the database. */
-  wallMs(): number;
-}
-
-export const machineClock: Clock = {
+/**
+ * `monotonicMs` is CLOCK_MONOTONIC, as in the engine: it ignores steps of the wall clock, and stops while the machine is suspended.
+ * `wallMs`, since 1970, is the time of samples in the database.
+ */
+export const machineClock = {
   monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
   wallMs: () => Date.now(),
 };

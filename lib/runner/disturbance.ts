@@ -1,5 +1,6 @@
 // Finds what makes a round's figures wrong. Such a round is dropped and repeated.
 import { responsesOf } from '../analysis/phases.ts';
+import { extent } from '../analysis/statistics.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { isOwn } from '../scenario/variants.ts';
@@ -47,14 +48,6 @@ export function requireSampled(
   }
 }
 
-/** Adds the log's crash to a failure, whose message has the log's last line only. */
-export function withCrash(error: RoundFailure, alarms: readonly LogAlarms[]): RoundFailure {
-  const crash = alarms.find((one) => one.crash !== undefined)?.crash;
-  return crash === undefined || error.message.includes(crash)
-    ? error
-    : new RoundFailure(`${error.message}; its log says: ${crash}`);
-}
-
 /** CPU times are sums and survive a gap, but tasks and their memory are looked up once a second. */
 const toleratedGapMs = 2000;
 
@@ -65,14 +58,13 @@ function gapIn(
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
   if (before === -1 || after === -1)
-    return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time; leave it running and try again';
+    return 'the load was not sampled from its begin to its end: bakeoff was stopped, or had no CPU time';
   const gapsMs = samples
     .slice(before + 1, after + 1)
     .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
   const longestMs = Math.max(...gapsMs);
-  return longestMs <= toleratedGapMs
-    ? undefined
-    : `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
+  if (longestMs <= toleratedGapMs) return undefined;
+  return `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
 /** The two clocks are read this far apart at most, if the process is interrupted between them. */
@@ -80,16 +72,11 @@ const toleratedStepMs = 50;
 
 /** The wall clock stamps the samples in the database. */
 function clockStepIn(samples: readonly UsageSample[]): string | undefined {
+  const [least, most] = extent(samples.map(({ wallAheadMs }) => wallAheadMs));
   const first = samples[0]?.wallAheadMs ?? 0;
-  const stepMs = samples.reduce(
-    (most, { wallAheadMs }) =>
-      Math.abs(wallAheadMs - first) > Math.abs(most) ? wallAheadMs - first : most,
-    0,
-  );
-  return Math.abs(stepMs) <= toleratedStepMs
-    ? undefined
-    : `the machine's clock was set ${stepMs < 0 ? 'back' : 'forward'} by ${scaledTime(Math.abs(stepMs))} during the load, or the machine was suspended: ` +
-        'wait until its time is synchronised (timedatectl), and keep it awake';
+  const [back, forward] = [first - least, most - first];
+  if (Math.max(back, forward) <= toleratedStepMs) return undefined;
+  return `the machine's clock was set ${back > forward ? 'back' : 'forward'} by ${scaledTime(Math.max(back, forward))} during the load, or the machine was suspended: wait until its time is synchronised (timedatectl), and keep it awake`;
 }
 
 /** Share of the window. The kernel may stop a run that uses just its quota shortly before the next period. */
@@ -100,16 +87,12 @@ function throttlingIn(
   { fromMs, toMs }: UsageWindow,
   quotas: string,
 ): string | undefined {
-  const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttling;
-  const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttling;
+  const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttledMs;
+  const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttledMs;
   if (before === undefined || after === undefined) return undefined;
-  const ms = after.ms - before.ms;
+  const ms = after - before;
   if (!(ms > toleratedThrottling * (toMs - fromMs))) return undefined;
-  const times = after.times - before.times;
-  return (
-    `a CPU quota held the run back ${times === 1 ? 'once' : `${whole(times)} times`}, for ${scaledTime(ms)}, during the load (${quotas}): ` +
-    "take the quota away (cpu.max; docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses"
-  );
+  return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
 }
 
 /** No working server pauses so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
@@ -136,9 +119,8 @@ export function standstillIn(
   const tolerated = unanswered
     ? Math.min(standstillMs, (1000 * seconds) / 2)
     : Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50);
-  if (!(longestGapMs > tolerated)) return undefined;
-  if (network !== null && network.retransmits.client + network.retransmits.server > 0)
-    return undefined;
+  const resent = network === null ? 0 : network.retransmits.client + network.retransmits.server;
+  if (!(longestGapMs > tolerated) || resent > 0) return undefined;
   const why =
     alarm === undefined
       ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'

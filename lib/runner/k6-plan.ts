@@ -148,42 +148,36 @@ function loadOptions(
   { url, netns }: Pick<Target, 'url' | 'netns'>,
   page: Pick<Page, 'host'>,
 ): LoadOptions {
-  const { rate = 0, requests = 0, arrivals, bucketSeconds, tls, method, body } = load;
-  // The requests have their times; the load lasts as long as the log's piece.
-  const times =
-    arrivals === 'logged'
-      ? { duration: goDuration(requests / rate) }
-      : {
-          ...present({ rate: load.rate, arrivals }),
-          ...(load.durationSeconds === undefined
-            ? { requests }
-            : { duration: goDuration(load.durationSeconds) }),
-        };
+  const { rate = 0, requests = 0, arrivals, streams, warmupSeconds, method, body } = load;
+  // A log's requests have their times; the load lasts as long as the log's piece.
+  const isLogged = arrivals === 'logged';
+  const durationSeconds = isLogged ? requests / rate : load.durationSeconds;
   return {
     url,
     protocol: load.protocol,
     connections: load.connections,
-    ...times,
-    ...present({
-      streams: load.streams === 1 ? undefined : load.streams,
-      buckets: bucketSeconds?.map(goDuration),
-      netns,
-    }),
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
-    ...(load.warmupSeconds === 0 ? {} : { warmup: goDuration(load.warmupSeconds) }),
-    // The servers' certificates are made here and signed by nobody.
-    ...(url.startsWith('https:')
-      ? {
-          tls: {
+    ...(isLogged ? {} : present({ rate: load.rate, arrivals })),
+    ...(durationSeconds === undefined ? { requests } : { duration: goDuration(durationSeconds) }),
+    ...present({
+      streams: streams === 1 ? undefined : streams,
+      buckets: load.bucketSeconds?.map(goDuration),
+      netns,
+      warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),
+      // The servers' certificates are made here and signed by nobody.
+      tls: url.startsWith('https:')
+        ? {
             insecureSkipVerify: true,
-            ...tls,
+            ...load.tls,
             ...present({ serverName: serverNameOf(page.host) }),
-          },
-        }
-      : {}),
-    ...present({ method, headers: headersOf(load, page), body }),
+          }
+        : undefined,
+      method,
+      headers: headersOf(load, page),
+      body,
+    }),
   };
 }
 

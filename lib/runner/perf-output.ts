@@ -23,11 +23,9 @@ export const eventOf = (count: string): string =>
 export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' | 'counts'> {
   const rows = text.split('\n').map((line) => line.split(';'));
   const all = new Map(
-    rows.flatMap(([count = '', , event]) =>
-      event !== undefined && /^\d+$/.test(count)
-        ? [[event.replace(/:u$/, ''), Number(count) / requests] as const]
-        : [],
-    ),
+    rows
+      .filter(([count = '']) => /^\d+$/.test(count))
+      .map(([count, , event = '']) => [event.replace(/:u$/, ''), Number(count) / requests]),
   );
   const named = [...all].flatMap(([event, perRequest]) => {
     const [, name] = /^syscalls:sys_enter_(\w+)$/.exec(event) ?? [];
@@ -81,20 +79,18 @@ export async function partsOf(
   const places = new Map<string, Place & { samples: number }>();
   const functions = new Map<string, number>();
   const stacks = new Map<string, number>();
-  let all = 0;
-  let sampledSeconds = 0;
+  const addTo = (counts: Map<string, number>, name: string) =>
+    counts.set(name, (counts.get(name) ?? 0) + 1);
+  let [all, sampledSeconds] = [0, 0];
   for await (const { periodNs, frames } of samplesIn(perf, file)) {
     all++;
     sampledSeconds += periodNs / 1e9;
     const place = placeOf(frames, calls, programs);
     const key = `${place.kind} ${place.name}`;
-    const known = places.get(key) ?? { ...place, samples: 0 };
-    places.set(key, { ...known, samples: known.samples + 1 });
-    const stack = foldedStack(frames);
-    stacks.set(stack, (stacks.get(stack) ?? 0) + 1);
-    const leaf = frames[0];
-    if (place.kind === 'user' && leaf !== undefined && leaf.symbol !== '[unknown]')
-      functions.set(leaf.symbol, (functions.get(leaf.symbol) ?? 0) + 1);
+    places.set(key, { ...place, samples: (places.get(key)?.samples ?? 0) + 1 });
+    addTo(stacks, foldedStack(frames));
+    const leaf = frames[0]?.symbol ?? '[unknown]';
+    if (place.kind === 'user' && leaf !== '[unknown]') addTo(functions, leaf);
   }
   if (all === 0) throw new UserError('perf saw no sample of a side');
   const largestFirst = <T extends { us: number }>(them: T[]) => them.sort((a, b) => b.us - a.us);
@@ -102,19 +98,17 @@ export async function partsOf(
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     sampledSeconds,
-    of: (cpuUs) => ({
-      // A count of samples is a Poisson variable.
-      cpu: largestFirst(
-        [...places.values()].map(({ samples, ...place }) => ({
-          ...place,
-          us: (cpuUs * samples) / all,
-          sdUs: (cpuUs * Math.sqrt(samples)) / all,
-        })),
-      ),
-      functions: largestFirst(
-        [...functions].map(([name, samples]) => ({ name, us: (cpuUs * samples) / all })),
-      ).slice(0, mostFunctions),
-    }),
+    of(cpuUs) {
+      const us = (samples: number) => (cpuUs * samples) / all;
+      const cpu = [...places.values()].map(({ samples, ...place }) => ({
+        ...place,
+        us: us(samples),
+        // A count of samples is a Poisson variable.
+        sdUs: us(Math.sqrt(samples)),
+      }));
+      const named = [...functions].map(([name, samples]) => ({ name, us: us(samples) }));
+      return { cpu: largestFirst(cpu), functions: largestFirst(named).slice(0, mostFunctions) };
+    },
   };
 }
 

@@ -16,21 +16,13 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   await requireSpace(out, neededBytes, 'this run', 'name another folder with --out');
 }
 
-/** Makes the run's folder in `out`, with a number in its name if the name is taken. */
-export async function createRunFolder(
-  out: string,
-  run: string,
-): Promise<{ run: string; folder: string }> {
-  for (let number = 1; ; number++) {
-    const name = number === 1 ? run : `${run}-${number}`;
-    const folder = join(out, name);
-    try {
-      await mkdir(folder);
-      return { run: name, folder };
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw folderError(out, error);
-    }
-  }
+/** Makes the run's folder in `out`. Throws UserError. */
+export async function createRunFolder(out: string, run: string): Promise<string> {
+  const folder = join(out, run);
+  await mkdir(folder).catch((error: unknown) => {
+    throw folderError(out, error);
+  });
+  return folder;
 }
 
 /** The folder of a round, with a folder for each variant's server and each k6. */

@@ -18,10 +18,9 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodiesDiffer, requireSampled, requireSound, withCrash } from './disturbance.ts';
+import { bodiesDiffer, requireSampled, requireSound } from './disturbance.ts';
 import {
   asRoundFailure,
-  RoundFailure,
   type Group,
   type PlannedVariant,
   type Attempt,
@@ -56,13 +55,7 @@ export async function runGroup(
       stages.map(({ planned }) => planned.page),
       context.folder,
     );
-    const measured = await underLoad(context, group, stages, attempt, folder).catch(
-      async (error: unknown) => {
-        throw error instanceof RoundFailure
-          ? withCrash(error, await Promise.all(stages.map(alarmsOf)))
-          : error;
-      },
-    );
+    const measured = await underLoad(context, group, stages, attempt, folder);
     // The end of a server writes to its log too.
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);

@@ -2,12 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
-import {
-  machineClock,
-  type CoreSeconds,
-  type MachineReading,
-  type Throttling,
-} from '../machine/usage.ts';
+import { machineClock, type CoreSeconds, type MachineReading } from '../machine/usage.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { byName } from '../present.ts';
 import type { LinkTraffic, LoadResult, NetworkUse, Noise, PacketKind } from '../result/result.ts';
@@ -27,7 +22,8 @@ interface SharedUse {
   linkToServerCpuSeconds: number;
   /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
-  throttling: Throttling;
+  /** As ThrottlingWatch.read. */
+  throttledMs: number;
   machine: MachineReading;
 }
 

@@ -28,46 +28,45 @@ import type { Measurement } from './under-load.ts';
 /** Checks that the database has k6's samples of a variant's round, and writes its server's samples. */
 export async function storeSamples(
   { store, plan }: RunBase,
-  { variant }: PlannedVariant,
+  planned: PlannedVariant,
   round: number,
   { outputHung, samples, recordFile, unsent }: Measurement,
   requests: number,
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
-  const { url } = store.influx;
-  const [integrity] = (
-    await checkRounds(store, plan.run, [
-      { variant: variant.name, round, recordFile, unsent, requests },
-    ])
-  ).integrity as [RoundIntegrity];
+  const { name, server } = planned.variant;
+  const { integrity } = await checkRounds(store, plan.run, [
+    { variant: name, round, recordFile, unsent, requests },
+  ]);
+  const own = integrity[0] as RoundIntegrity;
   if (outputHung)
-    integrity.problems.unshift(
-      `InfluxDB at ${url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(integrity.backfilled)} requests of ${variant.name} were written again from k6's record`,
+    own.problems.unshift(
+      `InfluxDB at ${store.influx.url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(own.backfilled)} requests of ${name} were written again from k6's record`,
     );
-  const tags = {
-    run: plan.run,
-    scenario: plan.scenario.name,
+  if (server.name === 'address') return own;
+  // The clock did not step (requireSound).
+  const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
+  const points = serverSamplePoints(
+    tagsOf(plan, planned, round),
+    samples.map(({ atMs, cpuSeconds, rssBytes }) => ({
+      atMs: atMs + wallAheadMs,
+      cpuSeconds,
+      rssBytes,
+    })),
+  );
+  const problem = await written(store.writeOrKeep(points));
+  if (problem !== null) own.problems.push(problem);
+  return own;
+}
+
+function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: number) {
+  return {
+    run,
+    scenario: scenario.name,
     variant: variant.name,
     round: String(round),
     server: programOf(variant.server),
   };
-  // The clock did not step (requireSound).
-  const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
-  if (variant.server.name === 'address') return integrity;
-  const problem = await written(
-    store.writeOrKeep(
-      serverSamplePoints(
-        tags,
-        samples.map(({ atMs, cpuSeconds, rssBytes }) => ({
-          atMs: atMs + wallAheadMs,
-          cpuSeconds,
-          rssBytes,
-        })),
-      ),
-    ),
-  );
-  if (problem !== null) integrity.problems.push(problem);
-  return integrity;
 }
 
 /** Returns the database's error as a line: it must not cost the round. */
@@ -175,44 +174,41 @@ function roundPoints(
   { variants, comparisons, search }: Result,
 ): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
-  return plan.variants.flatMap(({ variant, load }) => {
-    const phases = phasesOf(variant.name);
+  const phasesOf = (name: string): readonly Phase[] => outcomes.get(name)?.phases ?? [];
+  return plan.variants.flatMap((planned) => {
+    const { variant, load } = planned;
     const result = variants[plan.shown.indexOf(variant)] as VariantResult;
     const comparison = comparisonOf({ comparisons }, variant.name);
     const soFar = comparable(result, comparison) ? comparison : undefined;
-    return phases.map((phase, index) => {
+    return phasesOf(variant.name).map((phase, index) => {
       const tags = {
-        run: plan.run,
-        scenario: plan.scenario.name,
-        variant: variant.name,
-        round: String(round),
+        ...tagsOf(plan, planned, round),
         phase: String(index + 1),
-        server: programOf(variant.server),
         protocol: load.protocol,
       };
-      // In a search it is the ratio of the found rates, not of the reported steps.
-      const ratio =
-        comparison &&
-        (search === undefined
-          ? ratioOf(comparison, phase, index)
-          : comparison.roundRatios[result.rounds.findIndex((one) => one.round === round)]);
       const alone = { round, phases: [phase] };
-      const network = networkResult(
-        result.network?.spec,
-        [alone],
-        usableCores(result, cores).server,
+      return roundPoint(
+        {
+          tags,
+          ratio: comparison && ratioOf(comparison, result, phase, index),
+          soFar,
+          generatorShare: generatorShareOf(alone, result, cores),
+          network: networkResult(result.network?.spec, [alone], usableCores(result, cores).server),
+        },
+        phase,
       );
-      const generatorShare = generatorShareOf(alone, result, cores);
-      return roundPoint({ tags, ratio, soFar, generatorShare, network }, phase);
     });
   });
 
-  function ratioOf({ metric, baseline }: Comparison, phase: Phase, index: number) {
+  /** In a search it is the ratio of the found rates, not of the reported steps. */
+  function ratioOf(
+    { metric, baseline, roundRatios }: Comparison,
+    { rounds }: VariantResult,
+    phase: Phase,
+    index: number,
+  ) {
+    if (search !== undefined) return roundRatios[rounds.findIndex((one) => one.round === round)];
     const baselinePhase = phasesOf(baseline)[index];
     return baselinePhase && figureOf(metric, [phase]) / figureOf(metric, [baselinePhase]);
-  }
-
-  function phasesOf(name: string): readonly Phase[] {
-    return outcomes.get(name)?.phases ?? [];
   }
 }

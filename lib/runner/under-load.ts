@@ -229,7 +229,7 @@ function readersOf(
         generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
         linkToServerCpuSeconds,
         upstreamCpuSeconds: ofUpstreams(),
-        throttling: throttling.read(),
+        throttledMs: throttling.read(),
         machine: ofMachine(),
       };
     },

@@ -4,6 +4,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
+import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { textOf, writeWhole } from '../files.ts';
 import { percent } from '../format.ts';
@@ -12,7 +13,7 @@ import { causeLine, lastLines, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
-import type { Group, RunContext, Stage } from './plan.ts';
+import type { Group, PlannedVariant, RunContext, Stage } from './plan.ts';
 import {
   countsIn,
   eventOf,
@@ -57,14 +58,11 @@ export async function lookWhy(
   try {
     for (const { sides, ...group } of plan.groups) {
       const asked = sides.filter(({ variant }) => names.has(variant.name));
-      const elsewhere =
-        host !== undefined
-          ? asked
-          : asked.filter(({ variant }) => variant.server.name === 'address');
-      const here = asked.filter((one) => !elsewhere.includes(one));
-      why.missing.push(
-        ...elsewhere.map(({ variant }) => `${variant.name} was not started on this machine`),
-      );
+      const isHere = ({ variant }: PlannedVariant) =>
+        host === undefined && variant.server.name !== 'address';
+      const here = asked.filter(isHere);
+      for (const { variant } of asked.filter((one) => !isHere(one)))
+        why.missing.push(`${variant.name} was not started on this machine`);
       if (here.length === 0) continue;
       try {
         why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf, context.folder)));
@@ -150,10 +148,11 @@ interface Look {
 const fileOf = ({ context }: Look, side: number): string => join(context.folder, `perf-${side}`);
 
 /** All that ended while perf looked on, connects and warm-up too. At least 1. */
-function requestsOf({ results }: Measurement): number {
-  const all = results.reduce((sum, one) => sum + one.requests + one.warmupRequests, 0);
-  return Math.max(1, all);
-}
+const requestsOf = ({ results }: Measurement): number =>
+  Math.max(
+    1,
+    total(results, (one) => one.requests + one.warmupRequests),
+  );
 
 /** Loads the group for `seconds` a side while a perf looks at each side. */
 async function whileLookedAt(
@@ -208,13 +207,9 @@ async function startPerf(
   }).finally(() => closeSync(log));
   const [order, answer] = child.process.stdio.slice(3) as [Writable, Readable];
   // It may have ended before it reads.
-  order.on('error', () => undefined);
-  order.write('enable\n');
-  const isOn = await Promise.race([
-    once(answer, 'data').then(() => true),
-    child.exited.then(() => false),
-  ]);
-  if (isOn) return child;
+  order.on('error', () => undefined).write('enable\n');
+  await Promise.race([once(answer, 'data'), child.exited]);
+  if (!child.hasExited()) return child;
   const reason = causeLine(await lastLines(logFile)) ?? 'it says nothing';
   throw new UserError(`perf does not look at these servers: ${reason}`);
 }

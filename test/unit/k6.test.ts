@@ -1,7 +1,6 @@
 // What k6 writes while it runs, and the folder that it writes to.
 import {
   appendFileSync,
-  existsSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -18,11 +17,7 @@ import {
   outcomesOf,
   startK6,
 } from '../../lib/runner/k6.ts';
-import {
-  checkResultsFolder,
-  createRunFolder,
-  explainFailure,
-} from '../../lib/runner/results-folder.ts';
+import { checkResultsFolder, explainFailure } from '../../lib/runner/results-folder.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let folder: string;
@@ -148,13 +143,6 @@ describe('the results folder', () => {
       'too little space, this run needs 1000000000000 MB',
     );
     await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
-  });
-
-  test('has another name for a second run in the same second', async () => {
-    for (const run of ['run', 'run-2']) {
-      expect(await createRunFolder(folder, 'run')).toEqual({ run, folder: join(folder, run) });
-      expect(existsSync(join(folder, run))).toBe(true);
-    }
   });
 
   test('keeps the file that is there if a new one cannot be written', async () => {

@@ -136,7 +136,7 @@ describe('noise', () => {
     return [0, 1, 2, 3, 4].map((second) => ({
       atMs: second * 1000,
       wallAheadMs: 0,
-      throttling: { times: 0, ms: 0 },
+      throttledMs: 0,
       upstreamCpuSeconds: upstream === null ? null : upstream * second,
       // Of another server that takes turns with it, half.
       cpuSeconds: (ours * second) / 2,
@@ -314,7 +314,7 @@ describe('the sampler', () => {
       generatorCpuSeconds: 0,
       linkToServerCpuSeconds: 0,
       upstreamCpuSeconds: 0,
-      throttling: { times: 0, ms: 0 },
+      throttledMs: 0,
       machine: { server: null, generator: null, loadAverage: 0, serverMhz: null },
     };
     const sampler = sampleUsage({ servers, shared: () => shared });
