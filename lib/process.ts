@@ -1,6 +1,6 @@
-// Child processes, signals to this process, /proc, and the logs of programs. `run` runs a command to its end. Every long-lived child
-// starts here: pinned to cores, in its own process group (Ctrl-C reaches the runner alone, which ends its children in order), and
-// with a parent-death signal (it ends even if the runner is killed).
+// Child processes, signals to this process, /proc, and the logs of programs. Every child starts here: in its own process group
+// (Ctrl-C reaches the runner alone, which ends its children in order), and with a parent-death signal (it ends even if the runner is
+// killed).
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
 import { once, setMaxListeners } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { linkOf, namesIn, textOf } from './files.ts';
 export interface ChildOptions {
   command: string;
   args: readonly string[];
-  /** Words before the command, of a program that becomes it and keeps its process id: `nsenter … --`. */
+  /** A program that becomes the command and keeps its process id: `nsenter … --`. */
   before?: readonly string[] | undefined;
   /** User to run as (needs root); all capabilities are dropped. Absent: the current user. */
   user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
@@ -131,7 +131,7 @@ export async function startLogged(
   }
 }
 
-/** Removes the variables whose names begin with `prefix`, so that they do not change a program's settings. */
+/** Removes the variables whose names begin with `prefix`. */
 export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS.ProcessEnv {
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }

@@ -40,12 +40,9 @@ const mostFailures = 5;
 
 const silent: RunEvents = {
   load() {},
-  answered() {},
   stepped() {},
   measured() {},
-  repeated() {},
-  undecided() {},
-  timeOver() {},
+  say() {},
 };
 
 /**

@@ -153,9 +153,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
         secondsLeft,
       });
     },
-    answered(lines) {
-      lines.forEach((line) => progress.say(line));
-    },
+    say: progress.say,
     stepped({ round, steps }) {
       step = steps
         .map(({ variant, rate, kept, why, latencyMs }) => {
@@ -180,21 +178,6 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
       const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors.join(', ')}`);
       step = '';
-    },
-    repeated({ round, why, whole }) {
-      progress.say(
-        `round ${round} is ${whole ? 'measured again' : 'dropped and repeated'}: ${why}`,
-      );
-    },
-    undecided({ rounds, variants, next }) {
-      progress.say(
-        `after ${rounds} rounds ${variants.join(', ')} ${variants.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`,
-      );
-    },
-    timeOver({ rounds }) {
-      progress.say(
-        `after ${counts(rounds, 'round')} there is no time for another one (--max-time)`,
-      );
     },
   };
 }

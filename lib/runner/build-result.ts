@@ -80,15 +80,13 @@ export function buildResult(
     environment,
     variants,
     comparisons,
-    ...(plan.within === undefined
-      ? {}
-      : {
-          search: {
-            within: plan.within,
-            found: foundRates(measured),
-            steps: [...steps, ...known.unfinished],
-          },
-        }),
+    ...(plan.within && {
+      search: {
+        within: plan.within,
+        found: foundRates(measured),
+        steps: [...steps, ...known.unfinished],
+      },
+    }),
     looks: [...plan.looks],
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
@@ -113,11 +111,9 @@ export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): 
 
 function addressNotes({ variants }: Plan): string[] {
   return variants.flatMap(({ variant: { name, server } }) =>
-    server.name !== 'address'
-      ? []
-      : [
-          `${name}: what runs at ${server.origin} is on cores of its own choosing, so that its ratio is of where it runs as much as of what it is, and how much of them it uses is not known.`,
-        ],
+    server.name === 'address'
+      ? `${name}: what runs at ${server.origin} is on cores of its own choosing, so its ratio is of where it runs as much as of what it is, and its CPU use is not known.`
+      : [],
   );
 }
 
@@ -182,9 +178,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): Measure
     server,
     load: { ...withoutSecrets(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
-    ...(within === undefined
-      ? {}
-      : { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
+    ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupWith(server.workers),
     setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),
   };

@@ -81,7 +81,7 @@ export interface K6Outcome {
 /** At this priority a busy k6 still leaves a tenth of its core to others. */
 const firstNice = -10;
 
-/** Starts k6, pinned. Keeps its plan as load.json, without credentials and process ids, and its summary as k6-summary.json. */
+/** Starts k6. Keeps its plan as load.json, without credentials and process ids, and its summary as k6-summary.json. */
 export async function startK6(options: K6Options): Promise<RunningK6> {
   const { folder, loadPlan, output } = options;
   const files = k6Files(folder);
@@ -139,9 +139,8 @@ export function k6Arguments(
 
 /** k6's environment variables for a load plan. */
 export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
-  const threads = Math.max(
-    ...loadPlan.phases.flatMap(({ sides }) => sides.map((side) => side.threads ?? 1)),
-  );
+  const sides = loadPlan.phases.flatMap((phase) => phase.sides);
+  const threads = Math.max(...sides.map((side) => side.threads ?? 1));
   return {
     [loadPlanVariable]: JSON.stringify(loadPlan),
     K6_NO_USAGE_REPORT: 'true',
@@ -154,8 +153,8 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
 export function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
     ...side,
-    ...(side.url === undefined ? {} : { url: shownUrl(side.url) }),
-    ...(side.headers === undefined ? {} : { headers: shownHeaders(side.headers) }),
+    ...(side.url && { url: shownUrl(side.url) }),
+    ...(side.headers && { headers: shownHeaders(side.headers) }),
   });
   return {
     ...plan,

@@ -349,17 +349,12 @@ export interface Attempt {
   round: number;
   /** First answers by variant; the round adds its own. Absent: none is a first start. */
   answers?: Map<string, Answer>;
-  search?: SearchRound;
+  /** In a search: rates found in earlier rounds, in requests/s by variant. */
+  known?: ReadonlyMap<string, readonly number[]>;
   /** Called after each step of a search. */
   onStep?(steps: readonly SearchStep[]): void;
   /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
-}
-
-/** Rates found in earlier rounds, by variant, and the seed of random numbers. */
-export interface SearchRound {
-  known: ReadonlyMap<string, readonly number[]>;
-  seed: string;
 }
 
 /** The round must be repeated; the message says why in a line. */

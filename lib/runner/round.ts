@@ -94,7 +94,7 @@ function outcomeOf(
   { plan, generators = [] }: RunContext,
   stages: readonly Stage[],
   side: number,
-  { round, answers, search: known }: Attempt,
+  { round, answers, known }: Attempt,
   measured: readonly Measurement[],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
@@ -110,7 +110,7 @@ function outcomeOf(
   const all = phasesOf(measurement, planned, plan, server, othersAreKnown);
   const facts = serverFacts(planned, server);
   requireSound(planned, measurement, all, server, alarms);
-  const rates = known?.known.get(name) ?? [];
+  const rates = known?.get(name) ?? [];
   const search =
     within &&
     searchIn(planned, facts, all, measurement.outcomes, side, within, cores, rates, round);

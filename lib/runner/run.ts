@@ -5,6 +5,7 @@ import { roundToRepeat } from '../analysis/rounds.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warning } from '../analysis/warnings.ts';
 import { messageOf, UserError } from '../errors.ts';
+import { counts } from '../format.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import {
   Disturbance,
@@ -44,18 +45,12 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** Lines on what the servers' answers differ in, after the first round. */
-  answered(lines: readonly string[]): void;
   /** A search made a step. */
   stepped(what: { round: number; steps: readonly SearchStep[] }): void;
   /** A variant's part of a round has ended. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
-  /** A round is repeated. `whole`: it counts until then. */
-  repeated(what: { round: number; why: string; whole?: true }): void;
-  /** Some verdicts are inconclusive, and the run goes on to the next look. */
-  undecided(what: { rounds: number; variants: readonly string[]; next: number }): void;
-  /** There is no time for another round. */
-  timeOver(what: { rounds: number }): void;
+  /** A line about the course of the run, for the person. */
+  say(line: string): void;
 }
 
 /** A server's own failure usually repeats; a disturbance from outside passes, often after some seconds. */
@@ -110,7 +105,9 @@ export async function runRounds(
       if (timeIsOver(pauseMs)) {
         if (failure !== undefined) note(warning.dropped(attempts, failure.message));
         note(warning.timeOver(kept.length, plan.rounds));
-        events.timeOver({ rounds: kept.length });
+        events.say(
+          `after ${counts(kept.length, 'round')} there is no time for another one (--max-time)`,
+        );
         break;
       }
       if (failure === undefined) {
@@ -118,7 +115,7 @@ export async function runRounds(
         continue;
       }
       note(warning.repeated(attempts, failure.message));
-      events.repeated({ round: kept.length + 1, why: failure.message });
+      events.say(`round ${kept.length + 1} is dropped and repeated: ${failure.message}`);
       await delay(pauseMs, undefined, { signal: signal });
     }
     return {
@@ -180,9 +177,7 @@ export async function runRounds(
       const outcomes = await runRound(place, {
         round: attempts,
         answers,
-        ...(plan.within === undefined
-          ? {}
-          : { search: { known: ratesSoFar(), seed: `${plan.run} ${attempts}` } }),
+        known: ratesSoFar(),
         onStep(more) {
           steps.push(...more);
           events.stepped({ round: place, steps: more });
@@ -191,7 +186,7 @@ export async function runRounds(
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
-      if (kept.length === 1) events.answered(answerLines());
+      if (kept.length === 1) answerLines().forEach((line) => events.say(line));
       for (const [variant, outcome] of outcomes) noteOutcome(variant, outcome);
       steps = [];
       return undefined;
@@ -271,8 +266,11 @@ export async function runRounds(
     const { comparisons } = resultNow('partial');
     const open = unsettled(comparisons, plan.precision ?? 0).map(({ variant }) => variant);
     if (open.length === 0) return true;
+    const names = [...new Set(open)];
     if (!timeIsOver())
-      events.undecided({ rounds: kept.length, variants: [...new Set(open)], next });
+      events.say(
+        `after ${kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`,
+      );
     return false;
   }
 
@@ -284,7 +282,7 @@ export async function runRounds(
     await save('partial', false);
     const index = kept.findIndex(({ round }) => round === outlier.round);
     const replaced = kept.splice(index, 1);
-    events.repeated({ round: index + 1, why: outlier.why, whole: true });
+    events.say(`round ${index + 1} is measured again: ${outlier.why}`);
     const failure = await tryRound().catch((error: unknown) => error);
     if (failure !== undefined) {
       kept.splice(index, 0, ...replaced);

@@ -14,7 +14,7 @@ import type { ServerSample } from '../store/points.ts';
 const intervalMsPerServer = 100;
 const longestIntervalMs = 1000;
 
-/** CPU seconds (sums since some start) and other readings that are the same for all sides. */
+/** Readings that are the same for all sides; CPU seconds are sums since some start. */
 interface SharedUse {
   /** k6, this process, and the link on the generator's cores. */
   generatorCpuSeconds: number;
@@ -77,7 +77,7 @@ export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
 }
 
 /**
- * Adds to a side's samples those of the server host, at the same instants.
+ * Adds to a side's samples those of the server host, at the same instants. The generator's cores stay this machine's.
  * @param there samples of all servers of the group; `place` is the side's
  */
 export function withServer(
@@ -85,40 +85,31 @@ export function withServer(
   there: readonly (readonly SampleThere[] | undefined)[],
   place: number,
 ): UsageSample[] {
-  const own = there[place];
-  if (own === undefined || own.length === 0) return [...samples];
-  const machines = own.flatMap(({ atMs, machine }) =>
-    machine === undefined ? [] : [{ atMs, machine }],
-  );
-  return samples.map((sample) => ({
-    ...sample,
-    cpuSeconds: valueAt(own, sample.atMs, cpuOf),
-    rssBytes: Math.round(valueAt(own, sample.atMs, ({ rssBytes }) => rssBytes)),
-    serversCpuSeconds: total(there, (one = []) =>
-      one.length === 0 ? 0 : valueAt(one, sample.atMs, cpuOf),
-    ),
-    machine: machineThere(machines, sample),
-  }));
-}
-
-/** The server host's machine, with this machine's generator cores. */
-function machineThere(
-  readings: readonly { atMs: number; machine: MachineReading }[],
-  { atMs, machine: here }: UsageSample,
-): MachineReading {
-  const { loadAverage, serverMhz } =
-    (readings.findLast((one) => one.atMs <= atMs) ?? readings[0])?.machine ?? here;
-  const isKnown = readings.length > 0 && readings.every(({ machine }) => machine.server !== null);
-  return {
-    server: isKnown
-      ? byName(coreParts, (part) =>
-          valueAt(readings, atMs, ({ machine }) => machine.server?.[part] ?? 0),
-        )
-      : null,
-    generator: here.generator,
-    loadAverage,
-    serverMhz,
-  };
+  const own = there[place] ?? [];
+  if (own.length === 0) return [...samples];
+  const readings = own.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
+  const isKnown = readings.length > 0 && readings.every(({ server }) => server !== null);
+  return samples.map((sample) => {
+    const { atMs, machine } = sample;
+    const { loadAverage, serverMhz } =
+      readings.findLast((one) => one.atMs <= atMs) ?? readings[0] ?? machine;
+    const partAt = (part: keyof CoreSeconds) =>
+      valueAt(readings, atMs, ({ server }) => server?.[part] ?? 0);
+    return {
+      ...sample,
+      cpuSeconds: valueAt(own, atMs, cpuOf),
+      rssBytes: Math.round(valueAt(own, atMs, ({ rssBytes }) => rssBytes)),
+      serversCpuSeconds: total(there, (one = []) =>
+        one.length === 0 ? 0 : valueAt(one, atMs, cpuOf),
+      ),
+      machine: {
+        server: isKnown ? byName(coreParts, partAt) : null,
+        generator: machine.generator,
+        loadAverage,
+        serverMhz,
+      },
+    };
+  });
 }
 
 const coreParts = ['processes', 'interrupts', 'steal', 'idle'] as const;
@@ -203,6 +194,12 @@ export function noiseBetween(
     samples.some(({ machine }) => machine[side] === null)
       ? null
       : byName(coreParts, (part) => between(({ machine }) => machine[side]?.[part] ?? 0));
+  // The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, the lower figure counts.
+  const othersShare = ({ processes, interrupts }: CoreSeconds, ours: number, count: number) => {
+    const others = processes - ours;
+    const isApart = cores.interruptsApart ?? others >= -tickError * seconds * count;
+    return share(isApart ? others : others + interrupts, count);
+  };
 
   const [server, generator] = [secondsOf('server'), secondsOf('generator')];
   if (server === null || generator === null || !(seconds > 0)) return null;
@@ -215,8 +212,6 @@ export function noiseBetween(
     (upstreamSeconds ?? 0) +
     between((sample) => sample.serversCpuSeconds + sample.linkToServerCpuSeconds) +
     (cores.shared ? ofGenerator : 0);
-  const othersShare = (side: CoreSeconds, used: number, count: number) =>
-    share(othersSeconds(side, used, seconds * count, cores.interruptsApart), count);
   const serverOthersShare = othersShare(server, ours, cores.server);
   const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);
   return {
@@ -226,23 +221,12 @@ export function noiseBetween(
     generatorOthersShare: cores.shared
       ? serverOthersShare
       : othersShare(generator, ofGenerator, cores.generator),
-    ...(cores.hasUpstreams
-      ? { upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server) }
-      : {}),
+    ...(cores.hasUpstreams && {
+      upstreamShare: upstreamSeconds === null ? null : share(upstreamSeconds, cores.server),
+    }),
     loadAverage: last.machine.loadAverage,
     serverMhz: clocks(samples, fromMs, toMs),
   };
-}
-
-/** CPU seconds of others. The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, returns the lower figure. */
-function othersSeconds(
-  { processes, interrupts }: CoreSeconds,
-  ours: number,
-  available: number,
-  apart: boolean | undefined,
-): number {
-  const others = processes - ours;
-  return (apart ?? others >= -tickError * available) ? others : others + interrupts;
 }
 
 /** The first and last clock rate within the window: outside of it an idle server's cores may be slow. */
@@ -258,7 +242,7 @@ function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): 
 
 const linkIntervalMs = 100;
 
-/** Samples a link 10 times a second until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
+/** Samples a link until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
 export function sampleLink(
   network: Pick<Network, 'counts' | 'mark'>,
   warmupSeconds: number,

@@ -1,11 +1,5 @@
 // A search for the highest rate within a limit: its begin, and the result of a round.
-import {
-  Disturbance,
-  randomNumbers,
-  type SearchRound,
-  type PlannedVariant,
-  type VariantRound,
-} from './plan.ts';
+import { Disturbance, randomNumbers, type PlannedVariant, type VariantRound } from './plan.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
@@ -101,7 +95,8 @@ const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
  */
 export function searchStarts(
   variants: readonly string[],
-  { known, seed }: SearchRound,
+  known: ReadonlyMap<string, readonly number[]>,
+  seed: string,
 ): SearchStart[] {
   const drawn = randomNumbers(seed)();
   const middles = new Map(

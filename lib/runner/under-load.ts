@@ -83,7 +83,7 @@ export async function underLoad(
   folder: string,
 ): Promise<Measurement[]> {
   const { plan, store, signal, generators = [] } = context;
-  const { round, search } = attempt;
+  const { round, known = new Map() } = attempt;
   const sides = stages.map(({ planned }) => planned);
   const names = sides.map(({ variant }) => variant.name);
   // A variant with a network is alone in its group.
@@ -94,7 +94,8 @@ export async function underLoad(
     netns: network?.client.netns,
     processes: isStarted(server) ? server.processes().map(Number) : undefined,
   }));
-  const starts = search === undefined ? [] : searchStarts(names, search);
+  const isSearch = plan.within !== undefined;
+  const starts = isSearch ? searchStarts(names, known, `${plan.run} ${round}`) : [];
   const loadPlan = loadPlanFor(plan, { ...group, sides }, round, targets, starts);
   // A database that hangs would stop k6. Other hosts do not reach it: their record is written to it afterwards.
   const output =
@@ -102,7 +103,7 @@ export async function underLoad(
   const hosted = await Promise.all(
     stages.map(({ server }) => (isHosted(server) ? server.watch() : undefined)),
   );
-  const isAtRate = search !== undefined || sides.some(({ load }) => load.rate !== undefined);
+  const isAtRate = isSearch || sides.some(({ load }) => load.rate !== undefined);
   // Without a rate, sleeping cores are the server's own property.
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
   const link = network === null ? null : sampleLink(network, sides[0]?.load.warmupSeconds ?? 0);

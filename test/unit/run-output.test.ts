@@ -114,16 +114,4 @@ describe('progress', () => {
       'round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
     ]);
   });
-
-  test('says what a look left open, and when the time is over', () => {
-    expect(
-      printed({ precision: 0.01 }, (events) => {
-        events.undecided({ rounds: 10, variants: ['x', 'y'], next: 20 });
-        events.timeOver({ rounds: 11 });
-      }),
-    ).toEqual([
-      'after 10 rounds x, y are inconclusive: going on to 20',
-      'after 11 rounds there is no time for another one (--max-time)',
-    ]);
-  });
 });

@@ -311,9 +311,7 @@ describe('searches begin', () => {
   ]);
 
   test('all at one rate below the lowest known, elsewhere in each round', () => {
-    const rounds = [1, 2, 3, 4].map((round) =>
-      searchStarts(['a', 'b'], { known, seed: `run ${round}` }),
-    );
+    const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], known, `run ${round}`));
     expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
     for (const [a, b] of rounds) {
       expect(a).toMatchObject({
@@ -326,12 +324,12 @@ describe('searches begin', () => {
       expect(b?.least).toBeCloseTo(2500, 2);
     }
     // Whoever is loaded alone as well.
-    expect(searchStarts(['a'], { known, seed: 'run 1' })[0]?.rate).toBe(rounds[0]?.[0]?.rate);
+    expect(searchStarts(['a'], known, 'run 1')[0]?.rate).toBe(rounds[0]?.[0]?.rate);
   });
 
   test('about 1000 requests/s where nothing is known', () => {
     const none = new Map(['a', 'b'].map((name) => [name, []]));
-    const [a, b] = searchStarts(['a', 'b'], { known: none, seed: 'run' });
+    const [a, b] = searchStarts(['a', 'b'], none, 'run');
     expect(a).toEqual(b);
     expect(a).toMatchObject({ factor: 2, least: lowestRate });
     expect(Math.abs(Math.log((a?.rate ?? 0) / 1000))).toBeLessThanOrEqual(0.35);
