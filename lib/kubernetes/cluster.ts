@@ -22,7 +22,7 @@ import { perRequestOf } from '../runner/under-load.ts';
 import { configOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
-import { checkRounds } from '../store/integrity.ts';
+import { checkRound } from '../store/integrity.ts';
 import type { Store } from '../store/store.ts';
 import {
   type ClusterObject,
@@ -344,11 +344,8 @@ async function outcomeOf(
   if (page.requests === undefined && load.headers === undefined && load.method === undefined)
     bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
-  const {
-    integrity: [integrity = null],
-  } = await checkRounds(store, run, [
-    { variant: variant.name, round, recordFile: undefined, requests },
-  ]);
+  const asked = { variant: variant.name, round, recordFile: undefined, requests };
+  const integrity = await checkRound(store, run, asked);
   return {
     server: {
       name: program,

@@ -18,7 +18,6 @@ import {
 import { messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
-import { isFull } from './results-folder.ts';
 import { RoundFailure } from './plan.ts';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
@@ -69,13 +68,7 @@ export interface RunningK6 {
   stop(graceMs?: number): Promise<void>;
   files: ReturnType<typeof k6Files>;
   /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
-  results(ended?: boolean): Promise<PhaseOutcome[]>;
-}
-
-/** `outputHung`: the load was complete, but k6 had to be ended since the database did not take its output. */
-export interface K6Outcome {
-  outcomes: PhaseOutcome[];
-  outputHung: boolean;
+  results(): Promise<PhaseOutcome[]>;
 }
 
 /** At this priority a busy k6 still leaves a tenth of its core to others. */
@@ -109,7 +102,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     exited: child.exited,
     stop: child.stop,
     files,
-    results: async (ended = false) => outcomesOf({ ...(await child.exited), ended }, folder),
+    results: async () => outcomesOf(await child.exited, folder),
   };
 }
 
@@ -166,75 +159,53 @@ export function forKeeps(plan: LoadPlan): LoadPlan {
 const patienceSeconds = 30;
 
 /**
- * Waits until k6 has ended, and returns the outcomes of its phases. Ends a k6 whose load is over and whose output hangs.
- * @param hasOutput k6 writes to a database
+ * Waits until k6 has ended, and returns the outcomes of its phases.
  * @param peerDied settles when a server ends by itself, with a line that says how
  * @throws RoundFailure if the load is not complete, Interrupted after a signal
  */
 export async function waitForK6(
   k6: RunningK6,
   { maxDurationSeconds }: LoadPlan,
-  hasOutput: boolean,
   signal: AbortSignal,
   peerDied: Promise<string>,
-): Promise<K6Outcome> {
+): Promise<PhaseOutcome[]> {
+  signal.throwIfAborted();
   const over = new AbortController();
   const until = { signal: over.signal };
-  const hung = 'its output hung';
   const limitMs = (maxDurationSeconds + patienceSeconds) * 1000;
   try {
-    const how = await Promise.race([
+    const failure = await Promise.race([
       k6.exited.then(() => undefined),
       peerDied,
-      aborted(signal, over.signal),
-      delay(limitMs, 'k6 did not end in time', until).catch(() => undefined),
-      ...(hasOutput ? [outputHangs(k6.files.console, over.signal).then(() => hung)] : []),
+      once(signal, 'abort', until).then(
+        () => undefined,
+        () => undefined,
+      ),
+      delay(limitMs, 'k6 did not end in time: its database may hang', until).catch(() => undefined),
     ]);
     signal.throwIfAborted();
-    if (how === hung) await k6.stop(0);
-    else if (how !== undefined) throw new RoundFailure(how);
-    const outcomes = await k6.results(how === hung).catch((error: unknown) => {
-      throw error instanceof RoundFailure ? error : new RoundFailure(messageOf(error));
-    });
-    return { outcomes, outputHung: how === hung };
+    if (failure !== undefined) throw new RoundFailure(failure);
+    return await k6.results();
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error instanceof RoundFailure ? error : new RoundFailure(messageOf(error));
   } finally {
     over.abort();
-  }
-}
-
-async function aborted(signal: AbortSignal, until: AbortSignal): Promise<undefined> {
-  if (!signal.aborted) await once(signal, 'abort', { signal: until }).catch(() => undefined);
-}
-
-/** Time for k6's outputs after its load: k6 has no limit for them, and writes its record first. */
-const flushMs = 5000;
-
-/** Resolves some time after the load is over; never after `signal`. */
-async function outputHangs(consoleFile: string, signal: AbortSignal): Promise<void> {
-  try {
-    while (!readPhases(consoleFile).over) await delay(500, undefined, { signal });
-    await delay(flushMs, undefined, { signal });
-  } catch {
-    await new Promise(() => {});
   }
 }
 
 /** k6's line for an error of the module, which is Go's, or of the script. */
 const scriptError = /^\w*Error: /;
 
-/**
- * Reads the outcomes of the phases from k6's folder. Throws an Error with k6's error, or its last line, if some are missing or it failed.
- * @param exit how k6 ended; `ended`: by us, after its load
- */
+/** Reads the outcomes of the phases from k6's folder. Throws an Error with k6's error, or its last line, if some are missing or it failed. */
 export async function outcomesOf(
-  { code, signal, ended = false }: { code: number | null; signal: string | null; ended?: boolean },
+  { code, signal }: { code: number | null; signal: string | null },
   folder: string,
 ): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
-  const { phases, over } = readPhases(files.console);
-  if ((code === 0 || ended) && over) return phases;
-  // On a full disk k6's own message is missing too.
-  if (await isFull(folder)) throw new Error(`the file system of ${folder} is full`);
+  // The last line may be incomplete.
+  const printed = textOf(files.console).split('\n').slice(0, -1);
+  if (code === 0 && printed.includes(loadOverLine)) return outcomesIn(printed);
   const how = signal === null ? `code ${code}` : `signal ${signal}`;
   const lines = await lastLines(files.log);
   // k6 sums up after the error.
@@ -242,13 +213,6 @@ export async function outcomesOf(
   throw new Error(
     `k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`,
   );
-}
-
-/** Reads the outcomes in the script's console output, in order, and whether they are complete. None without the file. */
-function readPhases(consoleFile: string): { phases: PhaseOutcome[]; over: boolean } {
-  // The last line may be incomplete.
-  const lines = textOf(consoleFile).split('\n').slice(0, -1);
-  return { phases: outcomesIn(lines), over: lines.includes(loadOverLine) };
 }
 
 function outcomesIn(lines: readonly string[]): PhaseOutcome[] {
@@ -264,7 +228,7 @@ export function followPhases(consoleFile: string): () => PhaseOutcome[] {
     try {
       return outcomesIn(newLines());
     } catch {
-      // Half a line on a full disk, which readPhases reports.
+      // Half a line on a full disk.
       return [];
     }
   };

@@ -1,4 +1,5 @@
 // A run: its plan (variants, groups of each round, times), and what its rounds get, return and fail with.
+import { createHash } from 'node:crypto';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
@@ -166,28 +167,15 @@ export function portsTaken(variants: readonly PlannedVariant[]): Map<string, str
  */
 export function orderOfRound<T>(all: readonly T[], round: number, seed: string): T[] {
   if (all.length <= 2) return round % 2 === 1 ? [...all] : all.toReversed();
-  const order = [...all];
-  const random = randomNumbers(`${seed} ${round}`);
-  // Fisher–Yates.
-  for (let last = order.length - 1; last > 0; last--) {
-    const pick = Math.floor(random() * (last + 1));
-    [order[last], order[pick]] = [order[pick] as T, order[last] as T];
-  }
-  return order;
+  return all
+    .map((item, index) => ({ item, drawn: drawnBy(`${seed} ${round} ${index}`) }))
+    .sort((a, b) => a.drawn - b.drawn)
+    .map(({ item }) => item);
 }
 
-/** Uniform numbers in [0, 1): FNV-1a of the seed (http://www.isthe.com/chongo/tech/comp/fnv/), then xorshift32 (Marsaglia 2003). */
-export function randomNumbers(seed: string): () => number {
-  let state = 0x811c9dc5;
-  for (let index = 0; index < seed.length; index++)
-    state = Math.imul(state ^ seed.charCodeAt(index), 0x01000193);
-  if (state === 0) state = 1;
-  return () => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) / 2 ** 32;
-  };
+/** A uniform number in [0, 1), the same for the same seed: 48 bits of its SHA-256. */
+export function drawnBy(seed: string): number {
+  return createHash('sha256').update(seed).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
 /** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */

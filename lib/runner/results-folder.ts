@@ -48,7 +48,7 @@ export const writeReasons: Readonly<Record<string, string>> = {
 const fullBelowBytes = 250e3;
 
 /** Whether the folder's file system is full; false if unknown. */
-export async function isFull(folder: string): Promise<boolean> {
+async function isFull(folder: string): Promise<boolean> {
   return (await freeBytes(folder)) < fullBelowBytes;
 }
 

@@ -30,7 +30,7 @@ import {
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../files.ts';
-import { countAgain, forgetRound, storeResult } from './store-result.ts';
+import { forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -153,7 +153,6 @@ export async function runRounds(
   /** Writes result.json, then the database, which may hang. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
-    if (ended) for (const problem of await countAgain(context, kept)) note(problem);
     const result = resultNow(state);
     let problem: string | null = null;
     try {

@@ -1,5 +1,5 @@
 // A search for the highest rate within a limit: its begin, and the result of a round.
-import { Disturbance, randomNumbers, type PlannedVariant, type VariantRound } from './plan.ts';
+import { Disturbance, drawnBy, type PlannedVariant, type VariantRound } from './plan.ts';
 import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
@@ -98,7 +98,7 @@ export function searchStarts(
   known: ReadonlyMap<string, readonly number[]>,
   seed: string,
 ): SearchStart[] {
-  const drawn = randomNumbers(seed)();
+  const drawn = drawnBy(seed);
   const middles = new Map(
     [...known].flatMap(([variant, found]) =>
       found.length === 0 ? [] : [[variant, geometricMean(found)]],

@@ -2,12 +2,10 @@
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { generatorShareOf, usableCores } from '../analysis/limit.ts';
 import { figureOf, networkResult } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { whole } from '../format.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import { whyLines } from '../report/why.ts';
-import { type RoundIntegrity, checkRounds } from '../store/integrity.ts';
+import { type RoundIntegrity, checkRound } from '../store/integrity.ts';
 import {
   roundPoint,
   runPoint,
@@ -30,20 +28,14 @@ export async function storeSamples(
   { store, plan }: RunBase,
   planned: PlannedVariant,
   round: number,
-  { outputHung, samples, recordFile, unsent }: Measurement,
+  { samples, recordFile, unsent }: Measurement,
   requests: number,
 ): Promise<RoundIntegrity | null> {
   if (store === null) return null;
   const { name, server } = planned.variant;
-  const { integrity } = await checkRounds(store, plan.run, [
-    { variant: name, round, recordFile, unsent, requests },
-  ]);
-  const own = integrity[0] as RoundIntegrity;
-  if (outputHung)
-    own.problems.unshift(
-      `InfluxDB at ${store.influx.url} hung in round ${round}, and k6 was ended without it once the load was over: ${whole(own.backfilled)} requests of ${name} were written again from k6's record`,
-    );
-  if (server.name === 'address') return own;
+  const asked = { variant: name, round, recordFile, unsent, requests };
+  const integrity = await checkRound(store, plan.run, asked);
+  if (server.name === 'address') return integrity;
   // The clock did not step (requireSound).
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   const points = serverSamplePoints(
@@ -55,8 +47,8 @@ export async function storeSamples(
     })),
   );
   const problem = await written(store.writeOrKeep(points));
-  if (problem !== null) own.problems.push(problem);
-  return own;
+  if (problem !== null) integrity.problems.push(problem);
+  return integrity;
 }
 
 function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: number) {
@@ -89,43 +81,6 @@ export async function forgetRound({ plan, store }: RunBase, round: number): Prom
           `DELETE FROM "${benchRound.measurement}" WHERE "run" = ${quoteString(plan.run)} AND "round" = '${round}'`,
         ),
       );
-}
-
-/** Checks all rounds once more at the end of a run and updates their integrity. Returns a line for what was missing. */
-export async function countAgain(
-  { plan, store }: RunBase,
-  kept: readonly KeptRound[],
-): Promise<string[]> {
-  const outcomes = kept.flatMap((one) =>
-    [...one.outcomes].map(([variant, outcome]) => ({ variant, round: one.round, outcome })),
-  );
-  if (store === null || outcomes.length === 0) return [];
-  const { integrity, uncounted } = await checkRounds(
-    store,
-    plan.run,
-    outcomes.map(({ variant, round, outcome: { recordFile, requests } }) => ({
-      variant,
-      round,
-      recordFile,
-      requests,
-    })),
-    true,
-  );
-  if (uncounted !== null) return [uncounted];
-  for (const [index, now] of integrity.entries()) {
-    const { outcome } = outcomes[index] as (typeof outcomes)[number];
-    outcome.integrity = {
-      ...now,
-      backfilled: Math.min(now.requests, now.backfilled + (outcome.integrity?.backfilled ?? 0)),
-    };
-  }
-  const written = total(integrity, ({ backfilled }) => backfilled);
-  const missing = written + total(integrity, ({ lost }) => lost);
-  return missing === 0
-    ? []
-    : [
-        `InfluxDB lacked ${whole(missing)} of the run's requests when it was over: ${whole(written)} were written again from k6's record`,
-      ];
 }
 
 /**

@@ -3,7 +3,7 @@ import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
-import { k6Files } from '../k6/load-plan.ts';
+import { k6Files, type PhaseOutcome } from '../k6/load-plan.ts';
 import {
   keepCoresAwake,
   interruptsApart,
@@ -25,7 +25,6 @@ import {
   startK6,
   waitForK6,
   type K6Options,
-  type K6Outcome,
   type RunningK6,
 } from './k6.ts';
 import {
@@ -52,8 +51,10 @@ import {
 } from './samples.ts';
 import { searchStarts, stepIn } from './search.ts';
 
-/** What was measured of a side; `outcomes` are those of all sides. */
-export interface Measurement extends K6Outcome {
+/** What was measured of a side. */
+export interface Measurement {
+  /** Of all sides, by phase. */
+  outcomes: readonly PhaseOutcome[];
   /** The side's results by phase. */
   results: LoadResult[];
   samples: readonly UsageSample[];
@@ -110,16 +111,14 @@ export async function underLoad(
   const counted = stages.map(({ server }) => isStarted(server) && countersOf(server.processes()));
   let k6: RunningK6 | undefined;
   let sampler: UsageSampler | undefined;
-  let outcome: K6Outcome;
+  let outcomes: PhaseOutcome[];
   try {
     signal.throwIfAborted();
     k6 = await startLoad(context, stages, { folder, loadPlan, output });
     sampler = sampleUsage(readersOf(plan, stages, k6, throttling));
     const stopReporting = reportProgress(plan, names, attempt, k6);
     const peerDied = Promise.race(stages.map(({ died }) => died));
-    outcome = await waitForK6(k6, loadPlan, output !== null, signal, peerDied).finally(
-      stopReporting,
-    );
+    outcomes = await waitForK6(k6, loadPlan, signal, peerDied).finally(stopReporting);
   } finally {
     sampler?.stop();
     await k6?.stop(k6GraceMs);
@@ -131,10 +130,10 @@ export async function underLoad(
   const ofLink = network && link && { samples: link.samples, report: await reportOf(network) };
   const there = await Promise.all(hosted.map((end) => end?.()));
   return stages.map(({ server }, side): Measurement => {
-    const results = outcome.outcomes.map((one) => one.results[side] as LoadResult);
+    const results = outcomes.map((one) => one.results[side] as LoadResult);
     const before = counted[side];
     return {
-      ...outcome,
+      outcomes,
       results,
       perRequest: perRequestOf(
         results,

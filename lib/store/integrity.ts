@@ -1,8 +1,7 @@
-// After each round, and at the end of a run, the requests in the database are counted. Missing ones are written again from
+// After each round the requests in the database are counted. Missing ones are written again from
 // k6's own record.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { total } from '../analysis/statistics.ts';
 import { messageOf } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { Integrity } from '../result/result.ts';
@@ -30,74 +29,55 @@ export interface RoundIntegrity extends Integrity {
 const pointsPerWrite = 5000;
 
 /**
- * Compares the sums of loadgen_requests in the database with the engine's counts. If some are missing, writes the whole record
+ * Compares the sum of loadgen_requests in the database with the engine's count. If some are missing, writes the whole record
  * again, which replaces what is there, and counts once more. A failing database is no error: its requests are lost, and
  * `problems` says why.
- * @param anew asks also a database that hung a moment ago
- * @returns the counts of each round (backfilled: missing at first, stored now); `uncounted` says why the database could not be asked
+ * @returns the counts (backfilled: missing at first, stored now)
  */
-export async function checkRounds(
+export async function checkRound(
   store: Store,
   run: string,
-  rounds: readonly RoundToCheck[],
-  anew = false,
-): Promise<{ integrity: RoundIntegrity[]; uncounted: string | null }> {
-  let before: number[] | null = null;
-  let after = rounds.map(() => 0);
+  { variant, round, recordFile, unsent, requests }: RoundToCheck,
+): Promise<RoundIntegrity> {
+  const count = async () => {
+    const [series] = await store.query(
+      `SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = ${quoteString(run)} AND "variant" = ${quoteString(variant)} AND "round" = '${round}'`,
+    );
+    return Number(series?.values[0]?.[series.columns.indexOf('sum')]) || 0;
+  };
+  let before: number | null = null;
+  let stored = 0;
   let failure: string | null = null;
   try {
-    await store.revive(anew);
-    before = after = await storedRequests(store, run, rounds);
-    const records = new Set(
-      rounds.flatMap(({ recordFile, requests }, index) =>
-        recordFile !== undefined && (after[index] as number) < requests ? [recordFile] : [],
-      ),
-    );
-    for (const file of records) await writeAgain(store, file);
-    if (records.size > 0) after = await storedRequests(store, run, rounds);
+    await store.revive();
+    before = stored = await count();
+    if (recordFile !== undefined && stored < requests) {
+      await writeAgain(store, recordFile);
+      stored = await count();
+    }
   } catch (error) {
     failure = messageOf(error);
   }
-  const integrity = rounds.map(({ variant, round, requests, unsent }, index): RoundIntegrity => {
-    const stored = after[index] as number;
-    const lost = Math.max(0, requests - stored);
-    const lostAtFirst = Math.max(0, requests - (before?.[index] ?? 0));
-    const label = `${variant}, round ${round}`;
-    const problems: string[] = [];
-    if (before === null) problems.push(failure as string);
-    else if (lost > 0)
-      problems.push(
-        `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${failure === null ? '' : `: ${failure}`}`,
-      );
-    else if (stored > requests)
-      problems.push(
-        `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
-      );
-    return {
-      requests,
-      stored,
-      backfilled: unsent === true || before === null ? 0 : lostAtFirst - lost,
-      lost,
-      problems,
-    };
-  });
-  return { integrity, uncounted: before === null ? failure : null };
-}
-
-async function storedRequests(
-  store: Store,
-  run: string,
-  rounds: readonly RoundToCheck[],
-): Promise<number[]> {
-  const series = await store.query(
-    `SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = ${quoteString(run)} GROUP BY "variant", "round"`,
-  );
-  return rounds.map(({ variant, round }) =>
-    total(
-      series.filter(({ tags }) => tags?.variant === variant && tags.round === String(round)),
-      ({ columns, values }) => Number(values[0]?.[columns.indexOf('sum')]) || 0,
-    ),
-  );
+  const lost = Math.max(0, requests - stored);
+  const lostAtFirst = Math.max(0, requests - (before ?? 0));
+  const label = `${variant}, round ${round}`;
+  const problems: string[] = [];
+  if (before === null) problems.push(failure as string);
+  else if (lost > 0)
+    problems.push(
+      `InfluxDB lacks ${whole(lost)} of ${whole(requests)} requests of ${label}${failure === null ? '' : `: ${failure}`}`,
+    );
+  else if (stored > requests)
+    problems.push(
+      `InfluxDB holds ${whole(stored)} requests of ${label}, more than the ${whole(requests)} that were made; the figures in result.json are right, those in InfluxDB are not`,
+    );
+  return {
+    requests,
+    stored,
+    backfilled: unsent === true || before === null ? 0 : lostAtFirst - lost,
+    lost,
+    problems,
+  };
 }
 
 async function writeAgain(store: Store, recordFile: string): Promise<void> {

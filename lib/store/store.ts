@@ -66,9 +66,9 @@ export interface Store {
   query(influxql: string): Promise<Series[]>;
   /**
    * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers. A database
-   * that hung less than 30 s ago is only asked if `anew`, so that it delays a run once.
+   * that hung less than 30 s ago is not asked, so that it delays a run once.
    */
-  revive(anew?: boolean): Promise<boolean>;
+  revive(): Promise<boolean>;
   /** Ends a local influxd. May be called twice. */
   close(): Promise<void>;
 }
@@ -129,8 +129,8 @@ async function storeOn(
   let silentUntilMs = 0;
   let kept: readonly string[] = [];
 
-  async function revive(anew = false) {
-    if (!anew && performance.now() < silentUntilMs) return false;
+  async function revive() {
+    if (performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
     const isThere = await (local === null ? answers(influx) : local.revive());
     // Timers may be a little early.

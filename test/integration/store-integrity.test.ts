@@ -6,7 +6,7 @@ import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import {
   type RoundIntegrity,
-  checkRounds,
+  checkRound,
   readRecord,
   recordedLine,
 } from '../../lib/store/integrity.ts';
@@ -74,12 +74,9 @@ async function startK6(
 
 const variant = 'a variant, or=so';
 
-type Round = Omit<Parameters<typeof checkRounds>[2][number], 'round'> & { run: string };
-async function checkRound(of: Store, { run, ...round }: Round) {
-  const {
-    integrity: [integrity],
-  } = await checkRounds(of, run, [{ ...round, round: 1 }]);
-  return integrity as RoundIntegrity;
+type Round = Omit<Parameters<typeof checkRound>[2], 'round'> & { run: string };
+async function checked(of: Store, { run, ...round }: Round): Promise<RoundIntegrity> {
+  return checkRound(of, run, { ...round, round: 1 });
 }
 const pointsOf = async (run: string): Promise<unknown> =>
   store.query(`SELECT * FROM /.*/ WHERE run = '${run}' GROUP BY *`);
@@ -98,7 +95,7 @@ it('writes again exactly the points that k6 wrote', async () => {
   expect(
     JSON.parse(JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"')),
   ).toEqual(fromK6);
-  expect(await checkRound(store, { run: 'same', variant, recordFile, requests: 20 })).toEqual({
+  expect(await checked(store, { run: 'same', variant, recordFile, requests: 20 })).toEqual({
     requests: 20,
     stored: 20,
     backfilled: 0,
@@ -128,14 +125,14 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
   k6.process.kill('SIGCONT');
   await k6.exited;
   const round = { run: 'killed', variant, recordFile, requests: 120 };
-  expect(await checkRound(store, round)).toEqual({
+  expect(await checked(store, round)).toEqual({
     requests: 120,
     stored: 120,
     backfilled: 120 - early,
     lost: 0,
     problems: [],
   });
-  expect(await checkRound(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
+  expect(await checked(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
   const [latency] = await store.query(
     "SELECT COUNT(value) FROM loadgen_latency_ms WHERE run = 'killed'",
   );
@@ -168,7 +165,7 @@ it('writes a record of which k6 has sent nothing, which is no repair', async () 
   };
   const whole = { requests: 30, stored: 30, backfilled: 0, lost: 0, problems: [] };
   // The record may be that of two sides, each of which sees to it.
-  expect([await checkRound(store, round), await checkRound(store, round)]).toEqual([whole, whole]);
+  expect([await checked(store, round), await checked(store, round)]).toEqual([whole, whole]);
 });
 
 it.each([
@@ -187,7 +184,7 @@ it.each([
 ])('%s', async (_what, requests, stored, problem) => {
   const run = `record-${requests}`;
   const recordFile = writeRecord(run, 3, stored < requests);
-  const { problems, ...counts } = await checkRound(store, {
+  const { problems, ...counts } = await checked(store, {
     run,
     variant: 'v',
     recordFile,
@@ -203,7 +200,7 @@ it.each([
 });
 
 it('says that there is no record', async () => {
-  const { problems, ...counts } = await checkRound(store, {
+  const { problems, ...counts } = await checked(store, {
     run: 'none',
     variant: 'v',
     recordFile: join(folder, 'none.json'),
@@ -225,7 +222,7 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
   });
   await stopWhole(pid() ?? NaN);
   const check = { run: 'hung', variant: 'v', recordFile: writeRecord('hung', 2), requests: 20 };
-  const integrity = await checkRound(other, check);
+  const integrity = await checked(other, check);
   expect(integrity).toEqual({
     requests: 20,
     stored: 0,
@@ -241,31 +238,7 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
     `InfluxDB at ${other.influx.url} does not answer: it hangs`,
   );
   expect(asked).not.toHaveBeenCalled();
-  expect((await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).uncounted).toBe(
-    `InfluxDB at ${other.influx.url} does not answer: it hangs`,
-  );
   process.kill(pid() ?? NaN, 'SIGCONT');
-  expect(await checkRounds(other, 'hung', [{ ...check, round: 1 }], true)).toEqual({
-    integrity: [{ requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
-    uncounted: null,
-  });
-});
-
-it('counts several rounds at once', async () => {
-  const rounds = await Promise.all(
-    ['a', 'b', 'c'].map(async (name) => ({
-      variant: name,
-      round: 1,
-      recordFile: writeRecord('several', 3, false, name),
-      requests: 30,
-    })),
-  );
-  const whole = { requests: 30, stored: 30, lost: 0, problems: [] };
-  await checkRounds(store, 'several', rounds.slice(0, 1));
-  expect(await checkRounds(store, 'several', rounds)).toEqual({
-    integrity: [0, 30, 30].map((backfilled) => ({ ...whole, backfilled })),
-    uncounted: null,
-  });
 });
 
 /** A store on the other side of a proxy to the real influxd. */
@@ -284,7 +257,7 @@ it('repairs what an external database refused of k6: too large, too busy', async
   await k6.exited;
   k6Done = true;
   expect(refused).toBeGreaterThan(0);
-  expect(await checkRound(other, { run: 'refused', variant, recordFile, requests: 50 })).toEqual({
+  expect(await checked(other, { run: 'refused', variant, recordFile, requests: 50 })).toEqual({
     requests: 50,
     stored: 50,
     backfilled: 50,
@@ -328,7 +301,7 @@ it.each([
   const other = await spoilt((_body, path) => (opened && path.startsWith(paths) ? status : 'pass'));
   opened = true;
   const run = `lost-${status}`;
-  const { problems, ...counts } = await checkRound(other, {
+  const { problems, ...counts } = await checked(other, {
     run,
     variant: 'v',
     recordFile: writeRecord(run, 4),

@@ -1,23 +1,18 @@
 // Whole runs whose database fails, with the real nginx, influxd and k6: what was measured stays, and what the database lacks is told.
-import { readFileSync, rmSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
-import { halt } from '../fixtures/processes.ts';
 import {
   firstSample,
   inEachTry,
   keptRounds,
-  loadBegins,
-  makeHome,
   newOut,
   readResult,
   wholeResult,
   startScenario,
   storeOf,
-  underLoad,
   useHome,
   type ScenarioRun,
 } from '../scenario-run.ts';
@@ -117,64 +112,4 @@ test('an influxd that is killed in the middle loses nothing', async () => {
   expect(result.integrity).toMatchObject({ requests, stored: requests, lost: 0 });
   expect(result.integrity?.backfilled).toBeGreaterThan(0);
   expect(run.stdout()).toMatch(/of them written again, 0 lost/);
-});
-
-test('an influxd that hangs for good costs neither the load nor a sample, and is named', async () => {
-  const { run, out } = start('--rounds 1 --duration 3s');
-  await inEachTry(run, out, loadBegins, () => halt(influxdOfRuns()));
-  const result = await wholeResult(run, out);
-  const { integrity, variants, warnings } = result;
-  expect(variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
-  const requests = requestsOf(result);
-  // It is continued to be ended, and takes what waits in its sockets then: what is left to write again may be nothing.
-  expect(integrity).toMatchObject({ requests, stored: requests, lost: 0 });
-  expect(warnings).toContainEqual(
-    expect.stringMatching(
-      /^InfluxDB at http:\S+ hung in round \d, and k6 was ended without it once the load was over: [\d,]+ requests of workers were written again from k6's record$/,
-    ),
-  );
-});
-
-test("somebody's InfluxDB that hangs for good is named, and what it lacks is lost; the figures are there", async () => {
-  const another = await makeHome(['influxd']);
-  onTestFinished(() => another.remove());
-  const theirs = await storeOf(another);
-  const pid = theirs.pid() ?? NaN;
-  const { run, out } = start(`--rounds 2 --duration 3s --influx ${accessUrl(theirs.influx)}`);
-  await underLoad(run, out, 1, loadBegins);
-  halt(pid);
-  const code = await run.ended;
-  process.kill(pid, 'SIGCONT');
-  expect(code, run.stderr()).toBe(0);
-  const { state, integrity, variants, warnings } = readResult(out);
-  expect([state, variants.map(({ rounds }) => rounds.length)]).toEqual(['complete', [2, 2]]);
-  expect(integrity?.lost).toBeGreaterThan(0);
-  expect(
-    warnings.filter((warning) => /^InfluxDB at http:\S+ does not answer: it hangs$/.test(warning)),
-  ).toHaveLength(1);
-  // In the first round, of both variants. Where that was disturbed and repeated, the database is not asked again, and k6 not held up.
-  if (!warnings.some((warning) => warning.includes('was dropped and repeated')))
-    expect(warnings.filter((warning) => warning.includes('k6 was ended without it'))).toHaveLength(
-      2,
-    );
-});
-
-test.each([
-  ['folder is', ''],
-  ['newest files are', 'wal'],
-])('a database whose %s deleted in the middle holds all of the run in the end', async (_, part) => {
-  const own = await makeHome(['k6', 'nginx', 'influxd']);
-  onTestFinished(() => own.remove());
-  const { run, out } = start('--rounds 2 --duration 2s', own.env);
-  await underLoad(run, out, 2, firstSample);
-  rmSync(join(own.folder, 'influxdb', part), { recursive: true });
-  const { integrity, warnings } = await wholeResult(run, out);
-  expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
-  expect(warnings).toContainEqual(
-    expect.stringMatching(
-      /^InfluxDB lacked [\d,]+ of the run's requests when it was over: [\d,]+ were written again from k6's record$/,
-    ),
-  );
-  const [series] = await (await storeOf(own)).query('SELECT SUM("value") FROM "loadgen_requests"');
-  expect(series?.values[0]?.[1]).toBe(integrity?.requests);
 });
