@@ -231,7 +231,7 @@ test('a result that lacks a field is refused, or shown without it', async () => 
       await expect(page, `${place.join('.')} = ${String(change)}`).resolves.toContain('</html>');
     }
   }
-});
+}, 120_000);
 
 test('unknown fields are left out, missing ones were not measured', () => {
   const one = result([workers]);
