@@ -64,10 +64,7 @@ export function leftIn(
   for (const { tags = {}, columns, values } of series.toSorted(
     (a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']),
   )) {
-    // A repeated write leaves two rows.
-    const row = values.at(-1);
-    if (row === undefined) continue;
-    const fields = new Map(columns.map((column, index) => [column, row[index]]));
+    const fields = new Map(columns.map((column, index) => [column, values[0]?.[index]]));
     const textOf = (part: number): string => {
       const text = fields.get(`part_${part}`);
       return typeof text === 'string' ? text + textOf(part + 1) : '';

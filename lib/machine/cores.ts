@@ -191,33 +191,31 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
 }
 
 /** Returns a line for each property of the cores that affects the figures. */
-function coreNotes(
-  { cores, quota }: Processors,
-  { serverCpus: given, generatorCpus, serverHost }: Cores,
-): string[] {
+function coreNotes({ cores, quota }: Processors, used: Cores): string[] {
   const notes: string[] = [];
-  const serverCpus = serverHost === undefined ? given : [];
-  const sideOf = (cpu: number) =>
-    2 * Number(serverCpus.includes(cpu)) + Number(generatorCpus.includes(cpu));
-  const split = cores
-    .filter(({ cpus }) => new Set(cpus.map(sideOf).filter((side) => side > 0)).size > 1)
-    .map(({ cpus }) => formatCpuList(cpus));
+  const { generatorCpus } = used;
+  const serverCpus = used.serverHost === undefined ? used.serverCpus : [];
+  const split = sharesCores(used)
+    ? []
+    : cores.filter(({ cpus }) =>
+        [serverCpus, generatorCpus].every((side) => cpus.some((cpu) => side.includes(cpu))),
+      );
   if (split.length > 0)
     notes.push(
-      `server and generator are on threads of the same physical core (${split.join(' and ')}) and slow each other down: ${
+      `server and generator are on threads of the same physical core (${split.map(({ cpus }) => formatCpuList(cpus)).join(' and ')}) and slow each other down: ${
         cores.length === 1
           ? 'there is no other core here'
           : 'give each side whole ones (--server-cpus, --generator-cpus)'
       }`,
     );
-  const used = new Set([...serverCpus, ...generatorCpus]).size;
+  const count = new Set([...serverCpus, ...generatorCpus]).size;
   const allowed = cpusOf(cores).length;
   if (quota < allowed)
     notes.push(
-      `a quota allows the CPU time of ${coreCount(quota)}${
-        quota < used
-          ? `, and server and generator are on ${used}: they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or`
-          : ` of the ${allowed} that are here, so server and generator are on ${used}; to use more,`
+      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, and server and generator are on ${count}${
+        quota < count
+          ? ': they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or'
+          : '; to use more,'
       } ${quotaHelp}`,
     );
   return notes;

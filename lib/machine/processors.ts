@@ -31,15 +31,10 @@ export function readProcessors(root = '/'): Processors {
   const cores = new Map<string, PhysicalCore>();
   for (const cpu of allowed) {
     const folder = join(cpuFolder, `cpu${cpu}`);
-    const list = read(join(folder, 'topology/core_cpus_list'));
-    const siblings = list === undefined ? [cpu] : parseCpuList(list, 'core_cpus_list');
-    const key = siblings.join();
+    const key = read(join(folder, 'topology/core_cpus_list')) ?? String(cpu);
     const cpus = [...(cores.get(key)?.cpus ?? []), cpu];
-    const node =
-      namesIn(folder)
-        .find((one) => /^node\d+$/.test(one))
-        ?.slice('node'.length) ?? 0;
-    cores.set(key, { cpus, node: Number(node), capacity: capacityOf(cpu) });
+    const node = namesIn(folder).flatMap((name) => /^node(\d+)$/.exec(name)?.[1] ?? [])[0];
+    cores.set(key, { cpus, node: Number(node ?? 0), capacity: capacityOf(cpu) });
   }
   return {
     cores: [...cores.values()],

@@ -76,8 +76,8 @@ export function loadPlanFor(
       const target = targets[index] as Target;
       return {
         ...loadOptions(load, target, page),
-        ...(maySpin(cores, load, target) ? { spin: true } : {}),
-        ...(target.processes === undefined ? {} : { cpuOf: target.processes }),
+        ...(maySpin(cores, load, target) && { spin: true }),
+        ...present({ cpuOf: target.processes }),
         tags: {
           variant: variant.name,
           server: programOf(variant.server),
@@ -86,7 +86,7 @@ export function loadPlanFor(
         },
       };
     }),
-    ...(sliceSeconds === undefined ? {} : { slice: goDuration(sliceSeconds) }),
+    ...(sliceSeconds && { slice: goDuration(sliceSeconds) }),
     seed: round,
   });
   return {
@@ -99,9 +99,9 @@ export function loadPlanFor(
       ) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
-      mixFiles: mixFiles.every((file) => file === null) ? undefined : mixFiles,
-      aloneSeconds: aloneSeconds === 0 ? undefined : aloneSeconds,
-      pauseSeconds: pauseSeconds === 0 ? undefined : pauseSeconds,
+      mixFiles: isMix ? mixFiles : undefined,
+      aloneSeconds: aloneSeconds || undefined,
+      pauseSeconds: pauseSeconds || undefined,
       search: within && {
         within,
         from,

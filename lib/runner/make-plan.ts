@@ -68,33 +68,28 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const { quick, exact, durationSeconds, rates, arrivals } = options;
+  const { quick, exact, durationSeconds, rates, arrivals, precision, maxTimeSeconds, metric } =
+    options;
   const hosts = hostsOf(cores);
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
   const within = options.within ?? scenario.within;
-  const usual = scenario.rounds ?? (within === undefined ? defaultRounds : searchRounds);
+  const usual = scenario.rounds ?? (within ? searchRounds : defaultRounds);
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: generatorCores(cores),
       exact,
       quick,
-      ...present({
-        durationSeconds,
-        arrivals,
-        searched: within === undefined ? undefined : (true as const),
-      }),
+      ...present({ durationSeconds, arrivals, searched: within && (true as const) }),
     });
     // Each host gets the same number of threads.
     const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
     return plannedVariant(scenario, variant, { ...load, threads });
   });
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
-  const looks =
-    options.precision !== undefined
-      ? precisionLooks
-      : [options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual)];
+  const rounds = options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual);
+  const looks = precision === undefined ? [rounds] : precisionLooks;
   const draft: PlanDraft = {
     // Several hosts would end their turns at different times, so that no variants take turns.
     groups:
@@ -110,12 +105,7 @@ export function makePlan(
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,
-    ...present({
-      maxTimeSeconds: options.maxTimeSeconds,
-      precision: options.precision,
-      metric: options.metric,
-      within,
-    }),
+    ...present({ maxTimeSeconds, precision, metric, within }),
   };
   requireTime(draft);
   requireMetric(draft);

@@ -34,12 +34,8 @@ export function plannedVariant(
   variant: RunnableVariant,
   load: Load,
 ): PlannedVariant {
-  return {
-    variant,
-    load,
-    page: pageOf(scenario, variant),
-    network: networkOf(scenario, variant),
-  };
+  const [page, network] = [pageOf(scenario, variant), networkOf(scenario, variant)];
+  return { variant, load, page, network };
 }
 
 export interface Plan {

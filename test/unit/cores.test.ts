@@ -248,8 +248,8 @@ describe('a quota of CPU time', () => {
 
   test.each([
     [8, '', undefined],
-    [2.5, '', /^a quota allows the CPU time of 2\.5 cores of the 8 that are here, so .* on 2; /],
-    [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores, and .* are on 4: .* name fewer/],
+    [2.5, '', /^a quota allows the CPU time of 2\.5 cores of the 8 that are here, and .* on 2; /],
+    [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores .* are on 4: .* name fewer/],
   ])('of %d cores is noted, as "%s"', (quota, text, note) => {
     const machine = madeUp({ siblings: apart }, quota);
     expect(notesOn(machine, divideCores(machine, asked(text)))).toEqual(
