@@ -316,7 +316,9 @@ async function addCauses(
   asked: RunOptions['why'],
   progress: ReturnType<typeof createRunProgress>,
 ): Promise<void> {
-  const names = asked === 'none' ? [] : [...judged(outcome.result, asked === 'decided')];
+  // A search has no load of its own to look at.
+  const isLooked = asked !== 'none' && context.plan.within === undefined;
+  const names = isLooked ? [...judged(outcome.result, asked === 'decided')] : [];
   if (names.length === 0) return;
   const secondsLeft = secondsOfWhy(names.length);
   progress.running({ what: 'looking why', seen: names.join(', '), secondsLeft });
