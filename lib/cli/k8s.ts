@@ -90,14 +90,6 @@ const readMemory = ofForm(
   /^[1-9]\d*(?:Mi|Gi)$/,
   'give a whole number with Mi or Gi, such as 512Mi',
 );
-const readName = ofForm(
-  /^(?!-)[a-z0-9-]{1,63}(?<!-)$/,
-  'a name there has up to 63 small letters, digits and hyphens, none of these first or last',
-);
-const readImage = ofForm(
-  /^[\w.:/@-]+$/,
-  'give an image as the cluster finds it, such as bakeoff:0.1.0 or HOST/bakeoff:0.1.0',
-);
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
@@ -112,21 +104,20 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const whole = (flag: string, or: number) => read(flag, readWhole) ?? or;
   const memory = (flag: string) => read(flag, readMemory) ?? '512Mi';
   const influx = readInflux(flags.get('influx'));
-  const namespace = read('namespace', readName);
   const scenario = await findScenario(name);
   const shown = findVariants(scenario, flags.get('variants')?.split(','));
-  const image = read('image', readImage) ?? publishedImage();
+  const image = flags.get('image') ?? publishedImage();
   const startedAt = new Date();
   const clusterRun: ClusterRun = {
     run: runName(scenario.name, startedAt),
     scenario,
     image,
-    namespace,
+    namespace: flags.get('namespace'),
     server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
     generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
     generators: whole('generators', 2),
     influx,
-    influxSecret: read('influx-secret', readName),
+    influxSecret: flags.get('influx-secret'),
     durationSeconds: read('duration', seconds(0.1)),
   };
   const variants = shown

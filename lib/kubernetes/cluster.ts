@@ -62,19 +62,15 @@ interface Cluster {
 
 /** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
-/** For servers to start again, on the node that has the image. */
-const restartSeconds = 60;
-/** For the operator to take a TestRun: one that was killed is back by then. */
-const operatorMs = 30_000;
+/** For the operator to take a TestRun, or to start generators that run: one that was killed is back by then. */
+const operatorMs = 25_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** Longer waits are printed. */
+/** Longer waits are printed, and kubectl may fail so long. */
 const patienceMs = 20_000;
 /** It takes long, and goes as it should: not printed. */
 const underWay = 'it is under way';
-/** How long kubectl may fail during a wait. */
-const failingMs = 20_000;
 
 /** Throws UserError without a cluster or an operator, or while another load runs. */
 export async function requireIdle(kubectl: Kubectl): Promise<void> {
@@ -92,8 +88,10 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;
   const mine = { 'bakeoff/run': runId(run) };
+  let isThere = false;
   const close = async () => {
     await kubectl.remove(mine).catch((error: Error) => {
+      if (!isThere) return;
       say(
         `what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`,
       );
@@ -101,6 +99,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
   };
   try {
     await kubectl.apply([await scriptManifest(clusterRun)]);
+    isThere = true;
     let servers = await startServers(options, 1);
     const { node } = servers;
     const system = node === undefined ? '' : await systemOf(kubectl, node);
@@ -162,35 +161,39 @@ async function startServers(
     variants.map((planned) => serverManifests(clusterRun, planned, round, before)),
   );
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
-  const seconds = before === undefined ? startSeconds : restartSeconds;
-  const running = await waitFor(options, 'the servers do not run', seconds, async (waitedMs) => {
-    const found = await kubectl.list('pods', {
-      'bakeoff/run': runId(clusterRun.run),
-      'bakeoff/part': 'server',
-    });
-    const pods = found.filter(
-      ({ metadata }) =>
-        metadata.annotations?.['bakeoff/round'] === String(round) &&
-        metadata.deletionTimestamp === undefined,
-    );
-    const trouble = troubleIn(pods, before !== undefined && waitedMs > patienceMs);
-    const ready = pods.filter(({ status }) =>
-      status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
-    );
-    const inOrder = variants.map(({ variant }) => {
-      const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
-      return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
-    });
-    if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
-    if (waitedMs > patienceMs)
-      await requireMade(
-        kubectl,
-        all.map(({ name }) => name),
-        pods,
+  const running = await waitFor(
+    options,
+    'the servers do not run',
+    startSeconds,
+    async (waitedMs) => {
+      const found = await kubectl.list('pods', {
+        'bakeoff/run': runId(clusterRun.run),
+        'bakeoff/part': 'server',
+      });
+      const pods = found.filter(
+        ({ metadata }) =>
+          metadata.annotations?.['bakeoff/round'] === String(round) &&
+          metadata.deletionTimestamp === undefined,
       );
-    const open = all.filter((_, index) => inOrder[index] === undefined);
-    return trouble ?? `${open.map(({ name }) => name).join(', ')} not ready yet`;
-  });
+      const trouble = troubleIn(pods, before !== undefined && waitedMs > patienceMs);
+      const ready = pods.filter(({ status }) =>
+        status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+      );
+      const inOrder = variants.map(({ variant }) => {
+        const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
+        return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
+      });
+      if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
+      if (waitedMs > patienceMs)
+        await requireMade(
+          kubectl,
+          all.map(({ name }) => name),
+          pods,
+        );
+      const open = all.filter((_, index) => inOrder[index] === undefined);
+      return trouble ?? `${open.map(({ name }) => name).join(', ')} not ready yet`;
+    },
+  );
   return {
     all: running.map(({ metadata, status }, index) => ({
       pod: metadata.name,
@@ -232,7 +235,7 @@ async function loaded(
     server.origin,
     round,
   );
-  let upSinceMs: number | undefined;
+  let dueSinceMs: number | undefined;
   try {
     await kubectl.apply(manifests);
     await waitFor(
@@ -261,21 +264,19 @@ async function loaded(
           );
         if (stage === 'error')
           throw new UserError(
-            `${variant.name}: the operator would not run the load (its stage is error): kubectl describe testrun ${name}, and the operator's log, may say why`,
+            `k6-operator would not run the load of ${variant.name} (its stage is error): its log may say why`,
           );
         if (waitedMs > patienceMs && trouble === undefined)
           await requireMade(kubectl, [name], pods);
-        if (stage === undefined && waitedMs > operatorMs)
-          throw new UserError(
-            `k6-operator does not take the load of ${variant.name}: see whether it runs, and watches this namespace (kubectl get deployments -A)`,
-          );
-        if (stage === 'created' && generators('Running') === clusterRun.generators)
-          upSinceMs ??= waitedMs;
-        if (waitedMs - (upSinceMs ?? Infinity) > operatorMs && stage === 'created')
-          throw new UserError(
-            `k6-operator does not start the generators of ${variant.name}, which run: see whether it does, and whether a NetworkPolicy keeps it from their port 6565`,
-          );
         if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
+        const isDue =
+          stage === undefined ||
+          (stage === 'created' && generators('Running') === clusterRun.generators);
+        dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
+        if (waitedMs - (dueSinceMs ?? waitedMs) > operatorMs)
+          throw new UserError(
+            `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
+          );
         return trouble ?? `its stage is ${stage ?? 'none'}`;
       },
     );
@@ -413,7 +414,7 @@ async function waitFor<T>(
     const found = await look(performance.now() - beganAtMs).catch((error: unknown) => {
       failingSinceMs = Math.min(failingSinceMs, performance.now());
       // An answer that is missing now may come in a moment.
-      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > failingMs)
+      if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > patienceMs)
         throw error;
       return undefined;
     });

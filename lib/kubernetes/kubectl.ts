@@ -143,6 +143,10 @@ function selector(labels: Readonly<Record<string, string>>): string {
 /** Remedies by kubectl's output; the first match counts. */
 const reasons: readonly [RegExp, string][] = [
   [
+    / is forbidden: User /,
+    'your user of the cluster lacks a right (docs/machines.md names all that are needed)',
+  ],
+  [
     /current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,
     'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME',
   ],

@@ -87,7 +87,7 @@ const containerSecurity = {
 /** Equal requests and limits in whole cores, so that a node may give the container exclusive cores. */
 function resourcesOf({ cores, memory }: Resources) {
   const both = { cpu: String(cores), memory };
-  return { requests: both, limits: { ...both } };
+  return { requests: both, limits: both };
 }
 
 /**
@@ -249,17 +249,13 @@ export async function serverManifests(
               command: ['cp', '-rL', `${places.given}/www/.`, places.docroot],
               volumeMounts: [mount('given', true), mount('docroot')],
             },
-            ...(config.tls
-              ? [
-                  {
-                    ...container,
-                    name: 'certificate',
-                    command: ['openssl', ...certificateArgs(certificate)],
-                    volumeMounts: [mount('tls'), mount('temp')],
-                  },
-                ]
-              : []),
-          ],
+            {
+              ...container,
+              name: 'certificate',
+              command: ['openssl', ...certificateArgs(certificate)],
+              volumeMounts: [mount('tls'), mount('temp')],
+            },
+          ].slice(0, config.tls ? 2 : 1),
           containers: [
             {
               ...container,
@@ -277,7 +273,7 @@ export async function serverManifests(
               volumeMounts: [
                 mount('given', true),
                 mount('docroot', true),
-                ...(config.tls ? [mount('tls', true)] : []),
+                mount('tls', true),
                 mount('temp'),
               ],
             },
@@ -289,10 +285,7 @@ export async function serverManifests(
               name: 'given',
               configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) },
             },
-            ...(config.tls ? ['docroot', 'tls', 'temp'] : ['docroot', 'temp']).map((volume) => ({
-              name: volume,
-              emptyDir: {},
-            })),
+            ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
           ],
         },
       },
@@ -454,9 +447,7 @@ export function loadManifests(
         // Each on a node of its own.
         separate: true,
         script: { configMap: { name: scriptName(run), file: scriptFile } },
-        arguments: ownOutput(influx)
-          .out.map((out) => `--out ${out}`)
-          .join(' '),
+        arguments: `--out ${ownOutput(influx).out.join()}`,
         runner: {
           image: clusterRun.image,
           // The initializer has it, too.
@@ -477,25 +468,23 @@ export function loadManifests(
   return { plan, name, labels, manifests };
 }
 
-type Variable = { name: string; value: string } | { name: string; valueFrom: object };
-
 function environment(
   plan: LoadPlan,
   planAt: { name: string; key: string },
   { influx, influxSecret }: ClusterRun,
-): Variable[] {
-  const { K6_INFLUXDB_USERNAME: _, K6_INFLUXDB_PASSWORD: __, ...settings } = ownOutput(influx).env;
-  const secret = (variable: string, key: string): Variable[] =>
-    influxSecret === undefined
-      ? []
-      : [{ name: variable, valueFrom: { secretKeyRef: { name: influxSecret, key } } }];
-  return [
-    ...Object.entries({ ...ownVariables(plan), ...settings }).map(([name, value]): Variable =>
-      name === loadPlanVariable
-        ? { name, valueFrom: { configMapKeyRef: planAt } }
-        : { name, value },
-    ),
-    ...secret('K6_INFLUXDB_USERNAME', 'username'),
-    ...secret('K6_INFLUXDB_PASSWORD', 'password'),
-  ];
+): { name: string; value?: string; valueFrom?: object }[] {
+  const secret = (key: string) => ({ secretKeyRef: { name: influxSecret, key } });
+  const from: Record<string, object> = {
+    [loadPlanVariable]: { configMapKeyRef: planAt },
+    ...(influxSecret !== undefined && {
+      K6_INFLUXDB_USERNAME: secret('username'),
+      K6_INFLUXDB_PASSWORD: secret('password'),
+    }),
+  };
+  return Object.entries({ ...ownVariables(plan), ...ownOutput(influx).env }).map(
+    ([name, value]) => {
+      const valueFrom = from[name];
+      return valueFrom === undefined ? { name, value } : { name, valueFrom };
+    },
+  );
 }

