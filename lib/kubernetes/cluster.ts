@@ -67,7 +67,7 @@ const operatorMs = 25_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** Longer waits are printed, and kubectl may fail so long. */
+/** What is missing longer is printed, and kubectl may fail so long. */
 const patienceMs = 20_000;
 /** It takes long, and goes as it should: not printed. */
 const underWay = 'it is under way';
@@ -408,7 +408,7 @@ async function waitFor<T>(
   look: (waitedMs: number) => Promise<{ there: T } | string>,
 ): Promise<T> {
   const beganAtMs = performance.now();
-  let [toldOf, failingSinceMs] = ['', Infinity];
+  let [last, lastSinceMs, isTold, failingSinceMs] = ['', 0, false, Infinity];
   for (;;) {
     signal.throwIfAborted();
     const found = await look(performance.now() - beganAtMs).catch((error: unknown) => {
@@ -424,9 +424,10 @@ async function waitFor<T>(
     const waitedMs = performance.now() - beganAtMs;
     if (waitedMs > 1000 * seconds)
       throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
-    if (waitedMs > patienceMs && missing !== toldOf && missing !== underWay) {
+    if (missing !== last) [last, lastSinceMs, isTold] = [missing, waitedMs, false];
+    if (waitedMs - lastSinceMs > patienceMs && !isTold && missing !== underWay) {
       say(`waiting: ${missing}`);
-      toldOf = missing;
+      isTold = true;
     }
     await delay(pollMs, undefined, { signal });
   }
