@@ -3,7 +3,7 @@
 // admin's password, which Grafana reads only when it makes its data).
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { realpath, stat } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
@@ -27,45 +27,43 @@ import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import type { Influx } from '../store/client.ts';
 import { database } from '../store/schema.ts';
 
-/** `args` come before Grafana's own flags. `home` is the folder with its pages and defaults. */
-type GrafanaProgram =
-  | { kind: 'native'; command: string; args: string[]; home: string }
-  | { kind: 'docker'; command: string; image: string };
+/** `home` is the folder with its pages and defaults; with an image `command` is docker. */
+interface GrafanaProgram {
+  command: string;
+  home: string;
+  image?: string;
+}
 
-/** Grafana's home as the system's packages install it. */
+/** Grafana's home as the system's packages and the image install it. */
 const packagedHome = '/usr/share/grafana';
 
 /** Finds Grafana, or Docker for its image. Throws UserError with the ways to install it. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
   const named = machine.env['GRAFANA_HOME'];
-  if (named !== undefined && named !== '') {
+  if (named) {
     const unpacked = await grafanaIn(fromCallersFolder(named));
     if (unpacked !== undefined) return unpacked;
     throw new UserError(
       `GRAFANA_HOME=${named} has no Grafana in it (bin/grafana and conf/defaults.ini): name the folder it was unpacked to, or unset it`,
     );
   }
-  const binaries = await findAll('grafana', machine);
-  for (const binary of binaries) {
+  for (const binary of await findAll('grafana', machine)) {
     const installed =
       (await grafanaIn(dirname(dirname(await realpath(binary))))) ??
       (await grafanaIn(join(machine.systemRoot, packagedHome)));
     if (installed !== undefined) return installed;
   }
-  const { services } = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as {
+  const compose = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as {
     services: { grafana: { image: string } };
   };
-  const { image } = services.grafana;
+  const { image } = compose.services.grafana;
   const docker = await find('docker', machine);
   const problem = docker === undefined ? undefined : await dockerProblem(docker, machine, signal);
   if (docker !== undefined && problem === undefined)
-    return { kind: 'docker', command: docker, image };
-  const [binary] = binaries;
+    return { command: docker, home: packagedHome, image };
   throw new UserError(
     [
-      binary === undefined
-        ? 'Grafana is missing. One of these three ways to get it:'
-        : `${binary} is there, its pages and conf/defaults.ini are not. One of these three ways:`,
+      'Grafana is missing. One of these three ways to get it:',
       '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
       '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
       `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
@@ -76,13 +74,8 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
 /** The Grafana in a folder, if any. */
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   const command = join(home, 'bin/grafana');
-  const isThere =
-    (await isExecutableFile(command)) &&
-    (await stat(join(home, 'conf/defaults.ini')).then(
-      (file) => file.isFile(),
-      () => false,
-    ));
-  return isThere ? { kind: 'native', command, args: ['server'], home } : undefined;
+  const isThere = (await isExecutableFile(command)) && existsSync(join(home, 'conf/defaults.ini'));
+  return isThere ? { command, home } : undefined;
 }
 
 /** Why Docker does not work, e.g. its daemon does not run; undefined if it works. */
@@ -155,12 +148,7 @@ export async function startGrafana({
       files = writeGrafanaFiles(folder, port, influx);
       // It has the lock from now on.
       child = await startLogged(
-        {
-          ...commandOf(program, folder, files.config, cpus),
-          env: withoutVariables(env, 'GF_'),
-          // Docker's command passes TERM on. Killed, it would leave the container.
-          onlyTerm: true,
-        },
+        { ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') },
         logFile,
         'w',
         lock,
@@ -173,83 +161,60 @@ export async function startGrafana({
       ? error
       : new UserError(`Grafana does not start: ${(error as Error).message}`);
   }
-  const running: RunningGrafana = {
-    origin: `http://127.0.0.1:${port}`,
-    port,
-    files,
-    pid: child.pid,
-    ended: child.exited.then(async () => `${await lastComplaint(logFile)} (its log: ${logFile})`),
-    // A container takes a moment to end; its own limit is 10 s.
-    stop: () => child.stop(15_000),
-  };
+  const origin = `http://127.0.0.1:${port}`;
+  const ended = child.exited.then(
+    async () => `${await lastComplaint(logFile)} (its log: ${logFile})`,
+  );
+  // A container takes a moment to end; its own limit is 10 s.
+  const stop = () => child.stop(15_000);
   try {
-    await answering(running, child, logFile, signal);
-    if (program.kind === 'native') await comeLast(child.pid);
-    return running;
+    await answering(origin, child, ended, logFile, signal);
+    if (program.image === undefined) await comeLast(child.pid);
+    return { origin, port, files, pid: child.pid, ended, stop };
   } catch (error) {
-    await running.stop();
+    await stop();
     throw error;
   }
 }
 
-/** The container uses the host's loopback, where InfluxDB listens, and the same paths. */
+/** A container uses the host's loopback, where InfluxDB listens, and the same paths. */
 function commandOf(
-  program: GrafanaProgram,
+  { command, home, image }: GrafanaProgram,
   folder: string,
   config: string,
   cpus: readonly number[],
 ): Pick<ChildOptions, 'command' | 'args' | 'cpus' | 'cwd'> {
-  if (program.kind === 'native') {
-    // Some versions look for their files in the current folder.
-    return {
-      command: program.command,
-      args: [...program.args, '--homepath', program.home, '--config', config],
-      cpus,
-      cwd: program.home,
-    };
-  }
+  const server = ['server', '--homepath', home, '--config', config];
+  // Some versions look for their files in the current folder.
+  if (image === undefined) return { command, args: server, cpus, cwd: home };
+  const container = {
+    network: 'host',
+    'cpuset-cpus': cpus.join(','),
+    user: `${process.getuid?.()}:${process.getgid?.()}`,
+    entrypoint: `${home}/bin/grafana`,
+  };
+  const volumes = [`${folder}:${folder}`, `${dashboardsFolder}:${dashboardsFolder}:ro`];
   return {
-    command: program.command,
+    command,
     args: [
-      'run',
-      '--rm',
-      '--init',
-      '--network',
-      'host',
-      '--cpuset-cpus',
-      cpus.join(','),
-      '--user',
-      `${process.getuid?.()}:${process.getgid?.()}`,
-      '--volume',
-      `${folder}:${folder}`,
-      '--volume',
-      `${dashboardsFolder}:${dashboardsFolder}:ro`,
-      '--entrypoint',
-      '/usr/share/grafana/bin/grafana',
-      program.image,
-      'server',
-      '--homepath',
-      '/usr/share/grafana',
-      '--config',
-      config,
+      ...['run', '--rm', '--init', ...volumes.map((volume) => `--volume=${volume}`)],
+      ...Object.entries(container).map(([name, value]) => `--${name}=${value}`),
+      ...[image, ...server],
     ],
   };
 }
 
 async function answering(
-  { origin }: RunningGrafana,
+  origin: string,
   child: Child,
+  ended: Promise<string>,
   logFile: string,
   signal: AbortSignal,
 ): Promise<void> {
   const deadline = performance.now() + startTimeoutMs;
-  for (;;) {
+  while (!(await isHealthy(origin).catch(() => false))) {
     signal.throwIfAborted();
-    if (child.hasExited())
-      throw new UserError(
-        `Grafana does not start: ${await lastComplaint(logFile)} (its log: ${logFile})`,
-      );
-    if (await isHealthy(origin).catch(() => false)) return;
+    if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
     if (performance.now() > deadline)
       throw new UserError(
         `Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
@@ -310,8 +275,19 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx):
     makeFolder(at('provisioning', name));
   const passwordFile = at('data/admin-password');
   if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
-  writePrivate(at('provisioning/datasources/bakeoff.yaml'), datasourceFile(influx));
-  writePrivate(at('provisioning/dashboards/bakeoff.yaml'), dashboardsFile());
+  const provision = (kind: 'datasources' | 'dashboards', filled: (file: never) => object) => {
+    const file = `provisioning/${kind}/bakeoff.yaml`;
+    const shipped = parse(readFileSync(join(dashboardsFolder, file), 'utf8')) as never;
+    writePrivate(at(file), stringify(filled(shipped)));
+  };
+  provision('datasources', (file) => withInflux(file, influx));
+  provision('dashboards', (file: { providers: object[] }) => ({
+    ...file,
+    providers: file.providers.map((one) => ({
+      ...one,
+      options: { path: literal(join(dashboardsFolder, 'generated')) },
+    })),
+  }));
   const config = at('grafana.ini');
   writePrivate(config, grafanaIni(folder, port, passwordFile));
   return { config, passwordFile, password: readFileSync(passwordFile, 'utf8') };
@@ -324,33 +300,23 @@ function writePrivate(file: string, text: string): void {
 }
 
 /** The data source of dashboards/provisioning, with this InfluxDB's address, user and password. */
-function datasourceFile({ url, credentials }: Influx): string {
-  const file = provisioned('datasources') as { datasources: [{ jsonData: object }] };
-  const [{ jsonData, ...shipped }] = file.datasources;
-  return stringify({
+function withInflux(
+  file: { datasources: [{ jsonData: object }] },
+  { url, credentials }: Influx,
+): object {
+  const [{ jsonData, ...source }] = file.datasources;
+  return {
     ...file,
     datasources: [
       {
-        ...shipped,
+        ...source,
         url: literal(url),
         jsonData: { ...jsonData, dbName: literal(database), httpHeaderName1: undefined },
-        secureJsonData: credentials
-          ? { basicAuthPassword: literal(credentials.password) }
-          : undefined,
+        secureJsonData: credentials && { basicAuthPassword: literal(credentials.password) },
         ...(credentials && { basicAuth: true, basicAuthUser: literal(credentials.user) }),
       },
     ],
-  });
-}
-
-function dashboardsFile(): string {
-  const file = provisioned('dashboards') as { providers: [{ options: { path: string } }] };
-  file.providers[0].options.path = literal(join(dashboardsFolder, 'generated'));
-  return stringify(file);
-}
-
-function provisioned(kind: 'datasources' | 'dashboards'): unknown {
-  return parse(readFileSync(join(dashboardsFolder, 'provisioning', kind, 'bakeoff.yaml'), 'utf8'));
+  };
 }
 
 /** In these files, $NAME is an environment variable and $$ a $. */

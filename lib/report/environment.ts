@@ -119,15 +119,15 @@ export function differingFacts(results: readonly Result[]): string[] {
 
 /** Other use of the machine, the maximum of the rounds; empty if the kernel does not report it. */
 export function noiseTable({ variants }: Result): Table {
-  type Row = { name: string; noises: RoundNoise[] };
   const seen = variants
-    .map(({ name, rounds }): Row => ({ name, noises: rounds.flatMap((one) => noiseOf(one) ?? []) }))
+    .map(({ name, rounds }) => ({ name, noises: rounds.flatMap((one) => noiseOf(one) ?? []) }))
     .filter(({ noises }) => noises.length > 0);
+  type Row = (typeof seen)[number];
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> =>
     rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), group);
   const [taken, used] = ['taken by the hypervisor', 'used by others'];
   const [servers, generators] = ["of the server's cores", "of the generator's"];
-  return tableOf<Row>(seen, [
+  return tableOf(seen, [
     leftColumn('variant', ({ name }) => name),
     most(taken, servers, (noise) => noise.serverStealShare),
     most(taken, generators, (noise) => noise.generatorStealShare),
@@ -139,11 +139,8 @@ export function noiseTable({ variants }: Result): Table {
     rightColumn(
       `${servers}, MHz`,
       ({ noises }) => {
-        const clocks = noises.flatMap(({ mhz }) => mhz ?? []);
-        if (clocks.length === 0) return '';
-        const [lowest] = extent(clocks.map((clock) => clock.lowest));
-        const [, highest] = extent(clocks.map((clock) => clock.highest));
-        return `${whole(lowest)} to ${whole(highest)}`;
+        const clocks = noises.flatMap(({ mhz }) => (mhz === null ? [] : [mhz.lowest, mhz.highest]));
+        return clocks.length === 0 ? '' : extent(clocks).map(whole).join(' to ');
       },
       'clock',
     ),

@@ -52,31 +52,34 @@ export interface Heading {
 }
 
 export function headingLines(heading: Heading): string[] {
-  const { server, environment, rounds, atMost } = heading;
+  const { server, environment, rounds, atMost, network } = heading;
   const { cluster, versions, serverCpus, kernel, cpuModel } = environment;
-  const about = heading.estimated ? 'about ' : '';
-  const time = `${about}${duration(heading.seconds)}${atMost === undefined ? '' : ` to ${duration(atMost.seconds)}`}`;
-  const roundsText =
-    atMost === undefined ? counts(rounds, 'round') : `${rounds} to ${atMost.rounds} rounds`;
-  const page = [sizesText(heading), protocolNames(heading.protocol)];
+  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
+  const page = [sizesText(heading), protocolNames(heading.protocol)].filter(Boolean);
   const k6 = `k6 ${versions['k6'] ?? ''}`.trim();
-  const sides =
+  const places =
     server !== '' && sharesCores(environment)
       ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`]
       : [
-          ...(server === '' ? [] : [`${server} on ${serversPlace(environment)}`]),
+          server === '' ? '' : `${server} on ${serversPlace(environment)}`,
           `${k6} on ${generatorPlace(environment)}`,
         ];
-  const places = [...sides, ...heading.addresses.map((address) => `${address} where it runs`)];
   return [
     [
       heading.scenario,
       heading.load,
-      page.filter(Boolean).join(' over '),
-      ...(heading.network === '' ? [] : [heading.network]),
-      `${roundsText}, ${time}`,
+      page.join(' over '),
+      ...(network === '' ? [] : [network]),
+      atMost === undefined
+        ? `${counts(rounds, 'round')}, ${time}`
+        : `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`,
     ].join(' · '),
-    [places.join(', '), ...(cluster === undefined ? [kernel, cpuModel] : [])].join(' · '),
+    [
+      [...places, ...heading.addresses.map((address) => `${address} where it runs`)]
+        .filter(Boolean)
+        .join(', '),
+      ...(cluster === undefined ? [kernel, cpuModel] : []),
+    ].join(' · '),
   ];
 }
 
@@ -84,18 +87,17 @@ export function headingLines(heading: Heading): string[] {
 export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
-  const named = (atAddress: boolean) => [
-    ...new Set(
-      run
-        .filter(({ server }) => (server?.atAddress === true) === atAddress)
-        // A command's version is unknown, and several may be of one program.
-        .map(({ name, series, server }) =>
-          server?.version || atAddress
-            ? `${server?.name ?? ''} ${server?.version ?? ''}`.trim()
-            : (series ?? name),
-        ),
-    ),
-  ];
+  const named = (atAddress: boolean) => {
+    const names = run
+      .filter(({ server }) => (server?.atAddress === true) === atAddress)
+      // A command's version is unknown, and several may be of one program.
+      .map(({ name, series, server }) =>
+        server?.version || atAddress
+          ? `${server?.name} ${server?.version}`.trim()
+          : (series ?? name),
+      );
+    return [...new Set(names)];
+  };
   const measured = run.filter(({ rounds }) => rounds.length > 0);
   return {
     scenario: result.scenario,
@@ -149,9 +151,8 @@ export function generatorPlace(environment: Heading['environment']): string {
 /** "612 B", "2 pages of 612 B on average". */
 export function sizesText({ bodyBytes, pages }: Pick<Heading, 'bodyBytes' | 'pages'>): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
-  const numbers = [...new Set(pages)];
-  return numbers.some((count) => count > 1) && sizes !== ''
-    ? `${enumeration(numbers.map(whole))} pages of ${sizes} on average`
+  return Math.max(...pages) > 1 && sizes !== ''
+    ? `${enumeration([...new Set(pages)].map(whole))} pages of ${sizes} on average`
     : sizes;
 }
 
@@ -163,21 +164,16 @@ export function loadText(
     'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'
   >,
 ): string {
-  const { command, threads, durationSeconds, requests } = load;
-  const isOther = durationSeconds !== profile.durationSeconds;
+  const { command, threads, durationSeconds, requests = 0, arrivals } = load;
   const here = [
-    ...(threads === profile.threads ? [] : [counts(threads, 'thread')]),
-    ...(load.searched
-      ? [`steps of ${durationSeconds} s at rates that are searched for`]
-      : isOther
-        ? [`${durationSeconds} s`]
-        : []),
-    ...(requests === undefined || requests === profile.requests
-      ? []
-      : [`${whole(requests)} requests`]),
-    ...(load.arrivals === 'poisson' ? ['Poisson arrivals'] : []),
-    ...(load.arrivals === 'logged' ? [`${whole(requests ?? 0)} requests at the log's times`] : []),
-  ];
+    threads !== profile.threads && counts(threads, 'thread'),
+    load.searched
+      ? `steps of ${durationSeconds} s at rates that are searched for`
+      : durationSeconds !== profile.durationSeconds && `${durationSeconds} s`,
+    requests > 0 && requests !== profile.requests && `${whole(requests)} requests`,
+    arrivals === 'poisson' && 'Poisson arrivals',
+    arrivals === 'logged' && `${whole(requests)} requests at the log's times`,
+  ].filter(Boolean);
   return here.length === 0 ? command : `${command} (here ${here.join(', ')})`;
 }
 

@@ -257,9 +257,11 @@ exec '${grafana.home}/bin/grafana' server --homepath '${grafana.home}' --config 
     await announced(command);
     const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
     const files = join(home.folder, 'grafana');
-    expect(given).toMatch(/^run --rm --init --network host --cpuset-cpus [\d,]+ --user \d+:\d+ /);
+    expect(given).toMatch(
+      /^run --rm --init .* --network=host --cpuset-cpus=[\d,]+ --user=\d+:\d+ /,
+    );
     expect(given).toContain(
-      ` --volume ${files}:${files} --volume ${projectRoot}/dashboards:${projectRoot}/dashboards:ro `,
+      ` --volume=${files}:${files} --volume=${projectRoot}/dashboards:${projectRoot}/dashboards:ro `,
     );
     expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
     command.kill('SIGINT');

@@ -38,24 +38,55 @@ export function readConfigs(folder: string, { variants }: Result): Promise<Compo
   return readable(configs);
 }
 
-/** A setting's name tells no secret, as its value may. More differing names than these explain nothing. */
+/** A config beside that of its baseline: settings that only one of them has, each behind its blocks. */
+interface ConfigChange {
+  baseline: string;
+  gone: string[];
+  added: string[];
+  /** The settings have the same order. */
+  sameOrder: boolean;
+}
+
+/** Compares a config with that of a baseline with the same server; undefined without one. */
+function changeOf(
+  { variant, text }: ComposedConfig,
+  result: Result,
+  configs: readonly ComposedConfig[],
+): ConfigChange | undefined {
+  const serverOf = (name: string) => variantOf(result, name)?.server?.name;
+  const comparison = result.comparisons.find(
+    (one) => one.variant === variant && serverOf(one.baseline) === serverOf(variant),
+  );
+  const baseline = configs.find((config) => config.variant === comparison?.baseline);
+  if (baseline === undefined) return undefined;
+  const [before, after] = [settingsOf(baseline.text), settingsOf(text)];
+  return {
+    baseline: baseline.variant,
+    gone: without(before, after),
+    added: without(after, before),
+    sameOrder: before.join('\n') === after.join('\n'),
+  };
+}
+
+/** More differing names than these explain nothing. */
 const mostNames = 2;
 
-/** The names of the settings in which a config differs from its baseline; none if there are many. */
+/** The names of the settings in which a config differs from its baseline, without their values, which may be secret; none if there are many. */
 export function changedSettings(
   result: Result,
   configs: readonly ComposedConfig[],
   variant: string,
 ): string[] {
-  const config = configs.find((one) => one.variant === variant);
-  const baseline = baselineOf(result, variant, configs);
-  if (config === undefined || baseline === undefined) return [];
-  const [before, after] = [settingsOf(baseline.text), settingsOf(config.text)];
-  const names = [...without(before, after), ...without(after, before)].map(
-    (line) => /[^ :;=]+/.exec(line.split(' › ').at(-1) ?? '')?.[0] ?? '',
+  const lines = configs
+    .filter((config) => config.variant === variant)
+    .flatMap((config) => {
+      const { gone = [], added = [] } = changeOf(config, result, configs) ?? {};
+      return [...gone, ...added];
+    });
+  const names = new Set(
+    lines.map((line) => /[^ :;=]+/.exec(line.split(' › ').at(-1) ?? '')?.[0] ?? ''),
   );
-  const distinct = [...new Set(names)];
-  return distinct.length > mostNames ? [] : distinct;
+  return names.size > mostNames ? [] : [...names];
 }
 
 /** Means of several pages differ by this share without meaning. */
@@ -98,7 +129,7 @@ export function differencesHtml(
   const alike =
     answers.length > 0 ? nothing : html`<p>All sides answer alike: ${answer.join(', ')}.</p>\n`;
   return html`<section><h2>What differs</h2>
-${configDifferences(result, configs)}${tableHtml(table, 'what differs')}${alike}${notes}</section>`;
+${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${alike}${notes}</section>`;
 }
 
 /** The statuses, or their classes if not all are known, with their shares if there are several. */
@@ -128,61 +159,42 @@ export function configsHtml(result: Result, configs: readonly ComposedConfig[]):
   const warning = html`<p><strong>These are a person's own files: look through them before you pass this page on.</strong></p>\n`;
   const each = configs.map(
     ({ variant, file, text }) =>
-      html`<details><summary>${variant}: ${file}, ${counts(linesOf(text).length, 'line')}</summary>${preHtml(`${file} of ${variant}`, html`${text}`)}</details>\n`,
+      html`<details><summary>${variant}: ${file}, ${counts(text.trimEnd().split('\n').length, 'line')}</summary>${preHtml(`${file} of ${variant}`, text)}</details>\n`,
   );
   return html`<section><h2>Configs as they ran</h2>
 ${hasOwnConfigs(result, configs) ? warning : nothing}${each}</section>`;
 }
 
-/** For each config, the settings that only it or only its baseline has, in any order. Up to 24 lines in all are unfolded. */
-function configDifferences(result: Result, configs: readonly ComposedConfig[]): Html[] {
-  return configs.flatMap((config) => {
-    const baseline = baselineOf(result, config.variant, configs);
-    return baseline === undefined ? [] : differenceHtml(baseline, config, 24 / configs.length);
-  });
-}
-
-function differenceHtml(baseline: ComposedConfig, config: ComposedConfig, mostLines: number): Html {
-  const [before, after] = [settingsOf(baseline.text), settingsOf(config.text)];
+/** What a config has that its baseline has not, and the reverse. Up to 24 lines of all configs are unfolded. */
+function configDifference(
+  config: ComposedConfig,
+  result: Result,
+  configs: readonly ComposedConfig[],
+): Html {
+  const change = changeOf(config, result, configs);
+  if (change === undefined) return nothing;
+  const { baseline, gone, added, sameOrder } = change;
   const lines = [
-    ...without(before, after).map((text) => ({ text, mark: html`<del>− ${text}</del>\n` })),
-    ...without(after, before).map((text) => ({ text, mark: html`<ins>+ ${text}</ins>\n` })),
+    ...gone.map((text) => ({ text, mark: html`<del>− ${text}</del>\n` })),
+    ...added.map((text) => ({ text, mark: html`<ins>+ ${text}</ins>\n` })),
   ].sort((a, b) => (a.text < b.text ? -1 : 1));
-  const names = `${config.variant} (+) and ${baseline.variant} (−)`;
-  const isSameOrder = before.join('\n') === after.join('\n');
+  const names = `${config.variant} (+) and ${baseline} (−)`;
   if (lines.length === 0)
-    return html`<p>The configs of ${names} have the same settings${isSameOrder ? '' : ', in another order'}.</p>\n`;
-  return html`<details${lines.length > mostLines ? nothing : html` open`}><summary>${counts(lines.length, 'line')} of the configs of ${names} ${lines.length === 1 ? 'differs' : 'differ'}</summary>${preHtml(
-    `differences between ${config.variant} and ${baseline.variant}`,
-    html`${lines.map(({ mark }) => mark)}`,
+    return html`<p>The configs of ${names} have the same settings${sameOrder ? '' : ', in another order'}.</p>\n`;
+  return html`<details${lines.length > 24 / configs.length ? '' : ' open'}><summary>${counts(lines.length, 'line')} of the configs of ${names} ${lines.length === 1 ? 'differs' : 'differ'}</summary>${preHtml(
+    `differences between ${config.variant} and ${baseline}`,
+    lines.map(({ mark }) => mark),
   )}</details>\n`;
 }
 
-function preHtml(name: string, text: Html): Html {
+function preHtml(name: string, text: string | readonly Html[]): Html {
   return html`<pre class="scroll" tabindex="0" role="region" aria-label="${name}"><code>${text}</code></pre>`;
-}
-
-/** The config of a baseline with the same server. */
-function baselineOf(
-  result: Result,
-  variant: string,
-  configs: readonly ComposedConfig[],
-): ComposedConfig | undefined {
-  const serverOf = (name: string) => variantOf(result, name)?.server?.name;
-  const comparison = result.comparisons.find(
-    (one) => one.variant === variant && serverOf(one.baseline) === serverOf(variant),
-  );
-  return configs.find((config) => config.variant === comparison?.baseline);
-}
-
-function linesOf(text: string): string[] {
-  return text.replace(/\n$/, '').split('\n');
 }
 
 /** The settings without comments, each behind its blocks: "http › server › listen 80;". */
 function settingsOf(text: string): string[] {
   const blocks: { indent: number; name: string }[] = [];
-  return linesOf(text).flatMap((line) => {
+  return text.split('\n').flatMap((line) => {
     const setting = withoutPlace(line).trim();
     if (/^(?:#|\}?$)/.test(setting)) return [];
     const indent = line.search(/\S/);

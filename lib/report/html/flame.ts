@@ -1,4 +1,5 @@
 // Flame graphs of the CPU time of a request: one of each side, and one of what differs between two.
+import { total } from '../../analysis/statistics.ts';
 import { short } from '../../format.ts';
 import { html, type Html } from './page.ts';
 
@@ -21,15 +22,15 @@ interface Node {
 const newNode = (name: string): Node => ({ name, now: 0, before: 0, children: new Map() });
 
 function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): void {
-  const stacks = folded.split('\n').flatMap((line) => {
-    const [, path, count] = /^(.+) (\d+)$/.exec(line) ?? [];
-    return path === undefined ? [] : [{ names: path.split(';'), samples: Number(count) }];
-  });
-  const all = stacks.reduce((sum, { samples }) => sum + samples, 0);
-  for (const { names, samples } of stacks) {
+  const stacks = [...folded.matchAll(/^(.+) (\d+)$/gm)].map(([, path = '', count]) => ({
+    path: path.split(';'),
+    samples: Number(count),
+  }));
+  const all = total(stacks, ({ samples }) => samples);
+  for (const { path, samples } of stacks) {
     let node = root;
     node[key] += (us * samples) / all;
-    for (const name of names) {
+    for (const name of path) {
       const child = node.children.get(name) ?? newNode(name);
       node.children.set(name, child);
       child[key] += (us * samples) / all;
@@ -40,8 +41,7 @@ function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): v
 
 /** What is gone keeps its width, so that it can be seen. */
 function widthOf({ now, before, children }: Node): number {
-  const inner = [...children.values()].reduce((sum, child) => sum + widthOf(child), 0);
-  return Math.max(now, before, inner);
+  return Math.max(now, before, total([...children.values()], widthOf));
 }
 
 const rowHeight = 17;
