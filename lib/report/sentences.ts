@@ -118,43 +118,34 @@ export function comparisonParts(
   const marks = delayMark(comparison) + notFinalMark(result);
   const isDifferent = verdict === 'faster' || verdict === 'slower';
   if (verdict === 'none') {
-    const besideMarked = beside && beside + notFinalMark(result);
+    const others = beside && beside + notFinalMark(result);
     // Quick failures would be shown as speed.
-    const fails = [variant, baseline].some((name) => {
-      const side = variantOf(result, name);
-      return side !== undefined && isFailing(side);
-    });
-    const measured =
-      hasRatio(comparison) && !fails
-        ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${besideMarked})`
-        : besideMarked;
-    return [`No verdict on ${subject}${against('against')}: ${why}`, measured + article];
+    const isMeasured =
+      hasRatio(comparison) &&
+      !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
+    const effect = isMeasured
+      ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${others})`
+      : others;
+    return [`No verdict on ${subject}${against('against')}: ${why}`, effect + article];
   }
-  if (result.control === true)
+  if (result.control === true) {
+    const change = `: ${measuredChange(comparison)}${marks}.`;
     return isDifferent
       ? [
           `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
-          `: ${measuredChange(comparison)}${marks}. This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
+          `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
         ]
-      : [
-          `${variant} and ${baseline} are the same, and not called different`,
-          `: ${measuredChange(comparison)}${marks}.`,
-        ];
+      : [`${variant} and ${baseline} are the same, and not called different`, change];
+  }
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
-  if (isDifferent)
+  if (verdict === 'inconclusive')
     return [
-      `${subject} is ${verdictWord(metric, verdict)}${against('than')} here`,
-      measured + article,
+      `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
+      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
     ];
-  if (verdict === 'same')
-    return [
-      `${subject} is as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`,
-      measured + article,
-    ];
-  return [
-    `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
-    `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
-  ];
+  const same = `as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
+  const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
+  return [`${subject} is ${claim}`, measured + article];
 }
 
 /** CPU per request, if it has a verdict and the other metric has none. */
@@ -310,18 +301,16 @@ function blurredLines({ within, found, steps }: Search): string[] {
 export function nothingLines({ variants }: Pick<Result, 'variants'>): string[] {
   return variants.flatMap((variant) => {
     const why = whyNothing(variant);
-    return why === null ? [] : [`No request of ${variant.name} succeeded: ${why}.`];
+    return why === null ? [] : `No request of ${variant.name} succeeded: ${why}.`;
   });
 }
 
 function missedRateLines(variants: readonly VariantResult[]): string[] {
   return variants.flatMap((variant) => {
-    const rate = rateOf(variant);
-    if (rate === null || rate.reached || rate.made === 0) return [];
-    return [
-      `${variant.name} did not reach ${whole(rate.asked)} requests/s: ${perSecond(rate.made)} were made (${percent(rate.made / rate.asked)}); ${rateCause(variant)}. ` +
-        'Its latency grows with the length of the run, and does not hold for that rate.',
-    ];
+    const { asked, made, reached } = rateOf(variant) ?? { asked: 0, made: 0, reached: true };
+    return reached || made === 0
+      ? []
+      : `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(variant)}. Its latency grows with the length of the run, and does not hold for that rate.`;
   });
 }
 
@@ -334,10 +323,11 @@ function lateLines(variants: readonly VariantResult[]): string[] {
         const inPhase = phases.length === 1 ? '' : ` in phase ${phase}`;
         return p99 > 0 ? `${name}${inPhase} ${scaledTime(p50)} and ${scaledTime(p99)}` : [];
       }),
-    );
-  return late.length === 0
+    )
+    .join(', ');
+  return late === ''
     ? []
-    : [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
+    : [`Requests left late by (p50 and p99), which latency includes: ${late}.`];
 }
 
 /** Published and measured header bytes only compare for the same number of requests. */
@@ -388,7 +378,6 @@ export function footnoteLines(result: Result): string[] {
   return [...redirectedLines(result), ...noteLines(result)];
 }
 
-/** The redirections of all variants. */
 export function redirectedLines({ variants }: Result): string[] {
   return redirectionLines(
     variants.map(({ name, server }) => ({ name, redirections: server?.redirections ?? [] })),
@@ -403,7 +392,7 @@ export function noteLines(result: Result): string[] {
       why === undefined ? [] : `${name} is published only: ${why}`,
     ),
     ...byText(
-      variants.flatMap(({ name, note: text }) => (text === undefined ? [] : { name, text })),
+      variants.flatMap(({ name, note }) => (note === undefined ? [] : { name, text: note })),
     ),
     ...kernelSettingLines(result),
     ...footnotes,

@@ -82,7 +82,7 @@ export function markdownReport(result: Result): string {
     roundsTable(result),
     environmentTable([result], ['this run']),
     noiseTable(result),
-  ].filter(({ rows }) => rows.length > 0);
+  ];
   const [first = result.title, ...verdicts] = verdictLines(result);
   const text = [
     ...[first, ...verdicts].flatMap((line) => [`**${escape(line)}**`, '']),
@@ -92,8 +92,7 @@ export function markdownReport(result: Result): string {
     '<details><summary>Rounds, machine, versions</summary>',
     '',
     ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
-    ...chartsOf(result).flatMap(partLines),
-    ...partLines({ title: '', tables, below: [] }),
+    ...[...chartsOf(result), { title: '', tables, below: [] }].flatMap(partLines),
     '</details>',
     '',
   ].join('\n');
@@ -119,7 +118,7 @@ function configNames({ variants }: Result): (readonly [file: string, name: strin
 function partLines({ title, tables, below }: Part): string[] {
   return [
     ...paragraphs(title === '' ? [] : [title]),
-    ...tables.flatMap((table) => [...markdownTable(table), '']),
+    ...tables.flatMap((table) => (table.rows.length > 0 ? [...markdownTable(table), ''] : [])),
     ...paragraphs(below),
   ];
 }
@@ -159,9 +158,10 @@ interface Row {
   result: Result;
   variant: VariantResult;
   comparison: Comparison | undefined;
-  /** The comparison, if it has a ratio. */
-  measured: Comparison | undefined;
 }
+
+const ratioOf = ({ comparison }: Row) =>
+  comparison !== undefined && hasRatio(comparison) ? comparison : undefined;
 
 /** In this order; new columns go to the end. docs/ci.md explains them. */
 const columns: Readonly<Record<string, (row: Row) => Value>> = {
@@ -184,9 +184,9 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   success_ratio: ({ variant }) => exact(variant.successRatio),
   baseline: ({ comparison }) => comparison?.baseline,
   metric: ({ comparison }) => comparison?.metric,
-  ratio: ({ measured }) => measured?.ratio,
-  ratio_low: ({ measured }) => measured?.ci95[0],
-  ratio_high: ({ measured }) => measured?.ci95[1],
+  ratio: (row) => ratioOf(row)?.ratio,
+  ratio_low: (row) => ratioOf(row)?.ci95[0],
+  ratio_high: (row) => ratioOf(row)?.ci95[1],
   verdict: ({ comparison }) => comparison?.verdict,
   why: ({ comparison }) => comparison?.why,
   cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
@@ -203,19 +203,11 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
 export function csvReport(result: Result): string {
   const rows = result.variants
     .filter(({ rounds }) => rounds.length > 0)
-    .map((variant): Row => {
+    .map((variant) => {
       const comparison = comparisonOf(result, variant.name);
-      return {
-        result,
-        variant,
-        comparison,
-        measured: comparison !== undefined && hasRatio(comparison) ? comparison : undefined,
-      };
+      return Object.values(columns).map((valueOf) => valueOf({ result, variant, comparison }));
     });
-  return [
-    Object.keys(columns),
-    ...rows.map((row) => Object.values(columns).map((valueOf) => valueOf(row))),
-  ]
+  return [Object.keys(columns), ...rows]
     .map((cells) => `${cells.map(cellOf).join(',')}\r\n`)
     .join('');
 }
