@@ -47,8 +47,9 @@ import {
   type Part,
   type Table,
 } from './table.ts';
-import { cpuCell, verdictCell } from './verdict-words.ts';
+import { verdictCell } from './verdict-words.ts';
 import { rateOf } from '../analysis/limit.ts';
+import { minimumRounds } from '../analysis/verdict.ts';
 
 /** All tables of the terminal and of Markdown: the article's, the link, and charts. */
 export function tableParts(result: Result): Part[] {
@@ -134,7 +135,10 @@ export function variantTable(result: Result): Table {
     ),
     leftColumn(
       'CPU change',
-      ({ comparison, rounds }) => cpuCell(comparison?.cpu ?? null, rounds.length),
+      ({ comparison, rounds }) =>
+        figure(comparison?.cpu, ({ ratio, ci95 }) =>
+          effect(ratio, rounds.length < minimumRounds ? undefined : ci95),
+        ),
       here,
     ),
     latency('p50'),
@@ -265,12 +269,17 @@ function asPublished({ withinSd, ...rest }: Distribution): PublishedDistribution
   return rest.max === 0 ? undefined : { ...rest, withinSdPercent: withinSd * 100 };
 }
 
+type FigureOfLoad = Exclude<keyof Published, 'phases' | (typeof distributions)[number][1]>;
+
+const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
+  rightColumn(title, (load: Load) => figure(load[key] as number | undefined, format));
+
 function finishTable(result: Result, title: string): Table {
   return loadTable(result, title, [
-    rightColumn('time', ({ seconds }) => figure(seconds, (value) => scaledTime(value * 1000))),
-    rightColumn('requests/s', ({ rps }) => figure(rps, hundredths)),
-    rightColumn('success', ({ successRatio }) => figure(successRatio, success)),
-    rightColumn('bytes/s', (load) => figure(load.transferBytesPerSecond, scaledBytesPerSecond)),
+    loadColumn('time', 'seconds', (value) => scaledTime(value * 1000)),
+    loadColumn('requests/s', 'rps', hundredths),
+    loadColumn('success', 'successRatio', success),
+    loadColumn('bytes/s', 'transferBytesPerSecond', scaledBytesPerSecond),
   ]);
 }
 
@@ -288,11 +297,11 @@ export function loadPart(result: Result): Part[] {
   const tables = [
     ...(hasPhases(result) ? [] : [finishTable(result, 'load')]),
     loadTable(result, 'traffic', [
-      rightColumn('requests', ({ requests }) => figure(requests, whole)),
-      rightColumn('total B', ({ receivedBytes }) => figure(receivedBytes, whole)),
-      rightColumn('headers B', ({ headerBytes }) => figure(headerBytes, whole)),
-      rightColumn('savings', (load) => figure(load.headerSavingsPercent, exactPercent)),
-      rightColumn('data B', ({ bodyBytes }) => figure(bodyBytes, whole)),
+      loadColumn('requests', 'requests', whole),
+      loadColumn('total B', 'receivedBytes', whole),
+      loadColumn('headers B', 'headerBytes', whole),
+      loadColumn('savings', 'headerSavingsPercent', exactPercent),
+      loadColumn('data B', 'bodyBytes', whole),
     ]),
     ...distributions.map(([title, key, format]) =>
       loadTable(result, title, [

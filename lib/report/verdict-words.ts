@@ -1,6 +1,5 @@
 // A comparison in words, and as a cell of a table.
 import { hasRatio, delayMark, notFinalMark } from '../analysis/comparisons.ts';
-import { minimumRounds } from '../analysis/verdict.ts';
 import { amount, effect, tolerance } from '../format.ts';
 import type {
   BesideRatio,
@@ -71,9 +70,4 @@ export function verdictCell(
   return marks === ''
     ? { text, part: verdictWord(metric, verdict), verdict }
     : { text, part: words, verdict: 'inconclusive' };
-}
-
-/** The ratio of CPU time per request, with its interval from minimumRounds on; '' if unknown. */
-export function cpuCell(cpu: Comparison['cpu'], rounds: number): string {
-  return cpu === null ? '' : effect(cpu.ratio, rounds < minimumRounds ? undefined : cpu.ci95);
 }

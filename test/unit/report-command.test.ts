@@ -210,28 +210,25 @@ test('a result that lacks a field is refused, or shown without it', async () => 
   };
   const all = places(whole, []);
   expect(all.length).toBeGreaterThan(500);
-  const changes = [null, 'text', 7, []];
-  for (const [index, place] of all.entries()) {
-    for (const change of [undefined, changes[index % changes.length]]) {
-      const odd = structuredClone(whole) as unknown as Record<string, unknown>;
-      const last = place.at(-1) as string;
-      const owner = place
-        .slice(0, -1)
-        .reduce((value, key) => value[key] as Record<string, unknown>, odd);
-      if (change === undefined) delete owner[last];
-      else owner[last] = change;
-      let checked: Result;
-      try {
-        checked = checkResult(JSON.stringify(odd), 'file');
-      } catch (error) {
-        expect(error).toBeInstanceOf(UserError);
-        continue;
-      }
-      const page = htmlReport(checked, []);
-      await expect(page, `${place.join('.')} = ${String(change)}`).resolves.toContain('</html>');
+  let shown = 0;
+  for (const place of all) {
+    const odd = structuredClone(whole) as unknown as Record<string, unknown>;
+    const owner = place
+      .slice(0, -1)
+      .reduce((value, key) => value[key] as Record<string, unknown>, odd);
+    delete owner[place.at(-1) as string];
+    let checked: Result;
+    try {
+      checked = checkResult(JSON.stringify(odd), 'file');
+    } catch (error) {
+      expect(error).toBeInstanceOf(UserError);
+      continue;
     }
+    shown++;
+    await expect(htmlReport(checked, []), place.join('.')).resolves.toContain('</html>');
   }
-}, 120_000);
+  expect(shown).toBeGreaterThan(30);
+}, 240_000);
 
 test('unknown fields are left out, missing ones were not measured', () => {
   const one = result([workers]);

@@ -8,9 +8,9 @@ import { effect } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
 import { html, list, nothing, paragraphs, tableHtml, page, type Html } from './page.ts';
-import { here, variantTable } from '../run-tables.ts';
+import { variantTable } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
-import { type Column, type Table, leftColumn, tableOf, textOf } from '../table.ts';
+import { leftColumn, tableOf } from '../table.ts';
 import type { Result } from '../../result/result.ts';
 
 /** @param results at least one, in the order of the page */
@@ -48,33 +48,14 @@ function groupHtml(results: readonly Result[]): Html {
   });
   const found = results.map(
     (result, index) => html`<h3>Found in ${titles[index] ?? ''}</h3>
-${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}${list(footnoteLines(result), 'footnotes')}`,
+${tableHtml(variantTable(result), result.run)}${list(findingLines(result), 'findings')}${list(result.warnings, 'warnings')}${list(footnoteLines(result), 'footnotes')}`,
   );
   return html`<section><h2>${title}</h2>
 ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : paragraphs([differing])}
 ${effects}
-${tableHtml(runsTable(results, titles), `${title}, run by run`)}
 ${runAgainstRun(results, titles)}${found}
 <h3>Environment</h3>
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
-}
-
-/** The columns of a run's own table that stand side by side. */
-const shownColumns = /^(?:requests\/s|change|against .*|CPU µs\/req|CPU change|success)$/;
-
-/** A row per variant, a group of columns per run; the published figures are those of the first. */
-function runsTable(results: readonly Result[], titles: readonly string[]): Table {
-  const columns = results.map(variantTable).flatMap((table, run) =>
-    table.columns.flatMap((heading, at): Column<string>[] => {
-      const { group, title } = heading;
-      if (!shownColumns.test(title) || (group !== here && run > 0)) return [];
-      const cell = (name: string) =>
-        table.rows.find(([first = '']) => textOf(first) === name)?.[at] ?? '';
-      return [{ ...heading, group: group === here ? (titles[run] ?? '') : group, cell }];
-    }),
-  );
-  const names = new Set(results.flatMap(({ variants }) => variants.map(({ name }) => name)));
-  return tableOf([...names], [leftColumn('variant', (name) => name), ...columns]);
 }
 
 /** Each later run against the first: requests/s of each variant, and its ratio to the baseline. */
