@@ -13,9 +13,16 @@ import {
   type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { benchComparison, benchRun } from '../lib/store/schema.ts';
+import { benchRun, type benchComparison, type benchPhase } from '../lib/store/schema.ts';
 import { datasource } from './frame.ts';
-import { pickedRun, select, tagValuesByTime, type VariableName, type Where } from './influxql.ts';
+import {
+  pickedRun,
+  select,
+  tagValuesByTime,
+  type FieldName,
+  type VariableName,
+  type Where,
+} from './influxql.ts';
 import { dashboardNames, type DashboardName } from './names.ts';
 import { colours, tablePanel } from './tables.ts';
 
@@ -105,19 +112,20 @@ interface VariableOptions {
   follows?: boolean;
 }
 
-/** Picks a scenario of those with a table. The newest run's comes first, and is picked if an address names none. */
-export const scenarioVariable = (): QueryVariableBuilder =>
-  variable({
-    name: 'scenario',
-    label: 'Scenario',
-    query: tagValuesByTime({
-      from: benchComparison,
-      tag: 'scenario',
-      beside: 'position',
-      newestFirst: true,
-    }),
-    byTime: true,
+/** Picks a scenario of those with points in `from`. The newest run's comes first, and is picked if an address names none. */
+export function scenarioVariable<M extends typeof benchComparison | typeof benchPhase>(
+  from: M,
+  where: Where<M> = {},
+): QueryVariableBuilder {
+  const query = tagValuesByTime({
+    from,
+    tag: 'scenario',
+    beside: 'position' as FieldName<M>,
+    where,
+    newestFirst: true,
   });
+  return variable({ name: 'scenario', label: 'Scenario', query, byTime: true });
+}
 
 /** A variable whose choices are in the database. It is asked anew with each change of the time range, and each refresh, unless it follows from another alone. */
 export function variable({
@@ -201,27 +209,25 @@ export function runsPanel({
     columns: [
       {
         name: 'run',
-        title: 'run',
         width: 330,
         link: { title: `Show this run in ${dashboardNames[opens].title}`, url },
       },
       {
         name: 'state',
-        title: 'state',
         width: 80,
         coloured: true,
         mappings: [colours({ complete: 'green', partial: 'orange', running: 'blue' })],
       },
       // Whole beside Grafana's menu too, on more than one line.
       { name: 'title', title: 'what it compares', minWidth: 290, wrapped: true },
-      { name: 'started', title: 'started', width: 160 },
-      { name: 'rounds', title: 'rounds', width: 68 },
-      { name: 'requests', title: 'requests', width: 85 },
-      { name: 'stored', title: 'stored', width: 85 },
-      { name: 'backfilled', title: 'backfilled', width: 86 },
-      { name: 'lost', title: 'lost', width: 55 },
+      { name: 'started', width: 160 },
+      { name: 'rounds', width: 68 },
+      { name: 'requests', width: 85 },
+      { name: 'stored', width: 85 },
+      { name: 'backfilled', width: 86 },
+      { name: 'lost', width: 55 },
       // A run is called by its scenario too. While it goes on it has no end that a link could name.
-      { name: 'scenario', title: 'scenario', width: 0, hidden: true },
+      { name: 'scenario', width: 0, hidden: true },
       { name: 'shown_to', title: 'shown to', width: 0, hidden: true },
     ],
   });

@@ -52,7 +52,6 @@ export const sentencesPanel = tablePanel({
 /** The verdict, with the mark of one whose delay was not held. */
 export const verdictColumn: Column<typeof benchComparison> = {
   name: 'verdict',
-  title: 'verdict',
   // "delay not held: inconclusive" fits.
   width: 185,
   coloured: true,
@@ -127,8 +126,8 @@ export const surenessPanel = tablePanel({
     { name: 'cpu_ratio', title: 'CPU ratio', width: 85 },
     { name: 'cpu_ci_low', title: '95 % low', width: 82 },
     { name: 'cpu_ci_high', title: '95 % high', width: 88 },
-    { name: 'rounds', title: 'rounds', width: 70 },
-    { name: 'looks', title: 'looks', width: 85 },
+    { name: 'rounds', width: 70 },
+    { name: 'looks', width: 85 },
     { name: 'rounds_needed', title: 'rounds needed', width: 121, mappings: [zeroAs('–')] },
     { name: 'outliers', title: 'rounds apart', width: 105 },
     { name: 'disagreement', title: 'where they disagree' },
@@ -147,11 +146,11 @@ export const roundsPanel = tablePanel({
   where: pickedRun,
   noRows: 'This run has no whole round yet.',
   columns: [
-    { name: 'round', title: 'round', width: 62 },
-    { name: 'phase', title: 'phase', width: 62 },
+    { name: 'round', width: 62 },
+    { name: 'phase', width: 62 },
     variantColumn,
     { name: 'measured_rps', title: 'req/s', width: 85 },
-    { name: 'ratio', title: 'ratio', width: 75, decimals: 3 },
+    { name: 'ratio', width: 75, decimals: 3 },
     { name: 'server_cpu_micros_per_request', title: 'CPU', width: 75 },
     { name: 'generator_share', title: 'generator busy', width: 122, percent: true },
     { name: 'server_steal_share', title: 'steal, server', width: 105, percent: true, decimals: 1 },

@@ -37,55 +37,39 @@ import {
   type Quotient,
   type Repeat,
 } from './frame.ts';
-import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
+import { pickedRun, select } from './influxql.ts';
+import { benchCurve, benchStreams } from '../lib/store/schema.ts';
 
-/** Bars side by side, a group per value of the tag `category`, in the order of time; all in one unit. */
-export function barsPanel<M extends Measurement>({
-  from,
-  where,
-  category,
-  bars,
-  noBars,
-  axis,
-  unit,
-  decimals,
-  ...frame
-}: Frame & {
-  from: M;
-  where: Where<M>;
-  category: TagName<M>;
-  /** What it says where there are none. */
-  noBars: string;
-  bars: readonly { name: FieldName<M>; title: string; color: string }[];
-  axis: string;
-  unit: string;
-  decimals: number;
-}): barchart.PanelBuilder {
-  const query = select({ columns: [category, ...bars.map((bar) => bar.name)], from, where });
-  const builder = framed(new barchart.PanelBuilder(), frame, [tableQuery(query)])
-    .withTransformation(withoutTime)
-    .noValue(noBars)
-    .xField(category)
-    .orientation(VizOrientation.Horizontal)
-    // The longest bar leaves no place for its figure: it would be cut, and say something else. The table has them.
-    .showValue(VisibilityMode.Never)
-    .groupWidth(0.6)
-    .barWidth(0.9)
-    .fillOpacity(80)
-    .legend(legend())
-    .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
-    .unit(unit)
-    .decimals(decimals)
-    .axisLabel(axis)
-    .axisSoftMin(0);
-  for (const bar of bars) {
-    builder.overrideByName(bar.name, [
-      { id: 'displayName', value: bar.title },
-      fixedColour(bar.color),
-    ]);
-  }
-  return builder;
+/** Requests/s of HTTP/2 and HTTP/1.1 as bars side by side, a group per number of streams, in the order of time. `noBars` is what it says where there are none. */
+export function barsPanel({ noBars, ...frame }: Frame & { noBars: string }): barchart.PanelBuilder {
+  const columns = ['streams', 'measured_rps', 'http1_rps'] as const;
+  const query = select({ columns, from: benchStreams, where: pickedRun });
+  return (
+    framed(new barchart.PanelBuilder(), frame, [tableQuery(query)])
+      .withTransformation(withoutTime)
+      .noValue(noBars)
+      .xField('streams')
+      .orientation(VizOrientation.Horizontal)
+      // The longest bar leaves no place for its figure: it would be cut, and say something else. The table has them.
+      .showValue(VisibilityMode.Never)
+      .groupWidth(0.6)
+      .barWidth(0.9)
+      .fillOpacity(80)
+      .legend(legend())
+      .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
+      .unit('locale')
+      .decimals(0)
+      .axisLabel('requests/s')
+      .axisSoftMin(0)
+      .overrideByName('measured_rps', named('HTTP/2', 'orange'))
+      .overrideByName('http1_rps', named('HTTP/1.1', 'blue'))
+  );
 }
+
+const named = (title: string, color: string): DynamicConfigValue[] => [
+  { id: 'displayName', value: title },
+  fixedColour(color),
+];
 
 /** Takes away what has no fields: filtered by name, none of it is left. */
 const withoutEmptyAnswers = { id: 'filterFieldsByName', options: { include: { pattern: '.*' } } };
@@ -191,22 +175,12 @@ function lineProperties({ title, color, points, bandTo, edge }: LineLook): Dynam
   ];
 }
 
-/** Counts per bucket over the real time; series are buckets, called by their upper ends in `bucketUnit`. */
+/** Answers per bucket of latency over the real time; series are buckets, called by their upper ends in seconds. */
 export function heatmapPanel({
   lines,
   noCells,
-  axis,
-  bucketUnit,
-  counted,
   ...frame
-}: Frame & {
-  lines: Lines;
-  noCells: string;
-  axis: string;
-  bucketUnit: string;
-  /** What the counts are of. */
-  counted: string;
-}): heatmap.PanelBuilder {
+}: Frame & { lines: Lines; noCells: string }): heatmap.PanelBuilder {
   return (
     framed(new heatmap.PanelBuilder(), frame, lineQueries([lines]).queries)
       .noValue(noCells)
@@ -214,7 +188,7 @@ export function heatmapPanel({
       .withTransformation(withoutEmptyAnswers)
       .calculate(false)
       .rowsFrame(
-        new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value(counted),
+        new heatmap.RowsHeatmapOptionsBuilder().layout(HeatmapCellLayout.Le).value('answers'),
       )
       // Opacity of one colour is readable on light and on dark.
       .color(
@@ -227,8 +201,8 @@ export function heatmapPanel({
       )
       .yAxis(
         new heatmap.YAxisConfigBuilder()
-          .unit(bucketUnit)
-          .axisLabel(axis)
+          .unit('s')
+          .axisLabel('up to')
           .axisPlacement(AxisPlacement.Left),
       )
       .cellGap(0)
@@ -243,44 +217,19 @@ export function heatmapPanel({
   );
 }
 
-/** A figure whose marks are squares where they are not circles. */
-interface Marks<M extends Measurement> {
-  name: FieldName<M>;
-  title: string;
-  squares?: boolean;
-}
-
 /**
- * Marks by two figures, both on scales of powers of ten: a series for each value of the tag `each` and each of the figures `y`, all of which have one unit.
- * Where it has none Grafana 12 says "Err", whatever stands in `noMarks`, which later versions say: it needs a place where nobody meets it by chance.
+ * Latency by rate as marks, both on scales of powers of ten: a series for each variant and percentile. Where it has none Grafana 12
+ * says "Err", whatever stands in `noMarks`, which later versions say: it needs a place where nobody meets it by chance.
  */
-export function marksPanel<M extends Measurement>({
-  from,
-  where,
-  each,
-  x,
-  y,
-  noMarks,
-  unit,
-  axis,
-  ...frame
-}: Frame & {
-  from: M;
-  where: Where<M>;
-  each: TagName<M>;
-  x: { name: FieldName<M>; unit: string; axis: string };
-  y: readonly Marks<M>[];
-  noMarks: string;
-  unit: string;
-  axis: string;
-}): Builder<Panel> {
-  const query = select({ columns: [each, x.name, ...y.map(({ name }) => name)], from, where });
+export function marksPanel({ noMarks, ...frame }: Frame & { noMarks: string }): Builder<Panel> {
+  const columns = ['variant', 'rate', 'p50_ms', 'p99_ms'] as const;
+  const query = select({ columns, from: benchCurve, where: pickedRun });
   const builder = framed(new xychart.PanelBuilder(), frame, [tableQuery(query)])
     .withTransformation(withoutTime)
     // A frame for each value: of each frame the first number is x, and all others are series.
     .withTransformation({
       id: 'partitionByValues',
-      options: { fields: [each], keepFields: false, naming: { asLabels: true } },
+      options: { fields: ['variant'], keepFields: false, naming: { asLabels: true } },
     })
     .mapping(xychart.SeriesMapping.Auto)
     .noValue(noMarks)
@@ -291,20 +240,20 @@ export function marksPanel<M extends Measurement>({
     .pointSize({ fixed: 8 })
     .pointShape(xychart.PointShape.Circle)
     .scaleDistribution(new ScaleDistributionConfigBuilder().type(ScaleDistribution.Log).log(10))
-    .unit(unit)
-    .axisLabel(axis)
-    .overrideByName(x.name, [
-      { id: 'displayName', value: x.axis },
-      { id: 'unit', value: x.unit },
+    // As in Live run: 100 µs, not 0.100 ms.
+    .unit('si:ms')
+    .axisLabel('latency')
+    .overrideByName('rate', [
+      { id: 'displayName', value: 'requests/s' },
+      { id: 'unit', value: 'locale' },
       { id: 'decimals', value: 0 },
-      { id: 'custom.axisLabel', value: x.axis },
-    ]);
-  for (const { name, title, squares } of y) {
-    builder.overrideByName(name, [
-      { id: 'displayName', value: `\${__field.labels.${each}}, ${title}` },
-      ...(squares === true ? [{ id: 'custom.pointShape', value: xychart.PointShape.Square }] : []),
-    ]);
-  }
+      { id: 'custom.axisLabel', value: 'requests/s' },
+    ])
+    .overrideByName('p50_ms', [
+      { id: 'displayName', value: '${__field.labels.variant}, p50' },
+      { id: 'custom.pointShape', value: xychart.PointShape.Square },
+    ])
+    .overrideByName('p99_ms', [{ id: 'displayName', value: '${__field.labels.variant}, p99' }]);
   return forGrafana12(builder);
 }
 

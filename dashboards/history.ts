@@ -137,22 +137,22 @@ const everyRow = tablePanel({
   newest: 200,
   noRows: 'No run of this scenario has a table yet.',
   columns: [
-    { name: 'run', title: 'run', width: 322 },
+    { name: 'run', width: 322 },
     { ...variantColumn, minWidth: 148 },
     { name: 'effect', title: 'ratio, 95 %', width: 150 },
     verdictColumn,
     { name: 'measured_rps', title: 'req/s', width: 85 },
-    { name: 'within', title: 'within', width: 135 },
-    { name: 'server', title: 'server', width: 70 },
-    { name: 'version', title: 'version', width: 80 },
+    { name: 'within', width: 135 },
+    { name: 'server', width: 70 },
+    { name: 'version', width: 80 },
     // Of rows that are published only there is this figure, and without one they would not be answered.
-    { name: 'rounds', title: 'rounds', width: 68 },
+    { name: 'rounds', width: 68 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
   ],
 });
 
 const variables = [
-  scenarioVariable(),
+  scenarioVariable(benchComparison),
   variable({
     name: 'variants',
     label: 'Variants',

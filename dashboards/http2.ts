@@ -1,9 +1,17 @@
 // The HTTP/2 dashboard: what h2load and vegeta print of a run, published beside measured, and the sweep of streams.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchBucket, benchPhase, benchStreams } from '../lib/store/schema.ts';
-import { board, closedRow, openRow, runsPanel, unpublished, variable } from './board.ts';
+import { benchBucket, benchPhase } from '../lib/store/schema.ts';
+import {
+  board,
+  closedRow,
+  openRow,
+  runsPanel,
+  scenarioVariable,
+  unpublished,
+  variable,
+} from './board.ts';
 import { barsPanel } from './charts.ts';
-import { pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
+import { pickedRun, tagValues } from './influxql.ts';
 import {
   h2loadPanels,
   histogramPanel,
@@ -21,33 +29,11 @@ const sweepPanel = barsPanel({
     'HTTP/2 with fewer and fewer requests at once on each connection. The article saw it get slower and slower, and with one about as ' +
     'fast as nginx over HTTP/1.1; it printed no figures.',
   grid: { x: 0, y: 20, w: 24, h: 9 },
-  from: benchStreams,
-  where: pickedRun,
-  category: 'streams',
   noBars: 'This scenario varies no streams: h2-stream-sweep does.',
-  bars: [
-    { name: 'measured_rps', title: 'HTTP/2', color: 'orange' },
-    { name: 'http1_rps', title: 'HTTP/1.1', color: 'blue' },
-  ],
-  axis: 'requests/s',
-  unit: 'locale',
-  decimals: 0,
 });
 
 const variables = [
-  // The one of the newest run comes first, and is picked where an address names none.
-  variable({
-    name: 'scenario',
-    label: 'Scenario',
-    query: tagValuesByTime({
-      from: benchPhase,
-      tag: 'scenario',
-      beside: 'position',
-      where: overHttp2,
-      newestFirst: true,
-    }),
-    byTime: true,
-  }),
+  scenarioVariable(benchPhase, overHttp2),
   variable({
     name: 'run',
     label: 'Run',

@@ -142,10 +142,6 @@ const latencies = heatmapPanel({
     alias: '$tag_le',
   },
   noCells: nothingHere,
-  axis: 'up to',
-  // The buckets are called by their ends in seconds.
-  bucketUnit: 's',
-  counted: 'answers',
 });
 
 const percentiles = timeSeriesPanel({

@@ -37,7 +37,7 @@ function phaseTable({
     from: benchPhase,
     where: pickedRun,
     noRows: 'This run has no figures yet.',
-    columns: [variant, { name: 'phase', title: 'phase', width: 55 }, ...columns],
+    columns: [variant, { name: 'phase', width: 55 }, ...columns],
   });
 }
 
@@ -93,7 +93,7 @@ export const trafficPanel = (place: Place): PhasePanel =>
       { name: 'total_bytes', title: 'total', width: 85, decimals: 2 },
       { name: 'published_body_bytes', title: 'published data', width: 88, decimals: 2 },
       { name: 'body_bytes', title: 'data', width: 85, decimals: 2 },
-      { name: 'requests', title: 'requests', width: 85 },
+      { name: 'requests', width: 85 },
     ],
   });
 
@@ -155,12 +155,12 @@ export const tlsPanel = (place: Place): PhasePanel =>
       "TLS version, cipher and key exchange: they decide much of a handshake's cost, so compared servers should have the same. " +
       '"unsent" are requests that were due and could not leave (constant rate only). Counts are those of all rounds.',
     columns: [
-      { name: 'protocol', title: 'protocol', width: 80 },
+      { name: 'protocol', width: 80 },
       { name: 'published_tls', title: 'published TLS', width: 352 },
       { name: 'tls', title: 'TLS', width: 352 },
       { name: 'responses_4xx', title: '4xx answers', width: 105 },
-      { name: 'errors', title: 'errors', width: 80 },
-      { name: 'unsent', title: 'unsent', width: 80 },
+      { name: 'errors', width: 80 },
+      { name: 'unsent', width: 80 },
     ],
   });
 

@@ -30,7 +30,6 @@ const linkColumns = [
   { name: 'server_idle_share', title: 'server idle', width: 90, percent: true },
   {
     name: 'delay',
-    title: 'delay',
     width: 155,
     coloured: true,
     mappings: [
@@ -79,7 +78,7 @@ export const errorsPanel = tablePanel({
     variantColumn,
     { name: 'published_errors_per_million', title: 'published errors/M', width: 90 },
     { name: 'errors_per_million', title: 'errors/M', width: 100 },
-    { name: 'requests', title: 'requests', width: 110 },
+    { name: 'requests', width: 110 },
     { name: 'errors_address_not_available', title: 'no address left', width: 125 },
     { name: 'errors_refused', title: 'refused', width: 100 },
     { name: 'errors_reset', title: 'reset', width: 100 },
@@ -99,7 +98,7 @@ export const linkRoundsPanel = tablePanel({
   where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
   noRows: noLink,
   columns: [
-    { name: 'round', title: 'round', width: 62 },
+    { name: 'round', width: 62 },
     variantColumn,
     ...linkColumns.filter(({ name }) => name !== 'lateness_p50_ms'),
   ],

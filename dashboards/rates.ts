@@ -66,16 +66,5 @@ export const curveMarks = marksPanel({
   description:
     'The rows above: p50 as squares, p99 as circles, both scales logarithmic. A knee is where they turn up.',
   grid: { x: 0, y: 77, w: 24, h: 13 },
-  from: benchCurve,
-  where: pickedRun,
-  each: 'variant',
-  x: { name: 'rate', unit: 'locale', axis: 'requests/s' },
-  y: [
-    { name: 'p50_ms', title: 'p50', squares: true },
-    { name: 'p99_ms', title: 'p99' },
-  ],
   noMarks: noCurve,
-  // As in Live run: 100 µs, not 0.100 ms.
-  unit: 'si:ms',
-  axis: 'latency',
 });

@@ -26,7 +26,8 @@ interface Panel<M extends Measurement> extends Frame {
 /** A column of a table: a field or tag under a short title. Widths are in pixels; without one it takes what is left, and `minWidth` at least. */
 export interface Column<M extends Measurement> {
   name: FieldName<M> | TagName<M>;
-  title: string;
+  /** Default: the name. */
+  title?: string;
   width?: number;
   /** Default: 140. */
   minWidth?: number;
@@ -70,7 +71,7 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
 };
 
 /** Wide enough for some 25 characters. */
-export const variantColumn = { name: 'variant', title: 'variant', minWidth: 200 } as const;
+export const variantColumn = { name: 'variant', minWidth: 200 } as const;
 
 /** What a cell without a figure says, where that is not a dash. */
 export function nullAs(text: string, color?: string): ValueMapping {
@@ -138,18 +139,18 @@ export function tablePanel<M extends Measurement>({
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
-  const catalogued = grafanaUnits[from.fields[column.name]?.unit ?? 'text'];
+  const { name, title = name } = column;
+  const written = from.fields[name]?.unit ?? 'text';
+  const catalogued = grafanaUnits[written];
   if (catalogued === undefined)
-    throw new Error(
-      `${from.measurement}.${column.name}: no Grafana unit for "${from.fields[column.name]?.unit}"`,
-    );
+    throw new Error(`${from.measurement}.${name}: no Grafana unit for "${written}"`);
   const { unit, decimals } =
     column.percent === true || column.bar === true
       ? { unit: 'percentunit', decimals: 0 }
       : catalogued;
   // The panel's own `noValue` would be said by every cell without a text.
   const properties: DynamicConfigValue[] = [
-    { id: 'displayName', value: column.title },
+    { id: 'displayName', value: title },
     { id: 'unit', value: unit },
     { id: 'noValue', value: '–' },
   ];
@@ -175,7 +176,7 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
     );
   }
   // A figure is narrower than both words.
-  if (/^(?:published|measured) /.test(column.title))
+  if (/^(?:published|measured) /.test(title))
     properties.push({ id: 'custom.wrapHeaderText', value: true });
   if (column.wrapped === true) properties.push({ id: 'custom.wrapText', value: true });
   // Older Grafanas know the first one, newer ones the second.
