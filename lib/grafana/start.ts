@@ -197,9 +197,13 @@ function commandOf(
   return {
     command,
     args: [
-      ...['run', '--rm', '--init', ...volumes.map((volume) => `--volume=${volume}`)],
+      'run',
+      '--rm',
+      '--init',
+      ...volumes.map((volume) => `--volume=${volume}`),
       ...Object.entries(container).map(([name, value]) => `--${name}=${value}`),
-      ...[image, ...server],
+      image,
+      ...server,
     ],
   };
 }
