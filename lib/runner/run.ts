@@ -79,10 +79,10 @@ export async function runRounds(
   const { plan, signal } = context;
   const beganAtMs = performance.now();
   const kept: KeptRound[] = [];
-  const notes: string[] = [
+  const notes = new Set([
     ...(environment.coreNotes ?? []),
     ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
-  ];
+  ]);
   const answers = new Map(context.answers);
   let attempts = 0;
   /** Failed tries at the next round. */
@@ -103,8 +103,8 @@ export async function runRounds(
       const pauseMs =
         failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
       if (timeIsOver(pauseMs)) {
-        if (failure !== undefined) note(warning.dropped(attempts, failure.message));
-        note(warning.timeOver(kept.length, plan.rounds));
+        if (failure !== undefined) notes.add(warning.dropped(attempts, failure.message));
+        notes.add(warning.timeOver(kept.length, plan.rounds));
         events.say(
           `after ${counts(kept.length, 'round')} there is no time for another one (--max-time)`,
         );
@@ -114,9 +114,9 @@ export async function runRounds(
         comparisonsSoFar = (await save('partial', false)).comparisons;
         continue;
       }
-      note(warning.repeated(attempts, failure.message));
+      notes.add(warning.repeated(attempts, failure.message));
       events.say(`round ${kept.length + 1} is dropped and repeated: ${failure.message}`);
-      await delay(pauseMs, undefined, { signal: signal });
+      await delay(pauseMs, undefined, { signal });
     }
     return {
       result: await save('complete', true),
@@ -130,7 +130,7 @@ export async function runRounds(
   }
 
   function resultNow(state: Result['state']): Result {
-    const known = { kept, notes, unfinished: steps, answers: answerLines() };
+    const known = { kept, notes: [...notes], unfinished: steps, answers: answerLines() };
     return buildResult(context, environment, known, startedAt, state);
   }
 
@@ -143,13 +143,6 @@ export async function runRounds(
     return context.answers === undefined ? [...requestLines(sides), ...encodingLines(sides)] : [];
   }
 
-  /** Adds a warning, unless it is known: a database that is down fails in every round. */
-  function note(text: string) {
-    const isNew = !notes.includes(text);
-    if (isNew) notes.push(text);
-    return isNew;
-  }
-
   /** Writes result.json, then the database, which may hang. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
@@ -160,7 +153,9 @@ export async function runRounds(
     } finally {
       problem = await storeResult(context, result, kept.at(-1), ended);
     }
-    if (problem === null || !note(problem)) return result;
+    // A database that is down fails in every round.
+    if (problem === null || notes.has(problem)) return result;
+    notes.add(problem);
     const noted = { ...result, warnings: [...result.warnings, problem] };
     await writeWhole(file, resultJson(noted));
     return noted;
@@ -233,10 +228,10 @@ export async function runRounds(
   function noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
     if (
       lastWords !== undefined &&
-      !notes.some((one) => one.startsWith(warning.logOfFailures(variant, '')))
+      ![...notes].some((one) => one.startsWith(warning.logOfFailures(variant, '')))
     )
-      note(warning.logOfFailures(variant, lastWords));
-    for (const text of [...own, ...(integrity?.problems ?? [])]) note(text);
+      notes.add(warning.logOfFailures(variant, lastWords));
+    for (const text of [...own, ...(integrity?.problems ?? [])]) notes.add(text);
   }
 
   /** Rates found in the kept rounds, by variant. */
@@ -286,11 +281,11 @@ export async function runRounds(
     if (failure !== undefined) {
       kept.splice(index, 0, ...replaced);
       steps = [];
-      note(warning.notRepeated(outlier.round, messageOf(failure)));
+      notes.add(warning.notRepeated(outlier.round, messageOf(failure)));
       return;
     }
-    note(warning.repeated(outlier.round, outlier.why, attempts));
+    notes.add(warning.repeated(outlier.round, outlier.why, attempts));
     const problem = await forgetRound(context, outlier.round);
-    if (problem !== null) note(problem);
+    if (problem !== null) notes.add(problem);
   }
 }

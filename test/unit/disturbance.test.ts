@@ -1,11 +1,7 @@
 // Which rounds are dropped, and why.
 import { describe, expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
-import {
-  bodiesDiffer,
-  requireSampled,
-  requireSound,
-} from '../../lib/runner/disturbance.ts';
+import { bodiesDiffer, requireSampled, requireSound } from '../../lib/runner/disturbance.ts';
 import { Disturbance, RoundFailure } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';

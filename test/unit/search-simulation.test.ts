@@ -1,5 +1,5 @@
 // Whether a search says of two sides what is true, on a machine that is made up. All seeds are fixed.
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import {
   geometricMean,
@@ -10,6 +10,9 @@ import {
 } from '../../lib/analysis/statistics.ts';
 import { chance, uniform } from '../fixtures/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
+
+// Two seconds each on a machine with nothing else to do.
+vi.setConfig({ testTimeout: 120_000 });
 
 /** As on a machine of one's own. */
 const quiet: Noise = { slow: 0.02, start: 0.01, step: 0.02, pauses: 2, pauseMs: 1.5, wander: 0.3 };
