@@ -462,7 +462,10 @@ describe('in one line', () => {
   });
 
   it.each([
-    [() => compareCommand(['a.conf', 'b.conf', '--install']), /^--install is for the server host/],
+    [
+      () => compareCommand(['a.conf', 'b.conf', '--install']),
+      /^--install is for --server-host: give one/,
+    ],
     [
       () => compareCommand(['a.conf', 'b.conf', '--server-host=-oProxyCommand=x']),
       /^--server-host -oProxyCommand=x: write it as ssh takes it/,
