@@ -72,14 +72,17 @@ const patienceMs = 20_000;
 /** It takes long, and goes as it should: not printed. */
 const underWay = 'it is under way';
 
-/** Throws UserError without a cluster or an operator, or while another load runs. */
+/** Throws UserError without a cluster or an operator, or while another run or load is there. */
 export async function requireIdle(kubectl: Kubectl): Promise<void> {
-  const busy = (await kubectl.list('testruns.k6.io')).find(
-    ({ status }) => !['finished', 'error'].includes(status?.stage ?? ''),
+  const busy = (await kubectl.list('testruns.k6.io,deployments.apps')).find(
+    ({ kind, metadata, status }) =>
+      kind === 'TestRun'
+        ? !['finished', 'error'].includes(status?.stage ?? '')
+        : metadata.labels?.['bakeoff/part'] === 'server',
   );
   if (busy !== undefined)
     throw new UserError(
-      `the TestRun ${busy.metadata.name} is under way there, and loads disturb each other: wait until it is over, or delete it`,
+      `the ${busy.kind} ${busy.metadata.name} is there, and loads disturb each other: wait until its run is over, or delete it`,
     );
 }
 
@@ -105,7 +108,7 @@ export async function openCluster(options: ClusterOptions): Promise<Cluster> {
     const system = node === undefined ? '' : await systemOf(kubectl, node);
     return {
       facts: {
-        name: kubectl.context === '' ? 'here' : kubectl.context,
+        name: kubectl.context,
         serverNode: node ?? '',
         serverSystem: system,
         generators,
@@ -175,7 +178,7 @@ async function startServers(
           metadata.annotations?.['bakeoff/round'] === String(round) &&
           metadata.deletionTimestamp === undefined,
       );
-      const trouble = troubleIn(pods, before !== undefined && waitedMs > patienceMs);
+      const trouble = troubleIn(pods, waitedMs > patienceMs ? before : undefined);
       const ready = pods.filter(({ status }) =>
         status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
       );
@@ -383,14 +386,18 @@ async function requireSameServer(
   );
 }
 
-/** Why a pod does not run yet. Throws UserError if it never will; `isLate`: also if no node takes it. */
-function troubleIn(pods: readonly ClusterObject[], isLate = false): string | undefined {
+/** Why a pod does not run yet. Throws UserError if it never will. @param node the only one that may run it, if that has had its time */
+function troubleIn(pods: readonly ClusterObject[], node?: string): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {
     const trouble = podTrouble(pod);
     if (trouble === undefined) continue;
     const line = `${podWords(pod)}: ${trouble.text}`;
-    if (trouble.fatal || isLate) throw new UserError(line);
+    if (trouble.fatal) throw new UserError(line);
+    if (node !== undefined)
+      throw new UserError(
+        `${line}; it runs on ${node} in each round: if that was drained, kubectl uncordon ${node}`,
+      );
     first ??= line;
   }
   return first;

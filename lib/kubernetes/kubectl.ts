@@ -44,7 +44,7 @@ interface ContainerState {
 }
 
 export interface Kubectl {
-  /** The context's name; '' in a pod. */
+  /** The context's name. */
   context: string;
   /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
   list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
@@ -79,21 +79,21 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
     );
   }
   const kubectl = outputOf.bind(null, program);
-  const found = await kubectl(['config', 'view', '--minify', '--output=json']).then(
-    placeIn,
-    () => ({ context: '', namespace: '' }),
-  );
-  const place = { ...found, namespace: namespace ?? found.namespace };
-  const inPlace = Object.entries(place)
-    .filter(([, name]) => name !== '')
-    .map(([flag, name]) => `--${flag}=${name}`);
+  const { contexts } = JSON.parse(
+    await kubectl(['config', 'view', '--minify', '--output=json']),
+  ) as { contexts: [{ name: string; context: { namespace?: string } }] };
+  const [{ name: context, context: own }] = contexts;
+  const inPlace = [
+    `--context=${context}`,
+    `--namespace=${namespace ?? own.namespace ?? 'default'}`,
+  ];
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
   const parsed = async (
     args: readonly string[],
   ): Promise<ClusterObject & { items?: ClusterObject[] }> =>
     JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
   return {
-    context: place.context,
+    context,
     list: async (what, labels) =>
       (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])]))
         .items ?? [],
@@ -125,15 +125,6 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
   };
 }
 
-/** Reads `kubectl config view --minify`. */
-function placeIn(text: string): { context: string; namespace: string } {
-  const { contexts } = JSON.parse(text) as {
-    contexts: [{ name: string; context: { namespace?: string } }];
-  };
-  const [{ name, context }] = contexts;
-  return { context: name, namespace: context.namespace ?? 'default' };
-}
-
 function selector(labels: Readonly<Record<string, string>>): string {
   return Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
@@ -147,7 +138,7 @@ const reasons: readonly [RegExp, string][] = [
     'your user of the cluster lacks a right (docs/machines.md names all that are needed)',
   ],
   [
-    /current-context is not set|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,
+    /current-context (is not set|must exist)|The connection to the server .* was refused|Unable to connect to the server|no configuration has been provided|context .* does not exist/,
     'kubectl reaches no cluster: set KUBECONFIG, or kubectl config use-context NAME',
   ],
   [
@@ -231,7 +222,10 @@ export function podTrouble({
   );
   return unplaced === undefined
     ? undefined
-    : { text: `no node takes it: ${unplaced.message ?? unplaced.reason ?? ''}`, fatal: false };
+    : {
+        text: `no node takes it (all servers share a node, and each generator needs another): ${unplaced.message?.split(' preemption:')[0]} Add nodes, or ask for less with --variants, --generators and --server-cores`,
+        fatal: false,
+      };
 }
 
 /** How a pod ended, and k6's reason. */

@@ -239,7 +239,7 @@ test('no database, and a load that is under way, are said before anything is app
     status: { stage: 'started' },
   });
   expect(await says()).toBe(
-    'the TestRun other is under way there, and loads disturb each other: wait until it is over, or delete it',
+    'the TestRun other is there, and loads disturb each other: wait until its run is over, or delete it',
   );
   expect(all.cluster.calls.every(([verb]) => verb === 'config' || verb === 'get')).toBe(true);
   expect(readdirSync(all.out)).toEqual([]);

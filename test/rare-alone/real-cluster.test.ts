@@ -75,12 +75,12 @@ describe.skipIf(kubeconfig === '')('in a cluster', () => {
   );
 
   test.each([
-    ['nginx-open-file-cache', 4],
-    ['h2o-vs-nginx-h2', 4],
+    ['nginx-open-file-cache', 4, 'workers,open-file-cache'],
+    ['h2o-vs-nginx-h2', 4, 'nginx,h2o'],
   ])(
     '%s: no round is dropped, all is stored and nothing is left',
-    async (scenario, rounds) => {
-      const { out, run } = start(scenario, `--rounds ${rounds}`);
+    async (scenario, rounds, sides) => {
+      const { out, run } = start(scenario, `--rounds ${rounds} --variants ${sides}`);
       expect(await run.ended, run.stderr()).toBe(0);
       expect(run.stderr()).not.toContain('is dropped');
       const { state, integrity, variants } = readResult(out);

@@ -246,11 +246,14 @@ describe('pods', () => {
             type: 'PodScheduled',
             status: 'False',
             reason: 'Unschedulable',
-            message: '0/2 nodes are available',
+            message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
           },
         ],
       },
-      { text: 'no node takes it: 0/2 nodes are available', fatal: false },
+      {
+        text: 'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes, or ask for less with --variants, --generators and --server-cores',
+        fatal: false,
+      },
     ],
     [
       'an image that is none',
