@@ -36,12 +36,17 @@ func (c h3PeerConn) Close() error { return c.quic.CloseWithError(h3NoError, "") 
 // serveH3 starts a server for HTTP/3 that gives each request to a script, on a goroutine of its own. config may be nil.
 func serveH3(t testing.TB, config *quic.Config, script func(*h3PeerStream)) *peerServer {
 	t.Helper()
+	return serveH3On(t, &quic.Transport{Conn: silentPort(t)}, config, script)
+}
+
+func serveH3On(t testing.TB, transport *quic.Transport, config *quic.Config, script func(*h3PeerStream)) *peerServer {
+	t.Helper()
 	tls := serverTLS(ecdsaKey)
 	tls.NextProtos = []string{"h3"}
 	if config == nil {
 		config = &quic.Config{MaxIncomingStreams: 1000}
 	}
-	listener, err := quic.ListenAddr("127.0.0.1:0", tls, config)
+	listener, err := transport.Listen(tls, config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,6 +73,7 @@ func serveH3(t testing.TB, config *quic.Config, script func(*h3PeerStream)) *pee
 		cancel()
 		all.Wait()
 		listener.Close()
+		transport.Close()
 	})
 	return s
 }

@@ -5,10 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
-	"net"
 	"runtime"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/iotest"
@@ -241,92 +239,6 @@ func TestH3HandshakesThatFail(t *testing.T) {
 	o.Requests = 4
 	if r := load(t, context.Background(), o); r.Errors[ErrTLS] != 4 || r.ErrorExample != errNoProtocol.Error() {
 		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
-	}
-}
-
-// relay passes datagrams between clients and a server on, while open, and garbage beside each of the server's.
-type relay struct {
-	net.PacketConn
-	open atomic.Bool
-}
-
-func relayTo(t *testing.T, url string) (*relay, string) {
-	server, err := net.ResolveUDPAddr("udp", strings.TrimSuffix(strings.TrimPrefix(url, "https://"), "/"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	r := &relay{PacketConn: silentPort(t)}
-	r.open.Store(true)
-	go func() {
-		clients := map[string]*net.UDPConn{}
-		for p := make([]byte, 65536); ; {
-			n, from, err := r.ReadFrom(p)
-			if err != nil {
-				return
-			}
-			to := clients[from.String()]
-			if to == nil {
-				if to, err = net.DialUDP("udp", nil, server); err != nil {
-					return
-				}
-				t.Cleanup(func() { to.Close() })
-				clients[from.String()] = to
-				go func() {
-					for p := make([]byte, 65536); ; {
-						n, err := to.Read(p)
-						if err != nil {
-							return
-						}
-						if r.open.Load() {
-							junk := make([]byte, n)
-							rand.Read(junk)
-							r.WriteTo(junk, from)
-							junk[0] &= 0x7f // as of a connection that is up
-							r.WriteTo(junk, from)
-							r.WriteTo(p[:n], from)
-						}
-					}
-				}()
-			}
-			if r.open.Load() {
-				to.Write(p[:n])
-			}
-		}
-	}()
-	return r, "https://" + r.LocalAddr().String() + "/"
-}
-
-func TestH3GarbageBesideTheServersDatagrams(t *testing.T) {
-	t.Parallel()
-	s := serveH3(t, nil, answer200)
-	_, url := relayTo(t, s.url)
-	o := h3Options(url)
-	o.Requests = 400
-	if r := load(t, context.Background(), o); r.Responses[0] != 400 || s.requests.Load() != 400 {
-		t.Errorf("responses %v, the peer saw %d: %s", r.Responses, s.requests.Load(), r.ErrorExample)
-	}
-}
-
-func TestH3ALostServerIsATimeOut(t *testing.T) {
-	for name, idle := range map[string]time.Duration{"its idle time-out": 400 * time.Millisecond, "ours": 10 * time.Second} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			var r *relay
-			var once sync.Once
-			s := serveH3(t, &quic.Config{MaxIdleTimeout: idle}, func(st *h3PeerStream) {
-				if st.server.requests.Load() > 20 {
-					once.Do(func() { r.open.Store(false) })
-				}
-				answer200(st)
-			})
-			r, url := relayTo(t, s.url)
-			o := h3Options(url)
-			o.Connections, o.Requests, o.Timeout = 1, 30, time.Second
-			out := load(t, context.Background(), o)
-			if out.Errors[ErrTimeout] == 0 || out.Errors[ErrTimeout]+out.Errors[ErrConnect] != out.ErrorTotal() || out.Causes[CauseTimedOut] != out.ErrorTotal() {
-				t.Errorf("responses %v, errors %v: %s", out.Responses, out.Errors, out.ErrorExample)
-			}
-		})
 	}
 }
 

@@ -165,6 +165,8 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 	defer transport.Close()
 	var err error
 	q.conn, err = transport.Dial(q.ctx, to, p.tls, &quic.Config{
+		// A tunnel may drop longer datagrams (RFC 9000, section 14). Probes find out how long they may be.
+		InitialPacketSize: 1200,
 		// The loop looks for time-outs itself.
 		HandshakeIdleTimeout: p.Timeout, MaxIdleTimeout: 2 * p.Timeout, KeepAlivePeriod: keepAliveEvery, MaxIncomingStreams: -1,
 		InitialStreamReceiveWindow: windowBytes, MaxStreamReceiveWindow: windowBytes,
