@@ -137,7 +137,7 @@ test('progress in a pipe: a line at the start and at the end of each step', asyn
       throw new Error('no');
     }),
   ).rejects.toThrow('no');
-  expect(text).toBe(
+  expect(quick(text)).toBe(
     'nginx: installing …\nnginx: ready, 0.0 s\nk6: building …\nk6: failed, 0.0 s\n',
   );
 });
@@ -149,10 +149,13 @@ test('progress on a terminal: a line per running step, below finished ones', asy
   await progress.step('k6', 'building from sources', async () => {
     await progress.step('nginx', 'installing', async () => {});
   });
-  expect(screen(text)).toBe('nginx: done, 0.0 s\nk6: done, 0.0 s\n');
+  expect(quick(screen(text))).toBe('nginx: done, 0.0 s\nk6: done, 0.0 s\n');
   const beforeEnd = text.slice(0, text.lastIndexOf('\x1b[1A'));
-  expect(screen(beforeEnd)).toBe('nginx: done, 0.0 s\nk6: building from sourc\n');
+  expect(quick(screen(beforeEnd))).toBe('nginx: done, 0.0 s\nk6: building from sourc\n');
 });
+
+/** With times of less than 10 s as on a machine without other work. */
+const quick = (text: string) => text.replaceAll(/\d\.\d s/g, '0.0 s');
 
 /** What a terminal shows after this: only "up N lines, erase to the end" is understood. */
 function screen(text: string) {
