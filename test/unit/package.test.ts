@@ -42,7 +42,7 @@ test('the package has all files that it names, and none of tests or this machine
       ),
     ),
   ).toEqual([]);
-});
+}, 120_000);
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('types and page have the options and results of the k6 module', () => {
@@ -116,12 +116,10 @@ describe("configs and pages of one's own", () => {
   });
 
   test.each([
-    ["['base', './none.conf']", undefined, ' ./none.conf: there is no file FOLDER/none.conf'],
-    ["['./scenarios']", undefined, ' ./scenarios: FOLDER/scenarios is no file'],
-    ["['base', 'knob.conf']", undefined, ' "knob.conf": write ./knob.conf for a file beside'],
-    ["['base']", './none', 'page: docroot ./none: there is no folder FOLDER/none'],
-    ["['base']", './knob.conf', 'page: docroot ./knob.conf: FOLDER/knob.conf is no folder'],
-    ["['base']", 'scenarios/www', 'write ./scenarios/www for a folder beside the scenario'],
+    ["['base', './none.conf']", undefined, ' ./none.conf: there is no FOLDER/none.conf'],
+    ["['base', 'knob.conf']", undefined, ' "knob.conf": write ./knob.conf if it is beside'],
+    ["['base']", './none', 'docroot ./none: there is no FOLDER/none'],
+    ["['base']", 'scenarios/www', 'write ./scenarios/www if it is beside the scenario'],
   ])('%s with docroot %s is one line', async (config, docroot, message) => {
     const file = write('wrong.ts', config, docroot);
     const error = await findScenario(file).catch((thrown: unknown) => thrown as Error);
