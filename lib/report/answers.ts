@@ -34,38 +34,36 @@ export function encodingLines(sides: readonly Answered[]): string[] {
   );
 }
 
-/** Answers of a log's requests with other statuses, and which requests other sides answer otherwise than the first: the first difference of each. */
-export function requestLines(sides: readonly Answered[]): string[] {
-  const [first, ...others] = sides;
+/** How an answer differs from another: the first of these that does. */
+const kinds = {
+  status: 'another status',
+  encoding: 'another encoding',
+  bytes: 'another length',
+  hash: 'another body of the same length',
+} as const;
+type Kind = keyof typeof kinds;
+
+/** Answers of a log's requests with other statuses, and which requests other sides answer otherwise than the first. */
+export function requestLines([first, ...others]: readonly Answered[]): string[] {
   if (first === undefined) return [];
-  const kinds = [
-    ['status', 'another status'],
-    ['encoding', 'another encoding'],
-    ['bytes', 'another length'],
-    ['hash', 'another body of the same length'],
-  ] as const;
-  const statuses = sides.flatMap(({ given, answer: { otherStatuses } }) =>
-    otherStatuses === undefined ? [] : [`${given} answers ${otherStatuses}.`],
+  const statuses = [first, ...others].flatMap(({ given, answer: { otherStatuses } }) =>
+    otherStatuses === undefined ? [] : `${given} answers ${otherStatuses}.`,
   );
+  const requests = requestsOf(first.page);
+  const before = first.answer.each ?? [];
   const differing = others.flatMap(({ given, answer: { each = [] } }) => {
-    const before = first.answer.each ?? [];
-    const requests = requestsOf(first.page);
-    if (each.length !== before.length) return [];
-    const found = kinds.flatMap(([, words], place) => {
-      const own = requests.filter(
-        (_request, index) =>
-          place === kinds.findIndex(([kind]) => each[index]?.[kind] !== before[index]?.[kind]),
-      );
+    const how = (index: number): Kind | undefined =>
+      (Object.keys(kinds) as Kind[]).find((kind) => each[index]?.[kind] !== before[index]?.[kind]);
+    const found = (Object.keys(kinds) as Kind[]).flatMap((kind) => {
+      const own = requests.filter((_request, index) => how(index) === kind);
       const [example] = own;
       return example === undefined
         ? []
-        : [`${whole(own.length)} with ${words} (such as ${requestName(example)})`];
+        : `${whole(own.length)} with ${kinds[kind]} (such as ${requestName(example)})`;
     });
-    return found.length === 0
+    return each.length !== before.length || found.length === 0
       ? []
-      : [
-          `Of ${whole(requests.length)} requests ${given} answers ${enumeration(found)} than ${first.given}.`,
-        ];
+      : `Of ${whole(requests.length)} requests ${given} answers ${enumeration(found)} than ${first.given}.`;
   });
   return [...statuses, ...differing];
 }

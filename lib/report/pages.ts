@@ -33,10 +33,8 @@ export function pagesPart(result: Result, most: number): Part[] {
             const column = (title: string, cell: (one: PageSum) => string) =>
               rightColumn(
                 title,
-                (page: string) => {
-                  const one = byPage.get(page);
-                  return one === undefined || one.responses === 0 ? figure(null, short) : cell(one);
-                },
+                (page: string) =>
+                  figure(byPage.get(page), (one) => (one.responses === 0 ? '' : cell(one))),
                 name,
               );
             return [
@@ -47,10 +45,12 @@ export function pagesPart(result: Result, most: number): Part[] {
             ];
           }),
           ...compared.map(({ variant, baseline, pages = [] }) =>
-            leftColumn(`${variant} alone, against ${baseline}`, (name: string) => {
-              const seen = pages.find(({ page }) => page === name);
-              return seen === undefined ? '' : `${effect(seen.ratio, seen.ci95)} ${seen.verdict}`;
-            }),
+            leftColumn(`${variant} alone, against ${baseline}`, (name: string) =>
+              figure(
+                pages.find(({ page }) => page === name),
+                ({ ratio, ci95, verdict }) => `${effect(ratio, ci95)} ${verdict}`,
+              ),
+            ),
           ),
         ]),
       ],

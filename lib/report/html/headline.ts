@@ -5,7 +5,7 @@ import { amount, enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
 import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
-import { html, nothing, paragraphs, unbroken, type Html } from './page.ts';
+import { html, nothing, paragraphs, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 
 /** A comparison of a run. */
@@ -69,7 +69,7 @@ function summary(shown: readonly Shown[]): string {
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
 export function headline({ one, result }: Shown): string {
   const marks = markedVerdict(one, result).slice(one.verdict.length);
-  return unbroken(claim(one, result) + (result.control === true ? '' : marks));
+  return claim(one, result) + (result.control === true ? '' : marks);
 }
 
 function claim(one: Comparison, result: Result): string {
@@ -114,7 +114,6 @@ function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
 function endsHtml({ metric }: Comparison, reach: number): Html {
   const isCpu = metric === 'cpu';
   const [worse, better] = isCpu ? ['more CPU', 'less CPU'] : ['slower', 'faster'];
-  const end = (gained: number) =>
-    unbroken(amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu));
+  const end = (gained: number) => amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu);
   return html`<div class="ends" aria-hidden="true"><span>${worse}, ${end(-reach)}</span><span>the same</span><span>${better}, ${end(reach)}</span></div>`;
 }

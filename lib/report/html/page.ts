@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 import type { Figure } from '../charts.ts';
-import { groupsOf, textOf, type Cell, type Heading, type Table } from '../table.ts';
+import { groupsOf, textOf, type Cell, type Heading, type Part, type Table } from '../table.ts';
 
 export class Html {
   readonly text: string;
@@ -68,19 +68,21 @@ function cellHtml(cell: Cell, align: Heading['align']): Html {
 
 export function paragraphs(lines: readonly string[], className = ''): Html {
   const attribute = className === '' ? nothing : html` class="${className}"`;
-  return html`${lines.map((line) => html`<p${attribute}>${unbroken(line)}</p>\n`)}`;
+  return html`${lines.map((line) => html`<p${attribute}>${line}</p>\n`)}`;
 }
 
 /** A list; '' without lines. */
 export function list(lines: readonly string[], className: string): Html {
   return lines.length === 0
     ? nothing
-    : html`<ul class="${className}">${lines.map((line) => html`<li>${unbroken(line)}</li>\n`)}</ul>\n`;
+    : html`<ul class="${className}">${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`;
 }
 
-/** Keeps figures and their per cent signs on one line. */
-export function unbroken(text: string): string {
-  return text.replaceAll(' %', '\u00a0%');
+/** The tables of a part below its title; without rows they are left out. */
+export function partHtml({ title, tables, below }: Part, options = {}): Html {
+  const name = title.replace(/:$/, '');
+  const shown = tables.map((table) => tableHtml(table, name || 'the table', options));
+  return html`${name !== '' && tables.some(({ rows }) => rows.length > 0) ? html`<h3>${name}</h3>\n` : nothing}${shown}${paragraphs(below)}`;
 }
 
 // The licence of the bundled library requires it.
@@ -113,9 +115,8 @@ async function bundle(): Promise<string> {
 
 /** The place of a plot, its words, and its figures in tables. `index` is its place in page()'s `figures`. */
 export function figureHtml({ title, text, tables }: Figure, index: number): Html {
-  const words = unbroken(text);
-  return html`<figure><figcaption><h3>${title}</h3><p>${words}</p></figcaption>
-<div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${words} The same figures are in the table below."></div>
+  return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
+<div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${text} The same figures are in the table below."></div>
 <details class="figures"><summary>The same in figures</summary>${tables.map((table) => tableHtml(table, `${title}, in figures`))}</details></figure>
 `;
 }

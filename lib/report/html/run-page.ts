@@ -21,7 +21,17 @@ import {
   type ComposedConfig,
 } from './differences.ts';
 import { headlineHtml } from './headline.ts';
-import { html, list, nothing, paragraphs, tableHtml, figureHtml, page, type Html } from './page.ts';
+import {
+  html,
+  list,
+  nothing,
+  paragraphs,
+  tableHtml,
+  figureHtml,
+  page,
+  partHtml,
+  type Html,
+} from './page.ts';
 
 /** Writes report.html into the run's folder and returns its path. Throws the file system's error. */
 export async function writeHtmlReport(folder: string, result: Result): Promise<string> {
@@ -121,10 +131,4 @@ function flamesHtml(result: Result, stacks: readonly Stacks[]): Html {
     of(variant.variant).flatMap((now) => of(baseline.variant).map((before) => ({ now, before }))),
   );
   return html`<details><summary>Flame graphs</summary>${pairs.map(({ now, before }) => html`<h3>${now.variant} against ${before.variant}: red takes more CPU time, green less</h3>${flameGraph(now, before)}`)}${stacks.map((one) => html`<h3>${one.variant}</h3>${flameGraph(one)}`)}</details>`;
-}
-
-function partHtml({ title, tables, below }: Part, options = {}): Html {
-  const name = title.replace(/:$/, '');
-  const shown = tables.map((table) => tableHtml(table, name || 'the table', options));
-  return html`${name !== '' && tables.some(({ rows }) => rows.length > 0) ? html`<h3>${name}</h3>\n` : nothing}${shown}${paragraphs(below)}`;
 }

@@ -7,10 +7,10 @@ import { minimumRounds } from '../../analysis/verdict.ts';
 import { effect } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
-import { html, list, nothing, paragraphs, tableHtml, page, type Html } from './page.ts';
+import { html, list, nothing, paragraphs, tableHtml, page, partHtml, type Html } from './page.ts';
 import { variantTable } from '../run-tables.ts';
 import { findingLines, footnoteLines } from '../sentences.ts';
-import { leftColumn, tableOf } from '../table.ts';
+import { leftColumn, tableOf, type Part } from '../table.ts';
 import type { Result } from '../../result/result.ts';
 
 /** @param results at least one, in the order of the page */
@@ -53,7 +53,7 @@ ${tableHtml(variantTable(result), result.run)}${list(findingLines(result), 'find
   return html`<section><h2>${title}</h2>
 ${paragraphs([first?.scenario ?? ''], 'about')}${results.length < 2 ? nothing : paragraphs([differing])}
 ${effects}
-${runAgainstRun(results, titles)}${found}
+${runAgainstRun(results, titles).map((part) => partHtml(part))}${found}
 <h3>Environment</h3>
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
 }
@@ -62,8 +62,8 @@ ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}<
 function runAgainstRun(
   [first, ...later]: readonly Result[],
   [firstTitle = '', ...titles]: readonly string[],
-): Html {
-  if (first === undefined || later.length === 0) return nothing;
+): Part[] {
+  if (first === undefined) return [];
   const columns = later.flatMap((result, index) => {
     const group = `${titles[index] ?? ''} against ${firstTitle}`;
     const rates = (name: string) => ratioCell(ratesOf(first, name), ratesOf(result, name));
@@ -75,11 +75,10 @@ function runAgainstRun(
   });
   const names = first.variants.map(({ name }) => name);
   const table = tableOf(names, [leftColumn('variant', (name) => name), ...columns]);
-  if (table.rows.length === 0) return nothing;
   const how = `Rounds of two runs are no pairs: intervals are Welch's, of 95 % each, from ${minimumRounds} rounds on. The machine may have changed between the runs, which requests/s show; a ratio to the baseline was measured within each run, and hardly depends on that.`;
-  return html`<h3>Run against run</h3>
-${tableHtml(table, 'Run against run')}
-${paragraphs([how], 'about')}`;
+  return table.rows.length === 0
+    ? []
+    : [{ title: 'Run against run', tables: [table], below: [how] }];
 }
 
 /** '' with too few rounds for an interval. */
