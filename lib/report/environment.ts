@@ -37,6 +37,9 @@ const ofEachRun: readonly Fact[] = [
     name: 'took',
     of: ({ startedAt, endedAt }) => duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000),
   },
+  machine('load average before (1, 5, 15 min)', ({ loadAverage }) =>
+    loadAverage.map((load) => load.toFixed(2)).join(', '),
+  ),
 ];
 
 const comparableFacts: readonly Fact[] = [
@@ -87,14 +90,10 @@ const comparableFacts: readonly Fact[] = [
   ),
 ];
 
-const loadAverage = machine('load average before (1, 5, 15 min)', (environment) =>
-  environment.loadAverage.map((load) => load.toFixed(2)).join(', '),
-);
-
 /** A row per fact, a column per run, with these titles. */
 export function environmentTable(results: readonly Result[], titles: readonly string[]): Table {
   return tableOf(
-    [...ofEachRun, ...comparableFacts, loadAverage],
+    [...ofEachRun, ...comparableFacts],
     [
       leftColumn('environment', ({ name }) => name),
       ...results.map((result, index) =>

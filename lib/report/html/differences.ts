@@ -9,7 +9,7 @@ import { without } from '../../present.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
 import { variantLoadText } from '../heading.ts';
 import { leftColumn, rightColumn, tableOf } from '../table.ts';
-import { html, nothing, tableHtml, type Html } from './page.ts';
+import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
 import { protocolNames } from '../../scenario/load.ts';
 
 /** A variant's config as it was composed for its first round. */
@@ -38,21 +38,12 @@ export function readConfigs(folder: string, { variants }: Result): Promise<Compo
   return readable(configs);
 }
 
-/** A config beside that of its baseline: settings that only one of them has, each behind its blocks. */
-interface ConfigChange {
-  baseline: string;
-  gone: string[];
-  added: string[];
-  /** The settings have the same order. */
-  sameOrder: boolean;
-}
-
-/** Compares a config with that of a baseline with the same server; undefined without one. */
+/** Settings that only a config or only that of its baseline has, each behind its blocks; undefined without a baseline with the same server. */
 function changeOf(
   { variant, text }: ComposedConfig,
   result: Result,
   configs: readonly ComposedConfig[],
-): ConfigChange | undefined {
+) {
   const serverOf = (name: string) => variantOf(result, name)?.server?.name;
   const comparison = result.comparisons.find(
     (one) => one.variant === variant && serverOf(one.baseline) === serverOf(variant),
@@ -101,35 +92,32 @@ export function differencesHtml(
   const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
   const [first] = sides;
   if (first === undefined || sides.length < 2) return notes;
-  const texts: [title: string, of: (side: VariantResult) => string][] = [
+  const facts: [title: string, of: (side: VariantResult) => string][] = [
     ['config', ({ server }) => (configs.length > 0 ? '' : (server?.config.join(' ') ?? ''))],
     ['server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()],
     ['load', (side) => `${protocolNames(side.load.protocol)}, ${variantLoadText(side)}`],
+    ['status', statusText],
   ];
   const bytes: [title: string, of: (side: VariantResult) => number][] = [
     ['B of body', (side) => perAnswer(side, (phase) => phase.bytes.body)],
     ['B of headers', (side) => perAnswer(side, (phase) => phase.bytes.headersDecoded)],
   ];
-  const differ = (of: (side: VariantResult) => string) => new Set(sides.map(of)).size > 1;
-  const answers = [
-    ...(differ(statusText) ? [leftColumn('status', statusText)] : []),
-    ...bytes.flatMap(([title, of]) => {
-      const [least, most] = extent(sides.map(of));
-      return most > least * (1 + near)
-        ? rightColumn(title, (side: VariantResult) => whole(of(side)))
-        : [];
-    }),
-  ];
+  const differing = facts.filter(([, of]) => new Set(sides.map(of)).size > 1);
+  const differingBytes = bytes.filter(([, of]) => {
+    const [least, most] = extent(sides.map(of));
+    return most > least * (1 + near);
+  });
   const table = tableOf(sides, [
     leftColumn('side', ({ name }) => name),
-    ...texts.filter(([, of]) => differ(of)).map(([title, of]) => leftColumn(title, of)),
-    ...answers,
+    ...differing.map(([title, of]) => leftColumn(title, of)),
+    ...differingBytes.map(([title, of]) =>
+      rightColumn(title, (side: VariantResult) => whole(of(side))),
+    ),
   ]);
+  const isAlike = differingBytes.length === 0 && !differing.some(([, of]) => of === statusText);
   const answer = [statusText(first), ...bytes.map(([title, of]) => `${whole(of(first))} ${title}`)];
-  const alike =
-    answers.length > 0 ? nothing : html`<p>All sides answer alike: ${answer.join(', ')}.</p>\n`;
   return html`<section><h2>What differs</h2>
-${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${alike}${notes}</section>`;
+${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(isAlike ? [`All sides answer alike: ${answer.join(', ')}.`] : [])}${notes}</section>`;
 }
 
 /** The statuses, or their classes if not all are known, with their shares if there are several. */
