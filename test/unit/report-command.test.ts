@@ -13,7 +13,7 @@ import { compared, openFileCache, result, workers } from '../fixtures/result.ts'
 
 const both = result([workers, openFileCache]);
 const text = JSON.stringify(both);
-const headline = 'open-file-cache is 33\u00a0% faster than workers';
+const headline = 'open-file-cache is 33 % faster than workers';
 
 const { mkdirSync, readFileSync, symlinkSync, writeFileSync } = fs;
 
