@@ -14,8 +14,8 @@ const pairAt = (perThousand: number): Variant[] => {
   const common = { server: caddy, network: lineWith(perThousand / 1000) };
   const baseline = `h2-loss-${perThousand}`;
   return [
-    { ...common, name: baseline, against: null, load: loads.h2 },
-    { ...common, name: `h3-loss-${perThousand}`, against: baseline, load: loads.h3 },
+    { ...common, name: baseline, series: 'h2', against: null, load: loads.h2 },
+    { ...common, name: `h3-loss-${perThousand}`, series: 'h3', against: baseline, load: loads.h3 },
   ];
 };
 

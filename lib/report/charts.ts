@@ -15,7 +15,8 @@ import {
   sameBucket,
 } from '../analysis/latency.ts';
 import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
+import { alphaOf, exponential, meanInterval, median, total } from '../analysis/statistics.ts';
+import { minimumRounds } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
 import type { Percentiles, PlotData } from './html/figure.ts';
@@ -29,7 +30,8 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
-import type { Published } from '../scenario/model.ts';
+import type { NetworkSpec, Published } from '../scenario/model.ts';
+import { present } from '../present.ts';
 
 /** A plot with its words, and the same figures in tables. */
 export interface Figure {
@@ -59,6 +61,7 @@ export function chartsOf(result: Result): Part[] {
 export function figuresOf(result: Result): Figure[] {
   return [
     ...curveChart(result),
+    ...linkFigures(result),
     ...roundFigures(result),
     ...histogramChart(result),
     ...percentileFigures(result),
@@ -71,11 +74,11 @@ function curveChart(result: Result): Chart[] {
   if (curves.length === 0) return [];
   const rows = curveRows(curves);
   const within = result.search?.within;
-  const limit = within === undefined ? null : { ms: within.ms, text: limitText(within) };
+  const limit = within === undefined ? null : { y: within.ms, text: limitText(within) };
   const longest =
     limit === null
       ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
-      : 2 * limit.ms;
+      : 2 * limit.y;
   const columns = curves.flatMap(({ name: group }) => {
     const column = (title: string, of: (point: CurvePoint) => string) =>
       rightColumn(title, ({ seen }: CurveRow) => figure(seen.get(group), of), group);
@@ -97,10 +100,24 @@ function curveChart(result: Result): Chart[] {
           : `Each mark is the p99 of a step of the search, filled if it kept ${limit.text}; lines go through the medians of steps at about the same rate.`,
       data: {
         kind: 'curve',
+        axes: { x: 'requests/s (log scale)', y: 'latency, ms (log scale)' },
+        isLog: true,
         names: curves.map(({ name }) => name),
         limit,
-        points: curves.flatMap(({ name, points }) => points.map((point) => ({ name, ...point }))),
-        lines: rows.flatMap(({ seen }) => [...seen].map(([name, point]) => ({ name, ...point }))),
+        points: curves.flatMap(({ name, points }) =>
+          points.map(({ rate, p50, p99, kept }) => ({
+            name,
+            x: rate,
+            y: p99,
+            ...present({ kept }),
+            title: `${name}, ${whole(rate)} requests/s: p50 ${scaledTime(p50)}, p99 ${scaledTime(p99)}${kept === false ? ', not kept' : ''}`,
+          })),
+        ),
+        lines: (['p50', 'p99'] as const).flatMap((end) =>
+          rows.flatMap(({ seen }) =>
+            [...seen].map(([name, point]) => ({ name, x: point.rate, y: point[end], end })),
+          ),
+        ),
       },
       tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
     },
@@ -161,19 +178,89 @@ export function publishedQuantile(published: Published, quantile: number): strin
   return bucket === undefined ? '' : bucketLabel(bucket);
 }
 
-/** Each variant in each round, by the metric of the verdict. Empty for a curve, and unless two variants succeeded. */
-function roundFigures(result: Result): Figure[] {
+/** The metric of the verdict, its axis, and its figure of each variant in each round. */
+function roundPoints(result: Result) {
   const metric = result.comparisons[0]?.metric ?? 'rps';
+  const others = metric === 'cpu' ? 'CPU µs per request' : 'requests/s';
   const points = result.variants
     .filter((variant) => !isFailing(variant))
     .flatMap(({ name, rounds }) =>
       rounds.map(({ round, phases }) => ({ name, round, value: figureOf(metric, phases) })),
     )
     .filter(({ value }) => Number.isFinite(value));
+  return { metric, axis: isLatency(metric) ? `${metric}, ms` : others, points };
+}
+
+const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
+  {
+    title: 'packets lost, %',
+    of: ({ toServer, toClient }) =>
+      100 * Math.max(toServer.lossShare ?? 0, toClient.lossShare ?? 0),
+  },
+  {
+    title: 'delay there and back, ms',
+    of: ({ toServer, toClient }) => toServer.delayMs + toClient.delayMs,
+  },
+];
+
+/** The figures of two series or more by the one number of their links that differs; empty without. Intervals of fewer rounds are too wide. */
+function linkFigures(result: Result): Figure[] {
+  const { metric, axis, points } = roundPoints(result);
+  const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
+    const values = points.filter((one) => one.name === variant).map(({ value }) => value);
+    return name === undefined ||
+      network === null ||
+      values.length < minimumRounds ||
+      values.includes(0)
+      ? []
+      : [{ name, spec: network.spec, values }];
+  });
+  const [number, another] = linkNumbers.filter(
+    ({ of }) => new Set(measured.map(({ spec }) => of(spec))).size > 1,
+  );
+  const names = [...new Set(measured.map(({ name }) => name))];
+  if (number === undefined || another !== undefined || names.length < 2) return [];
+  const { title: x, of } = number;
+  const text = metric === 'rps' ? perSecond : short;
+  const marks = measured
+    .map(({ name, spec, values }) => {
+      const at = { name, x: of(spec), y: median(values) };
+      const interval = exponential(meanInterval(values.map(Math.log), alphaOf(1, 1)));
+      const shown = `${text(at.y)} [${interval.map(text).join(', ')}]`;
+      return { ...at, interval, shown, end: '', title: `${name}, ${at.x}: ${shown}` };
+    })
+    .sort((a, b) => a.x - b.x);
+  const shownAt = (name: string) => (at: number) =>
+    marks.find((one) => one.name === name && one.x === at)?.shown ?? '';
+  const title = `${axis.replace(/, ms$/, '')} by ${x.replace(/, \S+$/, '')}`;
+  return [
+    {
+      title,
+      text: 'Medians of the rounds, with the 95 % confidence interval of their mean.',
+      data: {
+        kind: 'curve',
+        axes: { x, y: axis },
+        isLog: false,
+        names,
+        limit: null,
+        points: marks,
+        lines: marks,
+      },
+      tables: [
+        tableOf(
+          [...new Set(marks.map((one) => one.x))],
+          [rightColumn(x, String), ...names.map((name) => rightColumn(name, shownAt(name), axis))],
+        ),
+      ],
+    },
+  ];
+}
+
+/** Each variant in each round, by the metric of the verdict. Empty for a curve, and unless two variants succeeded. */
+function roundFigures(result: Result): Figure[] {
+  const { metric, axis, points } = roundPoints(result);
   const names = [...new Set(points.map(({ name }) => name))];
   if (names.length < 2 || curvesOf(result).length > 0) return [];
-  const others = metric === 'cpu' ? 'CPU µs per request' : 'requests/s';
-  const axis = isLatency(metric) ? `${metric}, ms` : others;
   const column = (name: string) =>
     rightColumn(
       name,

@@ -197,7 +197,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const curve = await open(searched);
     const shown = await marks(curve, 'Latency by rate', 'step');
     expect(shown.map(({ title }) => title)).toContain(
-      'workers, 1,000 requests/s: p50 1 ms, p99 4 ms',
+      'workers, 1,000 requests/s: p50 1.00 ms, p99 4.00 ms',
     );
     expect(shown).toHaveLength(4);
     await narrow(curve);

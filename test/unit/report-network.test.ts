@@ -20,6 +20,8 @@ import { variantTable } from '../../lib/report/run-tables.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { compared, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
+import { figuresOf } from '../../lib/report/charts.ts';
+import { textOf } from '../../lib/report/table.ts';
 
 const offs = [0, 0.004, -0.003, 0.002];
 const articleLink = '100 ms to the server, queue of 1,000 packets';
@@ -186,4 +188,44 @@ test('the page, Markdown and the terminal say the same', async () => {
       expect(report).toContain(text);
   const several = await severalPage([whole, { ...held, run: '2026-11-21T09-00-00-x' }]);
   expect(several).toContain('<span class="verdict inconclusive">faster, delay not held</span>');
+});
+
+describe('a curve by a number of the link', () => {
+  const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>
+    variant(`${series}-${lossShare}-${delayMs}`, requests, undefined, {
+      series,
+      network: {
+        ...delayed,
+        toServer: { delayMs, lossShare },
+        toClient: { delayMs: 0, lossShare },
+      },
+    });
+  const figures = (...variants: MeasuredVariant[]) =>
+    figuresOf(result(variants)).filter(({ data }) => data.kind === 'curve');
+  const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
+
+  test('has the median and the interval of each variant', () => {
+    const [figure] = figures(untuned, ...four);
+    expect(figure?.title).toBe('requests/s by packets lost');
+    const [table] = figure?.tables ?? [];
+    expect(table?.rows.map((row) => row.map(textOf))).toEqual([
+      ['0', '1,001 [996.00, 1,006]', '900.90 [896.40, 904.96]'],
+      ['1', '400.40 [398.40, 402.20]', '500.50 [498.00, 502.76]'],
+    ]);
+    expect(figure?.data).toMatchObject({
+      axes: { x: 'packets lost, %', y: 'requests/s' },
+      names: ['h3', 'h2'],
+      lines: [0, 0, 1, 1].map((x) => ({ x })),
+    });
+  });
+
+  test('needs two series, and one number that differs', () => {
+    expect(figures(...four.filter(({ series }) => series === 'h2'))).toEqual([]);
+    expect(figures(...four, at('h2', 0, 9000, 50))).toEqual([]);
+    expect(figures(...four.map(({ series: _, ...one }) => one))).toEqual([]);
+    const ofThree = four.map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
+    expect(figures(...ofThree)).toEqual([]);
+    const delays = [50, 100].flatMap((ms) => [at('h2', 0, 9000, ms), at('h3', 0, 8000, ms)]);
+    expect(figures(...delays)[0]?.title).toBe('requests/s by delay there and back');
+  });
 });

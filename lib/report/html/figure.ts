@@ -22,21 +22,27 @@ export interface Rounds {
   points: { name: string; round: number; value: number }[];
 }
 
-interface RatePoint {
+interface CurvePoint {
   name: string;
-  rate: number;
-  p50: number;
-  p99: number;
-  kept?: boolean;
+  x: number;
+  y: number;
 }
 
-/** Latencies in ms by rate: points measured, and lines through them. `kept`: the step of a search was within the limit. */
+/** Points measured, with an interval each or none, and lines through them. `axes`: their titles. */
 export interface Curve {
   kind: 'curve';
+  axes: { x: string; y: string };
+  isLog: boolean;
   names: string[];
-  limit: { ms: number; text: string } | null;
-  points: RatePoint[];
-  lines: RatePoint[];
+  limit: { y: number; text: string } | null;
+  /** `kept`: the step of a search was within the limit. */
+  points: (CurvePoint & {
+    title: string;
+    interval?: [low: number, high: number];
+    kept?: boolean;
+  })[];
+  /** `end` stands at the line's end. Lines with another one than the last are dashed. */
+  lines: (CurvePoint & { end: string })[];
 }
 
 export type PlotData = Bars | Percentiles | Rounds | Curve;

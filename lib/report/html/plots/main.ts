@@ -81,67 +81,68 @@ function drawBars({ names, bars }: Bars, width: number): Element[] {
 
 type Step = Curve['points'][number];
 
-/** Latency by rate, both on log scales: at a knee a line turns up. */
-function drawCurve({ names, limit, points, lines }: Curve, width: number): Element[] {
+/** On log scales a line turns up at a knee. */
+function drawCurve({ axes, isLog, names, limit, points, lines }: Curve, width: number): Element[] {
   const limits = limit === null ? [] : [limit];
-  const [lowest, highest] = extent(points.map(({ rate }) => rate));
-  const [shortest, longest] = extent([
-    ...limits.map(({ ms }) => ms),
-    ...points.flatMap(({ p50, p99 }) => [p50, p99]).filter((ms) => ms > 0),
-  ]);
-  const described = ({ name, rate, p50, p99, kept }: Step): string =>
-    `${name}, ${rate.toLocaleString('en')} requests/s: p50 ${rounded(p50)} ms, p99 ${rounded(p99)} ms${kept === false ? ', not kept' : ''}`;
-  // The name of a line stands beside its last point.
-  const ends = names.flatMap((name) => lines.findLast((point) => point.name === name) ?? []);
+  const ends = [...new Set(lines.map(({ end }) => end))];
+  const measured = points.flatMap(({ y, interval = [] }) => [y, ...interval]);
+  const [left, right] = extent(points.map(({ x }) => x));
+  const [low, high] = extent(
+    [...measured, ...[...limits, ...lines].map(({ y }) => y)].filter((y) => y > 0),
+  );
   return drawn(names, {
     width,
     height: 400,
     marginLeft: 56,
-    x: { type: 'log', domain: [lowest * 0.9, highest * 1.1] },
-    y: { type: 'log', domain: [shortest * 0.8, longest * 1.25] },
+    x: isLog ? { type: 'log', domain: [left * 0.9, right * 1.1] } : { inset: 12 },
+    y: isLog ? { type: 'log', domain: [low * 0.8, high * 1.25] } : { domain: [0, high * 1.05] },
     opacity: { domain: [0, 1] },
     marks: [
       gridY({ ticks: 5 }),
       axisX({
         ...axis,
-        label: 'requests/s (log scale)',
+        label: axes.x,
         ticks: width > 500 ? 6 : 3,
-        tickFormat: (rate: number) => rate.toLocaleString('en'),
+        tickFormat: (x: number) => x.toLocaleString('en'),
       }),
-      axisY({
-        labelArrow: 'none',
-        label: 'latency, ms (log scale)',
-        ticks: 5,
-        tickFormat: rounded,
+      axisY({ labelArrow: 'none', label: axes.y, ticks: 5, tickFormat: rounded }),
+      ruleY(limits, { y: 'y', stroke: 'currentColor', strokeDasharray: '4 3' }),
+      ...ends.flatMap((end) => {
+        const own = lines.filter((one) => one.end === end);
+        return [
+          line(own, {
+            x: 'x',
+            y: 'y',
+            stroke: 'name',
+            strokeWidth: 2,
+            strokeDasharray: end === ends.at(-1) ? 'none' : '2 3',
+          }),
+          text(
+            names.flatMap((name) => own.findLast((point) => point.name === name) ?? []),
+            { ...outlined, x: 'x', y: 'y', text: 'end', textAnchor: 'start', dx: 8, fill: 'name' },
+          ),
+        ];
       }),
-      ruleY(limits, { y: 'ms', stroke: 'currentColor', strokeDasharray: '4 3' }),
-      ...(['p50', 'p99'] as const).flatMap((y) => [
-        line(lines, {
-          x: 'rate',
-          y,
+      ruleX(
+        points.filter(({ interval }) => interval !== undefined),
+        {
+          x: 'x',
+          y1: ({ interval }: Step) => interval?.[0],
+          y2: ({ interval }: Step) => interval?.[1],
           stroke: 'name',
           strokeWidth: 2,
-          strokeDasharray: y === 'p50' ? '2 3' : 'none',
-        }),
-        text(ends, {
-          ...outlined,
-          x: 'rate',
-          y,
-          text: () => y,
-          textAnchor: 'start',
-          dx: 8,
-          fill: 'name',
-        }),
-      ]),
+          marker: 'tick',
+        },
+      ),
       dot(points, {
         ...series,
-        x: 'rate',
-        y: 'p99',
+        x: 'x',
+        y: 'y',
         fillOpacity: ({ kept }: Step) => (kept === false ? 0 : 1),
         className: 'step',
-        title: described,
+        title: 'title',
       }),
-      text(limits, { ...outlined, x: lowest, y: 'ms', text: 'text', textAnchor: 'start', dy: -7 }),
+      text(limits, { ...outlined, x: left, y: 'y', text: 'text', textAnchor: 'start', dy: -7 }),
     ],
   });
 }
