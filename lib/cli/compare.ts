@@ -9,11 +9,11 @@ import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { getTools, openDatabase, openRun, runPlan } from './run.ts';
+import { getTools, openDatabase, runPlan, withRun } from './run.ts';
 import { report, say } from './run-output.ts';
-import { checkSides, tryOnce, type Tried } from './start-sides.ts';
+import { tryOnce, type Tried } from './start-sides.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
-import { readFile, realpath } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
@@ -55,22 +55,20 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const called = flags.get('name') ?? usualName;
   const outcome = check(givenName, called);
   if ('problem' in outcome) throw usageError(`--name ${outcome.problem}`);
-  const given = await readSides(positionals, typed('compare'), flags.get('in'));
+  const given = await readSides(positionals, flags.get('in'));
   requireNone(
     options.exports,
     given.flatMap(({ source }) => (source.kind === 'config' ? [source.config.file] : [])),
   );
   const asked = await readAsked(words, given);
   const kinds = given.map(({ source }) => source.kind);
-  const run = await openRun(options, kinds);
-  try {
+  return withRun(options, kinds, {}, async (run) => {
     const sides = sidesOf(given, asked, run.cores);
     const same = await sameSides(sides);
     const ready = await getTools(
       run,
       sides.map(({ server }) => server),
       options,
-      (signal) => checkSides(sides, run, signal),
     );
     const tried: Tried[] = [];
     for (const side of sides) tried.push(await tryOnce(side, ready));
@@ -89,11 +87,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const answers = draft.variants.map(
       ({ variant: { name, series = name } }) => [name, answerOf.get(series) as Answer] as const,
     );
-    const outcome = await runPlan(storing, draft, options, [], new Map(answers));
-    return await report(outcome, options);
-  } finally {
-    await run.close();
-  }
+    return report(await runPlan(storing, draft, options, [], new Map(answers)), options);
+  });
 }
 
 const withoutHashes = ({ each, ...answer }: Answer): Answer => ({
@@ -150,7 +145,6 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   if (!isDeepStrictEqual(settings(a), settings(b))) return false;
   if (a.source.kind !== 'config' || b.source.kind !== 'config') return true;
   const [fileA, fileB] = [a.source.config.file, b.source.config.file];
-  if ((await realpath(fileA)) === (await realpath(fileB))) return true;
   const text = await readFile(fileA);
   if (!text.equals(await readFile(fileB))) return false;
   if (path.dirname(fileA) === path.dirname(fileB)) return true;

@@ -75,17 +75,33 @@ export function failIfCode(
     );
   }
   const rows = ran.flatMap(({ name }) => comparisonOf(result, name) ?? []);
+  const having = (gate: Gate, state: ReturnType<typeof stateOf>) =>
+    rows.filter((row) => stateOf(gate, row) === state);
   let code: 0 | 3 = 0;
   for (const gate of gates) {
-    const holding = rows.filter((row) => row.delayNotHeld.length === 0 && holds(gate, row));
+    const holding = having(gate, 'holds').filter(({ delayNotHeld }) => delayNotHeld.length === 0);
     if (holding.length === 0) continue;
     say(`--fail-if ${gate.text}: ${holding.map((row) => finding(gate, row)).join(', ')}`);
     code = 3;
   }
   if (code === 3) return code;
-  for (const gate of gates) requireAnswer(gate, rows);
-  for (const gate of gates.filter(({ verdict }) => verdict !== 'inconclusive')) {
-    const open = rows.filter((row) => isOpen(gate, row));
+  const late = rows.find(({ delayNotHeld }) => delayNotHeld.length > 0);
+  for (const gate of gates) {
+    const [unknown] = having(gate, 'unknown');
+    const row = unknown ?? late;
+    if (row === undefined) continue;
+    const why =
+      unknown === undefined
+        ? `its delay was not held with ${enumeration(row.delayNotHeld)}, so the difference may be the link's`
+        : row.verdict === 'none'
+          ? `it has no verdict, ${row.why}`
+          : `it has no ${metricNames[gate.metric ?? 'rps']}`;
+    throw new UserError(
+      `--fail-if ${gate.text} cannot be told of ${row.variant} against ${row.baseline}: ${why}`,
+    );
+  }
+  for (const gate of gates) {
+    const open = having(gate, 'open');
     if (open.length > 0)
       say(
         `--fail-if ${gate.text} was not shown: ${open.map(({ variant, baseline }) => `${variant} against ${baseline}`).join(', ')} ${open.length === 1 ? 'is' : 'are'} inconclusive`,
@@ -94,10 +110,21 @@ export function failIfCode(
   return 0;
 }
 
-function figureOf(
-  { metric }: Gate,
-  row: Comparison,
-): (Omit<BesideRatio, 'verdict'> & { metric: Metric }) | null {
+type Figure = Omit<BesideRatio, 'verdict'> & { metric: Metric };
+
+/** Whether a gate holds for a comparison; open: its interval or verdict leaves that open. */
+function stateOf(gate: Gate, row: Comparison): 'holds' | 'open' | 'fails' | 'unknown' {
+  const figure = figureOf(gate, row);
+  if (figure === null) return 'unknown';
+  if (gate.beyond === undefined) {
+    if (verdicts[gate.verdict].includes(row.verdict)) return 'holds';
+    return row.verdict === 'inconclusive' ? 'open' : 'fails';
+  }
+  const [near, far] = endsBeyond(gate, figure);
+  return near > gate.beyond ? 'holds' : far > gate.beyond ? 'open' : 'fails';
+}
+
+function figureOf({ metric }: Gate, row: Comparison): Figure | null {
   // Without a verdict there are too few rounds for an interval.
   if (row.verdict === 'none') return null;
   if (metric === undefined || metric === row.metric) return row;
@@ -108,23 +135,11 @@ function figureOf(
 /** How far the ends of the interval lie beyond 1 in the gate's direction, the nearer end first. */
 function endsBeyond(
   { verdict }: Gate,
-  { ci95: [low, high], metric }: Pick<Comparison, 'ci95' | 'metric'>,
+  { ci95: [low, high], metric }: Figure,
 ): [near: number, far: number] {
   return lessIsBetter(metric) === (verdict === 'slower')
     ? [low - 1, high - 1]
     : [1 - high, 1 - low];
-}
-
-function holds(gate: Gate, row: Comparison): boolean {
-  if (gate.beyond === undefined) return verdicts[gate.verdict].includes(row.verdict);
-  const figure = figureOf(gate, row);
-  return figure !== null && endsBeyond(gate, figure)[0] > gate.beyond;
-}
-
-function isOpen(gate: Gate, row: Comparison): boolean {
-  if (gate.beyond === undefined) return row.verdict === 'inconclusive';
-  const figure = figureOf(gate, row);
-  return figure !== null && endsBeyond(gate, figure)[1] > gate.beyond;
 }
 
 function finding(gate: Gate, row: Comparison): string {
@@ -134,19 +149,4 @@ function finding(gate: Gate, row: Comparison): string {
     return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`;
   const { ratio, ci95, metric: by } = figureOf(gate, row) ?? row;
   return `${variant} against ${baseline}: ${metricNames[by]} ${effect(ratio, ci95)}`;
-}
-
-function requireAnswer(gate: Gate, rows: readonly Comparison[]): void {
-  const unknown = rows.find((row) => figureOf(gate, row) === null);
-  if (unknown !== undefined) {
-    const { variant, baseline, verdict, why } = unknown;
-    throw new UserError(
-      `--fail-if ${gate.text} cannot be told: ${verdict === 'none' ? `no verdict on ${variant} against ${baseline}, ${why}` : `${variant} against ${baseline} has no ${metricNames[gate.metric ?? 'rps']}`}`,
-    );
-  }
-  const late = rows.find(({ delayNotHeld }) => delayNotHeld.length > 0);
-  if (late !== undefined)
-    throw new UserError(
-      `--fail-if ${gate.text} cannot be told: on ${late.variant} against ${late.baseline} the delay was not held with ${enumeration(late.delayNotHeld)}, so the difference may be the link's`,
-    );
 }

@@ -10,10 +10,9 @@ import {
   ranked,
   rankingTable,
   rightAsItIs,
-  serverWith,
   worthACloserLook,
   type AsItIs,
-  type Changed,
+  type Tested,
   type Effect,
 } from '../knobs/ranking.ts';
 import type { Cores } from '../machine/cores.ts';
@@ -35,13 +34,13 @@ import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { changeLines } from '../servers/own/changes.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
 import { typed } from '../setup/paths.ts';
-import { getTools, openDatabase, openRun, runPlan, type ReadyRun } from './run.ts';
+import { getTools, openDatabase, runPlan, withRun, type ReadyRun } from './run.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { report, say, terminalOf } from './run-output.ts';
 import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { namesOf, readSource, serverNames, type Source } from './sides.ts';
-import { checkSides, tryOnce } from './start-sides.ts';
+import { tryOnce } from './start-sides.ts';
 import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
 
 /** These flags would have another meaning in each of the three parts of the run, or none. */
@@ -98,12 +97,9 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
     return 0;
   }
   const config = await readConfig(words, options);
-  const run = await openRun(options, []);
-  try {
+  return withRun(options, [], {}, async (run) => {
     const asked = await readKnobsAsked(words, config, run.cores);
-    const ready = await getTools(run, [asked.server], options, (signal) =>
-      checkSides([asked.side], run, signal),
-    );
+    const ready = await getTools(run, [asked.server], options);
     const trial = await tryKnobs(ready, asked, options);
     say(options, trialLines(trial));
     const all = [...trial.changed.values()];
@@ -129,9 +125,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
       process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
     }
     return 0;
-  } finally {
-    await run.close();
-  }
+  });
 }
 
 type Measure = (plan: PlanDraft, why?: RunOptions['why']) => ReturnType<typeof runPlan>;
@@ -146,7 +140,7 @@ async function lookCloser(
   const close = worthACloserLook(looked, mostCloser);
   if (close.length === 0) return undefined;
   say(options, ['', `A closer look at ${namesIn(close)}:`]);
-  const changed = close.map((one) => trial.changed.get(one) as Changed);
+  const changed = close.map((one) => trial.changed.get(one) as Tested);
   const outcome = await measure(
     trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
   );
@@ -170,7 +164,7 @@ async function verifyTogether(
 ): Promise<Verified> {
   const { chosen, said } = helpful(effects, {
     asItIs: trial.asItIs.page.bodyBytes,
-    of: (one) => (trial.changed.get(one) as Changed).page.bodyBytes,
+    of: (one) => (trial.changed.get(one) as Tested).page.bodyBytes,
   });
   say(options, ['', ...said]);
   const { changes } = trial.lay(chosen);
@@ -215,9 +209,7 @@ async function readConfig(
     );
   const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')
-    throw usageError(
-      `knobs wants a config of nginx, h2o or nghttpd, and ${given} is ${source.kind === 'command' ? 'a command' : 'an address'}`,
-    );
+    throw usageError(`knobs wants a config of nginx, h2o or nghttpd, and ${given} is none`);
   return { ...source.config, given };
 }
 
@@ -285,13 +277,11 @@ async function tryKnobs(
     cores: coreCount,
   });
   const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
-  const withKnobs = (name: string, chosen: readonly Candidate[]): Changed => ({
-    name,
-    laid: chosen.map(({ laid }) => laid),
-    workers: lay(chosen).workers,
-    page,
-  });
-  const binary = server.binary ?? (run.binaries[own.server] as string);
+  const withKnobs = (name: string, chosen: readonly Candidate[]): Tested => {
+    const asIs = { ...server.asIs, laid: chosen.map(({ laid }) => laid) };
+    return { name, server: { ...server, workers: lay(chosen).workers, asIs }, page };
+  };
+  const binary = server.binary ?? (run.tools.servers[own.server] as string);
   const here = {
     facts: config.facts,
     listen,
@@ -300,7 +290,7 @@ async function tryKnobs(
     workers: server.workers === 'server-cores' ? coreCount : server.workers,
     build: await serverBuild(own.server, binary, signal),
   };
-  const changed = new Map<Candidate, Changed>();
+  const changed = new Map<Candidate, Tested>();
   const leftOut: { name: string; why: string }[] = [];
   for (const candidate of wanted) {
     const { name } = candidate;
@@ -311,7 +301,7 @@ async function tryKnobs(
     }
     const one = withKnobs(name, [candidate]);
     try {
-      const { answer } = await tryOnce({ ...side, server: serverWith(server, one) }, run);
+      const { answer } = await tryOnce({ ...side, server: one.server }, run);
       changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
     } catch (error) {
       signal.throwIfAborted();
@@ -328,7 +318,7 @@ async function tryKnobs(
     lay,
     withKnobs,
     /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
-    plan(name: string, title: string, some: readonly Changed[], lookSeconds?: number): PlanDraft {
+    plan(name: string, title: string, some: readonly Tested[], lookSeconds?: number): PlanDraft {
       const isLook = lookSeconds !== undefined && load.rate === undefined;
       const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
       return planOf(

@@ -111,10 +111,7 @@ async function runCommand(
 
 /** Prints the path of k6, built first if need be, for a person's own scripts: $(npx bakeoff k6) run script.ts */
 async function k6Command(args: readonly string[]): Promise<number> {
-  if (args.length > 0)
-    throw usageError(
-      `k6 prints where k6 is and takes no words, not "${args.join(' ')}": $(npx bakeoff k6) ${args.join(' ')}`,
-    );
+  if (args.length > 0) throw usageError(`k6 takes no words: $(npx bakeoff k6) ${args.join(' ')}`);
   const { ensureTools } = await import('../setup/tools.ts');
   const { k6 } = await underSignals('ending the build; again to end it at once', (signal) =>
     ensureTools(['k6'], thisMachine(), signal),

@@ -1,4 +1,4 @@
-// The steps of a run: openRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
+// The steps of a run: withRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
 import { udpNotes } from '../machine/udp.ts';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
@@ -17,7 +17,7 @@ import { present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
-import { resultJson, type Environment, type Result } from '../result/result.ts';
+import { resultJson, type Environment } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
@@ -50,37 +50,33 @@ interface Run {
   /** Make the load; empty: this machine does. */
   generators: readonly GeneratorHost[];
   cores: Cores;
-  /** Adds work for `close`. */
+  /** Adds work for the end of the run. */
   onClose(work: () => unknown): void;
-  /** Does the added work, the last first. Throws Interrupted if a signal has ended the run, or what the work throws. */
-  close(): Promise<void>;
 }
 
 /** A run that has the machine's lock and the tools. */
-export interface ReadyRun extends Run {
-  signal: AbortSignal;
-  /** Paths of the servers' binaries, on their host. */
-  binaries: RunContext['tools']['servers'];
-  k6: string;
+export interface ReadyRun extends Run, Pick<RunContext, 'tools' | 'signal'> {
   influxd: string | undefined;
-  /** Of the servers on their host. */
-  hostVersions: Environment['versions'];
+  versions: Environment['versions'];
   /** All processors of this machine. */
   processors: Processors;
 }
 
-interface StoringRun extends ReadyRun {
-  delaylink: string | undefined;
-  store: RunContext['store'];
+interface StoringRun extends ReadyRun, Pick<RunContext, 'store'> {
   environment(): Environment;
 }
 
-/** Connects to the hosts and divides the cores. Throws UserError. @param kinds of the servers, or of the sides */
-export async function openRun(
+/**
+ * Connects to the hosts, divides the cores and does the work; then does what the work has added with onClose, the last first.
+ * @param kinds of the servers, or of the sides
+ * @throws UserError, Interrupted if a signal has ended the run, or what the work throws
+ */
+export async function withRun<T>(
   { serverHost, generatorHosts = [], serverCpus, generatorCpus }: RunOptions,
   kinds: readonly string[],
-  scenario: Pick<Scenario, 'sharedCores'> = {},
-): Promise<Run> {
+  scenario: Pick<Scenario, 'sharedCores'>,
+  work: (run: Run) => Promise<T>,
+): Promise<T> {
   if (
     generatorHosts.length > 0 &&
     serverHost === undefined &&
@@ -90,17 +86,8 @@ export async function openRun(
       '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
     );
   const closing: (() => unknown)[] = [];
-  async function close() {
-    const failures: unknown[] = [];
-    for (const work of closing.splice(0).reverse()) {
-      try {
-        await work();
-      } catch (error) {
-        failures.push(error);
-      }
-    }
-    if (failures.length > 0) throw failures.at(-1);
-  }
+  let failure: { error: unknown } | undefined;
+  let result: T | undefined;
   try {
     const generators = await openGeneratorHosts(generatorHosts);
     closing.push(() => Promise.all(generators.map((one) => one.close())));
@@ -115,17 +102,24 @@ export async function openRun(
     const asked = { server: serverCpus, generator: generatorCpus };
     const cores =
       host === undefined ? divideCores(here, asked, scenario) : coresOfTwo(here, host, asked);
-    return {
+    result = await work({
       host,
       generators,
       cores: { ...cores, ...generatorFacts(generators) },
-      onClose: (work) => void closing.push(work),
-      close,
-    };
+      onClose: (last) => void closing.push(last),
+    });
   } catch (error) {
-    await close();
-    throw error;
+    failure = { error };
   }
+  for (const last of closing.reverse()) {
+    try {
+      await last();
+    } catch (error) {
+      failure = { error };
+    }
+  }
+  if (failure !== undefined) throw failure.error;
+  return result as T;
 }
 
 function generatorFacts(
@@ -145,12 +139,11 @@ function generatorFacts(
 /** A run's files take at least this, whatever its plan. */
 const leastBytes = 1e6;
 
-/** Checks permission and results folder, and by `check` what a long wait would be in vain for, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
+/** Checks permission and results folder, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
 export async function getTools(
   run: Run,
   servers: readonly ServerSpec[],
   options: RunOptions,
-  check?: (signal: AbortSignal) => Promise<void>,
 ): Promise<ReadyRun> {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
@@ -161,7 +154,6 @@ export async function getTools(
     signal.throwIfAborted();
   });
   const wait = { seconds: options.waitSeconds ?? 0, signal, say: console.error };
-  if (wait.seconds > 0 && run.host === undefined) await check?.(signal);
   run.onClose(await oneRunAtATime(undefined, undefined, wait));
   const names = serversOf(servers);
   const needed: ToolName[] = ['k6'];
@@ -174,13 +166,13 @@ export async function getTools(
   // Read before this process is pinned: then it no longer sees the others.
   const processors = readProcessors();
   await pin(process.pid, run.cores.generatorCpus);
+  const onPath = there === undefined ? here : {};
   return {
     ...run,
     signal,
-    k6,
+    tools: { k6, delaylink: await delaylinkBeside(k6), servers: there?.binaries ?? here },
     influxd,
-    binaries: there?.binaries ?? here,
-    hostVersions: there?.versions ?? {},
+    versions: { ...(await versionsOf({ k6, ...onPath }, signal)), ...there?.versions },
     processors,
   };
 }
@@ -191,13 +183,11 @@ export async function openDatabase(
   draft: PlanDraft,
   options: RunOptions,
 ): Promise<StoringRun> {
-  const { k6, binaries, cores, host, generators, signal } = run;
-  signal.throwIfAborted();
-  const delaylink = await delaylinkBeside(k6);
+  const { tools, cores, signal } = run;
   if (draft.variants.some(({ network }) => network !== undefined)) {
-    if (delaylink === undefined)
+    if (tools.delaylink === undefined)
       throw new UserError(
-        `there is no delaylink beside ${k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
+        `there is no delaylink beside ${tools.k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
       );
     await requireNetworks(thisMachine(), thisCaller(), signal);
   }
@@ -209,9 +199,6 @@ export async function openDatabase(
       'InfluxDB',
       'name another folder in BAKEOFF_HOME',
     );
-  // The servers say their versions while the database starts.
-  const asked = versionsOf({ k6, ...(host === undefined ? binaries : {}) }, signal);
-  asked.catch(() => undefined);
   const store =
     options.store === 'none'
       ? null
@@ -225,16 +212,11 @@ export async function openDatabase(
         });
   run.onClose(() => store?.close());
   signal.throwIfAborted();
-  const versions = {
-    ...(await asked),
-    ...run.hostVersions,
-    ...(store === null ? {} : { influxdb: store.version }),
-  };
-  const serverHost = await host?.facts();
-  const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
+  const versions = { ...run.versions, ...(store === null ? {} : { influxdb: store.version }) };
+  const serverHost = await run.host?.facts();
+  const generatorHosts = await Promise.all(run.generators.map((one) => one.facts()));
   return {
     ...run,
-    delaylink,
     store,
     environment: () => ({
       ...readEnvironment(run.processors, cores, versions),
@@ -281,19 +263,7 @@ export async function runPlan(
       ...shorterLine(draft, options, shorterBy),
     ]);
     const progress = createRunProgress(process.stderr);
-    const { store, signal, host, generators, k6, delaylink, binaries } = run;
-    const tools = { k6, delaylink, servers: binaries };
-    const context = {
-      plan,
-      tools,
-      folder,
-      script,
-      host,
-      generators,
-      store,
-      signal,
-      ...present({ answers }),
-    };
+    const context = { ...run, plan, folder, script, ...present({ answers }) };
     const outcome = await runRounds(
       context,
       (...of) => runGroup(context, ...of),
@@ -317,14 +287,18 @@ async function addCauses(
   progress: ReturnType<typeof createRunProgress>,
 ): Promise<void> {
   // A search has no load of its own to look at.
-  const isLooked = asked !== 'none' && context.plan.within === undefined;
-  const names = isLooked ? [...judged(outcome.result, asked === 'decided')] : [];
-  if (names.length === 0) return;
-  const secondsLeft = secondsOfWhy(names.length);
-  progress.running({ what: 'looking why', seen: names.join(', '), secondsLeft });
+  if (asked === 'none' || context.plan.within !== undefined) return;
+  const shown = outcome.result.comparisons.filter(
+    ({ roundRatios, verdict }) =>
+      roundRatios.length >= minimumRounds && (asked === 'all' || /^(faster|slower)$/.test(verdict)),
+  );
+  const names = new Set(shown.flatMap(({ baseline, variant }) => [baseline, variant]));
+  if (names.size === 0) return;
+  const secondsLeft = secondsOfWhy(names.size);
+  progress.running({ what: 'looking why', seen: [...names].join(', '), secondsLeft });
   try {
     const perf = await perfOrWhyNot(context.signal);
-    const { missing, sides } = await lookWhy(context, new Set(names), perf);
+    const { missing, sides } = await lookWhy(context, names, perf);
     const configs = await readConfigs(context.folder, outcome.result);
     const named = sides.map((side) => {
       const changed = changedSettings(outcome.result, configs, side.variant);
@@ -337,15 +311,6 @@ async function addCauses(
   } catch (error) {
     outcome.ended = error;
   }
-}
-
-/** The sides of the comparisons with rounds enough for a verdict. @param decided only those that differ */
-function judged({ comparisons }: Result, decided: boolean): Set<string> {
-  const some = comparisons.filter(
-    ({ roundRatios, verdict }) =>
-      roundRatios.length >= minimumRounds && (!decided || /^(faster|slower)$/.test(verdict)),
-  );
-  return new Set(some.flatMap(({ baseline, variant }) => [baseline, variant]));
 }
 
 /** perf's path, or the reason why it cannot be used. */

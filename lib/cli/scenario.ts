@@ -5,7 +5,7 @@ import { makePlan } from '../runner/make-plan.ts';
 import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
 import { networkOf } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
-import { getTools, openDatabase, openRun, runPlan } from './run.ts';
+import { getTools, openDatabase, runPlan, withRun } from './run.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { report } from './run-output.ts';
 import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
@@ -46,17 +46,14 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  const run = await openRun(options, kinds, scenario);
-  try {
+  return withRun(options, kinds, scenario, async (run) => {
     const draft = makePlan(scenario, variants, run.cores, options);
     const servers = draft.variants.map(({ variant }) => variant.server);
     const ready = await getTools(run, servers, options);
     const storing = await openDatabase(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, ['fewer --variants']);
-    return await report(outcome, options);
-  } finally {
-    await run.close();
-  }
+    return report(outcome, options);
+  });
 }
 
 async function overview(): Promise<string[]> {

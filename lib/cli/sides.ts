@@ -10,7 +10,7 @@ import type { ServerName } from '../scenario/model.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
+import { fromCallersFolder, typed } from '../setup/paths.ts';
 
 export type Source =
   | { kind: 'config'; config: OwnConfig }
@@ -34,14 +34,10 @@ const mostSides = 16;
 const named = /^([a-z0-9][a-z0-9-]{0,62})=(.*)$/s;
 
 /** Throws UserError; exit code 2 for wrong words. */
-export async function readSides(
-  words: readonly string[],
-  typed: string,
-  within?: string,
-): Promise<Given[]> {
+export async function readSides(words: readonly string[], within?: string): Promise<Given[]> {
   if (words.length < 2)
     throw usageError(
-      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed} A.conf B.conf`,
+      `compare wants two sides or more${words[0] === undefined ? '' : `, and ${words[0]} is one`}: ${typed('compare')} A.conf B.conf`,
     );
   if (words.length > mostSides)
     throw usageError(`compare takes at most ${mostSides} sides, and these are ${words.length}`);
@@ -92,10 +88,8 @@ export async function readSource(word: string, within?: string): Promise<Source>
     (!word.includes('/') && (await find(program, thisMachine())) !== undefined)
   )
     return readCommand(word);
-  const name = path.basename(file);
   const names = await readdir(path.dirname(file)).catch((): string[] => []);
-  // A link that leads nowhere is there.
-  const near = names.includes(name) ? undefined : nearest(name, names);
+  const near = nearest(path.basename(file), names);
   throw usageError(
     `there is no file ${file}, and no program ${word}${near === undefined ? '' : `: did you mean ${path.join(path.dirname(word), near)}?`}`,
   );
@@ -134,9 +128,11 @@ async function isProgram(file: string): Promise<boolean> {
 /** Names sides by file, program or host; if these are alike with folder, arguments or port, and else with -a, -b … */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
-  const open = sides.filter(({ name }) => name === undefined);
-  const short = open.map(({ source }) => shortName(source));
-  const long = open.map(({ source }) => longName(source));
+  const open = sides
+    .filter(({ name }) => name === undefined)
+    .map(({ source }) => namesFrom(source));
+  const short = open.map((names) => names[0]);
+  const long = open.map((names) => names[1]);
   const isFree = (name: string, index: number, names: readonly string[]) =>
     names.indexOf(name) === index && names.lastIndexOf(name) === index && !taken.has(name);
   const names =
@@ -144,28 +140,20 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
     short.map((name, index) =>
       isFree(name, index, short) ? name : `${name}-${String.fromCharCode(97 + index)}`,
     );
-  const rest = [...names];
-  return sides.map(({ name }) => name ?? (rest.shift() as string));
+  return sides.map(({ name }) => name ?? (names.shift() as string));
 }
 
-function shortName(source: Source): string {
-  if (source.kind === 'address') return nameFrom(source, new URL(source.origin).hostname);
-  const file = source.kind === 'config' ? source.config.file : source.program;
-  return nameFrom(source, path.parse(file).name);
-}
-
-function longName(source: Source): string {
-  if (source.kind === 'config') {
-    const folder = path.basename(path.dirname(source.config.file));
-    return [asName(folder), shortName(source)].filter((part) => part !== '').join('-');
+function namesFrom(source: Source): [short: string, long: string] {
+  const named = (text: string) =>
+    /\D/.test(asName(text)) ? asName(text) : asName(`${source.kind}-${text}`);
+  if (source.kind === 'address') {
+    const { hostname, host } = new URL(source.origin);
+    return [named(hostname), named(host)];
   }
-  const text = source.kind === 'command' ? source.command : new URL(source.origin).host;
-  return nameFrom(source, asName(text).slice(0, 40));
-}
-
-function nameFrom({ kind }: Source, text: string): string {
-  const name = asName(text);
-  return /\D/.test(name) ? name : asName(`${kind}-${name}`);
+  if (source.kind === 'command')
+    return [named(path.parse(source.program).name), named(source.command).slice(0, 40)];
+  const { dir, name } = path.parse(source.config.file);
+  return [named(name), asName(`${path.basename(dir)}-${named(name)}`)];
 }
 
 /** A table's column is narrow. */

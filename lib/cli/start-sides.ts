@@ -2,19 +2,15 @@
 import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
-import { isConfigured } from '../scenario/variants.ts';
 import {
   answerOfAll,
-  OnlyChecked,
   startServer,
   temporaryFolder,
   waitUntilReady,
   workersFor,
   type Answer,
   type RunningServer,
-  type StartOptions,
 } from '../servers/index.ts';
-import { findTool } from '../setup/tools.ts';
 import type { Side } from './side-loads.ts';
 import type { ReadyRun } from './run.ts';
 
@@ -29,18 +25,17 @@ export interface Tried extends Side {
 /** Starts a side, asks it, and ends it again. Throws UserError that names it. */
 export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   const { given, source, load, server: spec } = side;
-  const { binaries, host, cores, onlyCheck, signal } = run;
+  const { tools, host, cores, signal } = run;
   const folder = await temporaryFolder();
   let server: RunningServer | undefined;
   try {
     server = await (host?.start ?? startServer)(spec, {
-      binaries,
+      binaries: tools.servers,
       folder,
       cpus: cores.serverCpus,
       workers: workersFor(spec, cores.serverCpus.length, false),
       ...checkOf(side),
       connections: load.connections,
-      onlyCheck,
       signal,
     });
     const [answer, offered] = await Promise.all([
@@ -62,32 +57,7 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   }
 }
 
-/** Throws UserError for what is wrong with a side already before its start, as another run may be measuring. */
-export async function checkSides(
-  sides: readonly Side[],
-  { cores }: Pick<ReadyRun, 'cores'>,
-  signal: AbortSignal,
-): Promise<void> {
-  for (const side of sides) {
-    const { server: spec } = side;
-    const binaries = isConfigured(spec) ? present({ [spec.name]: await findTool(spec.name) }) : {};
-    // A server that is not there yet is installed later.
-    if (isConfigured(spec) && spec.binary === undefined && binaries[spec.name] === undefined)
-      continue;
-    await tryOnce(side, {
-      binaries,
-      host: undefined,
-      cores,
-      signal,
-      onlyCheck: true,
-    }).catch((error) => {
-      if (!(error instanceof OnlyChecked)) throw error;
-    });
-  }
-}
-
-type Place = Pick<ReadyRun, 'binaries' | 'host' | 'cores' | 'signal'> &
-  Pick<StartOptions, 'onlyCheck'>;
+type Place = Pick<ReadyRun, 'host' | 'cores' | 'signal' | 'tools'>;
 
 function checkOf({ page, load, acceptsDifferences }: Side) {
   return { page, protocol: load.protocol, request: load, tls: load.tls, acceptsDifferences };

@@ -59,12 +59,10 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     const flag = Object.hasOwn(known, name) ? known[name] : undefined;
     if (flag === undefined) {
       const all = Object.keys(known).map((one) => `--${one}`);
-      throw unknownWord('flag', rawName, all, '--help lists them');
+      throw unknownWord('flag', rawName, all);
     }
     if (flags.has(name) && flag.repeated === undefined)
-      throw usageError(
-        `${rawName} is given twice${Object.hasOwn(known, `${name}s`) ? `: several go into one --${name}s` : ''}`,
-      );
+      throw usageError(`${rawName} is given twice`);
     if (flag.value === undefined && value !== undefined)
       throw usageError(`${rawName} takes no value`);
     // parseArgs takes the next flag for a forgotten value.

@@ -6,8 +6,8 @@ import { parse } from 'yaml';
 import {
   check,
   closed,
+  each,
   flag,
-  isObject,
   list,
   name,
   oneOf,
@@ -31,45 +31,22 @@ const contexts: Record<ServerName, readonly string[]> = {
   nghttpd: ['flags'],
 };
 
-const onlyTrue = orAbsent(trueOrAbsent);
 /** The conditions of a knob; all must hold. */
 const where = closed({
-  /** The load's connections are encrypted. */
-  tls: onlyTrue,
-  /** The load is HTTP/2, or is not. */
+  ...each(['tls', 'proxied', 'static', 'logs', 'acceptsGzip', 'sendsBody'], orAbsent(trueOrAbsent)),
   http2: orAbsent(flag),
-  /** The page comes from a backend. */
-  proxied: onlyTrue,
-  /** The page is a file. */
-  static: onlyTrue,
-  /** Requests are logged; a knob that keeps a line's words needs a line in the config. */
-  logs: onlyTrue,
-  /** The load's requests accept gzip. */
-  acceptsGzip: onlyTrue,
-  /** The load's requests have a body. */
-  sendsBody: onlyTrue,
-  /** The least number of workers. */
   workers: orAbsent(whole(2, 1024)),
-  /** The least length of the page's body. */
   bodyBytes: orAbsent(whole(1, 1e9)),
-  /** The build's answer about itself contains this text. */
-  build: orAbsent(text),
-  /** Why the knob cannot be tried at all. */
-  never: orAbsent(text),
+  ...each(['build', 'never'], orAbsent(text)),
 });
 
 const values = v.pipe(
-  v.custom<Record<string, string>>(
-    (value) =>
-      isObject(value) &&
-      Object.keys(value).length > 0 &&
-      Object.values(value).every((one) => typeof one === 'string'),
+  v.record(
+    v.pipe(text, v.regex(/^[a-z0-9.-]+$/, 'has to be a name of a-z, 0-9, . and -')),
+    text,
     'has to be an object of texts',
   ),
-  v.check(
-    (value) => Object.keys(value).every((key) => /^[a-z0-9.-]+$/.test(key)),
-    'has a value whose name is not of a-z, 0-9, . and - only',
-  ),
+  v.check((value) => Object.keys(value).length > 0, 'has to be an object of texts'),
 );
 
 /** A piece of advice; the top of each file explains the fields. */

@@ -12,7 +12,6 @@ import type {
   Scenario,
   Variant,
 } from '../scenario/model.ts';
-import { parse as parseYaml } from 'yaml';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/latency.ts';
 import { halfWidth } from '../analysis/statistics.ts';
@@ -20,24 +19,19 @@ import { percent, effect, tolerance, whole } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
-import { composeFlags } from '../servers/nghttpd.ts';
-import { parseConfig } from '../servers/nginx-config.ts';
 import { valueNames, type Candidate } from './catalogue.ts';
 
-/** The config as it is. */
-export interface AsItIs {
-  given: string;
+/** The config as it is, or with knobs. `page` has the length of its answer. */
+export interface Tested {
+  name: string;
   server: ConfiguredServer;
-  load: LoadProfile;
   page: Page;
 }
 
-/** The config with one or several knobs. `page` has the length of its answer. */
-export interface Changed {
-  name: string;
-  laid: readonly LaidLines[];
-  workers: ConfiguredServer['workers'];
-  page: Page;
+/** What all plans have in common. */
+export interface AsItIs extends Omit<Tested, 'name'> {
+  given: string;
+  load: LoadProfile;
 }
 
 /** A side of a larger group waits too long for its next turn. */
@@ -54,7 +48,7 @@ export function planOf(
   name: string,
   title: string,
   asItIs: AsItIs,
-  changed: readonly Changed[],
+  changed: readonly Tested[],
   cores: Cores,
   options: PlanOptions,
 ): PlanDraft {
@@ -80,15 +74,11 @@ export function planOf(
   };
 }
 
-export function serverWith(server: ConfiguredServer, { workers, laid }: Changed): ConfiguredServer {
-  return { ...server, workers, asIs: { ...server.asIs, laid } };
-}
-
 function scenarioOf(
   name: string,
   title: string,
   { given, server, load, page }: AsItIs,
-  changed: readonly Changed[],
+  changed: readonly Tested[],
   most: number,
 ): Scenario {
   const groups = Math.ceil(changed.length / most);
@@ -97,12 +87,7 @@ function scenarioOf(
     const start = (index: number) => Math.round((index * changed.length) / groups);
     return [
       { name: against, server, against: null },
-      ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({
-        name: one.name,
-        against,
-        server: serverWith(server, one),
-        ...(one.page.bodyBytes === page.bodyBytes ? {} : { page: one.page }),
-      })),
+      ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({ ...one, against })),
     ];
   }).flat();
   const knob = 'the usual advice';
@@ -169,24 +154,17 @@ function conflictOf(a: Candidate, b: Candidate): string | undefined {
   return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
 }
 
-/** Settings by name. Each parameter of a listen line is a setting. */
-function settingsOf({ context, lines }: LaidLines): Map<string, string> {
-  const layer = { file: '', text: lines };
-  const settings = (): [string, string][] => {
-    if (context === 'flags')
-      return composeFlags([layer]).map(({ name, value = '' }) => [name, value]);
-    if (context === 'top' || context === 'ssl')
-      return Object.entries(parseYaml(lines) as object).map(([name, value]) => [
-        name,
-        JSON.stringify(value),
-      ]);
-    return parseConfig(layer).flatMap(({ name, args }): [string, string][] =>
-      name === 'listen'
-        ? args.slice(1).map((word) => [`listen … ${word.split('=')[0]}`, word])
-        : [[name, args.join(' ')]],
-    );
-  };
-  return new Map(settings());
+/** Settings by name, of lines in the forms of server-configs/knobs/. Each parameter of a listen line is a setting. */
+function settingsOf({ lines }: LaidLines): Map<string, string> {
+  const statements = lines.split(/;|\n/).filter((line) => line.trim() !== '');
+  return new Map(
+    statements.flatMap((line): [string, string][] => {
+      const [, name = '', value = ''] = /^\s*(\S+?)(?:(?::?\s+|=)(.*))?$/.exec(line) ?? [];
+      if (name !== 'listen') return [[name, value]];
+      const [, ...parameters] = value.split(/\s+/);
+      return parameters.map((word) => [`listen … ${word.split('=')[0]}`, word]);
+    }),
+  );
 }
 
 const words = {

@@ -49,10 +49,12 @@ export function entryOf(line: string, forms: readonly LineForm[]): Entry | strin
   if (line.length >= longestLine) return 'longer than 64 KiB';
   const fields = fieldsOf(line, forms);
   const inner = fields?.['request'];
-  const all: Record<string, unknown> = isObject(inner) ? { ...fields, ...inner } : { ...fields };
-  const field = (...names: string[]) =>
-    names.map((name) => all[name]).find((value) => typeof value === 'string' && value !== '') as
-      string | undefined;
+  const all: Record<string, unknown> = isObject(inner) ? { ...fields, ...inner } : (fields ?? {});
+  const field = (...names: string[]) => {
+    const value =
+      all[names.find((name) => typeof all[name] === 'string' && all[name] !== '') ?? ''];
+    return value as string | undefined;
+  };
   const status = Number(all['status']);
   if (!Number.isInteger(status)) return 'of an unknown form';
   const [, word, uri] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(field('request') ?? '') ?? [];
@@ -70,7 +72,7 @@ export function entryOf(line: string, forms: readonly LineForm[]): Entry | strin
     status,
     ...present({
       host: field('host', 'http_host', 'server_name', 'vhost')?.replace(/:\d+$/, ''),
-      time: times.map((name) => all[name]).find((value) => value !== undefined),
+      time: all[times.find((name) => all[name] !== undefined) ?? ''],
     }),
   };
 }
@@ -92,20 +94,13 @@ function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unkn
   }
 }
 
-let lastTime: [text: string, seconds: number] = ['', NaN];
-
 /** Seconds since 1970 of "10/Oct/2025:13:55:36 +0000", of ISO 8601, or of a number of (milli)seconds; NaN for all else. */
 export function secondsOf(time: unknown): number {
   const number = typeof time === 'string' && time !== '' ? Number(time) : time;
   if (typeof number === 'number' && !Number.isNaN(number))
     return number > 1e11 ? number / 1000 : number;
-  const text = String(time);
-  if (text !== lastTime[0]) {
-    const [, date, clock] = /^(\d\d\/\w{3}\/\d{4}):(\d\d:\d\d:\d\d [+-]\d{4})$/.exec(text) ?? [];
-    const readable = date === undefined ? text : `${date.replaceAll('/', ' ')} ${clock}`;
-    lastTime = [text, Date.parse(readable) / 1000];
-  }
-  return lastTime[1];
+  const text = String(time).replace(/^(\d\d)\/(\w{3})\/(\d{4}):(?=\d\d:)/, '$1 $2 $3 ');
+  return Date.parse(text) / 1000;
 }
 
 /** As a server may be asked for it: bytes that a log escapes (\xC3), and letters beyond ASCII, as %C3. */

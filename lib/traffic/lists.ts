@@ -8,6 +8,7 @@ import type { LoadRequest } from '../scenario/model.ts';
 import { textOfFile } from '../scenario/load/flags.ts';
 import { urlParts } from '../scenario/pages.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
+import { Counts } from './piece.ts';
 import { LeftOut, safeMethods, statusWithout, type Traffic } from './log.ts';
 
 const mostBytes = 64e6;
@@ -37,40 +38,41 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
       `--har ${file} has no requests (log.entries): save it again, with the page loaded`,
     );
   const leftOut = new LeftOut();
-  const leave = (why: string, line: string): [] => {
-    leftOut.add(why, line);
-    return [];
-  };
-  const found = entries.flatMap((entry: HarEntry): Found[] => {
-    const { method = '', url = '', headers = [], postData } = entry.request ?? {};
-    if (!/^https?:/.test(url) || !URL.canParse(url)) return leave('for no http(s) URL', url);
-    const status = entry.response?.status;
-    if (status !== undefined && !(status >= 200))
-      return leave('without an answer', `${method} ${url}`);
-    if (methods === 'safe' && !safeMethods.includes(method))
-      return leave(`${method}, which may change data (--methods all)`, `${method} ${url}`);
+  const found: Found[] = [];
+  const hosts = new Counts<string>();
+  for (const { request, response } of entries as HarEntry[]) {
+    const { method = '', url = '', headers = [], postData } = request ?? {};
+    const status = response?.status;
+    const why =
+      !/^https?:/.test(url) || !URL.canParse(url)
+        ? 'for no http(s) URL'
+        : status !== undefined && !(status >= 200)
+          ? 'without an answer'
+          : methods === 'safe' && !safeMethods.includes(method)
+            ? `${method}, which may change data (--methods all)`
+            : undefined;
+    if (why !== undefined) {
+      leftOut.add(why, `${method} ${url}`);
+      continue;
+    }
     const { pathname, search, host } = new URL(url);
+    hosts.add(host);
     const body = postData?.text === '' ? undefined : postData?.text;
-    return [
-      {
-        method,
-        target: pathname + search,
-        headers: sent(headers),
-        ...present({
-          [postData?.encoding === 'base64' ? 'bodyBase64' : 'body']: body,
-          status: status && statusWithout(status),
-        }),
-        host,
-      },
-    ];
-  });
-  const byHost = new Map<string | undefined, number>();
-  for (const { host } of found) byHost.set(host, 1 + (byHost.get(host) ?? 0));
-  const [[most] = []] = [...byHost].sort(([, a], [, b]) => b - a);
-  const host = site ?? most;
-  const own = found.filter(
-    (one) => one.host === host || leave(`for other hosts than ${host}`, one.host ?? '').length > 0,
-  );
+    found.push({
+      method,
+      target: pathname + search,
+      headers: sent(headers),
+      ...present({
+        [postData?.encoding === 'base64' ? 'bodyBase64' : 'body']: body,
+        status: status && statusWithout(status),
+      }),
+      host,
+    });
+  }
+  const host = site ?? hosts.mostFrequent();
+  const own = found.filter((one) => one.host === host);
+  for (const one of found)
+    if (one.host !== host) leftOut.add(`for other hosts than ${host}`, one.host ?? '');
   const left = leftOut.lines();
   if (own.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);

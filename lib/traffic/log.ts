@@ -3,13 +3,14 @@ import { createReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
+import { total } from '../analysis/statistics.ts';
 import { messageOf, usageError } from '../errors.ts';
 import { counts, percent, whole } from '../format.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { entryOf, lineForm, longestLine, secondsOf, sendable, type LineForm } from './entry.ts';
-import { BusiestPiece, type Pace } from './piece.ts';
+import { BusiestPiece, Counts, type Pace } from './piece.ts';
 
 export interface Traffic {
   /** The most frequent first. The status is the log's most frequent one of the request. */
@@ -37,7 +38,6 @@ export interface LogOptions {
 const mostRequests = 10_000;
 /** Different requests that are kept in memory; later ones are left out. */
 const mostKept = 1_000_000;
-const progressSeconds = 10;
 
 /**
  * Reads access logs in the combined or common format (also with a host before it), or with a JSON object per line, as nginx, Apache and
@@ -49,15 +49,9 @@ export async function readLog(
   options: LogOptions = {},
 ): Promise<Traffic> {
   const tally = new Tally(options);
-  let saidAt = Date.now();
-  const progress = () => {
-    if (Date.now() < saidAt + 1000 * progressSeconds) return;
-    saidAt = Date.now();
-    console.error(`--log: ${whole(tally.lines)} lines so far …`);
-  };
   for (const file of files) {
     try {
-      await eachLine(file, (line) => tally.add(line), progress);
+      await eachLine(file, (line) => tally.add(line));
     } catch (error) {
       throw usageError(`--log ${file}: ${messageOf(error)}`);
     }
@@ -76,12 +70,8 @@ export async function fromLog(
   return (await readLog(paths)).requests;
 }
 
-/** Calls for each line; of a line that is too long for its first part. `after` is called now and then. */
-async function eachLine(
-  file: string,
-  call: (line: string) => void,
-  after: () => void,
-): Promise<void> {
+/** Calls for each line; of a line that is too long for its first part. */
+async function eachLine(file: string, call: (line: string) => void): Promise<void> {
   const input = file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
   // An error of the file ends the loop below, too.
   const text = file.endsWith('.gz') ? pipeline(input, createGunzip(), () => undefined) : input;
@@ -90,7 +80,6 @@ async function eachLine(
     const lines = (kept + chunk).split('\n');
     kept = (lines.pop() as string).slice(0, longestLine);
     lines.forEach(call);
-    after();
   }
   if (kept !== '') call(kept);
 }
@@ -126,7 +115,7 @@ function exampleOf(line: string): string {
 
 class Tally {
   /** By host, and by method, status and target. */
-  readonly #hosts = new Map<string, Map<string, number>>();
+  readonly #hosts = new Map<string, Counts<string>>();
   readonly #leftOut = new LeftOut();
   lines = 0;
   #kept = 0;
@@ -151,20 +140,19 @@ class Tally {
     if (methods === 'safe' && !safeMethods.includes(method))
       return this.#leftOut.add(`${method}, which may change data (--methods all)`, line);
     if (host !== wanted) return this.#leftOut.add(`for other hosts than ${wanted}`, line);
-    const counted = this.#hosts.get(host) ?? new Map<string, number>();
+    const counted = this.#hosts.get(host) ?? new Counts<string>();
     this.#hosts.set(host, counted);
-    const key = `${method} ${status} ${sendable(entry.target)}`;
-    const before = counted.get(key) ?? 0;
-    if (before === 0 && ++this.#kept > mostKept)
+    const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
+    if (!counted.has(key) && ++this.#kept > mostKept)
       return this.#leftOut.add(`after ${whole(mostKept)} different ones`, line);
-    counted.set(key, before + 1);
+    counted.add(key);
     const at = this.#piece === undefined ? NaN : secondsOf(entry.time);
     if (at > 0) this.#piece?.add(`${host} ${key}`, at);
   }
 
   traffic(files: string): Traffic {
     const [first, ...others] = [...this.#hosts]
-      .map(([host, counted]) => ({ host, counted, sum: sumOf(counted.values()) }))
+      .map(([host, counted]) => ({ host, counted, sum: counted.sum() }))
       .sort((a, b) => b.sum - a.sum);
     for (const { host, sum } of others)
       this.#leftOut.add(`for other hosts than ${first?.host}`, host, sum);
@@ -190,12 +178,6 @@ class Tally {
   }
 }
 
-const sumOf = (values: Iterable<number>): number => {
-  let sum = 0;
-  for (const value of values) sum += value;
-  return sum;
-};
-
 /** The status of a request without conditions: the load's have none. */
 export const statusWithout = (status: number): number =>
   status === 304 || status === 206 ? 200 : status;
@@ -204,10 +186,10 @@ export const statusWithout = (status: number): number =>
 function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
   const ofHost = (key: string) =>
     key.startsWith(`${host} `) ? key.slice(host.length + 1) : undefined;
-  const counted = new Map<string, number>();
+  const counted = new Counts<string>();
   for (const { key } of piece.lines()) {
     const own = ofHost(key);
-    if (own !== undefined) counted.set(own, 1 + (counted.get(own) ?? 0));
+    if (own !== undefined) counted.add(own);
   }
   const { requestOf } = mixOf(counted);
   return piece.replay((key) => requestOf(ofHost(key) ?? ''), '--pace');
@@ -221,19 +203,18 @@ function mixOf(counted: ReadonlyMap<string, number>): {
   /** The request by which one of `counted` is made. */
   requestOf: (key: string) => LoadRequest | undefined;
 } {
-  const all = new Map<string, { method: string; target: string; statuses: Map<number, number> }>();
+  const all = new Map<string, { method: string; target: string; statuses: Counts<number> }>();
   for (const [key, count] of counted) {
     const [method = '', status = '', target = ''] = key.split(' ');
     const name = `${method} ${target}`;
-    const one = all.get(name) ?? { method, target, statuses: new Map<number, number>() };
+    const one = all.get(name) ?? { method, target, statuses: new Counts<number>() };
     all.set(name, one);
-    const whole = statusWithout(Number(status));
-    one.statuses.set(whole, count + (one.statuses.get(whole) ?? 0));
+    one.statuses.add(Number(status), count);
   }
   const sorted = [...all.values()]
     .map(({ method, target, statuses }) => {
-      const [[status]] = [...statuses].sort(([, a], [, b]) => b - a) as [[number, number]];
-      return { method, target, status, weight: sumOf(statuses.values()) };
+      const status = statuses.mostFrequent() as number;
+      return { method, target, status, weight: statuses.sum() };
     })
     .sort((a, b) => b.weight - a.weight);
   const requests = sorted.slice(0, mostRequests);
@@ -249,7 +230,7 @@ function mixOf(counted: ReadonlyMap<string, number>): {
   return {
     requests: mix,
     paths: paths.size,
-    sum: sumOf(mix.map(({ weight }) => weight)),
+    sum: total(mix, ({ weight }) => weight),
     requestOf: (key) => {
       const name = key.replace(/ \d+ /, ' ');
       return made.get(name) ?? paths.get(name.replace(/\?.*$/, ''));

@@ -14,6 +14,21 @@ export interface Pace {
   arrivals?: Arrivals | undefined;
 }
 
+/** How often each key was counted. */
+export class Counts<K> extends Map<K, number> {
+  add(key: K, count = 1): void {
+    this.set(key, count + (this.get(key) ?? 0));
+  }
+
+  sum(): number {
+    return total([...this.values()], (count) => count);
+  }
+
+  mostFrequent(): K | undefined {
+    return [...this].sort(([, a], [, b]) => b - a)[0]?.[0];
+  }
+}
+
 /** A line of a log: its request, and when it was in seconds since 1970. */
 interface Timed {
   key: string;
@@ -43,34 +58,30 @@ export class BusiestPiece {
     if (step !== this.#step) {
       this.#judge();
       this.#step = step;
+      const { last } = this.#best;
       for (const kept of this.#kept.keys())
-        if (
-          Math.abs(kept - step) >= steps &&
-          (kept > this.#best.last || kept <= this.#best.last - steps)
-        )
+        if (Math.abs(kept - step) >= steps && (kept > last || kept <= last - steps))
           this.#kept.delete(kept);
     }
-    const kept = this.#kept.get(step);
-    if (kept === undefined) this.#kept.set(step, [{ key, at }]);
-    else kept.push({ key, at });
+    const kept = this.#kept.get(step) ?? [];
+    this.#kept.set(step, kept);
+    kept.push({ key, at });
+  }
+
+  #stepsTo(last: number): Timed[][] {
+    return Array.from({ length: steps }, (_, back) => this.#kept.get(last - back) ?? []);
   }
 
   /** Looks at the piece that ends with the present step. */
   #judge(): void {
-    let count = 0;
-    for (let step = this.#step; step > this.#step - steps; step--)
-      count += this.#kept.get(step)?.length ?? 0;
+    const count = total(this.#stepsTo(this.#step), ({ length }) => length);
     if (count > this.#best.count) this.#best = { last: this.#step, count };
-  }
-
-  #linesTo(last: number): Timed[] {
-    return Array.from({ length: steps }, (_, back) => this.#kept.get(last - back) ?? []).flat();
   }
 
   /** The lines of the busiest piece, in no order. */
   lines(): Timed[] {
     this.#judge();
-    return this.#linesTo(this.#best.last);
+    return this.#stepsTo(this.#best.last).flat();
   }
 
   /**
@@ -93,20 +104,19 @@ export class BusiestPiece {
     const from = Math.floor(first.at);
     const logged = Math.min(this.#seconds, Math.floor(last.at) + 1 - from);
     const times = new Map<LoadRequest, number[]>();
-    const bySecond = new Map<number, number>();
+    const bySecond = new Counts<number>();
     for (const [place, at] of spread(lines, arrivals).entries()) {
       const request = requestOf((lines[place] as Timed).key);
       if (request === undefined) continue;
-      const second = Math.floor(at / factor - from / factor);
-      bySecond.set(second, 1 + (bySecond.get(second) ?? 0));
+      bySecond.add(Math.floor(at / factor - from / factor));
       // Even rounded it lies within the piece.
       const atMs = Math.min(
         Math.round((1e6 * (at - from)) / factor) / 1000,
         (1000 * logged) / factor - 0.001,
       );
-      const known = times.get(request);
-      if (known === undefined) times.set(request, [atMs]);
-      else known.push(atMs);
+      const known = times.get(request) ?? [];
+      times.set(request, known);
+      known.push(atMs);
     }
     const requests = [...times].map(([request, atMs]) => ({
       ...request,
@@ -128,8 +138,8 @@ export class BusiestPiece {
 /** The times of ascending lines: of whole seconds spread over the second, since the log does not say more. */
 function spread(lines: readonly Timed[], arrivals: Arrivals | undefined): number[] {
   if (lines.some(({ at }) => at % 1 !== 0)) return lines.map(({ at }) => at);
-  const inSecond = new Map<number, number>();
-  for (const { at } of lines) inSecond.set(at, 1 + (inSecond.get(at) ?? 0));
+  const inSecond = new Counts<number>();
+  for (const { at } of lines) inSecond.add(at);
   return [...inSecond].flatMap(([at, count]) => {
     const parts = Array.from({ length: count }, (_, place) =>
       arrivals === 'poisson' ? Math.random() : (place + 0.5) / count,

@@ -42,7 +42,7 @@ const commandSide = (name: string, command: string): Given => ({
   source: { kind: 'command', command, program: command.split(' ')[0] as string },
 });
 const addressSide = async (url: string) =>
-  (await readSides([url, 'x=http://localhost/'], 'compare'))[0] as Given;
+  (await readSides([url, 'x=http://localhost/']))[0] as Given;
 
 /** The flags --url, --urls (its text) and --load. */
 type Launch = ReturnType<ReadAsked['launch']>;
@@ -208,7 +208,7 @@ test('commands and addresses are named by program, arguments or host', async () 
   expect(names('node a.js', 'node b.js')).toEqual(['node-a-js', 'node-b-js']);
   expect(names('node a.js', 'node a.js')).toEqual(['node-a', 'node-b']);
   expect(names('./7 a', './8 a')).toEqual(['command-7', 'command-8']);
-  const given = await readSides(['old=node a.js', 'node b.js', 'http://127.0.0.1:80/x'], 'compare');
+  const given = await readSides(['old=node a.js', 'node b.js', 'http://127.0.0.1:80/x']);
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
 

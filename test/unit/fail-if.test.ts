@@ -78,15 +78,15 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
 });
 
 test.each<[string, Partial<Comparison>, string]>([
-  ['cpu>3%', { cpu: null }, `${pair} has no CPU per request`],
-  ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, `${pair} has no p99`],
-  ['cpu>3%', { verdict: 'none' }, `no verdict on ${pair}, so`],
+  ['cpu>3%', { cpu: null }, 'it has no CPU per request'],
+  ['p99>3%', { latency: { p50: null, p90: null, p99: null } }, 'it has no p99'],
+  ['cpu>3%', { verdict: 'none' }, 'it has no verdict, so'],
   ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
 ])('%s is not answered with %j', (gates, changes, why) => {
   const asked = having({ verdict: 'same', ...changes });
   expect(() => answer(asked, gates)).toThrow(UserError);
   expect(() => answer(asked, gates)).toThrow(
-    new RegExp(`^--fail-if ${gates} cannot be told: .*${why}`),
+    new RegExp(`^--fail-if ${gates} cannot be told of ${pair}: .*${why}`),
   );
 });
 

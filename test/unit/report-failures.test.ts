@@ -172,7 +172,7 @@ describe('a load without a successful request', () => {
     const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
     const failed = changed(workers, () => reset);
     await expect(ending(result([failed, spdy]))).rejects.toThrow(
-      /^nothing was compared: No request of workers succeeded: /,
+      /^a side was not measured: No request of workers succeeded: /,
     );
     const ended = new Error('interrupted');
     const partial = result([failed], { state: 'partial' });

@@ -1,15 +1,11 @@
 // Sides that are started before there is a plan, since their answers are part of it.
-import { existsSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
-import { readSides } from '../../lib/cli/sides.ts';
-import { checkSides, tryOnce } from '../../lib/cli/start-sides.ts';
+import { tryOnce } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerHost } from '../../lib/hosts/server-host.ts';
 import { listening } from '../fixtures/listening.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
 import { cores } from '../fixtures/plan.ts';
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;
@@ -33,7 +29,7 @@ test('a side is started, asked with and without gzip, and ended; one that does n
   const [side] = sidesOf([{ name: 'a', given: 'a', source }], asked, cores) as [Side];
   const tried = (fails: boolean) =>
     tryOnce(side, {
-      binaries: {},
+      tools: { k6: '', delaylink: undefined, servers: {} },
       host: { start: start(fails) } as unknown as ServerHost,
       cores,
       signal: new AbortController().signal,
@@ -45,25 +41,4 @@ test('a side is started, asked with and without gzip, and ended; one that does n
   });
   await expect(tried(true)).rejects.toEqual(new UserError('a: cannot be', 2));
   expect(events).toEqual(['starts', 'ends', 'starts']);
-});
-
-test('before a wait it is known whether a program or an address is there, and no command is started', async () => {
-  const check = async (...words: string[]) =>
-    checkSides(
-      sidesOf(
-        await readSides([...words, 'true'], ''),
-        { said: [], load: () => undefined, launch: () => ({}) },
-        cores,
-      ),
-      { cores } as Parameters<typeof checkSides>[1],
-      new AbortController().signal,
-    );
-  const mark = join(newFolder(), 'started');
-  const port = await listening(createServer((_, response) => response.end('hello')));
-  await check(`touch ${mark}`, `http://127.0.0.1:${port}`);
-  expect(existsSync(mark)).toBe(false);
-  await expect(check('a=bakeoff-none x')).rejects.toThrow(/^a: there is no program bakeoff-none/);
-  await expect(check(`http://127.0.0.1:${port}/`, 'b=http://127.0.0.1:9')).rejects.toThrow(
-    /^b: http:\/\/127\.0\.0\.1:9\/ did not answer .*: start what is to listen there$/,
-  );
 });
