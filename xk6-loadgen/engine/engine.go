@@ -92,7 +92,9 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 			needed += len(linux.Cores()) // QUIC is the work of other goroutines
 			collectSooner(r.plan.Connections)
 		}
-		threads = max(threads, needed)
+		if !r.plan.isOfGoroutines() {
+			threads = max(threads, needed)
+		}
 	}
 	defer reserveProcessors(threads)() // One side's loops are at work at a time
 	err := prepare(runs)
@@ -140,7 +142,7 @@ func prepare(runs []*run) (err error) {
 		r.makeLoops(len(runs) == 1)
 		loops += len(r.loops)
 		for _, l := range r.loops {
-			go linux.OnOwnThread(func() { l.run(entered) })
+			l.start(entered)
 		}
 	}
 	for range loops {
@@ -197,7 +199,7 @@ func reserveProcessors(loops int) (release func()) {
 		processors.Lock()
 		defer processors.Unlock()
 		processors.loops += by
-		if runtime.GOMAXPROCS(0) < processors.loops+2 {
+		if processors.loops > 0 && runtime.GOMAXPROCS(0) < processors.loops+2 {
 			runtime.GOMAXPROCS(processors.loops + 2)
 		}
 	}

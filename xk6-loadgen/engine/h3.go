@@ -28,7 +28,7 @@ type h3 struct {
 	opening bool // the server's limit of streams is reached: spare is awaited
 }
 
-// dial opens the socket on the loop's thread, and so in its network.
+// dial opens the socket in the load's network.
 func (s *h3) dial() {
 	c := s.conn
 	l := c.loop
@@ -38,7 +38,11 @@ func (s *h3) dial() {
 		from = p.sources.address(l.connection(int(c.slot))).udp()
 	}
 	to := p.target.udp()
-	socket, err := net.DialUDP("udp", from, to)
+	var socket *net.UDPConn
+	err := p.network.run(func() (err error) {
+		socket, err = net.DialUDP("udp", from, to)
+		return err
+	})
 	if err != nil {
 		errno := syscall.EIO
 		errors.As(err, &errno)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -43,10 +44,13 @@ var h3Opening = []byte{h3Control, h3Settings, 0}
 type mailbox struct {
 	mutex         sync.Mutex
 	letters, read []letter
-	wake          int          // an eventfd in the loop's epoll
-	now           func() int64 // the loop's clock
-	goroutines    sync.WaitGroup
-	lastBlocks    [blocksKept]atomic.Pointer[h3Block] // at places by a hash
+	wake          int // an eventfd in the loop's epoll
+	// ring is instead of wake for a loop that is a goroutine, timer ends its wait.
+	ring       chan struct{}
+	timer      *time.Timer
+	now        func() int64 // the loop's clock
+	goroutines sync.WaitGroup
+	lastBlocks [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
 
 // letter is an event: a stream's end if there is one, otherwise what is set of the others, or the connection's end.
@@ -61,6 +65,18 @@ type letter struct {
 	fault     *h3Fault
 }
 
+// isOfGoroutines tells whether loops are goroutines like those that they work with: with a thread of its own a loop costs each event two
+// switches between threads. Go's timers, late by up to a millisecond, are too coarse for a rate.
+func (p *plan) isOfGoroutines() bool { return p.Protocol == H3 && p.Rate == 0 }
+
+func newMailbox(p *plan, s *shared) *mailbox {
+	m := &mailbox{wake: -1, now: s.now}
+	if p.isOfGoroutines() {
+		m.ring, m.timer = make(chan struct{}, 1), time.NewTimer(0)
+	}
+	return m
+}
+
 func (m *mailbox) open(epoll int) (err error) {
 	if m.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
 		// Edge-triggered: each write is an event, so that it need not be read.
@@ -69,8 +85,6 @@ func (m *mailbox) open(epoll int) (err error) {
 	return err
 }
 
-func (m *mailbox) close() { linux.Close(m.wake) }
-
 func (m *mailbox) post(e letter) {
 	e.at = m.now()
 	m.mutex.Lock()
@@ -78,7 +92,40 @@ func (m *mailbox) post(e letter) {
 	isFirst := len(m.letters) == 1
 	m.mutex.Unlock()
 	if isFirst {
+		m.rouse()
+	}
+}
+
+func (m *mailbox) rouse() {
+	if m.ring == nil {
 		linux.Write(m.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		return
+	}
+	select {
+	case m.ring <- struct{}{}:
+	default:
+	}
+}
+
+// wait is as EpollWaitExact, on ring. Other goroutines that can run go first, so that their events are taken together.
+func (m *mailbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
+	events[0].Fd = noSlot
+	if nanoseconds <= 0 {
+		select {
+		case <-m.ring:
+			return 1
+		default:
+			return 0
+		}
+	}
+	m.timer.Reset(time.Duration(nanoseconds))
+	select {
+	case <-m.ring:
+		m.timer.Stop()
+		runtime.Gosched()
+		return 1
+	case <-m.timer.C:
+		return 0
 	}
 }
 

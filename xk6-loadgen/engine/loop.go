@@ -107,12 +107,12 @@ type loop struct {
 
 func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
-	l := &loop{plan: p, shared: s, number: number, conns: make([]conn, connections), nextRetry: never}
+	l := &loop{plan: p, shared: s, number: number, epoll: -1, conns: make([]conn, connections), nextRetry: never}
 	l.attempts = newAttempts(p, number, connections)
 	l.loopTurn = loopTurn{wake: -1, resume: make(chan struct{}, 1)}
 	l.measurement = newMeasurement(l, connections)
 	if p.Protocol == H3 {
-		l.mail = &mailbox{now: s.now}
+		l.mail = newMailbox(p, s)
 	} else if p.tls != nil {
 		l.keys = &keyLog{}
 		l.tls = p.tls.Clone()
@@ -139,28 +139,59 @@ func newLoop(p *plan, s *shared, number int) *loop {
 // connection is the number of a slot's connection among those of all loops, over which the first numbers are spread.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// run is the whole life of the loop. It reports whether its thread is in the namespace, and begins with its first turn. The thread
-// ends with it: its network, policy and cores are the loop's, and Go never clones a thread that a goroutine is locked to.
-func (l *loop) run(entered chan<- error) {
+// isGoroutine tells whether the loop has no thread of its own, and waits for its mailbox alone.
+func (l *loop) isGoroutine() bool { return l.mail != nil && l.mail.ring != nil }
+
+// start starts the loop, as a rule on a thread of its own. The thread ends with it: its network, policy and cores are the loop's, and Go
+// never clones a thread that a goroutine is locked to.
+func (l *loop) start(entered chan<- error) {
+	if l.isGoroutine() {
+		go l.run(entered)
+	} else {
+		go linux.OnOwnThread(func() { l.run(entered) })
+	}
+}
+
+// enter moves the loop's thread into its network, and opens what it waits for.
+func (l *loop) enter() error {
 	err := l.plan.network.enter()
 	if err == nil {
 		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-		defer linux.Close(l.epoll)
 	}
 	if err == nil && !l.shared.alone {
-		l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC)
-		defer linux.Close(l.wake)
-		linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: linux.EpollIn, Fd: noSlot})
+		if l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: linux.EpollIn, Fd: noSlot})
+		}
 	}
 	if err == nil && l.mail != nil {
 		err = l.mail.open(l.epoll)
-		defer l.mail.close()
+	}
+	return err
+}
+
+func (l *loop) leave() {
+	for _, fd := range []int{l.epoll, l.wake} {
+		linux.Close(fd)
+	}
+	if l.mail != nil {
+		linux.Close(l.mail.wake)
+	}
+}
+
+// run is the whole life of the loop. It reports whether it has what it needs, and begins with its first turn.
+func (l *loop) run(entered chan<- error) {
+	var err error
+	if !l.isGoroutine() {
+		err = l.enter()
+		defer l.leave()
 	}
 	entered <- err
 	if _, begins := <-l.resume; !begins {
 		return
 	}
-	l.claimCores()
+	if !l.isGoroutine() {
+		l.claimCores()
+	}
 	l.joinTurn()
 	l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
 	if l.plan.Warmup > 0 {
@@ -214,7 +245,7 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
-	n := linux.EpollWait(l.epoll, events, 0)
+	n := l.look(events)
 	if n == 0 && l.starting.len == 0 {
 		n = l.wait(events)
 	}
@@ -233,6 +264,14 @@ func (l *loop) iterate() {
 	if l.phase == measuring {
 		l.trackGap(reported)
 	}
+}
+
+// look returns the events that there are.
+func (l *loop) look(events []syscall.EpollEvent) int {
+	if l.isGoroutine() {
+		return l.mail.wait(events, 0)
+	}
+	return linux.EpollWait(l.epoll, events, 0)
 }
 
 func (l *loop) handle(n int) {
@@ -339,7 +378,10 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 }
 
 func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
-	if l.mail != nil {
+	switch {
+	case l.isGoroutine():
+		return l.mail.wait(events, wait)
+	case l.mail != nil:
 		return linux.EpollWaitYielding(l.epoll, events, wait)
 	}
 	return linux.EpollWaitExact(l.epoll, events, wait)

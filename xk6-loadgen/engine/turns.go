@@ -181,7 +181,7 @@ func (r *run) turn(length time.Duration, part float64) {
 		}
 		if l.readsLate {
 			// Before resume: an event later would disturb the turn.
-			syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
+			l.rouse()
 		}
 		l.resume <- struct{}{}
 	}
@@ -276,7 +276,7 @@ func (s *shared) awaitIdle() {
 		limit = min(limit, s.length)
 	}
 	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
-		linux.Sleep(int64(100 * time.Microsecond))
+		s.loops[0].pause(100 * time.Microsecond)
 	}
 }
 
@@ -313,7 +313,7 @@ func (l *loop) joinTurn() {
 		s.going.Store(true)
 	}
 	for !s.going.Load() {
-		linux.Sleep(int64(10 * time.Microsecond))
+		l.pause(10 * time.Microsecond)
 	}
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
 	l.turnIsOver, l.started, l.spread, l.recordFrom, l.standstill = false, 0, s.pace.spread, 0, 0
@@ -457,14 +457,40 @@ func (l *loop) awaitTurn() {
 			return
 		default:
 		}
-		// A call that the Go scheduler knows of, so that others get the processor meanwhile.
-		n, _ := syscall.EpollWait(l.epoll, l.events[:eventsWithHandshakes], int(longestWait/int64(time.Millisecond)))
-		l.clock = l.shared.now()
-		l.handle(n)
+		l.handle(l.awaitLate(l.events[:eventsWithHandshakes]))
 		l.startQueued()
 		if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
 			l.checkTimeouts()
 		}
+	}
+}
+
+// awaitLate waits by a call that the Go scheduler knows of, so that others get the processor meanwhile.
+func (l *loop) awaitLate(events []syscall.EpollEvent) (n int) {
+	if l.isGoroutine() {
+		n = l.mail.wait(events, longestWait)
+	} else {
+		n, _ = syscall.EpollWait(l.epoll, events, int(longestWait/int64(time.Millisecond)))
+	}
+	l.clock = l.shared.now()
+	return n
+}
+
+// pause does not keep other goroutines from the processor if the loop is one.
+func (l *loop) pause(length time.Duration) {
+	if l.isGoroutine() {
+		time.Sleep(length)
+	} else {
+		linux.Sleep(int64(length))
+	}
+}
+
+// rouse ends awaitLate.
+func (l *loop) rouse() {
+	if l.isGoroutine() {
+		l.mail.rouse()
+	} else {
+		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
 	}
 }
 
@@ -477,7 +503,7 @@ func (l *loop) reopen() {
 	defer func() { l.isReopening = false }()
 	left := len(l.conns) // Each slot once, in case the server closes what it accepts
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
-		n := max(0, linux.EpollWait(l.epoll, l.events[:eventsPerWait], 0))
+		n := l.look(l.events[:eventsPerWait])
 		l.handle(n)
 		l.startQueued()
 		if n > 0 {
