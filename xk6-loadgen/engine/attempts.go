@@ -191,7 +191,7 @@ func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyB
 		if isRecorded {
 			class = pageClass(l.clock - start)
 		}
-		l.pages.note(pageResponse{a.request.page, class, bodyBytes, isUnexpected})
+		l.pages.note(pageResponse{bodyBytes, a.request.page, class, isUnexpected})
 	}
 	if start < l.began {
 		l.older--

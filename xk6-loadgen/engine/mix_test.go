@@ -99,7 +99,7 @@ func TestMorePagesThanHaveFiguresAreTheOthers(t *testing.T) {
 func TestAClassOfAPageIsNearItsLatencies(t *testing.T) {
 	last := -1
 	for nanoseconds := int64(1); nanoseconds <= longest; nanoseconds += 1 + nanoseconds/300 {
-		class := pageClass(nanoseconds)
+		class := int(pageClass(nanoseconds))
 		if off := math.Abs(float64(pageMiddle(class) - nanoseconds)); class < last || class >= pageClasses || off > max(64, 0.008*float64(nanoseconds)) {
 			t.Fatalf("%d ns is in class %d, whose middle is %d", nanoseconds, class, pageMiddle(class))
 		}

@@ -35,10 +35,10 @@ const (
 	pageClasses                = 1920 // up to an hour
 )
 
-func pageClass(nanoseconds int64) int {
+func pageClass(nanoseconds int64) int16 {
 	units := uint64(max(0, min(nanoseconds, longest))) >> pageUnitBits
 	shift := max(0, bits.Len64(units)-pageHalfBits-1)
-	return shift<<pageHalfBits + int(units>>shift)
+	return int16(shift<<pageHalfBits + int(units>>shift))
 }
 
 // pageMiddle is the middle of a class in nanoseconds.
@@ -92,14 +92,14 @@ type pageRecorder struct {
 }
 
 type pageResponse struct {
-	page         uint32
-	class        int
 	bodyBytes    int64
+	page         uint32
+	class        int16
 	isUnexpected bool
 }
 
 // notRecorded is the class of a response without a latency of its own; recentResponses fit into a processor's nearest cache.
-const notRecorded, recentResponses = -1, 256
+const notRecorded, recentResponses = int16(-1), 256
 
 // newPages is nil for a single page, whose figures are the load's.
 func newPages(p *plan) *pageRecorder {
