@@ -303,6 +303,18 @@ describe('listens', () => {
     ]);
   });
 
+  it.each([
+    ['worker_processes auto;', '', 1],
+    ['worker_processes 2;', 'reuseport', 0],
+    ['', '', 0],
+  ])('for HTTP/3 with a word on workers that share a port: %s %s', async (main, word, lines) => {
+    const text = `${main} http { server { listen 443 ssl; listen 443 quic ${word}; } }`;
+    const said = saidOf(await nginx(text, { http3: true }));
+    expect(said.filter((line) => line.includes('quic at ~/own.conf:1 without'))).toHaveLength(
+      lines,
+    );
+  });
+
   it('with the protocols of the most public address', async () => {
     const text = 'http { server { listen 10.0.0.1:80 http2; }\nserver { listen 80; } }';
     const config = await nginx(text);

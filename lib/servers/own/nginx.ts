@@ -68,6 +68,15 @@ export async function adoptNginx(
   };
   if (place.within !== undefined)
     here.said.push(`runs in http { } of ${place.within}, in place of the sites there`);
+  const quic = [...here.listens.values()].flat().filter(({ args }) => args.includes('quic'));
+  if (
+    quic[0] !== undefined &&
+    (workers === 'server-cores' ? place.cores : workers) > 1 &&
+    !quic.some(({ args }) => args.includes('reuseport'))
+  )
+    here.said.push(
+      `listen quic at ${quic[0].origin} without reuseport: the workers get each other's packets, and connections hang`,
+    );
   const runs = withDefaults(change(config, '', here), here, build);
   const roots = [...findDirectives(config, 'root'), ...findDirectives(config, 'alias')];
   if (roots.some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? ''))))
