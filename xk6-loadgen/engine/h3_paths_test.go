@@ -227,7 +227,8 @@ func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 	o.Connections, o.Requests, o.Timeout = 2, 100, time.Minute
 	began := time.Now()
 	out := load(t, context.Background(), o)
-	if lost := out.Causes[CauseReset]; lost == 0 || lost > 8 || out.Responses[0]+lost != 100 || time.Since(began) > 10*time.Second {
+	// Between the two servers a connect may be refused.
+	if lost := out.ErrorTotal(); out.Causes[CauseReset] == 0 || lost > 8 || out.Responses[0]+lost != 100 || time.Since(began) > o.Timeout/2 {
 		t.Errorf("after %s: responses %v, errors %v, causes %v: %s", time.Since(began), out.Responses, out.Errors, out.Causes, out.ErrorExample)
 	}
 	if second.connections.Load() != 2 {
