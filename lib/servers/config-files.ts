@@ -106,24 +106,17 @@ export const ours = 'this machine';
 /** Lines that depend on the machine. */
 export const ourLines = (text: string): Required<Layer> => ({ file: ours, origin: ours, text });
 
-const originPattern = /# (\/.*:\d+)$/;
-
-/** Returns FILE:LINE of a line of an adopted config. For a value of several lines, the last has it. */
-function originOfLine(text: string, line: number): string | undefined {
-  return firstOrigin(text.split('\n').slice(line - 1));
-}
-
+/** The origin of the first of some printed lines. For a value of several lines, the last has it. */
 function firstOrigin(lines: readonly string[]): string | undefined {
-  const found = lines.find((line) => originPattern.test(line)) ?? '';
-  return originPattern.exec(found)?.[1];
+  return / {2}# (.+)$/m.exec(lines.join('\n'))?.[1];
 }
 
 /**
- * Returns a server's error on a single line, which begins with the user's file and, if known, the line in it.
- * @param said by the server about `text`, the adopted config
+ * Returns a server's error on a single line, which begins with the config's file and, if known, the line in it.
+ * @param said by the server about `text`, the config that runs
  * @param user that the server runs as, if root started it
  */
-export function ownComplaint(
+export function complaintOf(
   kind: ServerKind,
   said: string,
   text: string,
@@ -137,7 +130,7 @@ export function ownComplaint(
     .map(([, , words = '']) => firstOrigin(lines.filter((one) => one.includes(words))))
     .find((found) => found !== undefined);
   const origin =
-    (line === undefined ? undefined : originOfLine(text, Number(line))) ?? quoted ?? config[0];
+    (line && firstOrigin(lines.slice(Number(line) - 1))) ?? quoted ?? config.join(' + ');
   const words = said
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')

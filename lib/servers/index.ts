@@ -1,66 +1,44 @@
-// Starts the server of a variant: nginx, h2o or nghttpd with its config, a command (command.ts), or none at an address.
-import { mkdir, readFile, stat, writeFile } from 'node:fs/promises';
-import path from 'node:path';
+// Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
+import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import {
-  lastLines,
-  startLogged,
-  lastLine,
-  run,
-  type Child,
-  type ChildOptions,
-  type RunAs,
-} from '../process.ts';
+import { boundLog, lastLines, startLogged, type Child } from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
   ConfiguredServer,
-  ServerName,
   ServerSpec,
 } from '../scenario/model.ts';
-import { requestsOf } from '../scenario/pages.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
-import { serverBuild } from './build.ts';
-import { machineCertificate } from './certificate.ts';
-import { startCommand } from './command.ts';
-import { copyDocroot } from './docroot.ts';
-import { h2oKind } from './h2o.ts';
-import { AddressInUse, onPort, watchLifecycle, whileItRuns } from './lifecycle.ts';
-import { nghttpdKind } from './nghttpd.ts';
-import { nginxKind } from './nginx.ts';
-import { addressFor } from './own/stub.ts';
-import { ownComplaint } from './config-files.ts';
+import { prepareCommand } from './command.ts';
+import { prepareConfigured } from './configured.ts';
+import { groupOf, guardMarked, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import {
   freePort,
   listeningOf,
+  loopbackAddress,
   portProblem,
   requireLoopback,
-  untilItHasThePort,
+  untilItListens,
   type Address,
 } from './ports.ts';
-import { waitUntilReady, waitUntilReadyInside, type ReadyCheck } from './ready.ts';
-import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
+import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
-import { OnlyChecked } from './server.ts';
-import type {
-  AdoptedConfig,
-  Answer,
-  Build,
-  ComposedConfig,
-  Place,
-  RunningServer,
-  ServerKind,
-  StartedServer,
-  StartOptions,
+import {
+  OnlyChecked,
+  type Prepared,
+  type RunningServer,
+  type StartedServer,
+  type StartOptions,
 } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
+export { composeFor } from './configured.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export { readStub } from './own/stub.ts';
 export type { Listen, OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
-export { answerOfAll, waitUntilReady, type ReadyCheck } from './ready.ts';
+export { answerOfAll, waitUntilReady } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
@@ -73,28 +51,34 @@ export {
 } from './server.ts';
 export { watchUpstreams } from './usage.ts';
 
-const kinds: Record<ServerName, ServerKind> = {
-  nginx: nginxKind,
-  h2o: h2oKind,
-  nghttpd: nghttpdKind,
-};
-
-/** Variables that a server may need. */
-const handedDown =
-  /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
-
-/** Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason. */
+/** Starts the server, unless it is an address, and returns once it serves the page. Throws UserError or the signal's reason; nothing is left then. */
 export function startServer(
   spec: ConfiguredServer | CommandServer,
   options: StartOptions,
 ): Promise<StartedServer>;
 export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;
-export function startServer(spec: ServerSpec, options: StartOptions): Promise<RunningServer> {
-  if (isConfigured(spec)) return startConfigured(spec, options);
-  return spec.name === 'command' ? startCommand(spec, options) : openAddress(spec, options);
+export async function startServer(
+  spec: ServerSpec,
+  { signal = new AbortController().signal, ...given }: StartOptions,
+): Promise<RunningServer> {
+  const options = { ...given, signal };
+  if (spec.name === 'address') return openAddress(spec, options);
+  await mkdir(options.folder, { recursive: true });
+  const at = await addressOf(spec, options);
+  const scratch = await makeScratch();
+  try {
+    const prepared = isConfigured(spec)
+      ? await prepareConfigured(spec, at, options, scratch)
+      : await prepareCommand(spec, at, options, scratch);
+    if (options.onlyCheck) throw new OnlyChecked();
+    return await startPrepared(prepared, at, options, scratch);
+  } catch (error) {
+    scratch.remove();
+    throw error;
+  }
 }
 
-async function openAddress(spec: AddressServer, options: StartOptions): Promise<RunningServer> {
+async function openAddress(spec: AddressServer, options: Interruptible): Promise<RunningServer> {
   const { origin } = spec;
   const { page, protocol = 'http/1.1', request, tls, workers } = options;
   return {
@@ -106,19 +90,11 @@ async function openAddress(spec: AddressServer, options: StartOptions): Promise<
     upstreams: [],
     answer: await waitUntilReady(
       { origin, page, protocol, request, tls, anyLength: true, isThere: true },
-      options.signal ?? new AbortController().signal,
+      options.signal,
     ),
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
-}
-
-export async function composeFor(
-  { name, config }: ConfiguredServer,
-  place: Place,
-  build: Build,
-): Promise<ComposedConfig & { fileName: string }> {
-  return { ...(await kinds[name].compose(config, place, build)), fileName: `${name}.conf` };
 }
 
 /** Returns the number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
@@ -132,241 +108,107 @@ export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean
   );
 }
 
-/** Starts a server at its address or in its network, pinned to `options.cpus`; as nobody if root starts it. Nothing is left after an error. */
-async function startConfigured(
-  spec: ConfiguredServer,
-  options: StartOptions,
-): Promise<StartedServer> {
-  const { name } = spec;
-  const binary = spec.binary ?? (options.binaries[name] as string);
-  if (kinds[name].http2Only && options.protocol?.startsWith('http/')) {
-    throw new UserError(
-      `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
-    );
-  }
-  const build = await serverBuild(name, binary, options.signal);
-  await mkdir(options.folder, { recursive: true });
-  const startAt = (at: Address) => startOn(at, spec, options, binary, build);
-  return options.network === undefined
-    ? onPort(name, options.port, startAt, options.address)
-    : startAt(options.network);
+type Interruptible = StartOptions & { signal: AbortSignal };
+
+/** Throws UserError if another process has the port that was asked for. */
+async function addressOf(
+  spec: ConfiguredServer | CommandServer,
+  { network, port, address = loopbackAddress, onlyCheck }: StartOptions,
+): Promise<Address> {
+  const wanted = (isConfigured(spec) ? undefined : spec.port) ?? port;
+  if (network !== undefined) return { address: network.address, port: wanted ?? network.port };
+  if (wanted === undefined) return { address, port: await freePort(address) };
+  const at = { address, port: wanted };
+  const problem = onlyCheck ? undefined : await portProblem(at);
+  if (problem === undefined) return at;
+  throw new UserError(
+    problem.code === 'EADDRINUSE'
+      ? `port ${wanted} of ${address} is in use: end what listens there, or take another port`
+      : `no server can listen on port ${wanted} of ${address}: ${problem.message}`,
+  );
 }
 
-async function startOn(
+/** Starts the process, pinned to `options.cpus`, with its output in the log, and returns once it answers on its own port. */
+async function startPrepared(
+  { process: its, mark, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
   at: Address,
-  spec: ConfiguredServer,
-  options: StartOptions,
-  binary: string,
-  build: Build,
+  options: Interruptible,
+  scratch: Scratch,
 ): Promise<StartedServer> {
-  const { name } = spec;
-  const { network, cpus, signal = new AbortController().signal } = options;
-  const isOwn = spec.asIs !== undefined;
-  const folder = path.resolve(options.folder);
-  const configFile = path.join(folder, `${name}.conf`);
-  const logFile = path.join(folder, 'error.log');
-  const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
+  const { name } = prepared;
+  const { network, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
+  signal.throwIfAborted();
   const logStart = await stat(logFile).then(
     ({ size }) => size,
     () => 0,
   );
-  const scratch = await makeScratch();
-  let config: ConfigToRun;
+  const unguard = mark === undefined ? undefined : await guardMarked(mark);
   let child: Child;
   try {
-    config = await configFor(at, spec, { ...options, signal }, build, fileLimit, scratch);
-    const { user } = config;
-    await requireRunnable(binary, user);
-    // A user's own config may be secret.
-    await writeFile(configFile, config.text, isOwn ? { mode: 0o600 } : {});
-    const launch: Launch = {
-      before: network?.enter ?? [],
-      command: binary,
-      args: config.args(scratch.keep(configFile, config.text)),
-      user,
-      // Other processes of its user could read all variables, such as tokens.
-      env:
-        user &&
-        Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
-      cwd: config.workingFolder ?? folder,
-    };
-    scratch.giveTo(user);
-    await checkConfig(spec, build, config, configFile, launch, scratch, signal);
-    signal.throwIfAborted();
-    if (options.onlyCheck) throw new OnlyChecked();
-    // Root's limit may be higher than its children may set it.
-    const before = [...launch.before, 'prlimit', `--nofile=${fileLimit}:${fileLimit}`, '--'];
-    child = await startLogged({ ...launch, before, cpus }, logFile, 'a');
+    const before = [
+      ...(network?.enter ?? []),
+      // Root's limit may be higher than its children may set it.
+      'prlimit',
+      `--nofile=${fileLimit}:${fileLimit}`,
+      '--',
+      ...(mark === undefined ? [] : ['env', mark]),
+    ];
+    child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   } catch (error) {
-    scratch.remove();
+    await unguard?.();
     throw error;
   }
   const { pid } = child;
-  const origin = `${config.tls ? 'https' : 'http'}://${at.address}:${at.port}`;
-  const { died, stop } = watchLifecycle(name, child, logFile, scratch.remove);
-  let answer: Answer;
+  const unbound = mark === undefined ? undefined : boundLog(logFile);
+  const { died, stop } = watchLifecycle(
+    name,
+    child,
+    logFile,
+    async () => {
+      scratch.remove();
+      await Promise.all([unbound?.(), unguard?.()]);
+    },
+    mark === undefined ? undefined : () => groupOf(pid, mark).map(Number),
+  );
+  const processes = () => (mark === undefined ? processTree('/proc', String(pid)) : groupOf(pid));
+  const listening = () => processes().flatMap(listeningOf);
+  const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
+  const { page, request, protocol = check.protocol } = options;
+  const asked = { ...check, origin, page, protocol, request, tls: options.tls };
+  const who = `${name} (pid ${pid})`;
   try {
-    const check: ReadyCheck = {
-      origin,
-      page: options.page,
-      protocol: options.protocol ?? config.protocol,
-      request: options.request,
-      tls: options.tls,
-      // The length of a user's own page may change, such as by a date.
-      ...(isOwn
-        ? {
-            anyLength: true,
-            hosts: config.hosts,
-            hangsUp: config.hangsUp,
-            user: config.user?.name,
-          }
-        : {}),
-    };
-    answer = await whileItRuns(died, signal, async (until) => {
-      const limitMs = options.readyLimitMs;
-      const answered = await waitUntilReadyInside(network?.enter, check, until, limitMs);
-      await untilItHasThePort(pid, at, binary, until, limitMs);
-      // A config may include files that bakeoff has not read.
-      requireLoopback(
-        listeningOf(pid).filter(({ address }) => address !== at.address),
-        `${binary} (pid ${pid})`,
-        'take what listens there out of its config',
-      );
+    const answer = await whileItRuns(died, signal, async (until) => {
+      const [answered] = await Promise.all([
+        waitUntilReadyInside(network?.enter, asked, until, readyLimitMs),
+        network ?? untilItListens(listening, at, pid, who, readyLimitMs, until),
+      ]);
+      // It may have opened another port meanwhile, or gone to the background. Nobody else is in a network of the run.
+      if (network === undefined) requireLoopback(listening(), at, who);
+      if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
     scratch.forget();
+    return {
+      name,
+      version: prepared.version,
+      pid,
+      origin,
+      workers: prepared.workers,
+      redirections: prepared.redirections,
+      upstreams: prepared.upstreams,
+      answer,
+      logFile,
+      processes,
+      usage: watchUsage(processes),
+      died,
+      stop,
+    };
   } catch (error) {
-    const endedItself = child.hasExited();
+    const hasEnded = child.hasExited();
     await stop();
     if (!(error instanceof UserError)) throw error;
-    // The server has ended, so another process has the port.
-    if ((await portProblem(at))?.code === 'EADDRINUSE') throw new AddressInUse();
-    const kind = kinds[name];
-    const last = (await lastLines(logFile, logStart)).findLast((line) => kind.complaint.test(line));
-    // A user's own config may listen on further ports.
-    if (isOwn && endedItself && /address already in use/i.test(last ?? ''))
-      throw new AddressInUse();
-    let message = error.message;
-    if (last !== undefined && isOwn && endedItself)
-      message = ownComplaint(kind, last, config.text, build, spec, config.user?.name);
-    else if (last !== undefined && !message.includes(last)) message += `; ${name}'s log: ${last}`;
+    const message =
+      explain?.(error.message, await lastLines(logFile, logStart), hasEnded) ?? error.message;
     throw new UserError(scratch.withOwnPaths(message), error.exitCode);
   }
-  return {
-    name,
-    version: build.version,
-    pid,
-    origin,
-    workers: config.workers,
-    redirections: config.redirections,
-    upstreams: config.upstreams,
-    answer,
-    logFile,
-    processes: () => processTree('/proc', String(pid)),
-    usage: watchUsage(pid),
-    died,
-    stop,
-  };
-}
-
-type ConfigToRun = AdoptedConfig & { user: RunAs | undefined };
-
-async function configFor(
-  at: Address,
-  { name, config, asIs }: ConfiguredServer,
-  { page, workers, cpus, protocol, signal }: StartOptions & { signal: AbortSignal },
-  build: Build,
-  fileLimit: number,
-  scratch: Scratch,
-): Promise<ConfigToRun> {
-  const { temp, docroot, keep } = scratch;
-  const user = await unprivilegedUser(name);
-  const certificateFile = async () => {
-    const file = await machineCertificate(signal);
-    return user === undefined ? file : keep(file, await readFile(file));
-  };
-  const place = { ...at, fileLimit, temp, certificateFile };
-  if (asIs === undefined) {
-    if (page.docroot === undefined)
-      throw new UserError(
-        `${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`,
-      );
-    await copyDocroot(page.docroot, docroot);
-    const composed = await kinds[name].compose(config, { ...place, workers, docroot }, build);
-    return { ...composed, user, workers, redirections: [], hosts: [], upstreams: [] };
-  }
-  const upstreams = await Promise.all(
-    Object.entries(asIs.upstreams ?? {}).map(async ([name, to]) => ({
-      name,
-      to,
-      address: await addressFor(to),
-    })),
-  );
-  const adopted = await kinds[name].adopt(
-    config[0] as string,
-    {
-      ...place,
-      user,
-      cores: cpus.length,
-      listen: asIs.port,
-      http3: protocol === 'h3',
-      within: asIs.within,
-      upstreams,
-      laid: asIs.laid ?? [],
-      paths: requestsOf(page).map(({ target }) => target),
-      nextPort: () => freePort(),
-    },
-    build,
-  );
-  return { ...adopted, user };
-}
-
-type Launch = Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'> & {
-  before: readonly string[];
-};
-
-const checkSeconds = 30;
-
-/** Has the server check its config with the rights that it will have. Throws UserError with the server's words, the file and the line. */
-async function checkConfig(
-  spec: ConfiguredServer,
-  build: Build,
-  config: ConfigToRun,
-  configFile: string,
-  launch: Launch,
-  scratch: Scratch,
-  signal: AbortSignal,
-): Promise<void> {
-  const { name, asIs } = spec;
-  const kind = kinds[name];
-  if (kind.checkArgs === undefined) return;
-  const { code, stdout, stderr } = await run({
-    ...launch,
-    args: [...kind.checkArgs, ...launch.args],
-    limit: {
-      seconds: checkSeconds,
-      words: `${name} has not read its config ${asIs === undefined ? configFile : spec.config[0]} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
-    },
-    signal,
-  });
-  if (code === 0) return;
-  const complaints = scratch
-    .withOwnPaths(stderr)
-    .split('\n')
-    // An older nginx first tries the log that it was built with, which it may not write.
-    .filter((line) => kind.complaint.test(line) && !line.includes('could not open error log file'));
-  const words = complaints[0] ?? lastLine(scratch.withOwnPaths(stderr + stdout));
-  if (asIs !== undefined)
-    throw new UserError(
-      ownComplaint(kind, words, scratch.withOwnPaths(config.text), build, spec, config.user?.name),
-    );
-  const number = complaints.map((line) => kind.complaintLine?.exec(line)?.[1]).find(Boolean);
-  const lines = [
-    `${name} does not accept its config ${configFile}:`,
-    words,
-    ...complaints.slice(1),
-  ];
-  if (number !== undefined)
-    lines.push(`line ${number}: ${config.text.split('\n')[Number(number) - 1]?.trim()}`);
-  throw new UserError(lines.join('\n'));
 }

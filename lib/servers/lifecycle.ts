@@ -1,4 +1,4 @@
-// How a server gets a port that may be taken before it listens, and how it ends: its processes, its last words, and alarms in its log.
+// How a server ends: its processes, its last words, and alarms in its log.
 import { randomUUID } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -6,7 +6,6 @@ import { printable, UserError } from '../errors.ts';
 import { readIfThere } from '../files.ts';
 import { lastLines, processIds, sendIfThere, startChild, type Child } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { freePort, loopbackAddress, portProblem, type Address } from './ports.ts';
 import type { RunningServer } from './server.ts';
 import { processTree, statFields } from './usage.ts';
 
@@ -16,7 +15,7 @@ const commandGraceMs = 5000;
 const killedMs = 2000;
 const pollMs = 10;
 
-export const howToStay =
+const howToStay =
   "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
 
 /**
@@ -208,39 +207,4 @@ function withoutTime(line: string): string {
     .replace(/(process) \d+/, '$1')
     .slice(0, 300)
     .trim();
-}
-
-/** A server's start failed because another process has the port. */
-export class AddressInUse extends Error {}
-
-/** How often a free port is tried: another process may take it before the server does. */
-const portTries = 5;
-
-/**
- * Starts a server on the wanted port of an address, or on a free one.
- * @param startOn throws AddressInUse if another process has the port
- * @throws UserError if another process has the wanted port, or each of those tried
- */
-export async function onPort<T>(
-  name: string,
-  wanted: number | undefined,
-  startOn: (at: Address) => Promise<T>,
-  address = loopbackAddress,
-): Promise<T> {
-  const problem = wanted === undefined ? undefined : await portProblem({ address, port: wanted });
-  if (problem !== undefined && problem.code !== 'EADDRINUSE')
-    throw new UserError(`${name} cannot listen on port ${wanted}: ${problem.message}`);
-  for (let tries = 1; ; tries++) {
-    const at = { address, port: wanted ?? (await freePort(address)) };
-    try {
-      if (problem !== undefined) throw new AddressInUse();
-      return await startOn(at);
-    } catch (error) {
-      if (!(error instanceof AddressInUse)) throw error;
-      if (wanted !== undefined || tries === portTries)
-        throw new UserError(
-          `port ${at.port} of ${address} is in use: end what listens there, or take another port`,
-        );
-    }
-  }
 }

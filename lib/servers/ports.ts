@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
-import { processIds, socketsOf } from '../process.ts';
+import { socketsOf } from '../process.ts';
 
 /** `address`: IPv4, such as 127.0.0.1. */
 export interface Address {
@@ -29,14 +29,16 @@ export function isLoopback(host: string): boolean {
 }
 
 /** Below the ports that the kernel gives to connections, so that no other process gets one by chance. */
-const ownPorts = { first: 20_000, last: 29_999 };
-export const ownPortsText = `${ownPorts.first} to ${ownPorts.last}`;
+const ownPorts = { first: 20_000, count: 10_000 };
+export const ownPortsText = `${ownPorts.first} to ${ownPorts.first + ownPorts.count - 1}`;
 const portsTried = 100;
+/** Counts up, so that two servers that start at once never get the same port. */
+let nextPort = randomInt(ownPorts.count);
 
 /** Returns a port on which nothing listens now. It is not reserved. Throws UserError if all tried ports are in use, or the error of listening. */
 export async function freePort(address = loopbackAddress): Promise<number> {
   for (let tried = 1; ; tried++) {
-    const port = randomInt(ownPorts.first, ownPorts.last + 1);
+    const port = ownPorts.first + (nextPort++ % ownPorts.count);
     const problem = await portProblem({ address, port });
     if (problem === undefined) return port;
     if (problem.code !== 'EADDRINUSE') throw problem;
@@ -62,40 +64,56 @@ export async function portProblem({
   return undefined;
 }
 
-const portPollMs = 20;
-/** A server that answers listens already. The limit is for a server whose port another process took. */
-const portLimitMs = 10_000;
+const pollMs = 50;
+/** A command may listen elsewhere first, such as for an administrator. */
+const elsewhereLimitMs = 5000;
 
-/** Waits until the process itself listens there, since another process may have answered. Throws UserError or the signal's reason. */
-export async function untilItHasThePort(
-  pid: number,
+/**
+ * Waits until a server listens at its address itself, since another process may have answered.
+ * @param listening returns the sockets of its processes
+ * @param limitMs its time to answer
+ * @throws UserError if others on the network can reach it, it listens elsewhere only, or another process has its port; the signal's reason
+ */
+export async function untilItListens(
+  listening: () => Listening[],
   at: Address,
-  command: string,
+  pid: number,
+  who: string,
+  limitMs: number,
   signal: AbortSignal,
-  limitMs = portLimitMs,
 ): Promise<void> {
-  const deadlineMs = performance.now() + limitMs;
-  while (!listensOn(pid, at)) {
+  const deadlineMs = performance.now() + limitMs + elsewhereLimitMs;
+  let elsewhereSinceMs: number | undefined;
+  for (;;) {
+    const found = listening();
+    requireLoopback(found, at, who);
+    if (found.some((one) => isAt(one, at))) return;
+    const nowMs = performance.now();
+    if (found.length > 0) elsewhereSinceMs ??= nowMs;
+    if (nowMs - (elsewhereSinceMs ?? nowMs) >= elsewhereLimitMs)
+      throw new UserError(elsewhere(found, at, who));
+    if (nowMs >= deadlineMs) throw new UserError(noPort(pid, at, who, limitMs));
+    await delay(pollMs);
     signal.throwIfAborted();
-    if (performance.now() >= deadlineMs) throw new UserError(noPort(pid, at, command, limitMs));
-    await delay(portPollMs);
   }
 }
 
-export function noPort(
-  pid: number,
-  { address, port }: Address,
-  command: string,
-  limitMs: number,
-): string {
-  const who = `${command} (pid ${pid})`;
+function elsewhere(found: readonly Listening[], at: Address, who: string): string {
+  const there = `${who} listens on ${[...new Set(found.map(hostAndPort))].join(' and ')}, and not on ${hostAndPort(at)}`;
+  const port = found[0]?.port;
+  return found.some((one) => one.port === at.port)
+    ? `${there}: write 127.0.0.1 where its address belongs`
+    : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
+}
+
+function noPort(pid: number, at: Address, who: string, limitMs: number): string {
   try {
     readdirSync(`/proc/${pid}/fd`);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'EACCES')
-      return `${who} hides from this user whether ${address}:${port} is its own: its file has rights of its own (setcap, setuid) or cannot be read; take a copy without them (cp), or start bakeoff as root`;
+      return `${who} hides from this user whether ${hostAndPort(at)} is its own: its file has rights of its own (setcap, setuid) or cannot be read; take a copy without them (cp), or start bakeoff as root`;
   }
-  return `${who} does not listen on ${address}:${port} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits`;
+  return `${who} does not listen on ${hostAndPort(at)} within ${limitMs / 1000} s, where somebody else answers: end that, or see why it waits`;
 }
 
 /** Whether a process listens there, in its own network namespace. */
@@ -103,11 +121,11 @@ export function listensOn(pid: number, at: Address): boolean {
   return listeningOf(pid).some((one) => isAt(one, at));
 }
 
-export function isAt(one: Address, { address, port }: Address): boolean {
+function isAt(one: Address, { address, port }: Address): boolean {
   return one.address === address && one.port === port;
 }
 
-export interface Listening extends Address {
+interface Listening extends Address {
   inode: string;
 }
 
@@ -118,24 +136,16 @@ export function listeningOf(pid: number | string): Listening[] {
     : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
 }
 
-/** Throws UserError with `whatToDo` if others on the network can reach one of the sockets. */
-export function requireLoopback(found: readonly Listening[], who: string, whatToDo: string): void {
-  const open = found.find(({ address }) => !/^127\.|^::1$/.test(address));
+/** Throws UserError if others on the network can reach one of the sockets, other than those of the server's own address. */
+export function requireLoopback(found: readonly Listening[], at: Address, who: string): void {
+  const open = found.find(({ address }) => address !== at.address && !/^127\.|^::1$/.test(address));
   if (open !== undefined)
     throw new UserError(
-      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: ${whatToDo}`,
+      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')`,
     );
 }
 
-/** The ids of the processes that have the socket that listens there, in this network namespace. */
-export function holdersOf(at: Address): string[] {
-  const inode = listeningSockets('/proc/self').find((one) => isAt(one, at))?.inode;
-  return inode === undefined
-    ? []
-    : processIds('/proc').filter((pid) => socketsOf(`/proc/${pid}`).includes(inode));
-}
-
-export function hostAndPort({ address, port }: Address): string {
+function hostAndPort({ address, port }: Address): string {
   return `${address.includes(':') ? `[${address}]` : address}:${port}`;
 }
 

@@ -1,6 +1,7 @@
 // The process that waitUntilReadyInside starts: it prints a ReadyAnswer.
 import { UserError } from '../errors.ts';
-import { waitUntilReady, type ReadyAnswer, type ReadyCheck } from './ready.ts';
+import { waitUntilReady, type ReadyAnswer } from './ready.ts';
+import type { ReadyCheck } from './server.ts';
 
 /** Defined by waitUntilReadyInside. */
 declare const readyCheck: ReadyCheck;

@@ -22,26 +22,7 @@ import { requestName, requestsOf, serverNameOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import { requireQuic } from './quic.ts';
-import type { Answer, Protocol, RunningServer, ServerSide, StartOptions } from './server.ts';
-
-/** A request as the load sends it: a GET unless `request` says otherwise. */
-export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls'> {
-  /** Certificates are not verified. */
-  origin: string;
-  protocol: Protocol;
-  anyLength?: true | undefined;
-  /** Ask for all of several pages, not only the first. */
-  allPages?: true;
-  /** Any share of a log's requests may have another status than the log says. */
-  acceptsDifferences?: true | undefined;
-  /** The server is at an address, where bakeoff does not start it: throw the first error. */
-  isThere?: true;
-  user?: string | undefined;
-  /** The server's names, which errors suggest if the page has no host. */
-  hosts?: readonly string[];
-  /** As in AdoptedConfig. */
-  hangsUp?: string | undefined;
-}
+import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './server.ts';
 
 const retryMs = 20;
 /** A connection that fails later was not refused. */

@@ -1,5 +1,5 @@
 // The types of servers: options of a start, a running server, a config that is ready to run, a kind of server.
-import type { RunAs } from '../process.ts';
+import type { ChildOptions, RunAs } from '../process.ts';
 import type {
   LaidLines,
   LoadProfile,
@@ -85,6 +85,42 @@ export interface StartOptions {
   signal?: AbortSignal;
   /** Throw OnlyChecked instead of the start. */
   onlyCheck?: true | undefined;
+}
+
+/** A request as the load sends it: a GET unless `request` says otherwise. */
+export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls'> {
+  /** Certificates are not verified. */
+  origin: string;
+  protocol: Protocol;
+  anyLength?: true | undefined;
+  /** Ask for all of several pages, not only the first. */
+  allPages?: true;
+  /** Any share of a log's requests may have another status than the log says. */
+  acceptsDifferences?: true | undefined;
+  /** The server is at an address, where bakeoff does not start it: throw the first error. */
+  isThere?: true;
+  user?: string | undefined;
+  /** The server's names, which errors suggest if the page has no host. */
+  hosts?: readonly string[];
+  /** As in AdoptedConfig. */
+  hangsUp?: string | undefined;
+}
+
+/** A server that can be started: what differs between one with a config and a command. */
+export interface Prepared extends Pick<
+  RunningServer,
+  'name' | 'version' | 'workers' | 'redirections' | 'upstreams'
+> {
+  process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;
+  /** A variable by which its processes are found (newMark); absent: it has only its descendants. */
+  mark?: string;
+  fileLimit: number;
+  logFile: string;
+  tls: boolean;
+  check: Omit<ReadyCheck, 'origin' | 'page' | 'request' | 'tls'>;
+  readyLimitMs: number;
+  /** Returns the message for a failed start. @param lines of its log since the start */
+  explain?(message: string, lines: readonly string[], hasEnded: boolean): string;
 }
 
 /** All that can be checked before a start is right. */

@@ -19,15 +19,11 @@ const refreshMs = 1000;
 const clockTicksPerSecond = 100;
 
 /**
- * Returns a function that gives the use of some processes. It never throws. It misses a task that starts and ends between two look-ups.
+ * Returns a function that gives the use of the processes that `lookUp` finds. It never throws. It misses a task that starts and ends
+ * between two look-ups.
  * @param proc the folder of the proc file system
- * @param lookUp gives the processes; default: the tree below `rootPid`
  */
-export function watchUsage(
-  rootPid: number,
-  proc = '/proc',
-  lookUp = () => processTree(proc, String(rootPid)),
-): () => TreeUsage {
+export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUsage {
   let cpuSeconds = 0;
   let rssBytes = 0;
   const tasks = watchTasks(() => {

@@ -1,20 +1,17 @@
 // The real servers: refused with a reason, watched while they run, and gone afterwards.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmod, copyFile, mkdtemp, readFile, readdir, writeFile } from 'node:fs/promises';
-import { createServer as createHttpServer } from 'node:http';
+import { chmod, copyFile, mkdtemp, readFile, readdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
-import { freePort } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Protocol } from '../../lib/servers/server.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { listening } from '../fixtures/listening.ts';
-import { pidIn } from '../fixtures/node-process.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage } from '../fixtures/page.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
@@ -27,20 +24,11 @@ import {
   withAccessLog,
 } from '../fixtures/servers.ts';
 
-// The files of a project share their modules; this one replaces freePort in its own copy.
-vi.hoisted(() => vi.resetModules());
-vi.mock(import('../../lib/servers/ports.ts'), async (original) => {
-  const ports = await original();
-  return { ...ports, freePort: vi.fn(ports.freePort) };
-});
-
 const test = useServers();
 const soon = { timeout: 10_000, interval: 20 };
 const one = nginx(['base'], { workers: 1 });
 const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
-/** Answers with as many bytes as the welcome page. */
-const welcoming = () => createHttpServer((_, response) => response.end('x'.repeat(612)));
 const pageOf = (origin: string) => getPage(origin, origin.startsWith('http:'));
 
 /** The message of a server that is refused, which may have several lines, and leaves nothing. */
@@ -105,26 +93,18 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
 
 describe('refuses', () => {
   it.each([
-    [nginx, 'http {\n  sendfile maybe;\n}', /"maybe" in "sendfile"/, /^line \d+: sendfile maybe;/],
-    [h2o, 'max-connections: many', /max-connections, argument must/, /^line \d+: max-conn/],
+    [nginx, 'http {\n  sendfile maybe;\n}', '2: nginx', /invalid value "maybe" in "sendfile"/],
+    [h2o, 'max-connections: many', '1: h2o', /max-connections, argument must/],
+    [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus=1"/],
   ])(
     "a config of %o with the server's words, the file and the line",
-    async (kind, text, words, line) => {
-      const spec = kind(['h2', await ownConfig(text)], { workers: 1 });
-      expect((await refusal(spec)).split('\n')).toEqual([
-        `${spec.name} does not accept its config ${test.folder}/round/${spec.name}.conf:`,
-        expect.stringMatching(words),
-        expect.stringMatching(line),
-      ]);
+    async (kind, text, place, words) => {
+      const file = await ownConfig(text);
+      const said = await refusal(kind(['h2', file], { workers: 1 }));
+      expect(said).toMatch(words);
+      expect(said.split('\n')).toEqual([expect.stringContaining(`${file}:${place} `)]);
     },
   );
-
-  it.each([
-    ['--bogus=1', /^nghttpd \(pid \d+\) ended with code 1; .*unrecognized option '--bogus=1'$/],
-    ['-m many', /^nghttpd \(pid \d+\) ended with code 1; .*invalid argument: many$/],
-  ])("nghttpd's flag %s with its words", async (flag, message) => {
-    expect(await refusal(nghttpd(['h2', await ownConfig(flag)], { workers: 1 }))).toMatch(message);
-  });
 
   it.each(servers)('for %s a port in use, a wrong page and a wrong binary', async (_, spec) => {
     const port = await listening(createServer());
@@ -202,59 +182,30 @@ describe('refuses', () => {
   });
 });
 
-describe('a port', () => {
-  it.each(servers)('that another server took: %s takes another', async (_, spec) => {
-    const port = await listening(welcoming());
-    vi.mocked(freePort).mockClear().mockResolvedValueOnce(port);
-    const server = await test.start(spec);
-    expect(freePort).toHaveBeenCalledTimes(2);
-    expect(server.origin).not.toContain(`:${port}`);
-    expect(String((await pageOf(server.origin)).body)).toContain('bakeoff');
-    await server.stop();
-    expect(await test.scratchFolders()).toEqual([]);
-  });
-
-  /** A folder that all may write, and the path of an nginx in it. */
-  async function openFolder() {
+it.runIf(process.getuid?.() === 0)(
+  'is refused if it hides from its user whether it has its port',
+  async () => {
     const folder = await mkdtemp(path.join(test.folder, 'open-'));
     await chmod(folder, 0o777);
-    return { folder, binary: path.join(folder, 'nginx') };
-  }
-
-  it('that the server never gets, while another answers, ends it', async () => {
-    const port = await freePort();
-    const { folder, binary } = await openFolder();
-    await writeFile(
-      binary,
-      `#!/bin/sh\ncase "$1" in -V) echo "nginx version: nginx/1.22.1";; -t) ;; *) echo $$ >${folder}/pid; exec sleep 60;; esac\n`,
-    );
-    await chmod(binary, 0o755);
-    const starting = refusal({ ...one, binary }, { port, readyLimitMs: 2000 });
-    const pid = await pidIn(`${folder}/pid`);
-    await listening(welcoming(), port);
-    expect(await starting).toContain(`port ${port} of 127.0.0.1 is in use: `);
-    expect(isRunning(pid)).toBe(false);
-  });
-
-  it.runIf(process.getuid?.() === 0)('that the server hides from its user', async () => {
-    const { folder, binary } = await openFolder();
+    const binary = path.join(folder, 'h2o');
     // Linux hides the open files of a program that its user may not read, or that has capabilities.
-    await copyFile(test.binaries.nginx, binary);
+    await copyFile(test.binaries.h2o, binary);
     await chmod(binary, 0o711);
-    const options = {
-      binaries: test.binaries,
-      folder: path.join(folder, 'round'),
-      readyLimitMs: 1000,
-    };
-    const { said } = await startedBy({ ...one, binary }, options, {
-      before: ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'],
-      env: { TMPDIR: folder, HOME: folder, BAKEOFF_HOME: folder },
-    });
-    expect(said).toMatch(
-      /\/nginx \(pid \d+\) hides from this user whether 127\.0\.0\.1:\d+ is its own: /,
+    const spec = { ...h2o(['base'], { workers: 1 }), binary };
+    const options = { folder: path.join(folder, 'round'), readyLimitMs: 1000 };
+    const { said } = await startedBy(
+      spec,
+      { binaries: {}, ...options },
+      {
+        before: ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups', '--'],
+        env: { TMPDIR: folder, HOME: folder, BAKEOFF_HOME: folder },
+      },
     );
-  });
-});
+    expect(said).toMatch(
+      /^h2o \(pid \d+\) hides from this user whether 127\.0\.0\.1:\d+ is its own: /,
+    );
+  },
+);
 
 const aborts = [0, 40].flatMap((afterMs) =>
   servers.map(([title, spec]) => [afterMs, title, spec] as const),

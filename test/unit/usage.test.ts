@@ -3,7 +3,7 @@ import path from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { counterNames } from '../../lib/result/result.ts';
-import { countersOf, watchUsage } from '../../lib/servers/usage.ts';
+import { countersOf, processTree, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
@@ -49,7 +49,7 @@ describe.each([
     show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
     show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
     show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
-    expect(watchUsage(10, proc)()).toEqual({ cpuSeconds: 31, rssBytes: 81 * 1024 });
+    expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({ cpuSeconds: 31, rssBytes: 81 * 1024 });
   });
 });
 
@@ -57,7 +57,7 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
   show(20, 10, { 20: { cpuSeconds: 4 } });
-  const usage = watchUsage(10, proc);
+  const usage = watchUsage(() => processTree(proc, '10'), proc);
   expect(usage().cpuSeconds).toBe(5);
   rmSync(path.join(proc, '20'), { recursive: true });
   show(10, 1, { 10: { cpuSeconds: 2, children: [21] } });

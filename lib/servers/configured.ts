@@ -1,0 +1,184 @@
+// nginx, h2o or nghttpd with a config: writes the config as it runs, and has the server check it.
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { UserError } from '../errors.ts';
+import { lastLine, run, type RunAs } from '../process.ts';
+import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
+import { requestsOf } from '../scenario/pages.ts';
+import { serverBuild } from './build.ts';
+import { machineCertificate } from './certificate.ts';
+import { complaintOf } from './config-files.ts';
+import { copyDocroot } from './docroot.ts';
+import { h2oKind } from './h2o.ts';
+import { nghttpdKind } from './nghttpd.ts';
+import { nginxKind } from './nginx.ts';
+import { addressFor } from './own/stub.ts';
+import { freePort, type Address } from './ports.ts';
+import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
+import type { Scratch } from './scratch.ts';
+import type {
+  AdoptedConfig,
+  Build,
+  ComposedConfig,
+  Place,
+  Prepared,
+  ServerKind,
+  StartOptions,
+} from './server.ts';
+
+const kinds: Record<ServerName, ServerKind> = {
+  nginx: nginxKind,
+  h2o: h2oKind,
+  nghttpd: nghttpdKind,
+};
+
+/** Variables that a server may need. */
+const handedDown =
+  /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
+
+const readyLimitMs = 10_000;
+const checkSeconds = 30;
+
+export async function composeFor(
+  { name, config }: ConfiguredServer,
+  place: Place,
+  build: Build,
+): Promise<ComposedConfig & { fileName: string }> {
+  return { ...(await kinds[name].compose(config, place, build)), fileName: `${name}.conf` };
+}
+
+/**
+ * Prepares a server to start; as nobody if root starts it.
+ * @throws UserError if its config cannot be used: with the server's words, the file and the line. Or the signal's reason
+ */
+export async function prepareConfigured(
+  spec: ConfiguredServer,
+  at: Address,
+  options: StartOptions & { signal: AbortSignal },
+  scratch: Scratch,
+): Promise<Prepared> {
+  const { name } = spec;
+  const { signal, network, protocol } = options;
+  const kind = kinds[name];
+  if (kind.http2Only && protocol?.startsWith('http/'))
+    throw new UserError(
+      `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
+    );
+  const command = spec.binary ?? (options.binaries[name] as string);
+  const build = await serverBuild(name, command, signal);
+  const isOwn = spec.asIs !== undefined;
+  const folder = path.resolve(options.folder);
+  const configFile = path.join(folder, `${name}.conf`);
+  const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
+  const user = await unprivilegedUser(name);
+  const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
+  await requireRunnable(command, user);
+  // A user's own config may be secret.
+  await writeFile(configFile, text, isOwn ? { mode: 0o600 } : {});
+  const child = {
+    command,
+    args: config.args(scratch.keep(configFile, text)),
+    user,
+    // Other processes of its user could read all variables, such as tokens.
+    env:
+      user &&
+      Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
+    cwd: config.workingFolder ?? folder,
+  };
+  scratch.giveTo(user);
+  const complaintAbout = (said: string) =>
+    complaintOf(kind, said, scratch.withOwnPaths(text), build, spec, user?.name);
+  if (kind.checkArgs !== undefined) {
+    const { code, stdout, stderr } = await run({
+      ...child,
+      args: [...kind.checkArgs, ...child.args],
+      before: network?.enter,
+      limit: {
+        seconds: checkSeconds,
+        words: `${name} has not read its config ${isOwn ? spec.config[0] : configFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
+      },
+      signal,
+    });
+    const said = scratch.withOwnPaths(stderr);
+    // An older nginx first tries the log that it was built with, which it may not write.
+    const isAboutConfig = (line: string) =>
+      kind.complaint.test(line) && !line.includes('could not open error log file');
+    if (code !== 0)
+      throw new UserError(
+        complaintAbout(said.split('\n').find(isAboutConfig) ?? lastLine(said + stdout)),
+      );
+  }
+  const { tls, hosts, hangsUp, workers, redirections, upstreams } = config;
+  return {
+    name,
+    version: build.version,
+    process: child,
+    fileLimit,
+    logFile: path.join(folder, 'error.log'),
+    tls,
+    check: {
+      protocol: config.protocol,
+      // The length of a user's own page may change, such as by a date.
+      ...(isOwn ? { anyLength: true, hosts, hangsUp, user: user?.name } : {}),
+    },
+    readyLimitMs,
+    workers,
+    redirections,
+    upstreams,
+    explain(message, lines, hasEnded) {
+      const said = lines.findLast((line) => kind.complaint.test(line));
+      if (said !== undefined && hasEnded) return complaintAbout(said);
+      return said === undefined || message.includes(said)
+        ? message
+        : `${message}; ${name}'s log: ${said}`;
+    },
+  };
+}
+
+async function configFor(
+  { name, config, asIs }: ConfiguredServer,
+  at: Address,
+  { page, workers, cpus, protocol, signal }: StartOptions & { signal: AbortSignal },
+  build: Build,
+  fileLimit: number,
+  user: RunAs | undefined,
+  { temp, docroot, keep }: Scratch,
+): Promise<AdoptedConfig> {
+  const certificateFile = async () => {
+    const file = await machineCertificate(signal);
+    return user === undefined ? file : keep(file, await readFile(file));
+  };
+  const place = { ...at, fileLimit, temp, certificateFile };
+  if (asIs === undefined) {
+    if (page.docroot === undefined)
+      throw new UserError(
+        `${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`,
+      );
+    await copyDocroot(page.docroot, docroot);
+    const composed = await kinds[name].compose(config, { ...place, workers, docroot }, build);
+    return { ...composed, workers, redirections: [], hosts: [], upstreams: [] };
+  }
+  const upstreams = await Promise.all(
+    Object.entries(asIs.upstreams ?? {}).map(async ([name, to]) => ({
+      name,
+      to,
+      address: await addressFor(to),
+    })),
+  );
+  return kinds[name].adopt(
+    config[0] as string,
+    {
+      ...place,
+      user,
+      cores: cpus.length,
+      listen: asIs.port,
+      http3: protocol === 'h3',
+      within: asIs.within,
+      upstreams,
+      laid: asIs.laid ?? [],
+      paths: requestsOf(page).map(({ target }) => target),
+      nextPort: () => freePort(),
+    },
+    build,
+  );
+}
