@@ -1,14 +1,9 @@
 // Waits until a started server answers its page as it should.
 import { createHash } from 'node:crypto';
 import { once, setMaxListeners } from 'node:events';
-import { Agent as PlainAgent, request as requestPlain, type IncomingMessage } from 'node:http';
-import {
-  connect,
-  type ClientHttp2Session,
-  type IncomingHttpHeaders,
-  type IncomingHttpStatusHeader,
-} from 'node:http2';
-import { Agent as SecureAgent, request as requestSecure } from 'node:https';
+import http, { type IncomingMessage } from 'node:http';
+import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
+import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
@@ -27,18 +22,17 @@ import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './
 const retryMs = 20;
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
-/** A server whose answers break off for longer is not starting any more. */
-const mostBrokenMs = 5000;
 /** The load takes no more. */
 const mostHeaderBytes = 64 * 1024;
-/** So caddy refuses a connection until it has made its certificate, for seconds on a busy machine. */
-const noCertificate = 'tlsv1 alert internal error';
-/** Node's words for how a connection ended. */
-const reasons: Readonly<Record<string, string>> = {
-  aborted: 'its answer breaks off',
-  'socket hang up': 'it ends the connection without an answer',
-  [noCertificate]: 'it has no certificate for this name',
-};
+/** Caddy refuses a connection so until it has made its certificate, for seconds on a busy machine. */
+const noCertificate = /tlsv1 alert internal error/;
+
+/** Node's words for how a connection ended, and ours. */
+const endings: readonly [RegExp, string][] = [
+  [/^aborted$/, 'its answer breaks off'],
+  [/^socket hang up$/, 'it ends the connection without an answer'],
+  [noCertificate, 'it has no certificate for this name'],
+];
 
 /**
  * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections for
@@ -53,14 +47,16 @@ export async function waitUntilReady(
   const first = requestsOf(page).find(({ target }) => target === page.path) as LoadRequest;
   const url = shownUrl(origin + page.path);
   requireFit(url, protocol);
+  const fail = (problem: string): never => {
+    throw new UserError(`${url} ${problem}${withName(check)}`);
+  };
+  const within = `within ${limitMs / 1000} s`;
   // The timer of AbortSignal.timeout does not keep Node from ending.
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
   try {
-    let last = '';
-    let brokenSinceMs: number | undefined;
-    for (;;) {
+    for (let last = ''; ; await delay(retryMs)) {
       const askedAtMs = performance.now();
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));
@@ -72,51 +68,34 @@ export async function waitUntilReady(
       } catch (error) {
         if (error instanceof UserError) throw error;
         signal.throwIfAborted();
-        const { code, message: words } = error as NodeJS.ErrnoException;
-        const message = words.includes(noCertificate) ? noCertificate : words;
-        const within = `within ${limitMs / 1000} s`;
         if (error instanceof EndlessBody)
-          throw new UserError(
-            `${url} answers with a body that did not end ${within}: give a page that ends`,
-          );
+          fail(`answers with a body that did not end ${within}: give a page that ends`);
+        const unanswered = `did not answer over ${protocol}`;
         if (late.signal.aborted)
-          throw new UserError(
-            `${url} did not answer over ${protocol} ${within}${performance.now() - askedAtMs < silentMs ? last : ''}${withName(check)}`,
-          );
-        const problem =
-          message === noCertificate
-            ? undefined
-            : wrongProtocol(error as NodeJS.ErrnoException, protocol);
-        if (problem !== undefined) throw new UserError(`${url} ${problem}${withName(check)}`);
+          fail(`${unanswered} ${within}${performance.now() - askedAtMs < silentMs ? last : ''}`);
+        const { code, message } = error as NodeJS.ErrnoException;
+        const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
+        if (problem !== undefined) fail(problem);
         if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
-          throw new UserError(`${url} did not answer: ${check.hangsUp}${withName(check)}`);
-        brokenSinceMs = message === 'aborted' ? (brokenSinceMs ?? askedAtMs) : undefined;
-        last = `: ${reasons[message] ?? message}`;
-        if (brokenSinceMs !== undefined && performance.now() - brokenSinceMs > mostBrokenMs)
-          throw new UserError(`${url} does not answer as it should${last}${withName(check)}`);
+          fail(`did not answer: ${check.hangsUp}`);
+        last = `: ${endings.find(([words]) => words.test(message))?.[1] ?? message}`;
         if (check.isThere)
-          throw new UserError(
-            `${url} did not answer over ${protocol}${last}${code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
+          fail(
+            `${unanswered}${last}${code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
           );
       }
-      await delay(retryMs);
     }
   } finally {
     clearTimeout(timer);
   }
 }
 
-/** Throws UserError if the protocol does not fit the config: h2 and h3 need TLS, h2c has none. */
+/** Throws UserError if the protocol does not fit the address: h2 and h3 need TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
-  const secure = url.startsWith('https:');
-  if (protocol === 'h3' && !secure)
-    throw new UserError(`the load is HTTP/3, which has TLS, and ${url} has none: give https://`);
-  if (protocol !== (secure ? 'h2c' : 'h2')) return;
-  const [load, config, remedy] = secure
-    ? ['without TLS (h2c)', 'TLS', 'without it, or the protocol h2']
-    : ['over TLS (h2)', 'no TLS', 'with it, or the protocol h2c'];
+  const isSecure = url.startsWith('https:');
+  if (protocol === 'http/1.1' || isSecure === (protocol !== 'h2c')) return;
   throw new UserError(
-    `the load is HTTP/2 ${load}, and the server's config has ${config}: choose a config ${remedy}`,
+    `the load is ${protocol}, which ${isSecure ? 'has no' : 'needs'} TLS, and ${url} has ${isSecure ? 'it' : 'none'}: choose a config ${isSecure ? 'without' : 'with'} TLS, or another protocol`,
   );
 }
 
@@ -127,10 +106,9 @@ function requireRight(
   request: LoadRequest,
 ): void {
   const { page, anyLength, user } = check;
-  const { docroot, host, requests, bodyBytes } = page;
+  const { docroot, host, requests, bodyBytes, status: expected = 200 } = page;
   // Requests with a status of their own are judged together.
   if (request.status !== undefined) return;
-  const expected = page.status ?? 200;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
     // The length of several pages is their mean.
@@ -139,24 +117,25 @@ function requireRight(
       `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
     );
   }
-  const answers = `${asked} answers with status ${status}`;
   const to = location && ` to ${location}`;
-  if (docroot !== undefined) throw new UserError(`${answers}${to} instead of ${expected}`);
+  const fail = (words: string): never => {
+    throw new UserError(`${asked} answers with status ${status}${words}`);
+  };
+  if (docroot !== undefined) fail(`${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
+  const howToAsk = ' (--url; in a scenario page.path)';
   if (status === 403 && user !== undefined)
-    throw new UserError(
-      `${answers}: it runs as the user ${user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or ${another}${howToAsk}`,
+    fail(
+      `: it runs as the user ${user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or ${another}${howToAsk}`,
     );
   if (status === 502 || status === 504)
-    throw new UserError(
-      `${answers}: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
+    fail(
+      `: its backend does not answer; start the backend first, since bakeoff does not${withName(check)}`,
     );
-  throw new UserError(
-    `${answers}${to}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
+  fail(
+    `${to}: ${another}${withName(check) || howToAsk}, or expect this one (--status ${status}; in a scenario page.status)`,
   );
 }
-
-const howToAsk = ' (--url; in a scenario page.path)';
 
 /** Says how to ask for a name of the server, if the page has no host. The server's default host may only turn requests away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
@@ -168,26 +147,35 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(page.path)}; in a scenario page.host)`;
 }
 
+/** Errors that show another protocol, by code and message. Node's words follow a colon at the end. */
+const wrongProtocols: readonly [RegExp, string | undefined][] = [
+  [noCertificate, undefined],
+  [
+    /^\S*NO_APPLICATION_PROTOCOL/,
+    'does not speak HTTP/2 over TLS: its config leaves it out of ALPN (in nginx: http2)',
+  ],
+  [/wrong.version.number|packet.length.too.long/i, 'answers without TLS, where TLS is expected'],
+  [/^(?:ERR_SSL_|EPROTO |ERR_CRYPTO_OPERATION_FAILED)/, 'has no TLS that fits:'],
+  [/^HPE_HEADER_OVERFLOW/, `answers with headers of more than ${mostHeaderBytes / 1024} KiB`],
+  [/^HPE_INVALID_CONSTANT/, 'does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only'],
+  [/^HPE_/, 'answers with something else than HTTP/1.1 allows:'],
+  [/^ERR_HTTP2_ERROR/, 'does not speak HTTP/2'],
+];
+
 /** Explains an error that shows another protocol; undefined for the errors of a server that is still starting. */
 function wrongProtocol(
   { code = '', message }: NodeJS.ErrnoException,
   protocol: Protocol,
 ): string | undefined {
-  if (code.endsWith('NO_APPLICATION_PROTOCOL'))
-    return 'does not speak HTTP/2 over TLS: its config leaves it out of ALPN (in nginx: http2)';
-  if (/wrong.version.number|packet.length.too.long/i.test(code + message))
-    return 'answers without TLS, where TLS is expected';
-  if (code.startsWith('ERR_SSL_') || code === 'EPROTO' || code === 'ERR_CRYPTO_OPERATION_FAILED')
-    return `has no TLS that fits: ${message.trim().split('\n')[0]}`;
-  if (code === 'HPE_HEADER_OVERFLOW')
-    return `answers with headers of more than ${mostHeaderBytes / 1024} KiB`;
-  if (code === 'HPE_INVALID_CONSTANT')
-    return 'does not answer in HTTP/1.1: it may expect TLS, or speak HTTP/2 only';
-  if (code.startsWith('HPE_'))
-    return `answers with something else than HTTP/1.1 allows: ${message.replace(/^Parse Error: /, '')}`;
-  if (code === 'ERR_HTTP2_ERROR')
-    return `does not speak HTTP/2${protocol === 'h2c' ? ' without TLS (h2c)' : ''}`;
-  return undefined;
+  const words = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
+  if (words?.endsWith(':'))
+    return `${words} ${
+      message
+        .replace(/^Parse Error: /, '')
+        .trim()
+        .split('\n')[0]
+    }`;
+  return words?.endsWith('HTTP/2') && protocol === 'h2c' ? `${words} without TLS (h2c)` : words;
 }
 
 const batch = 100;
@@ -195,8 +183,6 @@ const batch = 100;
 const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
-
-type PageLengths = Required<Pick<Answer, 'bytes' | 'sdBytes'>>;
 /** The share of a log's requests that a server may answer with another status than the log says. */
 const mostOthers = 0.05;
 
@@ -204,15 +190,70 @@ const mostOthers = 0.05;
 async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],
-  aborted: AbortSignal,
-): Promise<PageLengths & Pick<Answer, 'each' | 'requests' | 'otherStatuses'>> {
+  signal: AbortSignal,
+): Promise<Partial<Answer>> {
   const { origin, page, anyLength, acceptsDifferences } = check;
-  const limited = () => AbortSignal.any([aborted, AbortSignal.timeout(pageLimitMs)]);
-  const each: Answer[] = [];
-  const answered: LoadRequest[] = [];
-  const others: string[] = [];
-  let othersWeight = 0;
-  const wrong: string[] = [];
+  const { status: expected = 200, bodyBytes } = page;
+  const asked = await askEach(check, requests, signal);
+  const wrong = asked.flatMap(({ request, answer }) => {
+    if (answer instanceof Error) return `${requestName(request)} (${answer.message})`;
+    const isRight = request.status !== undefined || answer.status === expected;
+    return isRight ? [] : `${requestName(request)} (status ${answer.status})`;
+  });
+  if (wrong.length > 0)
+    throw new UserError(
+      `of ${whole(requests.length)} requests these are not answered as expected: ${firstOf(wrong)}: take them out of the list, or have them served`,
+    );
+  const pages = asked.map(({ request: { weight = 1, ...request }, answer }) => ({
+    request,
+    weight,
+    answer: answer as Answer,
+  }));
+  const others = pages.filter(
+    ({ request, answer }) => (request.status ?? answer.status) !== answer.status,
+  );
+  const weightOf = ({ weight }: { weight: number }) => weight;
+  const share = total(others, weightOf) / total(pages, weightOf);
+  const otherStatuses = `${percent(share)} of the requests with another status than the log: ${firstOf(
+    others.map(
+      ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
+    ),
+  )}`;
+  if (share > mostOthers && !acceptsDifferences)
+    throw new UserError(
+      `${origin} answers ${otherStatuses}: have it serve what the log has, take a log of this site, or add --accept-differences`,
+    );
+  const mean = (of: (bytes: number) => number) =>
+    total(pages, ({ weight, answer }) => weight * of(answer.bytes)) / total(pages, weightOf);
+  // Relative to the first, so that equal lengths give an exact mean.
+  const base = pages[0]?.answer.bytes ?? 0;
+  const bytes = base + mean((length) => length - base);
+  if (!anyLength && Math.round(bytes) !== (bodyBytes ?? Math.round(bytes)))
+    throw new UserError(
+      `the pages at ${origin} have ${hundredths(bytes)} bytes on average, by their weights, and bodyBytes says ${bodyBytes}: they are not what is to be measured`,
+    );
+  return {
+    bytes,
+    sdBytes: Math.sqrt(mean((length) => (length - bytes) ** 2)),
+    each: pages.map(({ answer: { status, encoding, bytes, hash } }) => ({
+      status,
+      encoding,
+      bytes,
+      hash,
+    })),
+    ...(others.length > 0 && {
+      otherStatuses,
+      requests: asked.map(({ request, answer }) =>
+        request.status === undefined ? request : { ...request, status: (answer as Answer).status },
+      ),
+    }),
+  };
+}
+
+/** Asks for all, or until `named` are not answered. */
+async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
+  const limited = () => AbortSignal.any([signal, AbortSignal.timeout(pageLimitMs)]);
+  const asked: { request: LoadRequest; answer: Answer | Error }[] = [];
   let silent = 0;
   for (let from = 0; from < requests.length && silent < named; from += batch) {
     const some = requests.slice(from, from + batch);
@@ -220,71 +261,25 @@ async function askPages(
       Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
-      const path = requestName(request);
       // A server may close a connection at any time: the page gets a second try on its own.
       const answer =
         together[place] ??
-        (await onConnection(check, limited(), (ask) => ask(request)).catch(
-          (error: Error) => error,
+        (await onConnection(check, limited(), (ask) => ask(request)).catch((error: Error) =>
+          error.name === 'TimeoutError'
+            ? new Error(`no answer within ${pageLimitMs / 1000} s`)
+            : error,
         ));
-      aborted.throwIfAborted();
-      if (answer instanceof Error) {
-        wrong.push(
-          `${path} (${answer.name === 'TimeoutError' ? `no answer within ${pageLimitMs / 1000} s` : answer.message})`,
-        );
-        if (++silent === named) break;
-      } else if (request.status === undefined && answer.status !== (page.status ?? 200))
-        wrong.push(`${path} (status ${answer.status})`);
-      else {
-        each.push(answer);
-        answered.push(
-          request.status === undefined ? request : { ...request, status: answer.status },
-        );
-        if (request.status !== undefined && request.status !== answer.status) {
-          others.push(`${path} (${answer.status}, not ${request.status})`);
-          othersWeight += request.weight ?? 1;
-        }
-      }
+      signal.throwIfAborted();
+      asked.push({ request, answer });
+      if (answer instanceof Error && ++silent === named) break;
     }
   }
-  if (wrong.length > 0) {
-    const more = wrong.length > named ? ` and ${whole(wrong.length - named)} more` : '';
-    throw new UserError(
-      `of ${whole(requests.length)} requests these are not answered as expected: ${wrong.slice(0, named).join(', ')}${more}: take them out of the list, or have them served`,
-    );
-  }
-  const share = othersWeight / total(requests, ({ weight = 1 }) => weight);
-  const otherStatuses =
-    others.length === 0
-      ? undefined
-      : `${percent(share)} of the requests with another status than the log: ${others.slice(0, named).join(', ')}${others.length > named ? ` and ${whole(others.length - named)} more` : ''}`;
-  if (share > mostOthers && !acceptsDifferences)
-    throw new UserError(
-      `${origin} answers ${otherStatuses}: have it serve what the log has, take a log of this site, or add --accept-differences`,
-    );
-  const bodies = meanByWeight(
-    requests.map(({ weight = 1 }) => weight),
-    each.map(({ bytes }) => bytes),
-  );
-  if (anyLength || Math.round(bodies.bytes) === (page.bodyBytes ?? Math.round(bodies.bytes)))
-    return {
-      ...bodies,
-      each: each.map(({ status, encoding, bytes, hash }) => ({ status, encoding, bytes, hash })),
-      ...(otherStatuses === undefined ? {} : { otherStatuses, requests: answered }),
-    };
-  throw new UserError(
-    `the pages at ${origin} have ${hundredths(bodies.bytes)} bytes on average, by their weights, and bodyBytes says ${page.bodyBytes}: they are not what is to be measured`,
-  );
+  return asked;
 }
 
-function meanByWeight(weights: readonly number[], lengths: readonly number[]): PageLengths {
-  const [first = 0] = lengths;
-  const sum = weights.reduce((all, weight) => all + weight, 0);
-  const mean = (values: readonly number[]) =>
-    weights.reduce((all, weight, place) => all + weight * (values[place] as number), 0) / sum;
-  // Relative to the first, so that equal lengths give an exact mean.
-  const bytes = first + mean(lengths.map((length) => length - first));
-  return { bytes, sdBytes: Math.sqrt(mean(lengths.map((length) => (length - bytes) ** 2))) };
+function firstOf(all: readonly string[]): string {
+  const more = all.length > named ? ` and ${whole(all.length - named)} more` : '';
+  return all.slice(0, named).join(', ') + more;
 }
 
 /** Does the work with connections of its own, so that none is open when the load starts. */
@@ -294,14 +289,21 @@ async function onConnection<T>(
   work: (ask: (request: LoadRequest) => Promise<Answer>) => Promise<T>,
 ): Promise<T> {
   const { origin, protocol, page, tls } = check;
+  const isSecure = origin.startsWith('https:');
   const secure = secureOptions(tls, page.host);
   setMaxListeners(0, signal);
   if (!isHttp2(protocol)) {
-    const Agent = origin.startsWith('https:') ? SecureAgent : PlainAgent;
+    const { Agent, request: send } = isSecure ? https : http;
     const agent = new Agent({ keepAlive: true, maxSockets: batchConnections, ...secure });
-    return work((request) => askHttp1(request, check, signal, agent)).finally(() =>
-      agent.destroy(),
-    );
+    return work(async (request) => {
+      const { body, ...options } = completed(request, check);
+      const all = { ...options, agent, signal, maxHeaderSize: mostHeaderBytes };
+      const sent = send(origin + request.target, all);
+      const response = responseOf<[IncomingMessage]>(sent);
+      sent.end(body);
+      const [answer] = await response;
+      return answerOf(answer.statusCode, answer.headers, answer, signal);
+    }).finally(() => agent.destroy());
   }
   const session = connect(origin, secure);
   // The stream reports an error of the session too.
@@ -309,9 +311,22 @@ async function onConnection<T>(
   try {
     await once(session, 'connect', { signal });
     // Node accepts a server without ALPN; the load does not.
-    if (origin.startsWith('https:') && session.alpnProtocol !== 'h2')
+    if (isSecure && session.alpnProtocol !== 'h2')
       throw Object.assign(new Error('no ALPN'), { code: 'ERR_SSL_NO_APPLICATION_PROTOCOL' });
-    return await work((request) => askHttp2(request, check, signal, session));
+    return await work(async (request) => {
+      const { pathname, search } = new URL(origin + request.target);
+      const { method, headers, body } = completed(request, check);
+      const { host, ...others } = headers;
+      const own = { ':method': method, ':path': pathname + search };
+      const sent = session.request(
+        { ...own, ...present({ ':authority': host }), ...others },
+        { signal, endStream: body === undefined },
+      );
+      const response = responseOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(sent);
+      if (body !== undefined) sent.end(body);
+      const [answer] = await response;
+      return answerOf(answer[':status'], answer, sent, signal);
+    });
   } finally {
     session.destroy();
   }
@@ -360,49 +375,6 @@ function completed(
     headers: { ...present({ host }), ...Object.fromEntries(headers) },
     body: request.method === undefined ? ofLoad.body : own,
   };
-}
-
-async function askHttp1(
-  asked: LoadRequest,
-  check: ReadyCheck,
-  signal: AbortSignal,
-  agent: PlainAgent,
-): Promise<Answer> {
-  const send = check.origin.startsWith('https:') ? requestSecure : requestPlain;
-  const { method, headers, body } = completed(asked, check);
-  const options = { agent, signal, method, headers, maxHeaderSize: mostHeaderBytes };
-  const request = send(check.origin + asked.target, options);
-  const response = responseOf<[IncomingMessage]>(request);
-  request.end(body);
-  const [answer] = await response;
-  return answerOf(answer.statusCode, answer.headers, answer, signal);
-}
-
-async function askHttp2(
-  asked: LoadRequest,
-  check: ReadyCheck,
-  signal: AbortSignal,
-  session: ClientHttp2Session,
-): Promise<Answer> {
-  const { pathname, search } = new URL(check.origin + asked.target);
-  const {
-    method,
-    headers: { host, ...headers },
-    body,
-  } = completed(asked, check);
-  const stream = session.request(
-    {
-      ':method': method,
-      ':path': pathname + search,
-      ...present({ ':authority': host }),
-      ...headers,
-    },
-    { signal, endStream: body === undefined },
-  );
-  const response = responseOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(stream);
-  if (body !== undefined) stream.end(body);
-  const [answered] = await response;
-  return answerOf(answered[':status'], answered, stream, signal);
 }
 
 /** The response, or an error if the emitter closes before it. */
