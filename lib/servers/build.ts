@@ -8,34 +8,12 @@ import type { Build } from './server.ts';
 
 type Tool = 'k6' | ServerName;
 
-/** How to ask a binary. `pattern` finds the version in the answer. `why` ends "only `oldest` and newer …". */
-interface Question {
-  args: readonly string[];
-  pattern: RegExp;
-  oldest: string;
-  why: string;
-}
-
-const questions: Record<Tool, Question> = {
-  k6: { args: ['version'], pattern: /^k6 v(\S+)/m, oldest: '0', why: 'exist' },
-  nginx: {
-    args: ['-V'],
-    pattern: /^nginx version: [^/]*\/(\S+)/m,
-    oldest: '1.18.0',
-    why: 'know what the shipped configs say',
-  },
-  h2o: {
-    args: ['--version'],
-    pattern: /^h2o version (\S+)/m,
-    oldest: '2.2.0',
-    why: "know article 001's config",
-  },
-  nghttpd: {
-    args: ['--version'],
-    pattern: /^nghttpd nghttp2\/(\S+)/m,
-    oldest: '1.0.0',
-    why: 'speak HTTP/2 as it was finished (RFC 7540)',
-  },
+/** How to ask a binary, what finds the version in its answer, and the oldest that knows the shipped configs. */
+const questions: Record<Tool, [argument: string, pattern: RegExp, oldest: string]> = {
+  k6: ['version', /^k6 v(\S+)/m, '0'],
+  nginx: ['-V', /^nginx version: [^/]*\/(\S+)/m, '1.18.0'],
+  h2o: ['--version', /^h2o version (\S+)/m, '2.2.0'],
+  nghttpd: ['--version', /^nghttpd nghttp2\/(\S+)/m, '1.0.0'],
 };
 
 const known = new Map<string, Build>();
@@ -52,15 +30,15 @@ export async function serverBuild(
 }
 
 async function ask(name: Tool, binary: string, signal: AbortSignal | undefined): Promise<Build> {
-  const { args, pattern, oldest, why } = questions[name];
+  const [argument, pattern, oldest] = questions[name];
   const variable = toolVariable(name);
   const { code, stdout, stderr } = await run({
     command: binary,
-    args,
+    args: [argument],
     signal,
     limit: {
       seconds: 30,
-      words: `${binary} ${args.join(' ')} does not end: set ${variable} to the ${name} to measure`,
+      words: `${binary} ${argument} does not end: set ${variable} to the ${name} to measure`,
     },
   });
   const answer = stdout + stderr;
@@ -71,7 +49,7 @@ async function ask(name: Tool, binary: string, signal: AbortSignal | undefined):
     );
   if (!atLeast(version, oldest))
     throw new UserError(
-      `${binary} is ${name} ${version}, and only ${oldest} and newer ${why}: set ${variable} to a newer one`,
+      `${binary} is ${name} ${version}, and bakeoff needs ${oldest} or newer: set ${variable} to a newer one`,
     );
   return { version, answer };
 }

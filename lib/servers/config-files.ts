@@ -135,6 +135,8 @@ export function complaintOf(
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')
     .replace(/ in \S+:\d+$/, '')
+    // OpenSSL's own words repeat the reason.
+    .replace(/ \(SSL: (?:.*?(: ?No such file|: ?Permission denied))?.*\)$/i, '$1')
     .trim();
   const [, unknown] =
     /(?:unknown (?:directive|command):?|unrecognized option|(?:invalid parameter|^the)(?= "quic")) ["']?([^"']+)["']?/.exec(
@@ -142,14 +144,16 @@ export function complaintOf(
     ) ?? [];
   if (unknown !== undefined)
     return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
-  // OpenSSL's own words repeat the reason.
-  const [, short = words] = /^(.*?)(?:: BIO_new_file\(\) failed)? \(SSL: .*\)$/.exec(words) ?? [];
-  const refused = `${origin}: ${name} ${version} does not accept it: `;
-  if (/permission denied/i.test(said))
-    return `${refused}${words}; the server runs as ${user ?? 'the current user'}, who may not use it: give it a copy that this user may read, or start bakeoff as another user`;
-  if (/no such file/i.test(said))
-    return `${refused}${short === words ? words : `${short}: there is no such file`}`;
-  if (/private.?key/i.test(short))
-    return `${refused}${short}; where the key has a password, ${name === 'nginx' ? 'name a file with it by ssl_password_file' : `give it one without: ${name} takes no password`}`;
-  return `${refused}${words}`;
+  const remedies: [RegExp, string][] = [
+    [
+      /permission denied/i,
+      `the server runs as ${user ?? 'the current user'}, who may not use it: give it a copy that this user may read, or start bakeoff as another user`,
+    ],
+    [
+      /private.?key/i,
+      'if the key has a password, give one without, or to nginx its ssl_password_file',
+    ],
+  ];
+  const remedy = remedies.find(([sign]) => sign.test(said))?.[1];
+  return `${origin}: ${name} ${version} does not accept it: ${words}${remedy === undefined ? '' : `; ${remedy}`}`;
 }

@@ -1,5 +1,4 @@
 // nghttpd has flags only: its config is a file with a flag on each line.
-import { access } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -121,7 +120,13 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   kept.push({ name: 'address', value: place.address, origin: ours });
   if (tls && words?.pair === undefined)
     said.push('key and certificate (none there) → those of this machine');
-  const last = [String(place.port), ...(tls ? await keyAndCertificate(file, words, place) : [])];
+  const machine = async () => {
+    const both = await place.certificateFile();
+    return [both, both];
+  };
+  const pair =
+    words?.pair?.map((name) => path.resolve(folder, name)) ?? (tls ? await machine() : []);
+  const last = [String(place.port), ...(tls ? pair : [])];
   return {
     text: `# ${file} as it runs here.\n${printFlags(kept, last)}`,
     tls,
@@ -136,25 +141,6 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
 
 /** Flags with a path that begins at the config's folder. */
 const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
-
-async function keyAndCertificate(
-  file: string,
-  words: Words | undefined,
-  place: AdoptPlace,
-): Promise<string[]> {
-  if (words?.pair === undefined) {
-    const both = await place.certificateFile();
-    return [both, both];
-  }
-  const pair = words.pair.map((name) => path.resolve(path.dirname(file), name));
-  for (const found of pair)
-    await access(found).catch(() => {
-      throw new UserError(
-        `${file}:${words.line}: the key or certificate ${found} is not there, or closed to this user`,
-      );
-    });
-  return pair;
-}
 
 /** The line with the port. */
 interface Words {

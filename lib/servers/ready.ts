@@ -93,7 +93,7 @@ export async function waitUntilReady(
 /** Throws UserError if the protocol does not fit the address: h2 and h3 need TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
   const isSecure = url.startsWith('https:');
-  if (protocol === 'http/1.1' || isSecure === (protocol !== 'h2c')) return;
+  if (protocol.startsWith('http/') || isSecure === (protocol !== 'h2c')) return;
   throw new UserError(
     `the load is ${protocol}, which ${isSecure ? 'has no' : 'needs'} TLS, and ${url} has ${isSecure ? 'it' : 'none'}: choose a config ${isSecure ? 'without' : 'with'} TLS, or another protocol`,
   );

@@ -203,10 +203,4 @@ describe('nghttpd', () => {
     ]);
     expect(plain.protocol).toBe('h2c');
   });
-
-  it('says which certificate is missing', async () => {
-    expect(await refusal(nghttpdKind, '-d /srv\n8443 key.pem cert.pem')).toMatch(
-      /^own\.conf:2: the key or certificate \/\S+\/key\.pem is not there/,
-    );
-  });
 });

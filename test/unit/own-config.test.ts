@@ -217,18 +217,10 @@ describe('a config of nghttpd', () => {
 });
 
 describe('anything else', () => {
-  it.each([
-    ['Apache', 'ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n'],
-    ['Caddy', 'example.org {\n\troot * /var/www\n\tfile_server\n}\n'],
-    ['Caddy', '{\n  "apps": {"http": {"servers": {}}}\n}\n'],
-  ])('is refused as a config of %s, with the command to give', async (name, text) => {
-    expect(await refusal(text)).toMatch(
-      new RegExp(`^/own\\.conf is a config of ${name}: .* '[a-z]\\S+.* /own\\.conf' `),
-    );
-  });
-
   it.each<[string | Buffer, string]>([
     ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
+    ['example.org {\n\troot * /var/www\n\tfile_server\n}\n', "'caddy run --config /own.conf'"],
+    ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
     ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, without http { }'],
     [
       'upstream a { server 127.0.0.1:9; }',

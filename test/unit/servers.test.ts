@@ -40,9 +40,9 @@ describe('a version', () => {
   });
 
   it.each([
-    ['nginx', 'nginx version: nginx/1.16.1', '1.16.1, and only 1.18.0 and newer know', 'NGINX_BIN'],
-    ['h2o', 'h2o version 2.1.0', '2.1.0, and only 2.2.0 and newer know', 'H2O_BIN'],
-    ['nghttpd', 'nghttpd nghttp2/0.7.15', '0.7.15, and only 1.0.0 and newer speak', 'NGHTTPD_BIN'],
+    ['nginx', 'nginx version: nginx/1.16.1', '1.16.1, and bakeoff needs 1.18.0 ', 'NGINX_BIN'],
+    ['h2o', 'h2o version 2.1.0', '2.1.0, and bakeoff needs 2.2.0 ', 'H2O_BIN'],
+    ['nghttpd', 'nghttpd nghttp2/0.7.15', '0.7.15, and bakeoff needs 1.0.0 ', 'NGHTTPD_BIN'],
   ] as const)('%s that is too old is refused', async (name, text, message, variable) => {
     const refusal = await refusalOf(versionOf(name, answering(text)));
     expect(refusal).toContain(` is ${name} ${message}`);

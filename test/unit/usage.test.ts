@@ -49,7 +49,10 @@ describe.each([
     show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
     show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
     show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
-    expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({ cpuSeconds: 31, rssBytes: 81 * 1024 });
+    expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({
+      cpuSeconds: 31,
+      rssBytes: 81 * 1024,
+    });
   });
 });
 

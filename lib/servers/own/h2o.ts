@@ -13,6 +13,7 @@ import {
   keepsQuic,
   leaving,
   listensByPort,
+  loadedAt,
   localTarget,
   movedTo,
   noteBackend,
@@ -212,10 +213,11 @@ function changeListen(tree: Tree, here: Here): Tree[] {
     noteMove(here, `unix:${to}`, address.socket);
     pairs.push(pairOf('port', to));
   } else {
-    const to = movedTo(address.port, here);
+    const to = (isQuic ? loadedAt(here.place) : movedTo(address, here)) as string;
+    const [host = '', port = ''] = to.split(':');
     const was = [address.host, address.port].filter((part) => part !== undefined).join(':');
-    noteMove(here, `${to.host}:${to.port}`, `${was}${isQuic ? ' quic' : ''}`);
-    pairs.push(pairOf('host', to.host), pairOf('port', String(to.port)));
+    noteMove(here, to, `${was}${isQuic ? ' quic' : ''}`);
+    pairs.push(pairOf('host', host), pairOf('port', port));
   }
   for (const pair of tree.kind === 'map' ? tree.pairs : []) {
     const key = pair.key.toLowerCase();

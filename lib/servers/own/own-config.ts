@@ -57,30 +57,6 @@ export async function layable(
   };
 }
 
-/** Other servers, their commands in the foreground, and typical beginnings of lines in their configs. */
-const others: readonly [name: string, command: string, sign: RegExp][] = [
-  [
-    'Apache',
-    'apache2 -DFOREGROUND -f',
-    /^(?:<(?:VirtualHost|Directory|IfModule|Location|Files)\b|(?:ServerRoot|DocumentRoot|LoadModule|ServerTokens|Listen)\s+\S)/m,
-  ],
-  [
-    'lighttpd',
-    'lighttpd -D -f',
-    /^(?:server\.(?:document-root|modules|port|username|bind)\s*\+?=|\$HTTP\[)/m,
-  ],
-  [
-    'HAProxy',
-    'haproxy -db -f',
-    /^(?:global|defaults|(?:frontend|backend|listen)\s+\S+)\n(?:bind|mode|log|server|timeout|maxconn|balance|daemon|default_backend|chroot|stats|user)\b/m,
-  ],
-  [
-    'Caddy',
-    'caddy run --config',
-    /^(?:file_server|reverse_proxy|handle_path|encode\s+(?:gzip|zstd)|respond|root\s+\*)(?:\s[^;\n]*)?$|^\{\s*"(?:apps|admin)"\s*:/m,
-  ],
-];
-
 /** The server of a config, by its text; a site is a part of nginx's. Throws UserError for an empty config, or another server's. */
 function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   const lines = text
@@ -94,11 +70,6 @@ function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare))
     return 'nginx';
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
-  const [name, command] = others.find(([, , sign]) => sign.test(bare)) ?? [];
-  if (name !== undefined)
-    throw new UserError(
-      `${file} is a config of ${name}: give the command that starts it, such as '${command} ${file}' (bakeoff knows those of nginx, h2o and nghttpd)`,
-    );
   if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
   if (
     /^(?:server|location|upstream|map)\b[^\n]*\{|^(?:listen|server_name|worker_processes)\s[^\n]*;/m.test(
@@ -107,6 +78,6 @@ function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   )
     return 'site';
   throw new UserError(
-    `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line); a command is given in quotes: 'node server.mjs'`,
+    `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line): give another server's command in the foreground, in quotes, such as 'caddy run --config ${file}', 'apache2 -DFOREGROUND -f ${file}' or 'node server.mjs'`,
   );
 }

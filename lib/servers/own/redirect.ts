@@ -68,15 +68,37 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
 /** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */
 export type Address = { port: number; host?: string | undefined } | { socket: string };
 
+/** The host without its notation: '*' for all, 127.0.0.1 for this machine. */
+function plainHost(host = '*'): string {
+  if (isLoopback(host)) return loopbackAddress;
+  return ['0.0.0.0', '::', '[::]'].includes(host) ? '*' : host;
+}
+
+/** The host of a port that most clients on other machines reach, in plain notation. */
+export function mostPublicHost(addresses: readonly Address[], port: number): string {
+  const hosts = addresses.flatMap((one) =>
+    'port' in one && one.port === port ? plainHost(one.host) : [],
+  );
+  return (
+    ['*', ...hosts.filter((host) => host !== loopbackAddress)].find((host) =>
+      hosts.includes(host),
+    ) ?? loopbackAddress
+  );
+}
+
+export function isAtHost(address: Address, host: string): boolean {
+  return 'port' in address && plainHost(address.host) === host;
+}
+
 /** A config while its copy is made. */
 export interface Here {
   place: AdoptPlace;
   /** The folder of the config. */
   folder: string;
-  /** New ports by the config's own. */
-  ports: ReadonlyMap<number, number>;
-  /** Ports that the config opens on loopback: a backend at 127.0.0.1 and such a port is the config itself. */
-  loopbackPorts: ReadonlySet<number>;
+  /** The port that is loaded. */
+  loaded: number;
+  /** New ports by the config's own addresses. */
+  ports: ReadonlyMap<string, number>;
   /** New sockets by the config's own. */
   sockets: ReadonlyMap<string, string>;
   /** Old addresses by new address. */
@@ -89,34 +111,29 @@ export interface Here {
   temporaryFiles: Map<string, string>;
 }
 
-/** Gives each address a free port or socket; `loaded` gets the place's port. */
+/** Gives each address a free port or socket; the most public one of the port `loaded` gets the place's port. */
 export async function beginHere(
   file: string,
   addresses: readonly Address[],
   loaded: number,
   place: AdoptPlace,
 ): Promise<Here> {
-  const ports = new Map([[loaded, place.port]]);
-  const loopbackPorts = new Set<number>();
+  const ports = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, place.port]]);
   const sockets = new Map<string, string>();
   for (const address of addresses) {
     if ('socket' in address) {
       const { socket } = address;
       sockets.set(socket, sockets.get(socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
-      continue;
+    } else {
+      const own = `${plainHost(address.host)}:${address.port}`;
+      ports.set(own, ports.get(own) ?? (await place.nextPort()));
     }
-    const { port, host = '*' } = address;
-    while (!ports.has(port)) {
-      const next = await place.nextPort();
-      if (![...ports.values()].includes(next)) ports.set(port, next);
-    }
-    if (['*', '0.0.0.0', '::', '[::]'].includes(host) || isLoopback(host)) loopbackPorts.add(port);
   }
   return {
     place,
     folder: path.dirname(file),
+    loaded,
     ports,
-    loopbackPorts,
     sockets,
     moves: new Map(),
     said: [],
@@ -125,15 +142,25 @@ export async function beginHere(
   };
 }
 
-/** Returns the host and port that replace a port of the config: only the loaded port is at the place's address. */
-export function movedTo(port: number, { ports, place }: Here): { host: string; port: number } {
-  const to = ports.get(port) as number;
-  return { host: to === place.port ? place.address : loopbackAddress, port: to };
+/** Returns what replaces a host and port; undefined if the config does not listen there. Only the loaded one is at the place's address. */
+export function movedTo(
+  { host, port }: { host?: string | undefined; port: number },
+  { ports, place }: Here,
+): string | undefined {
+  const to = ports.get(`${plainHost(host)}:${port}`) ?? ports.get(`*:${port}`);
+  if (to === undefined) return undefined;
+  return to === place.port ? loadedAt(place) : `${loopbackAddress}:${to}`;
+}
+
+/** Returns HOST:PORT of what is loaded. */
+export function loadedAt({ address, port }: AdoptPlace): string {
+  return `${address}:${port}`;
 }
 
 /** Whether a listen line for HTTP/3 is kept: the load's protocol is HTTP/3, and the line has the loaded port. Notes why not. */
-export function keepsQuic(address: Address, words: string, { place, ports, said }: Here): boolean {
-  const isLoaded = 'port' in address && ports.get(address.port) === place.port;
+export function keepsQuic(address: Address, words: string, here: Here): boolean {
+  const { place, loaded, said } = here;
+  const isLoaded = 'port' in address && address.port === loaded;
   if (!place.http3 || !isLoaded)
     said.push(`${words}: left out, ${place.http3 ? 'another port' : 'HTTP/3'} is not loaded`);
   return place.http3 && isLoaded;
@@ -232,7 +259,7 @@ export function localTarget(
     const next = `${before}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
     const said = `${words} at ${to}`;
     // A port of the config is somebody else's here.
-    const there = { ...here, place, loopbackPorts: new Set<number>() };
+    const there = { ...here, place, ports: new Map<string, number>() };
     if (to === address) return localTarget(next, said, where, there);
     if (/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words))
       throw new UserError(
@@ -256,10 +283,8 @@ export function localTarget(
   )
     throw new UserError(`${where}: ${words} ${leaving}${standing}`);
   const asked = Number(port ?? (scheme === 'https' || scheme === 'grpcs' ? 443 : 80));
-  if (here.loopbackPorts.has(asked)) {
-    const to = movedTo(asked, here);
-    return `${scheme === undefined ? '' : `${scheme}://`}${to.host}:${to.port}${rest}`;
-  }
+  const own = movedTo({ host, port: asked }, here);
+  if (own !== undefined) return `${scheme === undefined ? '' : `${scheme}://`}${own}${rest}`;
   noteBackend(words, { port: asked }, here);
   return target;
 }
