@@ -523,7 +523,11 @@ test('words of knobs that are wrong are refused', async () => {
   for (const [args, message, exitCode] of [
     [['--quick'], /^knobs wants a config: /, 2],
     [[config, 'b.conf'], /"b\.conf" is one word too many$/, 2],
-    [[path.join(folder, 'apache.conf')], /apache\.conf is a config of Apache: /, 1],
+    [
+      [path.join(folder, 'apache.conf')],
+      /apache\.conf is not a config of nginx .* 'apache2 -DFOREGROUND /,
+      1,
+    ],
     [[config, '--knobs', 'open-file-cach'], /did you mean open-file-cache\?$/, 2],
     [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/, 2],
   ] as const)

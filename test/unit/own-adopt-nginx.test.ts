@@ -258,7 +258,7 @@ describe('listens', () => {
       undefined,
       'listen HERE ssl; server_name a;',
       'listen 443 → HERE',
-      'listen 443 quic reuseport: left out, HTTP/3 is not loaded',
+      'listen 443 quic: left out, HTTP/3 is not loaded',
       'listen 444 quic: left out, HTTP/3 is not loaded',
       'server { } at ~/own.conf:2: left out, it listens to HTTP/3 only',
     ],

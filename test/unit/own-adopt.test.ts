@@ -96,14 +96,11 @@ describe('h2o', () => {
     expect(yaml.listen).toMatchObject({ port: '9000', ...(http3 ? { type: 'quic' } : {}) });
     expect(redirections.filter((line) => line !== threads)).toEqual(
       http3
-        ? [
-            `listen 443, 443 quic → ${at}`,
-            'listen 444 of type quic: left out, another port is not loaded',
-          ]
+        ? [`listen 443, 443 quic → ${at}`, 'listen 444 quic: left out, another port is not loaded']
         : [
             `listen 443 → ${at}`,
-            'listen 443 of type quic: left out, HTTP/3 is not loaded',
-            'listen 444 of type quic: left out, HTTP/3 is not loaded',
+            'listen 443 quic: left out, HTTP/3 is not loaded',
+            'listen 444 quic: left out, HTTP/3 is not loaded',
           ],
     );
   });

@@ -7,20 +7,13 @@ import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
 import { ours, readText } from '../config-files.ts';
 import {
-  adoptedHere,
   beginHere,
   chooseListen,
-  keepsQuic,
   leaving,
   listensByPort,
-  loadedAt,
   localTarget,
-  movedTo,
-  noteBackend,
-  noteMove,
   runLog,
   temporary,
-  temporaryFile,
   type Address,
   type Here,
   type Listen,
@@ -55,7 +48,7 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const changed = changeMap(config, '', here);
   const printed = printYaml({ ...changed, pairs: [...threads, ...changed.pairs] });
   return {
-    ...adoptedHere(file, printed, workers, here),
+    ...here.adopted(printed, workers),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
@@ -206,19 +199,14 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
 
 function changeListen(tree: Tree, here: Here): Tree[] {
   const { address, isQuic } = entryOf(tree);
-  if (isQuic && !keepsQuic(address, `listen ${textAt(tree, 'port')} of type quic`, here)) return [];
-  const pairs: Pair[] = [];
-  if ('socket' in address) {
-    const to = here.sockets.get(address.socket) as string;
-    noteMove(here, `unix:${to}`, address.socket);
-    pairs.push(pairOf('port', to));
-  } else {
-    const to = (isQuic ? loadedAt(here.place) : movedTo(address, here)) as string;
-    const [host = '', port = ''] = to.split(':');
-    const was = [address.host, address.port].filter((part) => part !== undefined).join(':');
-    noteMove(here, to, `${was}${isQuic ? ' quic' : ''}`);
-    pairs.push(pairOf('host', host), pairOf('port', port));
-  }
+  const was =
+    'socket' in address
+      ? address.socket
+      : [address.host, address.port].filter((part) => part !== undefined).join(':');
+  const to = here.move(address, `${was}${isQuic ? ' quic' : ''}`, isQuic);
+  if (to === undefined) return [];
+  const [host = '', port = ''] = to.split(':');
+  const pairs = [pairOf('port', port), ...('socket' in address ? [] : [pairOf('host', host)])];
   for (const pair of tree.kind === 'map' ? tree.pairs : []) {
     const key = pair.key.toLowerCase();
     if (key === 'proxy-protocol')
@@ -255,7 +243,7 @@ function changeTexts(
 function changeLog(log: string, here: Here): string {
   if (log === '/dev/null') return log;
   here.said.push(`access-log ${log} → ${temporary}`);
-  return temporaryFile(log, 'access.log', here);
+  return here.temporaryFile(log, 'access.log');
 }
 
 /** A socket is [unix:PATH] in a URL of h2o. */
@@ -269,15 +257,15 @@ function changeConnect(tree: Tree, here: Here): Tree {
   const port = textOf(tree) ?? textAt(tree, 'port') ?? '';
   const words = `fastcgi.connect ${port}`;
   if (textAt(tree, 'type') === 'unix') {
-    const to = here.sockets.get(port);
+    const to = here.movedTo({ socket: port })?.replace('unix:', '');
     if (to !== undefined) return changeTexts(tree, ['port'], () => to);
-    noteBackend(words, { socket: port }, here);
+    here.noteBackend(words, { socket: port });
     return tree;
   }
   // Without a host it is 127.0.0.1.
   const host = textAt(tree, 'host') ?? '127.0.0.1';
   if (!isLoopback(host)) throw new UserError(`${tree.origin}: fastcgi.connect ${host} ${leaving}`);
-  noteBackend(words, { port: Number(port) }, here);
+  here.noteBackend(words, { port: Number(port) });
   return tree;
 }
 

@@ -4,12 +4,8 @@ import { UserError } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import {
   isAtHost,
-  keepsQuic,
   listensByPort,
-  loadedAt,
   mostPublicHost,
-  movedTo,
-  noteMove,
   type Address,
   type Here,
   type Listen,
@@ -136,34 +132,27 @@ export function moveListens(
   servers: readonly Directive[],
   here: Here,
 ): ReadonlyMap<Directive, Directive[]> {
-  const { said, sockets } = here;
-  const newAddress = (address: Address) =>
-    'socket' in address
-      ? `unix:${sockets.get(address.socket)}`
-      : (movedTo(address, here) as string);
-  const kept = (listen: Directive) =>
-    keepsQuic(parseAddress(listen), `listen ${listen.args.join(' ')}`, here);
-  return new Map(
-    servers.map((server) => {
-      const written = writtenListens(server);
-      const moved = new Map<string, Directive>();
-      for (const listen of [...listensOf(server), ...quicListensOf(server).filter(kept)]) {
-        const words = wordsOf(listen);
-        if (words.includes('proxy_protocol'))
-          said.push(
-            `proxy_protocol at ${server.origin}: left out, load generators do not speak it`,
-          );
-        const quic = isQuic(listen) ? ' quic' : '';
-        const to = quic ? loadedAt(here.place) : newAddress(parseAddress(listen));
-        const note = written.includes(listen)
-          ? quic
-          : ` (nginx's own, no listen line at ${server.origin})`;
-        noteMove(here, to, `${listen.args[0]}${note}`);
-        const before = moved.get(`${to}${quic}`)?.args ?? [to];
-        const more = words.filter((word) => !leftOut.test(word)).map(asWord);
-        moved.set(`${to}${quic}`, { ...listen, args: [...new Set([...before, ...more])] });
-      }
-      return [server, [...moved.values()]];
-    }),
-  );
+  return new Map(servers.map((server) => [server, moveServer(server)]));
+
+  function moveServer(server: Directive): Directive[] {
+    const written = writtenListens(server);
+    const moved = new Map<string, Directive>();
+    for (const listen of [...listensOf(server), ...quicListensOf(server)]) {
+      const quic = isQuic(listen) ? ' quic' : '';
+      const note = written.includes(listen)
+        ? quic
+        : ` (nginx's own, no listen line at ${server.origin})`;
+      const to = here.move(parseAddress(listen), `${listen.args[0]}${note}`, quic !== '');
+      if (to === undefined) continue;
+      const words = wordsOf(listen);
+      if (words.includes('proxy_protocol'))
+        here.said.push(
+          `proxy_protocol at ${server.origin}: left out, load generators do not speak it`,
+        );
+      const before = moved.get(to + quic)?.args ?? [to];
+      const more = words.filter((word) => !leftOut.test(word)).map(asWord);
+      moved.set(to + quic, { ...listen, args: [...new Set([...before, ...more])] });
+    }
+    return [...moved.values()];
+  }
 }

@@ -27,14 +27,12 @@ import {
   parseAddress,
 } from './nginx-listens.ts';
 import {
-  adoptedHere,
   beginHere,
   chooseListen,
   leaving,
   localTarget,
   runLog,
   temporary,
-  temporaryFile,
   type Here,
 } from './redirect.ts';
 
@@ -51,12 +49,7 @@ export async function adoptNginx(
   const config = layNginx(written, place.laid, page);
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
-  const begun = await beginHere(
-    place.within ?? file,
-    servers.flatMap(listensOf).map(parseAddress),
-    port,
-    place,
-  );
+  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
   const here: NginxHere = {
     ...begun,
     listens: moveListens(servers, begun),
@@ -92,7 +85,7 @@ export async function adoptNginx(
   if (hangsUp !== undefined) here.said.push(hangsUp);
   return {
     ...present({ hangsUp }),
-    ...adoptedHere(file, printConfig(runs), workers, here),
+    ...here.adopted(printConfig(runs), workers),
     tls,
     protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
     hosts,
@@ -174,7 +167,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
     case 'access_log':
       return first === 'off' || first === '/dev/null'
         ? [directive]
-        : instead(quoted(temporaryFile(first, 'access.log', here)), temporary);
+        : instead(quoted(here.temporaryFile(first, 'access.log')), temporary);
     case 'quic_bpf':
       return turnOff('it takes root');
     case 'ssl_stapling':
@@ -203,7 +196,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
   }
   if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));
   if (/_(?:temp|cache)_path$/.test(name))
-    return instead(quoted(temporaryFile(`${name} ${first}`, name, here)), temporary);
+    return instead(quoted(here.temporaryFile(`${name} ${first}`, name)), temporary);
   if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
     return [directive];
   return having(quoted(path.resolve(here.folder, first)));
@@ -243,7 +236,7 @@ function withDefaults(config: readonly Directive[], here: NginxHere, build: Buil
         `${module}_temp_path`,
         temp(module),
       ]),
-      ['access_log', quoted(temporaryFile('', 'access.log', here)), 'combined'],
+      ['access_log', quoted(here.temporaryFile('', 'access.log')), 'combined'],
     ]);
     return { ...directive, block: [...lines, ...block] };
   });

@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
-import type { AdoptedConfig, AdoptPlace } from '../server.ts';
+import type { AdoptPlace } from '../server.ts';
 
 /** A port that a config listens on. */
 export interface Listen {
@@ -39,7 +39,7 @@ export function chooseListen(
   asked: number | undefined,
 ): Listen {
   const ports = listens.map(({ port }) => port).join(', ');
-  const chosen = asked === undefined ? listens[0] : listens.find(({ port }) => port === asked);
+  const chosen = listens.find(({ port }) => port === (asked ?? port));
   if (chosen === undefined)
     throw new UserError(
       `${file} ${ports === '' ? 'listens on no TCP port' : `does not listen on port ${asked}; it does on ${ports}`}`,
@@ -90,26 +90,8 @@ export function isAtHost(address: Address, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
-/** A config while its copy is made. */
-export interface Here {
-  place: AdoptPlace;
-  /** The folder of the config. */
-  folder: string;
-  /** The port that is loaded. */
-  loaded: number;
-  /** New ports by the config's own addresses. */
-  ports: ReadonlyMap<string, number>;
-  /** New sockets by the config's own. */
-  sockets: ReadonlyMap<string, string>;
-  /** Old addresses by new address. */
-  moves: Map<string, Set<string>>;
-  /** Other changes, a line each. */
-  said: string[];
-  /** Backends other than the config itself. */
-  upstreams: UpstreamAddress[];
-  /** Temporary files by the path that the config has. */
-  temporaryFiles: Map<string, string>;
-}
+/** A config while its copy is made: what replaces its addresses and files, and notes on that. */
+export type Here = Awaited<ReturnType<typeof beginHere>>;
 
 /** Gives each address a free port or socket; the most public one of the port `loaded` gets the place's port. */
 export async function beginHere(
@@ -117,94 +99,85 @@ export async function beginHere(
   addresses: readonly Address[],
   loaded: number,
   place: AdoptPlace,
-): Promise<Here> {
-  const ports = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, place.port]]);
+) {
+  const loadedAt = `${place.address}:${place.port}`;
+  /** New addresses by the config's own. */
+  const ports = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, loadedAt]]);
   const sockets = new Map<string, string>();
   for (const address of addresses) {
     if ('socket' in address) {
-      const { socket } = address;
-      sockets.set(socket, sockets.get(socket) ?? path.join(place.temp, `${sockets.size + 1}.sock`));
+      const to = `unix:${path.join(place.temp, `${sockets.size + 1}.sock`)}`;
+      sockets.set(address.socket, sockets.get(address.socket) ?? to);
     } else {
       const own = `${plainHost(address.host)}:${address.port}`;
-      ports.set(own, ports.get(own) ?? (await place.nextPort()));
+      ports.set(own, ports.get(own) ?? `${loopbackAddress}:${await place.nextPort()}`);
     }
   }
-  return {
+  /** Old addresses by new address. */
+  const moves = new Map<string, Set<string>>();
+  const said: string[] = [];
+  const upstreams: UpstreamAddress[] = [];
+  const temporaryFiles = new Map<string, string>();
+
+  const here = {
     place,
-    folder: path.dirname(file),
-    loaded,
-    ports,
-    sockets,
-    moves: new Map(),
-    said: [],
-    upstreams: [],
-    temporaryFiles: new Map(),
+    /** Where relative names of the config begin. */
+    folder: path.dirname(place.within ?? file),
+    /** Changes other than of addresses, a line each. */
+    said,
+
+    /** Returns what replaces an address, HOST:PORT or unix:PATH; undefined if the config does not listen there. */
+    movedTo(address: Address): string | undefined {
+      if ('socket' in address) return sockets.get(address.socket);
+      const { host, port } = address;
+      return ports.get(`${plainHost(host)}:${port}`) ?? ports.get(`*:${port}`);
+    },
+
+    /** Notes and returns the new address of a listen line; undefined for HTTP/3 on a port that is not loaded by it. */
+    move(address: Address, words: string, isQuic: boolean): string | undefined {
+      if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
+        const what = place.http3 ? 'another port' : 'HTTP/3';
+        said.push(`listen ${words}: left out, ${what} is not loaded`);
+        return undefined;
+      }
+      const to = isQuic ? loadedAt : (here.movedTo(address) as string);
+      moves.set(to, (moves.get(to) ?? new Set()).add(words));
+      return to;
+    },
+
+    /** Notes a backend that is not the config itself. */
+    noteBackend(words: string, address: UpstreamAddress): void {
+      said.push(`${words}: what runs there is loaded too`);
+      upstreams.push(address);
+    },
+
+    /**
+     * Returns the temporary path that replaces a log or folder of the config, different for each `original`.
+     * @param name of the file; it gets a number: access.log becomes access-1.log
+     */
+    temporaryFile(original: string, name: string): string {
+      const { name: stem, ext } = path.parse(name);
+      const fresh = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
+      const to = temporaryFiles.get(original) ?? fresh;
+      temporaryFiles.set(original, to);
+      return to;
+    },
+
+    /** Returns the parts that all adopted configs share, after all changes are noted. @param printed the changed config */
+    adopted(printed: string, workers: OwnConfig['workers']) {
+      const moved = [...moves].map(
+        ([to, was]) =>
+          `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`,
+      );
+      return {
+        text: `# ${file} as it runs here: with its includes, and with addresses, logs and the like redirected.\n${printed}`,
+        workers: workers === 'server-cores' ? place.cores : workers,
+        redirections: [...new Set([...moved, ...said])],
+        upstreams,
+      };
+    },
   };
-}
-
-/** Returns what replaces a host and port; undefined if the config does not listen there. Only the loaded one is at the place's address. */
-export function movedTo(
-  { host, port }: { host?: string | undefined; port: number },
-  { ports, place }: Here,
-): string | undefined {
-  const to = ports.get(`${plainHost(host)}:${port}`) ?? ports.get(`*:${port}`);
-  if (to === undefined) return undefined;
-  return to === place.port ? loadedAt(place) : `${loopbackAddress}:${to}`;
-}
-
-/** Returns HOST:PORT of what is loaded. */
-export function loadedAt({ address, port }: AdoptPlace): string {
-  return `${address}:${port}`;
-}
-
-/** Whether a listen line for HTTP/3 is kept: the load's protocol is HTTP/3, and the line has the loaded port. Notes why not. */
-export function keepsQuic(address: Address, words: string, here: Here): boolean {
-  const { place, loaded, said } = here;
-  const isLoaded = 'port' in address && address.port === loaded;
-  if (!place.http3 || !isLoaded)
-    said.push(`${words}: left out, ${place.http3 ? 'another port' : 'HTTP/3'} is not loaded`);
-  return place.http3 && isLoaded;
-}
-
-/** Notes a new address of the config. A socket's begins with "unix:". */
-export function noteMove({ moves }: Here, to: string, was: string): void {
-  moves.set(to, (moves.get(to) ?? new Set()).add(was));
-}
-
-/** Returns the parts that all adopted configs share, after all changes are noted. @param printed the changed config */
-export function adoptedHere(
-  file: string,
-  printed: string,
-  workers: OwnConfig['workers'],
-  { place, upstreams, moves, said }: Here,
-): Pick<AdoptedConfig, 'text' | 'workers' | 'redirections' | 'upstreams'> {
-  const moved = [...moves].map(
-    ([to, was]) =>
-      `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`,
-  );
-  return {
-    text: `# ${file} as it runs here: with its includes, and with addresses, logs and the like redirected.\n${printed}`,
-    workers: workers === 'server-cores' ? place.cores : workers,
-    redirections: [...new Set([...moved, ...said])],
-    upstreams,
-  };
-}
-
-/**
- * Returns the temporary path that replaces a log or folder of the config, different for each `original`.
- * @param name of the file; it gets a number: access.log becomes access-1.log
- */
-export function temporaryFile(
-  original: string,
-  name: string,
-  { place, temporaryFiles }: Here,
-): string {
-  const { name: stem, ext } = path.parse(name);
-  const file =
-    temporaryFiles.get(original) ??
-    path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
-  temporaryFiles.set(original, file);
-  return file;
+  return here;
 }
 
 /** How lines about changes name the server's standard error, and a file that ends with the server. */
@@ -234,10 +207,10 @@ export function localTarget(
   const [, before = '', socket, after = ''] =
     /^((?!unix:)\w+:\/\/)?unix:([^:]+)(.*)$/s.exec(target) ?? [];
   if (socket !== undefined) {
-    const own = path.posix.normalize(socket);
-    const moved = here.sockets.get(own);
-    if (moved !== undefined) return `${before}unix:${moved}${after}`;
-    noteBackend(words, { socket: own }, here);
+    const own = { socket: path.posix.normalize(socket) };
+    const moved = here.movedTo(own);
+    if (moved !== undefined) return before + moved + after;
+    here.noteBackend(words, own);
     return target;
   }
   const [, scheme, authority = '', rest = ''] =
@@ -259,7 +232,7 @@ export function localTarget(
     const next = `${before}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
     const said = `${words} at ${to}`;
     // A port of the config is somebody else's here.
-    const there = { ...here, place, ports: new Map<string, number>() };
+    const there = { ...here, place, movedTo: () => undefined };
     if (to === address) return localTarget(next, said, where, there);
     if (/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words))
       throw new UserError(
@@ -267,7 +240,7 @@ export function localTarget(
       );
     // The stub's time is no backend's: its thread is bakeoff's own.
     here.said.push(`${said}, which answers in place of a backend`);
-    return localTarget(next, said, where, { ...there, said: [], upstreams: [] });
+    return localTarget(next, said, where, { ...there, noteBackend: () => undefined });
   }
   const standing = `, or say what stands for it: --upstream '${/^[^/?]*/.exec(bare)?.[0]}=127.0.0.1:9000'`;
   // $request_uri always begins with / or ?. Any other variable could continue the name of the host.
@@ -283,18 +256,8 @@ export function localTarget(
   )
     throw new UserError(`${where}: ${words} ${leaving}${standing}`);
   const asked = Number(port ?? (scheme === 'https' || scheme === 'grpcs' ? 443 : 80));
-  const own = movedTo({ host, port: asked }, here);
+  const own = here.movedTo({ host, port: asked });
   if (own !== undefined) return `${scheme === undefined ? '' : `${scheme}://`}${own}${rest}`;
-  noteBackend(words, { port: asked }, here);
+  here.noteBackend(words, { port: asked });
   return target;
-}
-
-/** Notes a backend that is not the config itself. */
-export function noteBackend(
-  words: string,
-  address: UpstreamAddress,
-  { said, upstreams }: Here,
-): void {
-  said.push(`${words}: what runs there is loaded too`);
-  upstreams.push(address);
 }
