@@ -70,7 +70,7 @@ export async function prepareConfigured(
   const folder = path.resolve(options.folder);
   const configFile = path.join(folder, `${name}.conf`);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
-  const user = await unprivilegedUser(name);
+  const user = unprivilegedUser();
   const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
   await requireRunnable(command, user);
   // A user's own config may be secret.

@@ -97,36 +97,34 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
 
 /** ServerKind.adopt. */
 async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
-  const { flags, listen, words } = parse(file, await readText(file), place.laid);
-  const { port, tls } = chooseListen(file, [listen], place.listen);
+  const { flags, listen, port, pair } = parse(file, await readText(file), place.laid);
+  const { tls } = chooseListen(file, [listen], place.listen);
   const folder = path.dirname(file);
-  const address = flags.find(({ name }) => name === 'address')?.value;
-  const was = `${address === undefined ? '' : `${address}:`}${words === undefined ? '(none there)' : port}`;
+  const valueOf = (wanted: string) => flags.find(({ name }) => name === wanted)?.value;
+  const address = valueOf('address');
+  const was = `${address === undefined ? '' : `${address}:`}${port ?? '(none there)'}`;
   const said = [`port ${was} → ${place.address}:${place.port}`];
-  const kept: Flag[] = [];
-  for (const flag of flags) {
-    const { name, value } = flag;
-    if (name === 'daemon') said.push('--daemon: left out, so that its end is seen');
-    if (name === 'daemon' || name === 'address') continue;
-    kept.push({
-      ...flag,
-      ...(pathFlags.has(name) && value !== undefined ? { value: path.resolve(folder, value) } : {}),
-    });
-  }
-  if (!kept.some(({ name }) => name === 'htdocs')) {
+  const kept = flags
+    .filter(({ name }) => name !== 'daemon' && name !== 'address')
+    .map((flag) =>
+      pathFlags.has(flag.name) && flag.value !== undefined
+        ? { ...flag, value: path.resolve(folder, flag.value) }
+        : flag,
+    );
+  if (flags.some(({ name }) => name === 'daemon'))
+    said.push('--daemon: left out, so that its end is seen');
+  if (valueOf('htdocs') === undefined) {
     kept.push({ name: 'htdocs', value: folder, origin: ours });
     said.push(`htdocs (where it is started) → ${folder}`);
   }
   kept.push({ name: 'address', value: place.address, origin: ours });
-  if (tls && words?.pair === undefined)
+  const last = [String(place.port)];
+  if (tls && pair !== undefined) last.push(...pair.map((name) => path.resolve(folder, name)));
+  else if (tls) {
+    const certificate = await place.certificateFile();
+    last.push(certificate, certificate);
     said.push('key and certificate (none there) → those of this machine');
-  const machine = async () => {
-    const both = await place.certificateFile();
-    return [both, both];
-  };
-  const pair =
-    words?.pair?.map((name) => path.resolve(folder, name)) ?? (tls ? await machine() : []);
-  const last = [String(place.port), ...(tls ? pair : [])];
+  }
   return {
     text: `# ${file} as it runs here.\n${printFlags(kept, last)}`,
     tls,
@@ -142,53 +140,26 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
 /** Flags with a path that begins at the config's folder. */
 const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
-/** The line with the port. */
-interface Words {
-  port: number;
-  pair: readonly [key: string, certificate: string] | undefined;
-  line: number;
-}
+/** The line with the port, and with key and certificate. */
+const portLine = /^[ \t]*(\d+)(?:[ \t]+(\S+)[ \t]+(\S+))?[ \t]*(?:#.*)?\r?$/m;
 
-/**
- * Reads the flags of a user's config. Without a port it listens on the protocol's.
- * @param laid replaces flags of the same names
- * @throws UserError with file and line, or for an unknown context
- */
-function parse(
-  file: string,
-  text: string,
-  laid: readonly LaidLines[] = [],
-): { flags: Flag[]; words: Words | undefined; listen: Listen } {
-  const wrong = laid.find(({ context }) => context !== 'flags');
-  if (wrong !== undefined)
-    throw new UserError(
-      `nghttpd has no context "${wrong.context}" that flags can be laid over: it is flags`,
-    );
-  const found: Words[] = [];
-  const flagLines = text.split(/\r?\n/).map((line, index) => {
-    const [, port, key, certificate] =
-      /^\s*(\d+)(?:\s+(\S+)\s+(\S+))?\s*(?:#.*)?$/.exec(line) ?? [];
-    if (port === undefined) return line;
-    const pair: Words['pair'] =
-      key === undefined || certificate === undefined ? undefined : [key, certificate];
-    found.push({ port: Number(port), pair, line: index + 1 });
-    return '#';
-  });
-  const [words, second] = found;
-  if (second !== undefined)
-    throw new UserError(`${file}:${second.line}: a second port; nghttpd listens on one`);
-  if (words !== undefined && !(words.port >= 1 && words.port <= 65_535))
-    throw new UserError(`${file}:${words.line}: ${words.port} is no port`);
+/** Reads the flags of a user's config, in which `laid` replaces flags of the same names. Without a port it listens on the protocol's. */
+function parse(file: string, text: string, laid: readonly LaidLines[] = []) {
+  const [, port, key, certificate] = portLine.exec(text) ?? [];
   const flags = composeFlags([
-    { file, text: flagLines.join('\n') },
+    { file, text: text.replace(portLine, '') },
     ...laid.map(({ lines }) => ({ file: laidOrigin, origin: laidOrigin, text: lines })),
   ]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
-  return {
-    flags,
-    words,
-    listen: { port: words?.port ?? (tls ? 443 : 80), tls, http2: true, http2Only: true, hosts: [] },
+  const listen: Listen = {
+    port: Number(port ?? (tls ? 443 : 80)),
+    tls,
+    http2: true,
+    http2Only: true,
+    hosts: [],
   };
+  const pair = key === undefined || certificate === undefined ? undefined : [key, certificate];
+  return { flags, listen, port, pair };
 }
 
 /** Reads a user's config. Throws UserError with file and line. */

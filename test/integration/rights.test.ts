@@ -128,7 +128,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
   ])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
     const script = `
       import { requireRunnable, unprivilegedUser } from './lib/servers/rights.ts';
-      const user = await unprivilegedUser('nginx');
+      const user = unprivilegedUser();
       requireRunnable('/usr/bin/true', user).then(() => console.log(user.name), ({ message }) => console.log(message));`;
     const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
     const said = execFileSync(command, [...words, '-e', script], { encoding: 'utf8' });

@@ -22,7 +22,7 @@ test('it is stopped, and one line names the config', async () => {
   await chmod(path.join(folder, 'nginx'), 0o755);
   // The commands before the check have limits of their own.
   await serverBuild('nginx', path.join(folder, 'nginx'));
-  await unprivilegedUser('nginx');
+  await unprivilegedUser();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
   const started = startServer(

@@ -207,13 +207,12 @@ describe('a config of nghttpd', () => {
     });
   });
 
-  it.each([
-    ['-d /srv\n8080\n8081', '/own.conf:3: a second port; nghttpd listens on one'],
-    ['--no-tls\n70000', '/own.conf:2: 70000 is no port'],
-    ['-n many', '/own.conf:1: many is not a number of workers'],
-  ])('refuses %j', async (text, message) => {
-    expect(await refusal(text)).toContain(message);
-  });
+  it.each([['-n many', '/own.conf:1: many is not a number of workers']])(
+    'refuses %j',
+    async (text, message) => {
+      expect(await refusal(text)).toContain(message);
+    },
+  );
 });
 
 describe('anything else', () => {

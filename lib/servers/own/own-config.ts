@@ -4,13 +4,7 @@ import { UserError } from '../../errors.ts';
 import { present } from '../../present.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { readNghttpd } from '../nghttpd.ts';
-import {
-  changesBetween,
-  type Change,
-  type Facts,
-  type PageAt,
-  type ReadConfig,
-} from './changes.ts';
+import { changesBetween, type PageAt, type ReadConfig } from './changes.ts';
 import { readText } from '../config-files.ts';
 import { readH2o } from './h2o.ts';
 import { readNginx } from './lay-nginx.ts';
@@ -35,22 +29,20 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
   return { server, file, workers, listens, ...present({ logFormats }), ...site };
 }
 
-/** A config over which lines can be laid, for a page. */
-export interface Layable {
-  facts: Facts;
-  /** Returns the changes that the lines make, none if the config has them already, and the workers with them. */
-  lay(laid: readonly LaidLines[]): { changes: Change[]; workers: OwnConfig['workers'] };
-}
+export type Layable = Awaited<ReturnType<typeof layable>>;
 
-/** Reads a config for knobs. Throws UserError as readOwnConfig does. */
+/**
+ * Reads a config over which knobs' lines can be laid, for a page. `lay` returns the changes that the lines make, none if the config has
+ * them already, and the workers with them. Throws UserError as readOwnConfig does.
+ */
 export async function layable(
   { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
   page: PageAt,
-): Promise<Layable> {
+) {
   const config = await readers[server](file, within);
   return {
     facts: config.facts(page),
-    lay: (laid) => {
+    lay(laid: readonly LaidLines[]) {
       const { settings, workers } = config.lay(laid, page);
       return { changes: changesBetween(config.settings, settings), workers };
     },
