@@ -6,7 +6,6 @@ import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { startServer } from '../../lib/servers/index.ts';
-import { unprivilegedUser } from '../../lib/servers/rights.ts';
 import { run } from '../../lib/process.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
@@ -22,7 +21,6 @@ test('it is stopped, and one line names the config', async () => {
   await chmod(path.join(folder, 'nginx'), 0o755);
   // The commands before the check have limits of their own.
   await serverBuild('nginx', path.join(folder, 'nginx'));
-  await unprivilegedUser();
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
   const started = startServer(
