@@ -25,8 +25,7 @@ export async function prepareCommand(
   const [program = '', ...args] = commandWords(spec.command, at.port);
   const name = path.basename(program);
   return {
-    name,
-    version: '',
+    about: { name, version: '', workers: options.workers, redirections: [], upstreams: [] },
     process: {
       command: await programIn(cwd, program),
       args,
@@ -39,9 +38,6 @@ export async function prepareCommand(
     tls: spec.tls === true,
     check: { protocol: 'http/1.1', anyLength: true },
     readyLimitMs,
-    workers: options.workers,
-    redirections: [],
-    upstreams: [],
   };
 }
 

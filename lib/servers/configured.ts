@@ -110,8 +110,7 @@ export async function prepareConfigured(
   }
   const { tls, hosts, hangsUp, workers, redirections, upstreams } = config;
   return {
-    name,
-    version: build.version,
+    about: { name, version: build.version, workers, redirections, upstreams },
     process: child,
     fileLimit,
     logFile: path.join(folder, 'error.log'),
@@ -122,9 +121,6 @@ export async function prepareConfigured(
       ...(isOwn ? { anyLength: true, hosts, hangsUp, user: user?.name } : {}),
     },
     readyLimitMs,
-    workers,
-    redirections,
-    upstreams,
     explain(message, lines, hasEnded) {
       const said = lines.findLast((line) => kind.complaint.test(line));
       if (said !== undefined && hasEnded) return complaintAbout(said);

@@ -130,12 +130,12 @@ async function addressOf(
 
 /** Starts the process, pinned to `options.cpus`, with its output in the log, and returns once it answers on its own port. */
 async function startPrepared(
-  { process: its, mark, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
+  { about, process: its, mark, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
   at: Address,
   options: Interruptible,
   scratch: Scratch,
 ): Promise<StartedServer> {
-  const { name } = prepared;
+  const { name } = about;
   const { network, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
   const logStart = await stat(logFile).then(
@@ -188,21 +188,8 @@ async function startPrepared(
       return answered;
     });
     scratch.forget();
-    return {
-      name,
-      version: prepared.version,
-      pid,
-      origin,
-      workers: prepared.workers,
-      redirections: prepared.redirections,
-      upstreams: prepared.upstreams,
-      answer,
-      logFile,
-      processes,
-      usage: watchUsage(processes),
-      died,
-      stop,
-    };
+    const usage = watchUsage(processes);
+    return { ...about, pid, origin, answer, logFile, processes, usage, died, stop };
   } catch (error) {
     const hasEnded = child.hasExited();
     await stop();

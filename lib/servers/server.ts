@@ -107,10 +107,8 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
 }
 
 /** A server that can be started: what differs between one with a config and a command. */
-export interface Prepared extends Pick<
-  RunningServer,
-  'name' | 'version' | 'workers' | 'redirections' | 'upstreams'
-> {
+export interface Prepared {
+  about: Pick<RunningServer, 'name' | 'version' | 'workers' | 'redirections' | 'upstreams'>;
   process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;
   /** A variable by which its processes are found (newMark); absent: it has only its descendants. */
   mark?: string;
