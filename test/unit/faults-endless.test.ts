@@ -79,11 +79,11 @@ test('a server that refused connections, and then takes them without an answer, 
   const asked = waitUntilReady(
     { origin: `http://${address}:${port}`, page: { path: '/' }, protocol: 'http/1.1' },
     new AbortController().signal,
-    1500,
+    3000,
   );
   await Promise.all([
     expect(asked).rejects.toThrow(
-      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 1.5 s`),
+      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 3 s`),
     ),
     delay(100).then(() => listening(createServer(), port, address)),
   ]);
