@@ -68,11 +68,11 @@ export async function waitUntilReady(
       } catch (error) {
         if (error instanceof UserError) throw error;
         signal.throwIfAborted();
-        if (error instanceof EndlessBody)
+        const isLong = performance.now() - askedAtMs >= silentMs;
+        if (error instanceof EndlessBody && isLong)
           fail(`answers with a body that did not end ${within}: give a page that ends`);
         const unanswered = `did not answer over ${protocol}`;
-        if (late.signal.aborted)
-          fail(`${unanswered} ${within}${performance.now() - askedAtMs < silentMs ? last : ''}`);
+        if (late.signal.aborted) fail(`${unanswered} ${within}${isLong ? '' : last}`);
         const { code, message } = error as NodeJS.ErrnoException;
         const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
         if (problem !== undefined) fail(problem);

@@ -92,11 +92,11 @@ describe.each(protocols)('over %s', (protocol) => {
   });
 
   it.each<[string, Server, RegExp]>([
-    ['says nothing', createTcpServer(), /^\/ did not answer over \S+ within 1 s$/],
+    ['says nothing', createTcpServer(), /^\/ did not answer over \S+ within 1\.5 s$/],
     [
       'closes the connection',
       createTcpServer((socket) => socket.once('data', () => socket.end())),
-      /did not answer over \S+ within 1 s: (it ends the connection without an answer|the connection was closed)$/,
+      /did not answer over \S+ within 1\.5 s: (it ends the connection without an answer|the connection was closed)$/,
     ],
     [
       'sends a body without an end',
@@ -104,10 +104,10 @@ describe.each(protocols)('over %s', (protocol) => {
         const timer = setInterval(() => response.write('123'), 20);
         response.on('close', () => clearInterval(timer));
       }, protocol),
-      /^\/ answers with a body that did not end within 1 s: give a page that ends$/,
+      /^\/ answers with a body that did not end within 1\.5 s: give a page that ends$/,
     ],
   ])('gives up after its limit on a server that %s', async (_, server, message) => {
-    expect(await refusal(server, { protocol }, { limitMs: 1000 })).toMatch(message);
+    expect(await refusal(server, { protocol }, { limitMs: 1500 })).toMatch(message);
   });
 });
 
