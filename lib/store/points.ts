@@ -83,15 +83,40 @@ export function roundPoint(
   {
     tags,
     ...known
-  }: Omit<RoundRow, 'phase' | 'phases' | 'label'> & { tags: Tags<typeof benchRound> },
+  }: Pick<RoundRow, 'ratio' | 'soFar' | 'generatorShare' | 'network'> & {
+    tags: Tags<typeof benchRound>;
+  },
   phase: Phase,
 ): string {
   return pointOf(
     benchRound,
     tags,
-    { ...known, phase, phases: [phase], label: `round ${tags.round}: ${tags.variant}` },
+    {
+      ...phase,
+      network: undefined,
+      ...known,
+      phases: [phase],
+      label: `round ${tags.round}: ${tags.variant}`,
+    },
     toNanoseconds(phase.startedAt),
   );
+}
+
+/** Returns a function that makes points of a result. `place` is their order, in nanoseconds after the run's start. */
+function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' | 'startedAt'>) {
+  const start = toNanoseconds(startedAt);
+  return <M extends Measurement, Row>(
+    measurement: M & Written<Row>,
+    place: number,
+    tags: Omit<Tags<NoInfer<M>>, 'run' | 'scenario'>,
+    row: NoInfer<Row>,
+  ) =>
+    pointOf(
+      measurement as Measurement & Written<Row>,
+      { run, scenario, ...tags },
+      row,
+      start + BigInt(place),
+    );
 }
 
 /**
@@ -99,13 +124,11 @@ export function roundPoint(
  * run's start, a nanosecond apart, so that they sort in the table's order.
  */
 export function tablePoints(result: Result): string[] {
-  const start = toNanoseconds(result.startedAt);
-  const { run, scenario, search } = result;
-  const comparisons = result.variants.map((variant, position) => {
+  const { search, variants } = result;
+  const at = pointsAt(result);
+  const comparisons = variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
     const tags = {
-      run,
-      scenario,
       variant: variant.name,
       server: variant.server?.name,
       version: variant.server?.version,
@@ -118,135 +141,110 @@ export function tablePoints(result: Result): string[] {
         search === undefined || variant.server === null ? undefined : limitText(search.within),
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
-    // If there is no ratio any more, NaN would leave an earlier round's interval in the database.
-    const interval = measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95);
-    const cpuInterval = variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined;
-    const found = search?.found.find((one) => one.variant === variant.name);
-    const phases = variant.rounds.flatMap((round) => round.phases);
-    const row = {
+    return at(benchComparison, position, tags, {
       position,
       result,
       variant,
       comparison,
       measured,
-      interval,
-      cpuInterval,
-      found,
+      // If there is no ratio any more, NaN would leave an earlier round's interval in the database.
+      interval: measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95),
+      cpuInterval: variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined,
+      found: search?.found.find((one) => one.variant === variant.name),
       network: variant.network,
-      phases,
-    };
-    return pointOf(benchComparison, tags, row, start + BigInt(position));
+      phases: variant.rounds.flatMap((round) => round.phases),
+    });
   });
-  const phases = result.variants.flatMap((variant, position) =>
-    phasePairs(variant).map((pair) => ({ variant, position, ...pair })),
+  const phases = variants.flatMap((variant, position) =>
+    phasePairs(variant).map(({ phase, ...pair }) => ({
+      position,
+      ...pair,
+      protocol: variant.load.protocol,
+      tags: { variant: variant.name, phase: String(phase), server: variant.server?.name },
+    })),
   );
-  const tagsOf = ({ variant, phase }: (typeof phases)[number]) => ({
-    run,
-    scenario,
-    variant: variant.name,
-    phase: String(phase),
-    server: variant.server?.name,
-  });
+  const sweep = streamSweep(result);
+  const names = variants.map(({ name, series }) => series ?? name);
   return [
     ...comparisons,
-    ...phases.map((row, index) =>
-      pointOf(
-        benchPhase,
-        { ...tagsOf(row), protocol: row.variant.load.protocol },
-        row,
-        start + BigInt(index),
-      ),
+    ...phases.map(({ tags, protocol, ...row }, index) =>
+      at(benchPhase, index, { ...tags, protocol }, row),
     ),
-    ...phases.flatMap((row) => {
+    ...phases.flatMap(({ tags, ...row }) => {
       const [inArticle, here] = [publishedBuckets(row.published), row.measured?.buckets ?? []];
       return (here.length > 0 ? here : inArticle).map((bucket, position) => {
         const [published, measured] = [inArticle, here].map((buckets) =>
           buckets.find((one) => sameBucket(one, bucket)),
         );
-        return pointOf(
+        return at(
           benchBucket,
-          { ...tagsOf(row), bucket: bucketLabel(bucket) },
+          position,
+          { ...tags, bucket: bucketLabel(bucket) },
           { position, bucket, published, measured },
-          start + BigInt(position),
         );
       });
     }),
-    ...streamPoints(result, start),
-    ...curvePoints(result, start),
-    ...pagePoints(result, start),
-  ];
-}
-
-function streamPoints(result: Result, start: bigint): string[] {
-  const sweep = streamSweep(result);
-  return (sweep?.curve ?? []).map(({ variant, rps }, index) =>
-    pointOf(
-      benchStreams,
-      {
-        run: result.run,
-        scenario: result.scenario,
-        variant: variant.name,
-        server: variant.server?.name,
-        streams: String(streamsOf(variant)),
-      },
-      { rps, http1Rps: sweep?.line.rps },
-      start + BigInt(index),
-    ),
-  );
-}
-
-/** A point's time depends only on its own curve, because later rounds add to some of the curves. */
-function curvePoints(result: Result, start: bigint): string[] {
-  const { run, scenario, variants } = result;
-  const names = variants.map(({ name, series }) => series ?? name);
-  return curvesOf(result).flatMap(({ name, points }) =>
-    points.map((point, position) =>
-      pointOf(
-        benchCurve,
-        { run, scenario, variant: name },
-        { position, ...point },
-        start + BigInt(position * names.length + names.indexOf(name)),
+    ...(sweep?.curve ?? []).map(({ variant, rps }, index) =>
+      at(
+        benchStreams,
+        index,
+        {
+          variant: variant.name,
+          server: variant.server?.name,
+          streams: String(streamsOf(variant)),
+        },
+        { rps, http1Rps: sweep?.line.rps },
       ),
     ),
-  );
+    // A point's time depends only on its own curve, because later rounds add to some of the curves.
+    ...curvesOf(result).flatMap(({ name, points }) =>
+      points.map((point, position) =>
+        at(
+          benchCurve,
+          position * names.length + names.indexOf(name),
+          { variant: name },
+          { position, ...point },
+        ),
+      ),
+    ),
+    // Side by side within each page.
+    ...variants.flatMap(({ name: variant }, side) =>
+      pagesOf(result, variant)
+        .slice(0, mostPages)
+        .map((one, position) =>
+          at(
+            benchPage,
+            position * variants.length + side,
+            { variant, page: one.page },
+            {
+              ...one,
+              position,
+              effect: comparisonOf(result, variant)?.pages?.find(({ page }) => page === one.page),
+            },
+          ),
+        ),
+    ),
+  ];
 }
 
 /** The rest is in report.html. */
 const mostPages = 10;
 
-/** Side by side within each page. */
-function pagePoints(result: Result, start: bigint): string[] {
-  const { run, scenario, variants } = result;
-  return variants.flatMap(({ name: variant }, side) =>
-    pagesOf(result, variant)
-      .slice(0, mostPages)
-      .map((one, position) => {
-        const effect = comparisonOf(result, variant)?.pages?.find(({ page }) => page === one.page);
-        return pointOf(
-          benchPage,
-          { run, scenario, variant, page: one.page },
-          { ...one, position, effect },
-          start + BigInt(position * variants.length + side),
-        );
-      }),
-  );
-}
-
 /** A side has fewer parts. */
 const mostParts = 1000;
 
 /** The bench_why points, side by side. */
-export function whyPoints({ run, scenario, startedAt, why }: Result): string[] {
-  const start = toNanoseconds(startedAt);
-  return (why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>
+export function whyPoints(result: Result): string[] {
+  const at = pointsAt(result);
+  return (result.why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>
     cpu.map(({ kind, name, us, sdUs }, position) => {
       const perRequest =
         kind === 'call' ? calls.find((call) => call.name === name)?.perRequest : undefined;
-      return pointOf(
+      return at(
         benchWhy,
-        { run, scenario, variant, part: name },
+        side * mostParts + position,
+        { variant, part: name },
         { position, us, sdUs, perRequest },
-        start + BigInt(side * mostParts + position),
       );
     }),
   );
@@ -257,23 +255,13 @@ export function whyPoints({ run, scenario, startedAt, why }: Result): string[] {
  * @param from place of the first among all sentences of the run
  */
 export function sentencePoints(
-  {
-    run,
-    scenario,
-    startedAt,
-    warnings,
-  }: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
+  result: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
   found: readonly { kind: string; text: string }[],
   from = 0,
 ): string[] {
-  const lines = [...found, ...warnings.map((text) => ({ kind: 'warning', text }))];
-  return lines.map(({ kind, text }, index) =>
-    pointOf(
-      benchSentence,
-      { run, scenario, kind },
-      { text },
-      toNanoseconds(startedAt) + BigInt(from + index),
-    ),
+  const at = pointsAt(result);
+  return [...found, ...result.warnings.map((text) => ({ kind: 'warning', text }))].map(
+    ({ kind, text }, index) => at(benchSentence, from + index, { kind }, { text }),
   );
 }
 
@@ -282,16 +270,17 @@ type RunState = Omit<RunRow, 'ended'> &
 
 /** The bench_run point, at the run's start, so that each replaces the last. */
 export function runPoint(state: RunState, hasEnded: boolean): string {
-  const { run, scenario, comparisons, search, startedAt, endedAt } = state;
+  const { comparisons, search, endedAt } = state;
   // The noise floor is of requests/s.
-  const noiseFloor =
-    search === undefined && comparisons.every(({ metric }) => metric === 'rps')
-      ? state.noiseFloor
-      : null;
-  return pointOf(
+  const isOfRps = search === undefined && comparisons.every(({ metric }) => metric === 'rps');
+  return pointsAt(state)(
     benchRun,
-    { run, scenario },
-    { ...state, noiseFloor, ended: hasEnded ? Date.parse(endedAt) : null },
-    toNanoseconds(startedAt),
+    0,
+    {},
+    {
+      ...state,
+      noiseFloor: isOfRps ? state.noiseFloor : null,
+      ended: hasEnded ? Date.parse(endedAt) : null,
+    },
   );
 }

@@ -155,9 +155,8 @@ function errorsBy(cause: ErrorCause) {
     phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]);
 }
 
-/** A phase of a round; only the phase itself is always known. */
-export interface RoundRow {
-  phase: Phase;
+/** A phase of a round; the comparison is known later. */
+export interface RoundRow extends Omit<Phase, 'network'> {
   /** Round and variant, for a mark on a time axis. */
   label: string;
   /** Of the comparison's metric, to the baseline's in the same round and phase. */
@@ -179,25 +178,25 @@ export const benchRound = {
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
   fields: {
     ...ofRound('text', { label: ({ label }) => label }),
-    ...ofRound('requests/s', { measured_rps: ({ phase }) => phase.rps }),
+    ...ofRound('requests/s', { measured_rps: ({ rps }) => rps }),
     ...ofRound('µs', {
-      user_cpu_us: ({ phase }) => phase.perRequest?.userCpuUs,
-      system_cpu_us: ({ phase }) => phase.perRequest?.systemCpuUs,
+      user_cpu_us: ({ perRequest }) => perRequest?.userCpuUs,
+      system_cpu_us: ({ perRequest }) => perRequest?.systemCpuUs,
     }),
     // All of these per request.
     ...ofRound('number', {
-      voluntary_switches: ({ phase }) => phase.perRequest?.voluntarySwitches,
-      involuntary_switches: ({ phase }) => phase.perRequest?.involuntarySwitches,
-      page_faults: ({ phase }) => phase.perRequest?.pageFaults,
-      call_read_bytes: ({ phase }) => phase.perRequest?.readBytes,
-      call_written_bytes: ({ phase }) => phase.perRequest?.writtenBytes,
-      connections_per_request: ({ phase }) => phase.perRequest?.connections,
-      handshakes_per_request: ({ phase }) => phase.perRequest?.handshakes,
-      segments_out: ({ phase }) => phase.perRequest?.segmentsOut,
-      segments_in: ({ phase }) => phase.perRequest?.segmentsIn,
-      resent_segments: ({ phase }) => phase.perRequest?.resentSegments,
-      wire_bytes_out: ({ phase }) => phase.perRequest?.wireBytesOut,
-      wire_bytes_in: ({ phase }) => phase.perRequest?.wireBytesIn,
+      voluntary_switches: ({ perRequest }) => perRequest?.voluntarySwitches,
+      involuntary_switches: ({ perRequest }) => perRequest?.involuntarySwitches,
+      page_faults: ({ perRequest }) => perRequest?.pageFaults,
+      call_read_bytes: ({ perRequest }) => perRequest?.readBytes,
+      call_written_bytes: ({ perRequest }) => perRequest?.writtenBytes,
+      connections_per_request: ({ perRequest }) => perRequest?.connections,
+      handshakes_per_request: ({ perRequest }) => perRequest?.handshakes,
+      segments_out: ({ perRequest }) => perRequest?.segmentsOut,
+      segments_in: ({ perRequest }) => perRequest?.segmentsIn,
+      resent_segments: ({ perRequest }) => perRequest?.resentSegments,
+      wire_bytes_out: ({ perRequest }) => perRequest?.wireBytesOut,
+      wire_bytes_in: ({ perRequest }) => perRequest?.wireBytesIn,
     }),
     ...ofRound('ratio', {
       ratio: ({ ratio }) => ratio,
@@ -205,45 +204,44 @@ export const benchRound = {
       ci_low: ({ soFar }) => soFar && intervalOf(soFar)?.[0],
       ci_high: ({ soFar }) => soFar && intervalOf(soFar)?.[1],
       success_ratio: ({ phases }) => successRatioOf(phases),
-      header_savings: ({ phase }) => asShare(headerSavingsPercent(phase.bytes)),
+      header_savings: ({ bytes }) => asShare(headerSavingsPercent(bytes)),
       generator_share: ({ generatorShare }) => generatorShare,
-      server_steal_share: ({ phase }) => phase.noise?.serverStealShare,
-      generator_steal_share: ({ phase }) => phase.noise?.generatorStealShare,
-      server_others_share: ({ phase }) => phase.noise?.serverOthersShare,
-      generator_others_share: ({ phase }) => phase.noise?.generatorOthersShare,
+      server_steal_share: ({ noise }) => noise?.serverStealShare,
+      generator_steal_share: ({ noise }) => noise?.generatorStealShare,
+      server_others_share: ({ noise }) => noise?.serverOthersShare,
+      generator_others_share: ({ noise }) => noise?.generatorOthersShare,
     }),
     ...ofRound('requests', {
-      requests: ({ phase }) => phase.requests,
-      unsent: ({ phase }) => phase.unsent,
+      requests: ({ requests }) => requests,
+      unsent: ({ unsent }) => unsent,
     }),
-    ...ofRound('s', { seconds: ({ phase }) => phase.seconds }),
-    ...ofRound('errors', { errors: ({ phase }) => phase.errors.total }),
+    ...ofRound('s', { seconds: ({ seconds }) => seconds }),
+    ...ofRound('errors', { errors: ({ errors }) => errors.total }),
     ...errorCauseFields,
     ...ofRound('µs', {
       server_cpu_micros_per_request: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
-      generator_cpu_micros_per_request: ({ phase }) =>
-        (phase.generatorCpuSeconds / responsesOf(phase)) * 1e6,
+      generator_cpu_micros_per_request: (row) => (row.generatorCpuSeconds / responsesOf(row)) * 1e6,
     }),
     ...ofRound('ms', {
-      p50_ms: ({ phase }) => phase.latencyMs.p50,
-      p99_ms: ({ phase }) => phase.latencyMs.p99,
-      max_ms: ({ phase }) => phase.latencyMs.max,
-      connect_mean_ms: ({ phase }) => phase.connectMs.mean,
-      connect_max_ms: ({ phase }) => phase.connectMs.max,
-      first_byte_mean_ms: ({ phase }) => phase.firstByteMs.mean,
-      first_byte_max_ms: ({ phase }) => phase.firstByteMs.max,
-      send_delay_p99_ms: ({ phase }) => phase.sendDelayMs.p99,
+      p50_ms: ({ latencyMs }) => latencyMs.p50,
+      p99_ms: ({ latencyMs }) => latencyMs.p99,
+      max_ms: ({ latencyMs }) => latencyMs.max,
+      connect_mean_ms: ({ connectMs }) => connectMs.mean,
+      connect_max_ms: ({ connectMs }) => connectMs.max,
+      first_byte_mean_ms: ({ firstByteMs }) => firstByteMs.mean,
+      first_byte_max_ms: ({ firstByteMs }) => firstByteMs.max,
+      send_delay_p99_ms: ({ sendDelayMs }) => sendDelayMs.p99,
     }),
     ...ofRound('bytes', {
-      header_bytes: ({ phase }) => phase.bytes.headers,
-      body_bytes: ({ phase }) => phase.bytes.body,
-      total_bytes: ({ phase }) => phase.bytes.received,
-      server_rss_bytes: ({ phase }) => phase.serverRssBytes,
+      header_bytes: ({ bytes }) => bytes.headers,
+      body_bytes: ({ bytes }) => bytes.body,
+      total_bytes: ({ bytes }) => bytes.received,
+      server_rss_bytes: ({ serverRssBytes }) => serverRssBytes,
     }),
-    ...ofRound('number', { load_average: ({ phase }) => phase.noise?.loadAverage }),
+    ...ofRound('number', { load_average: ({ noise }) => noise?.loadAverage }),
     ...ofRound('MHz', {
-      server_mhz_begin: ({ phase }) => phase.noise?.serverMhz?.[0],
-      server_mhz_end: ({ phase }) => phase.noise?.serverMhz?.[1],
+      server_mhz_begin: ({ noise }) => noise?.serverMhz?.[0],
+      server_mhz_end: ({ noise }) => noise?.serverMhz?.[1],
     }),
     ...networkFields,
   },
