@@ -173,21 +173,17 @@ export function rateCause(variant: Shares & Pick<VariantResult, 'load'>): string
     : causes[limit];
 }
 
-/** p99 of the lateness of requests and of the latency. */
-export interface LateSends {
-  p99Ms: number;
-  latencyMs: number;
-}
-
-/** null if the lateness does not distort the latency. */
-export function lateSends(variant: VariantResult): LateSends | null {
+/** p99 of the lateness of requests and of the latency; null if the lateness does not distort the latency. */
+export function lateSends(variant: VariantResult): { lateMs: number; latencyMs: number } | null {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
     const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));
     const matters = Math.min(lateMatters * latencyMs.p99, narrowest);
     return sendDelayMs.p99 > 0 && sendDelayMs.p99 >= matters;
   });
-  return late === undefined ? null : { p99Ms: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
+  return late === undefined
+    ? null
+    : { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
 /** With a larger share, latency at a rate gets no verdict. */

@@ -19,12 +19,12 @@ import { noiseFloorOf } from './rounds.ts';
 import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
 import {
   compareAll,
-  comparePublished,
   minimumRounds,
   type Contender,
   type MeasuredVariant,
   type Pair,
   type RunFacts,
+  uncompared,
 } from './verdict.ts';
 import { warningsOf } from './warnings.ts';
 
@@ -174,7 +174,7 @@ function comparisonsOf(
   const compared = compareAll(run, { ...facts, control: asked.control === true });
   return pairs.flatMap((pair) =>
     pair.variant.server === null
-      ? comparePublished(pair.baseline, pair.variant)
+      ? uncompared(pair, 'rps', 'published only')
       : (compared[run.indexOf(pair)] ?? []),
   );
 }

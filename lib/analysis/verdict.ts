@@ -88,25 +88,17 @@ interface Rules extends RunFacts {
 }
 
 type Judged = Exclude<Verdict, 'none'>;
-type Ratio = Pick<Comparison, 'ratio' | 'ci95'>;
 /** A figure of each round. */
 type Figures = [baseline: readonly number[], variant: readonly number[]];
 
-/** A pair and a metric by which to judge it. */
+/** A pair and a metric by which to judge it. `why`: there is no verdict, whatever the interval. */
 interface Question {
   pair: Pair;
   metric: Metric;
-  /** Why there is no verdict. */
   why: string | undefined;
-  judged?: Judged;
-  /** The side whose generator was the limit, so that `judged` does not hold. */
-  held?: Contender | undefined;
 }
 
-/** The comparison with a variant that is published only: the article's ratio. */
-export function comparePublished(baseline: Contender, variant: Contender): Comparison {
-  return { ...unmeasured(baseline, variant), verdict: 'none', why: 'published only' };
-}
+type Answer = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
 
 /** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by a single round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
@@ -138,13 +130,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   );
   const judged = questions.flat().filter(({ why }) => why === undefined);
   const alpha = alphaOf(judged.length, rules.looks.length);
-  for (const question of judged) {
-    const { pair, metric } = question;
-    const logs = logRatios(...(figuresOf(pair, metric) as Figures));
-    question.judged = judge(metric, logs, alpha, rules.sameWithin);
-    if (!rules.control && metric !== 'cpu') question.held = heldBack(question.judged, pair);
-  }
-  return questions.map((own) => compare(own, alpha, rules.sameWithin));
+  return questions.map((own) => compare(own, alpha, rules));
 }
 
 /** The metrics to judge a pair by; the first decides. */
@@ -154,11 +140,11 @@ function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Met
 }
 
 /** @param questions of a pair, the deciding question first */
-function compare(questions: readonly Question[], alpha: number, sameWithin: number): Comparison {
+function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
   const [question] = questions as [Question];
-  const { pair, metric, judged, why = '' } = question;
+  const { pair, metric, why = '' } = question;
   const { baseline, variant } = pair;
-  const ratioBy = (one: Metric): Ratio | null => {
+  const ratioBy = (one: Metric) => {
     const figures = figuresOf(pair, one);
     if (figures === null) return null;
     const { ratio, interval } = ratioInterval(...figures, alpha);
@@ -166,10 +152,11 @@ function compare(questions: readonly Question[], alpha: number, sameWithin: numb
   };
   const beside = (one: LatencyMetric): BesideRatio | null => {
     const ratio = ratioBy(one);
-    return ratio && { ...ratio, verdict: verdictTo(questions.find((q) => q.metric === one)) };
+    const asked = questions.find((other) => other.metric === one);
+    return ratio && { ...ratio, verdict: asked ? answerTo(asked, alpha, rules).verdict : 'none' };
   };
   const about = {
-    ...unmeasured(baseline, variant, metric),
+    ...uncompared(pair, metric, why),
     cpu: ratioBy('cpu'),
     latency: byName(latencyMetrics, beside),
     delayNotHeld: [baseline, variant]
@@ -177,30 +164,28 @@ function compare(questions: readonly Question[], alpha: number, sameWithin: numb
       .map(({ name }) => name),
   };
   const figures = figuresOf(pair, metric);
-  if (figures === null) return { ...about, verdict: 'none', why };
+  if (figures === null) return about;
   const logs = logRatios(...figures);
-  const cpu = metric === 'rps' && judged !== undefined ? figuresOf(pair, 'cpu') : null;
+  const answer = answerTo(question, alpha, rules);
+  const cpu = metric === 'rps' && question.why === undefined ? figuresOf(pair, 'cpu') : null;
   const swaying =
-    verdictTo(question) === 'none'
+    answer.verdict === 'none'
       ? null
-      : swayingRound(logs, (some) => judge(metric, some, alpha, sameWithin));
+      : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
   const roundAt = (index: number) => (variant.rounds[index] as Round).round;
   return {
     ...about,
-    ...(ratioBy(metric) as Ratio),
+    ...ratioBy(metric),
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
     disagreement: cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha),
-    ...answerTo(question, logs, alpha, sameWithin),
+    ...answer,
   };
 }
 
-function unmeasured(
-  baseline: Contender,
-  variant: Contender,
-  metric: Metric = 'rps',
-): Omit<Comparison, 'verdict' | 'why'> {
+/** A comparison without a ratio, but for that of the article. */
+export function uncompared({ baseline, variant }: Pair, metric: Metric, why: string): Comparison {
   const [before, after] = [baseline.published?.rps, variant.published?.rps];
   const hasBoth = metric === 'rps' && before !== undefined && after !== undefined;
   return {
@@ -209,6 +194,8 @@ function unmeasured(
     baseline: baseline.name,
     ratio: 0,
     ci95: [0, 0],
+    verdict: 'none',
+    why,
     publishedRatio: hasBoth ? after / before : null,
     cpu: null,
     latency: { p50: null, p90: null, p99: null },
@@ -304,22 +291,19 @@ function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | und
   );
 }
 
-function verdictTo(question: Question | undefined): Verdict {
-  return question?.judged === undefined || question.held !== undefined ? 'none' : question.judged;
-}
-
 function answerTo(
-  question: Question,
-  logs: readonly number[],
+  { pair, metric, why }: Question,
   alpha: number,
-  sameWithin: number,
-): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
-  const { metric, held, why = '' } = question;
-  const verdict = verdictTo(question);
-  if (verdict === 'none')
+  { sameWithin, control }: Rules,
+): Answer {
+  if (why !== undefined) return { verdict: 'none', why, roundsNeeded: null };
+  const logs = logRatios(...(figuresOf(pair, metric) as Figures));
+  const verdict = judge(metric, logs, alpha, sameWithin);
+  const held = control || metric === 'cpu' ? undefined : heldBack(verdict, pair);
+  if (held !== undefined)
     return {
-      verdict,
-      why: held === undefined ? why : `the generator was the limit with ${held.name}`,
+      verdict: 'none',
+      why: `the generator was the limit with ${held.name}`,
       roundsNeeded: null,
     };
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;

@@ -10,7 +10,6 @@ import {
   serverShareOf,
   stealMatters,
   stoodStill,
-  type LateSends,
   type RoundNoise,
 } from './limit.ts';
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
@@ -21,17 +20,6 @@ import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts
 type Side = 'server' | 'generator';
 type Tls = NonNullable<LoadResult['tls']>;
 
-/** Rounds in which a share of a side's cores was too high, and the highest share, 0 to 1. */
-interface HighShare {
-  cores: number;
-  share: number;
-  rounds: readonly number[];
-  ofRounds: number;
-}
-
-/** Whether a backend's CPU time is known; 'among-others': it cannot be told from that of other programs. */
-type Upstreams = 'none' | 'apart' | 'among-others';
-
 const tlsParts: Record<keyof Tls, string> = {
   version: 'TLS version',
   cipher: 'TLS cipher',
@@ -40,17 +28,18 @@ const tlsParts: Record<keyof Tls, string> = {
 
 /** The sentence of each kind of warning: what was seen, what it means for the figures, and what to do. */
 export const warning = {
-  steal: (side: Side, high: HighShare) =>
-    `steal time: the host gave others up to ${shareText(side, high)}: run again when it is quieter, or on a machine of your own`,
-  generatorOthers: (high: HighShare) =>
-    `others used up to ${shareText('generator', high)}, and the server had time left: ` +
+  // `share` as shareText writes it.
+  steal: (share: string) =>
+    `steal time: the host gave others up to ${share}: run again when it is quieter, or on a machine of your own`,
+  generatorOthers: (share: string) =>
+    `others used up to ${share}, and the server had time left: ` +
     'requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again',
-  others: (high: HighShare, upstreams: Upstreams, host: string) =>
-    upstreams === 'among-others'
-      ? `the backend and other programs used up to ${shareText('server', high)}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
-      : `others used up to ${shareText('server', high)}: end what else runs on ${host}${upstreams === 'apart' ? ', but not the backend,' : ''} and run again`,
-  upstream: (high: HighShare) =>
-    `the backend used up to ${shareText('server', high)}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
+  others: (share: string, host: string, backend: 'none' | 'known' | 'unknown') =>
+    backend === 'unknown'
+      ? `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
+      : `others used up to ${share}: end what else runs on ${host}${backend === 'known' ? ', but not the backend,' : ''} and run again`,
+  upstream: (share: string) =>
+    `the backend used up to ${share}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
   generatorLimit: (variant: string, share: number | null) =>
     `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
   failures: (variant: string, requests: number, failures: readonly string[]) =>
@@ -59,8 +48,8 @@ export const warning = {
     `${variant}: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
   unsent: (variant: string, requests: number, unsent: number, cause: string) =>
     `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`,
-  lateSends: (variant: string, { p99Ms, latencyMs }: LateSends, cause: string) =>
-    `${variant}: one request in a hundred left ${scaledTime(p99Ms)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
+  lateSends: (variant: string, lateMs: number, latencyMs: number, cause: string) =>
+    `${variant}: one request in a hundred left ${scaledTime(lateMs)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
   stoodStill: (variant: string, share: number) =>
     `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
   idleCpu: (variant: string, share: number) =>
@@ -100,14 +89,24 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/** Such as "12 % of the server's cores in every round". */
-function shareText(side: Side, { share, cores, rounds, ofRounds }: HighShare): string {
-  const all = ofRounds === 1 ? 'in the only round' : 'in every round';
-  const some =
-    rounds.length > 3
-      ? `in ${rounds.length} of ${ofRounds} rounds`
-      : `in ${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds.toSorted((a, b) => a - b))}`;
-  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} ${rounds.length === ofRounds ? all : some}`;
+/** Such as "12 % of the server's cores in every round". @param over rounds in which the share (0 to 1) was too high */
+function shareText(
+  side: Side,
+  share: number,
+  cores: number,
+  over: readonly number[],
+  ofRounds: number,
+): string {
+  const rounds = [...new Set(over)].toSorted((a, b) => a - b);
+  const when =
+    rounds.length === ofRounds
+      ? ofRounds === 1
+        ? 'the only round'
+        : 'every round'
+      : rounds.length > 3
+        ? `${rounds.length} of ${ofRounds} rounds`
+        : `${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds)}`;
+  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} in ${when}`;
 }
 
 /** Finds all warnings that the figures give reason for. `variants` are those of `measured`, in the same order. */
@@ -187,17 +186,23 @@ function noiseWarnings(
     side: Side,
     least: number,
     of: (one: VariantRound) => number,
-  ): HighShare[] => {
+  ): string[] => {
     const over = rounds.filter((one) => of(one) >= least);
-    const numbers = [...new Set(over.map(({ round }) => round))];
+    if (over.length === 0) return [];
     const ofRounds = new Set(rounds.map(({ round }) => round)).size;
-    const share = extent(over.map(of))[1];
-    return over.length === 0 ? [] : [{ cores: cores[side], share, rounds: numbers, ofRounds }];
+    const numbers = over.map(({ round }) => round);
+    return [shareText(side, extent(over.map(of))[1], cores[side], numbers, ofRounds)];
   };
+  const upstreams = all.map(({ noise: { upstreamShare } }) => upstreamShare);
+  const backend = upstreams.includes(null)
+    ? 'unknown'
+    : upstreams.some((one) => one !== undefined)
+      ? 'known'
+      : 'none';
   return [
     ...(['server', 'generator'] as const).flatMap((side) =>
-      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map((seen) =>
-        warning.steal(side, seen),
+      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map(
+        warning.steal,
       ),
     ),
     ...high(apart(all), 'generator', othersMatter, ({ noise, isBusy }) =>
@@ -208,15 +213,9 @@ function noiseWarnings(
       warning.upstream,
     ),
     ...high(apart(unsettled), 'server', othersMatter, ({ noise }) => noise.serverOthersShare).map(
-      (seen) => warning.others(seen, upstreamsOf(all), host),
+      (share) => warning.others(share, host, backend),
     ),
   ];
-}
-
-function upstreamsOf(all: readonly VariantRound[]): Upstreams {
-  const shares = all.map(({ noise: { upstreamShare } }) => upstreamShare);
-  if (shares.includes(null)) return 'among-others';
-  return shares.some((one) => one !== undefined) ? 'apart' : 'none';
 }
 
 /** From this share of a core on, a server's CPU time without load shows in the ratios. */
@@ -239,7 +238,7 @@ function variantWarnings(variant: VariantResult): string[] {
     unsent > 0 && warning.unsent(name, requests, unsent, rateCause(variant)),
     idle.length > 0 && median(idle) > idleMatters && warning.idleCpu(name, median(idle)),
     still > 0 && warning.stoodStill(name, still),
-    late !== null && warning.lateSends(name, late, rateCause(variant)),
+    late !== null && warning.lateSends(name, late.lateMs, late.latencyMs, rateCause(variant)),
   ].filter((text) => text !== false);
 }
 
@@ -338,18 +337,12 @@ function answersTexts(phases: readonly Phase[]): string[] {
   return others === 0 ? named : [...named, `${whole(others)} with others`];
 }
 
-/** As in the engine: a request hung if it waited for longer than both. */
-const [youngestHungMs, hangOfLatencies] = [1000, 2];
-
-/** "12 requests were never answered and had waited for more than 1.00 s when the load ended", or ''. */
+/** "12 requests were never answered and had waited for more than 1 s when the load ended", or ''. */
 function hungText(phases: readonly Phase[]): string {
-  const hanging = phases.filter(({ hung }) => hung > 0);
-  if (hanging.length === 0) return '';
-  const hung = total(hanging, (phase) => phase.hung);
-  const [sinceMs] = extent(
-    hanging.map(({ latencyMs }) => Math.max(hangOfLatencies * latencyMs.p999, youngestHungMs)),
-  );
-  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than ${scaledTime(sinceMs)} when the load ended`;
+  const hung = total(phases, (phase) => phase.hung);
+  if (hung === 0) return '';
+  // As in the engine.
+  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
 }
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */
