@@ -58,8 +58,8 @@ export const warning = {
     `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
   oneTurn: (variants: readonly string[]) =>
     `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
-  streamLimit: (variants: readonly string[], asked: number, allowed: number) =>
-    `${variants.join(', ')}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
+  streamLimit: (variant: string, asked: number, allowed: number) =>
+    `${variant}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
   tlsDiffers: (part: keyof Tls, variantsBy: ReadonlyMap<string, readonly { name: string }[]>) =>
     `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`,
   quick: () => 'quick run with short rounds: a first look, not a measurement',
@@ -127,7 +127,6 @@ export function warningsOf(
       rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
     ),
     ...oneForAll(warning.delayNotHeld, variants, ({ network }) => network?.delayHeld === false),
-    ...streamWarnings(variants),
     ...tlsWarnings(variants),
     ...measured.flatMap((variant) => baselineWarning(measured, comparisons, variant)),
   ];
@@ -223,6 +222,7 @@ const idleMatters = 0.01;
 
 function variantWarnings(variant: VariantResult): string[] {
   const { name, generatorShare, rounds } = variant;
+  const { streams = 1 } = variant.load;
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const failures = [...errorsTexts(phases), ...answersTexts(phases)];
@@ -230,6 +230,7 @@ function variantWarnings(variant: VariantResult): string[] {
   const unsent = total(phases, (phase) => phase.unsent);
   const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
   const still = stoodStill(variant);
+  const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
   return [
     limitOf(variant) === 'generator' && warning.generatorLimit(name, generatorShare),
@@ -239,6 +240,7 @@ function variantWarnings(variant: VariantResult): string[] {
     idle.length > 0 && median(idle) > idleMatters && warning.idleCpu(name, median(idle)),
     still > 0 && warning.stoodStill(name, still),
     late !== null && warning.lateSends(name, late.lateMs, late.latencyMs, rateCause(variant)),
+    allowed < streams && warning.streamLimit(name, streams, allowed),
   ].filter((text) => text !== false);
 }
 
@@ -250,25 +252,6 @@ function oneForAll(
 ): string[] {
   const names = variants.filter(is).map(({ name }) => name);
   return names.length === 0 ? [] : [text(names)];
-}
-
-/** A common warning for all variants whose server allows the same, too low number of streams. */
-function streamWarnings(variants: readonly VariantResult[]): string[] {
-  const limited = variants.flatMap(({ name, load: { streams: asked = 1 }, rounds }) => {
-    const [allowed] = extent(
-      rounds.flatMap(({ phases }) => phases.map((phase) => phase.maxConcurrentStreams ?? Infinity)),
-    );
-    return allowed < asked ? [{ name, asked, allowed }] : [];
-  });
-  const groups = groupedBy(limited, ({ asked, allowed }) => `${asked} ${allowed}`);
-  return [...groups.values()].map((same) => {
-    const { asked, allowed } = same[0] as (typeof limited)[number];
-    return warning.streamLimit(
-      same.map(({ name }) => name),
-      asked,
-      allowed,
-    );
-  });
 }
 
 /** A warning per part of TLS in which variants with TLS differ. */
