@@ -24,7 +24,6 @@ import {
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import {
-  OnlyChecked,
   type Prepared,
   type RunningServer,
   type StartedServer,
@@ -42,7 +41,6 @@ export { answerOfAll, waitUntilReady } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
-  OnlyChecked,
   type Answer,
   type Build,
   type RunningServer,
@@ -70,7 +68,6 @@ export async function startServer(
     const prepared = isConfigured(spec)
       ? await prepareConfigured(spec, at, options, scratch)
       : await prepareCommand(spec, at, options, scratch);
-    if (options.onlyCheck) throw new OnlyChecked();
     return await startPrepared(prepared, at, options, scratch);
   } catch (error) {
     scratch.remove();
@@ -113,13 +110,13 @@ type Interruptible = StartOptions & { signal: AbortSignal };
 /** Throws UserError if another process has the port that was asked for. */
 async function addressOf(
   spec: ConfiguredServer | CommandServer,
-  { network, port, address = loopbackAddress, onlyCheck }: StartOptions,
+  { network, port, address = loopbackAddress }: StartOptions,
 ): Promise<Address> {
   const wanted = (isConfigured(spec) ? undefined : spec.port) ?? port;
   if (network !== undefined) return { address: network.address, port: wanted ?? network.port };
   if (wanted === undefined) return { address, port: await freePort(address) };
   const at = { address, port: wanted };
-  const problem = onlyCheck ? undefined : await portProblem(at);
+  const problem = await portProblem(at);
   if (problem === undefined) return at;
   throw new UserError(
     problem.code === 'EADDRINUSE'

@@ -83,8 +83,6 @@ export interface StartOptions {
   network?: ServerSide;
   connections?: number;
   signal?: AbortSignal;
-  /** Throw OnlyChecked instead of the start. */
-  onlyCheck?: true | undefined;
 }
 
 /** A request as the load sends it: a GET unless `request` says otherwise. */
@@ -120,9 +118,6 @@ export interface Prepared {
   /** Returns the message for a failed start. @param lines of its log since the start */
   explain?(message: string, lines: readonly string[], hasEnded: boolean): string;
 }
-
-/** All that can be checked before a start is right. */
-export class OnlyChecked extends Error {}
 
 /** A server's address in an emulated network, in which nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {

@@ -56,11 +56,6 @@ export async function ensureTools<N extends ToolName>(
   return paths as Record<N, string>;
 }
 
-/** The tool's path; undefined if ensureTools would install it. Throws UserError as that does. */
-export async function findTool(name: PackagedTool): Promise<string | undefined> {
-  return (await look(name, thisMachine())).path;
-}
-
 type Looked = Partial<Awaited<ReturnType<typeof lookForK6>>> & { install?: PackagedTool };
 
 async function look(name: ToolName, machine: Machine): Promise<Looked> {

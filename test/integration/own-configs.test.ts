@@ -6,7 +6,7 @@ import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
-import { OnlyChecked, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
+import { type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
 import { listening } from '../fixtures/listening.ts';
@@ -55,16 +55,6 @@ async function lockedPem() {
   const key = createPrivateKey(text).export({ type: 'pkcs8', format: 'pem', ...password });
   return `${String(key)}${new X509Certificate(text).toString()}`;
 }
-
-it('is checked without a start, and without what it would keep', async () => {
-  const check = async (http: string) =>
-    startOwn(await written(`events {}\nhttp { server { listen 80; ${http} } }`), {
-      onlyCheck: true,
-    });
-  await expect(check('')).rejects.toThrow(OnlyChecked);
-  expect(await test.refusal(check('gzipp on;'))).toMatch(/own\.conf:2: .*"gzipp"/);
-  expect(await test.scratchFolders()).toEqual([]);
-});
 
 it('says at once which line of nginx closes the connections', async () => {
   const file = await written(
