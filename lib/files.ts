@@ -191,9 +191,9 @@ async function written(
   const file = await realpath(name).catch(() => name);
   const found = await stat(file).catch(() => undefined);
   if (found?.isFile() === false)
-    throw new Error(
-      `it is a ${found.isDirectory() ? 'folder: name a file in it' : 'pipe, socket or device: name a file'}`,
-    );
+    throw found.isDirectory()
+      ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
+      : new Error('it is a pipe, socket or device: name a file');
   const unfinished = `${file}.unfinished`;
   try {
     await rm(unfinished, { force: true });

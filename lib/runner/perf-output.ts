@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { UserError } from '../errors.ts';
 import { linkOf } from '../files.ts';
-import { run, startChild } from '../process.ts';
+import { lastLine, run, startChild } from '../process.ts';
 import { perfCounts, type WhySide } from '../result/result.ts';
 import type { StartedServer } from '../servers/index.ts';
 
@@ -44,7 +44,7 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
  * @throws UserError if it may not
  */
 export async function namesOfCalls(perf: string): Promise<ReadonlySet<string>> {
-  const { stdout } = await run({
+  const { stdout, stderr } = await run({
     command: perf,
     args: ['list', 'syscalls:sys_enter_*'],
     env: perfEnvironment(),
@@ -53,7 +53,9 @@ export async function namesOfCalls(perf: string): Promise<ReadonlySet<string>> {
     ([, name]) => name ?? [],
   );
   if (names.length > 0) return new Set(names);
-  throw new UserError('the kernel does not show its system calls to perf: run as root');
+  throw new UserError(
+    `perf does not look at these servers: ${lastLine(stderr) || 'it lists no system calls: run as root'}`,
+  );
 }
 
 export interface Parts {

@@ -333,6 +333,8 @@ export interface Attempt {
   round: number;
   /** First answers by variant; the round adds its own. Absent: none is a first start. */
   answers?: Map<string, Answer>;
+  /** Called before the load of servers that were started for the first time. */
+  onAnswers?(): void;
   /** In a search: rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
   /** Called after each step of a search. */

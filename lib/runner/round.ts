@@ -156,7 +156,7 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 export async function openStages(
   context: RunContext,
   { sides }: Group,
-  { round, answers }: Pick<Attempt, 'round' | 'answers'>,
+  { round, answers, onAnswers }: Pick<Attempt, 'round' | 'answers' | 'onAnswers'>,
 ): Promise<Stage[]> {
   const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
   const opened = await Promise.allSettled(
@@ -164,7 +164,10 @@ export async function openStages(
   );
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
   const failed = opened.find((one) => one.status === 'rejected');
-  if (failed === undefined) return stages;
+  if (failed === undefined) {
+    if (isFirst) onAnswers?.();
+    return stages;
+  }
   await stopAll(stages);
   context.signal.throwIfAborted();
   if (isFirst) throw failed.reason;

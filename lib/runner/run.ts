@@ -84,6 +84,7 @@ export async function runRounds(
     ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
   ]);
   const answers = new Map(context.answers);
+  let said = new Set<string>();
   let attempts = 0;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
@@ -171,6 +172,10 @@ export async function runRounds(
       const outcomes = await runRound(place, {
         round: attempts,
         answers,
+        onAnswers() {
+          for (const line of answerLines()) if (!said.has(line)) events.say(line);
+          said = new Set(answerLines());
+        },
         known: ratesSoFar(),
         onStep(more) {
           steps.push(...more);
@@ -180,7 +185,6 @@ export async function runRounds(
       kept.push({ round: attempts, outcomes });
       slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
       failures = [];
-      if (kept.length === 1) answerLines().forEach((line) => events.say(line));
       for (const [variant, outcome] of outcomes) noteOutcome(variant, outcome);
       steps = [];
       return undefined;

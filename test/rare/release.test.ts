@@ -76,4 +76,4 @@ test('twice the same bytes, and a comparison without Go', async () => {
   expect((await compare()).stderr).toMatch(
     /^k6 of the package server-bakeoff-k6-linux-\w+ is damaged, or may not run where it is \(noexec\): it is built instead$/m,
   );
-});
+}, 600_000);

@@ -228,7 +228,7 @@ describe('files that are named', () => {
     ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
     [
       '--export-json folder',
-      /^--export-json \S+\/folder cannot be written: it is a folder: name a file in it$/,
+      /^--export-json \S+\/folder cannot be written: there is a folder where a file has to be$/,
     ],
     [
       '--export-markdown /dev/null',
@@ -252,7 +252,7 @@ describe('files that are named', () => {
     const run = join(folder, 'run');
     mkdirSync(join(folder, 'a.md'));
     await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
-      /^--export-markdown \S+\/a\.md cannot be written: it is a folder: name a file in it$/,
+      /^--export-markdown \S+\/a\.md cannot be written: there is a folder where a file has to be$/,
     );
     for (const file of ['a.json', 'a.csv', 'run/table.md'])
       expect(existsSync(join(folder, file)), file).toBe(true);

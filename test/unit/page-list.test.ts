@@ -85,7 +85,7 @@ test('100,000 pages are taken, and no more', () => {
   expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(
     /^--urls f, line 100001: more than 100000 pages are too many/,
   );
-});
+}, 120_000);
 
 test('what cannot be read is named', () => {
   expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: it is not there$/);

@@ -173,7 +173,7 @@ describe('says in one line', () => {
   test('that the page cannot go where it should', async () => {
     aRun('one');
     expect(await refused(['one', '--out', 'results'], 1)).toMatch(
-      /^cannot write the page to .*results: it is a folder: name a file in it; --out /,
+      /^cannot write the page to .*results: there is a folder where a file has to be; --out /,
     );
     expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(
       /: there is a file of that name.*; --out /,

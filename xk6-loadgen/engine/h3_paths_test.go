@@ -217,11 +217,11 @@ func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 		}
 		answer200(st)
 	})
-	var second *peerServer
+	second := make(chan *peerServer, 1)
 	go func() {
 		<-forgets
 		before.Close()
-		second = serveH3On(t, &quic.Transport{Conn: port, StatelessResetKey: key}, nil, answer200)
+		second <- serveH3On(t, &quic.Transport{Conn: port, StatelessResetKey: key}, nil, answer200)
 	}()
 	o := h3Options(first.url)
 	o.Connections, o.Requests, o.Timeout = 2, 100, time.Minute
@@ -231,8 +231,8 @@ func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 	if lost := out.ErrorTotal(); out.Causes[CauseReset] == 0 || lost > 8 || out.Responses[0]+lost != 100 || time.Since(began) > o.Timeout/2 {
 		t.Errorf("after %s: responses %v, errors %v, causes %v: %s", time.Since(began), out.Responses, out.Errors, out.Causes, out.ErrorExample)
 	}
-	if second.connections.Load() != 2 {
-		t.Errorf("%d connections to the second server", second.connections.Load())
+	if n := (<-second).connections.Load(); n != 2 {
+		t.Errorf("%d connections to the second server", n)
 	}
 }
 

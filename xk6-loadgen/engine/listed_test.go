@@ -54,8 +54,8 @@ func TestContractRequestsAtTimesOfTheirOwn(t *testing.T) {
 				}
 			}
 			mutex.Lock()
-			if seen["/rush"] != 50*sides || seen["/steady"] != 30*sides || served[79].Sub(served[0]) < 500*time.Millisecond {
-				t.Errorf("the server saw %v, the first load in %s", seen, served[79].Sub(served[0]))
+			if seen["/rush"] != 50*sides || seen["/steady"] != 30*sides || served[min(79, len(served)-1)].Sub(served[0]) < 500*time.Millisecond {
+				t.Errorf("the server saw %v, the first load in %s", seen, served[len(served)-1].Sub(served[0]))
 			}
 			mutex.Unlock()
 		}
