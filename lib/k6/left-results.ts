@@ -64,7 +64,8 @@ export function leftIn(
   for (const { tags = {}, columns, values } of series.toSorted(
     (a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']),
   )) {
-    const fields = new Map(columns.map((column, index) => [column, values[0]?.[index]]));
+    // A repeated write leaves two rows.
+    const fields = new Map(columns.map((column, index) => [column, values.at(-1)?.[index]]));
     const textOf = (part: number): string => {
       const text = fields.get(`part_${part}`);
       return typeof text === 'string' ? text + textOf(part + 1) : '';
