@@ -39,7 +39,7 @@ func TestContractAMixOfRequests(t *testing.T) {
 			return answer{status: 200, body: "hello"}
 		})
 		o := x.options(s.url)
-		o.Mix, o.Requests, o.Headers = mix, 130, []Header{{"X-All", "load"}}
+		o.Mix, o.Requests, o.Headers, o.Timeout = mix, 130, []Header{{"X-All", "load"}}, time.Minute
 		r := load(t, context.Background(), o)
 		if r.Responses[0] != 100 || r.Responses[2] != 30 || r.Unexpected != 0 || r.SuccessRatio() != 1 {
 			t.Fatalf("responses %v, %d unexpected, errors %v: %s", r.Responses, r.Unexpected, r.Errors, r.ErrorExample)
