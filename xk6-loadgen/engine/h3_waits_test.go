@@ -77,7 +77,7 @@ func TestH3AServersWaitingIsMeasured(t *testing.T) {
 				if len(wrong) == 0 {
 					return
 				}
-				if t.Log(wrong); attempt == 4 {
+				if t.Log(wrong); attempt == 10 {
 					t.FailNow()
 				}
 			}
