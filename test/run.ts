@@ -160,6 +160,12 @@ class TestRun {
       await this.#goTest('go test', { ...inModule, args: [...test, '-v', ...tested] });
     }
     if (!rare) return;
+    // Tests run in networks of their own, without a way out.
+    await this.#command('modules of vegeta', {
+      ...inModule,
+      cwd: join(projectRoot, 'test/vegeta'),
+      args: ['mod', 'download'],
+    });
     // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
     await this.#goTest('go test -race ./engine', {
       ...inModule,
