@@ -378,7 +378,7 @@ const variant = open({
   load,
   published: orNull(publishedForm(open)),
   note: optional(text),
-  /** The sweep that it belongs to, at `load.rate`. */
+  /** The curve that it belongs to. */
   series: optional(name),
   rounds: list(round),
   rps: orNull(median),

@@ -84,7 +84,7 @@ export async function runRounds(
     ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
   ]);
   const answers = new Map(context.answers);
-  let said = new Set<string>();
+  let said: readonly string[] = [];
   let attempts = 0;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
@@ -173,8 +173,9 @@ export async function runRounds(
         round: attempts,
         answers,
         onAnswers() {
-          for (const line of answerLines()) if (!said.has(line)) events.say(line);
-          said = new Set(answerLines());
+          const lines = answerLines();
+          for (const line of lines) if (!said.includes(line)) events.say(line);
+          said = lines;
         },
         known: ratesSoFar(),
         onStep(more) {

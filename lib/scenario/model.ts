@@ -356,7 +356,7 @@ const variantFields = {
   network: orAbsent(network),
   /** A sentence for the row, such as why the variant is there. */
   note: orAbsent(text),
-  /** Variants of a series differ in their rate, and make a curve. */
+  /** Variants of a series differ in their rate, or in the loss or delay of their link, and make a curve. */
   series: orAbsent(name),
 };
 /** A row of the table. */

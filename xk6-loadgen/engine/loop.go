@@ -139,9 +139,6 @@ func newLoop(p *plan, s *shared, number int) *loop {
 // connection is the number of a slot's connection among those of all loops, over which the first numbers are spread.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// isGoroutine tells whether the loop has no thread of its own, and waits for its mailbox alone.
-func (l *loop) isGoroutine() bool { return l.mail != nil && l.mail.ring != nil }
-
 // start starts the loop, as a rule on a thread of its own. The thread ends with it: its network, policy and cores are the loop's, and Go
 // never clones a thread that a goroutine is locked to.
 func (l *loop) start(entered chan<- error) {
@@ -266,14 +263,6 @@ func (l *loop) iterate() {
 	}
 }
 
-// look returns the events that there are.
-func (l *loop) look(events []syscall.EpollEvent) int {
-	if l.isGoroutine() {
-		return l.mail.wait(events, 0)
-	}
-	return linux.EpollWait(l.epoll, events, 0)
-}
-
 func (l *loop) handle(n int) {
 	for i := range max(0, n) {
 		if slot := l.events[i].Fd; slot != noSlot {
@@ -349,57 +338,4 @@ func (l *loop) timers() {
 		l.endBackoffs()
 	}
 	l.setTimer()
-}
-
-// wait waits until the next timer at most; at a rate it is exact to the nanosecond.
-func (l *loop) wait(events []syscall.EpollEvent) int {
-	now := l.shared.now()
-	wait := min(l.nextTimer-now, longestWait, l.turnEnd()-now)
-	due := never
-	if l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart() {
-		due = l.schedule.nextDue - now
-	}
-	switch {
-	case l.plan.Spin && l.mail == nil, due <= awakeBefore && due > 0:
-		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
-	case l.plan.Rate > 0:
-		if wait = min(wait, due-awakeBefore); wait <= 0 {
-			return 0
-		}
-		return l.waitExactly(events, wait)
-	case !l.shared.alone || l.mail != nil:
-		return l.waitExactly(events, max(0, wait))
-	}
-	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
-	if l.phase != drained {
-		wait += int64(time.Millisecond) - 1
-	}
-	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
-}
-
-func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
-	switch {
-	case l.isGoroutine():
-		return l.mail.wait(events, wait)
-	case l.mail != nil:
-		return linux.EpollWaitYielding(l.epoll, events, wait)
-	}
-	return linux.EpollWaitExact(l.epoll, events, wait)
-}
-
-// spin polls for `wait` nanoseconds from now at most.
-func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
-	idle, end := int64(0), now+wait
-	defer func() { l.shared.spun.Add(idle) }()
-	for {
-		n := linux.EpollWait(l.epoll, events, 0)
-		if n > 0 || now >= end {
-			return n
-		}
-		looked := l.shared.now()
-		if took := looked - now; took < offCore {
-			idle += took
-		}
-		now = looked
-	}
 }

@@ -269,14 +269,15 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 }
 
 // awaitIdle waits for the server's own work that began in the others' turns: with much of it no longer than its turn.
-func (s *shared) awaitIdle() {
+func (l *loop) awaitIdle() {
+	s := l.shared
 	u := &s.server
 	limit := longestServerWork
 	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
 		limit = min(limit, s.length)
 	}
 	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
-		s.loops[0].pause(100 * time.Microsecond)
+		l.pause(100 * time.Microsecond)
 	}
 }
 
@@ -304,7 +305,7 @@ func (l *loop) joinTurn() {
 	if l.phase == measuring || l.phase == warmedUp {
 		l.reopen()
 		if l.number == 0 {
-			s.awaitIdle()
+			l.awaitIdle()
 		}
 	}
 	l.answered, l.older = l.responses, l.outstanding
@@ -462,35 +463,6 @@ func (l *loop) awaitTurn() {
 		if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
 			l.checkTimeouts()
 		}
-	}
-}
-
-// awaitLate waits by a call that the Go scheduler knows of, so that others get the processor meanwhile.
-func (l *loop) awaitLate(events []syscall.EpollEvent) (n int) {
-	if l.isGoroutine() {
-		n = l.mail.wait(events, longestWait)
-	} else {
-		n, _ = syscall.EpollWait(l.epoll, events, int(longestWait/int64(time.Millisecond)))
-	}
-	l.clock = l.shared.now()
-	return n
-}
-
-// pause does not keep other goroutines from the processor if the loop is one.
-func (l *loop) pause(length time.Duration) {
-	if l.isGoroutine() {
-		time.Sleep(length)
-	} else {
-		linux.Sleep(int64(length))
-	}
-}
-
-// rouse ends awaitLate.
-func (l *loop) rouse() {
-	if l.isGoroutine() {
-		l.mail.rouse()
-	} else {
-		syscall.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0}) //nolint:errcheck // an eventfd takes it
 	}
 }
 
