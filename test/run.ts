@@ -74,6 +74,7 @@ class TestRun {
   readonly #signal: AbortSignal;
   readonly #total: Counts = { passed: 0, failed: 0 };
   readonly #failures: string[] = [];
+  readonly #alone: (() => Promise<void>)[] = [];
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -100,6 +101,7 @@ class TestRun {
     });
     for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
+    for (const test of this.#alone) await test();
     if (!(await tools)) return this.#total;
     if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
     if (rare) await this.#vitest({ project: 'rare-alone' });
@@ -166,18 +168,24 @@ class TestRun {
       cwd: join(projectRoot, 'test/vegeta'),
       args: ['mod', 'download'],
     });
-    // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
-    await this.#goTest('go test -race ./engine', {
-      ...inModule,
-      env: { ...env, CGO_ENABLED: '1', CC: gcc },
-      args: [...test, '-v', '-race', './engine'],
-    });
     const { stdout } = await this.#run({
       ...inModule,
       args: [...test, '-list', '^Fuzz', './engine'],
     });
     for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
       await this.#fuzz(target, { ...inModule, args: test });
+    // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
+    const race = {
+      ...inModule,
+      env: { ...env, CGO_ENABLED: '1', CC: gcc },
+      args: [...test, '-v', '-race', './engine'],
+    };
+    await this.#command('build of the engine with the race detector', {
+      ...race,
+      args: [...race.args, '-run', '^$'],
+    });
+    // Its waiting is measured, and the race detector takes several times the CPU.
+    this.#alone.push(() => this.#goTest('go test -race ./engine', race));
   }
 
   /** Go's own fuzzing, for some seconds. Go keeps an input that fails in testdata, as a test of its target. */

@@ -89,18 +89,18 @@ export type InstanceEnd = { phases: readonly PhaseOutcome[] } | { failure: strin
 
 /**
  * Merges the outcomes of all instances of a divided plan. @param ends in the order of the instances
- * @throws RoundFailure if an instance is missing, Disturbance if they began too far apart
+ * @throws RoundFailure with all missing instances, as one that fails ends its peers; Disturbance if they began too far apart
  */
 export function mergeInstances(ends: readonly InstanceEnd[], plan: LoadPlan): PhaseOutcome[] {
+  const missing: string[] = [];
   const parts = ends.map((end, index) => {
-    const who = `generator ${index + 1} of ${ends.length}`;
-    if ('failure' in end) throw new RoundFailure(`${who}: ${end.failure}: its share is missing`);
-    if (end.phases.length < plan.phases.length)
-      throw new RoundFailure(
-        `${who}: ended after ${end.phases.length} of ${plan.phases.length} phases: its share is missing`,
-      );
-    return end.phases;
+    const phases = 'failure' in end ? [] : end.phases;
+    const ended = `ended after ${phases.length} of ${plan.phases.length} phases`;
+    const why = 'failure' in end ? end.failure : phases.length < plan.phases.length && ended;
+    if (why) missing.push(`generator ${index + 1} of ${ends.length}: ${why}: its share is missing`);
+    return phases;
   });
+  if (missing.length > 0) throw new RoundFailure(missing.join('; '));
   return plan.phases.map(({ sides }, phase) => ({
     results: sides.map(({ connections = 1, threads = 1 }, side) =>
       mergeResults(

@@ -168,15 +168,18 @@ async function startPrepared(
     mark === undefined ? undefined : () => groupOf(pid, mark).map(Number),
   );
   const processes = () => (mark === undefined ? processTree('/proc', String(pid)) : groupOf(pid));
-  const listening = () => processes().flatMap(listeningOf);
+  const listening = () => listeningOf(processes());
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   const { page, request, protocol = check.protocol } = options;
   const asked = { ...check, origin, page, protocol, request, tls: options.tls };
   const who = `${name} (pid ${pid})`;
   try {
     const answer = await whileItRuns(died, signal, async (until) => {
+      const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs);
+      // Only a command may listen elsewhere, which is told before it answers.
+      if (mark === undefined) await ready;
       const [answered] = await Promise.all([
-        waitUntilReadyInside(network?.enter, asked, until, readyLimitMs),
+        ready,
         network ?? untilItListens(listening, at, pid, who, readyLimitMs, until),
       ]);
       // It may have opened another port meanwhile, or gone to the background. Nobody else is in a network of the run.

@@ -118,7 +118,7 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
 
 /** Whether a process listens there, in its own network namespace. */
 export function listensOn(pid: number, at: Address): boolean {
-  return listeningOf(pid).some((one) => isAt(one, at));
+  return listeningOf([pid]).some((one) => isAt(one, at));
 }
 
 function isAt(one: Address, { address, port }: Address): boolean {
@@ -129,11 +129,12 @@ interface Listening extends Address {
   inode: string;
 }
 
-export function listeningOf(pid: number | string): Listening[] {
-  const own = new Set(socketsOf(`/proc/${pid}`));
+/** The TCP sockets on which processes of one network namespace listen. Reads its list once, which is long after many connections. */
+export function listeningOf(pids: readonly (number | string)[]): Listening[] {
+  const own = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
   return own.size === 0
     ? []
-    : listeningSockets(`/proc/${pid}`).filter(({ inode }) => own.has(inode));
+    : listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => own.has(inode));
 }
 
 /** Throws UserError if others on the network can reach one of the sockets, other than those of the server's own address. */
