@@ -1,25 +1,20 @@
 // The part of Grafana that a test of dashboards needs: which queries a dashboard sends, with its variables filled in.
 import { readFileSync } from 'node:fs';
 
-interface Override {
-  matcher: { options: string };
-  properties: { id: string; value: unknown }[];
+interface Asked {
+  query: string;
+  datasource: { type: string; uid: string };
 }
 
-export interface Target {
+interface Target extends Asked {
   refId: string;
-  query: string;
-  alias?: string;
   hide?: boolean;
-  datasource: { type: string; uid: string };
 }
 
 /** What Grafana computes from the answers to others. */
-export interface Expression {
+interface Expression {
   refId: string;
-  type: string;
   expression: string;
-  datasource: { type: string; uid: string };
 }
 
 export interface Panel {
@@ -27,15 +22,14 @@ export interface Panel {
   type: string;
   title: string;
   gridPos: { x: number; y: number; w: number; h: number };
-  datasource: { type: string; uid: string };
+  datasource: Asked['datasource'];
   targets: (Target | Expression)[];
   fieldConfig: {
-    defaults: {
-      unit?: string;
-      noValue?: string;
-      custom?: { axisLabel?: string };
-    };
-    overrides: Override[];
+    defaults: { unit?: string; noValue?: string; custom?: { axisLabel?: string } };
+    overrides: {
+      matcher: { options: string };
+      properties: { id: string; value: unknown }[];
+    }[];
   };
   options: { yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
@@ -44,44 +38,25 @@ export interface Panel {
 }
 
 /** A row that is closed keeps its panels to itself. */
-export interface Row {
-  id: number;
+interface Row extends Pick<Panel, 'id' | 'title' | 'gridPos'> {
   type: 'row';
-  title: string;
   collapsed: boolean;
-  gridPos: Panel['gridPos'];
   panels: Panel[];
 }
 
-export interface Variable {
+interface Variable extends Asked {
   type: 'query' | 'datasource';
   name: string;
-  query: string;
-  datasource: { type: string; uid: string };
   sort: number;
   regex?: string;
 }
 
-export interface Link {
-  type: string;
-  url: string;
-  includeVars: boolean;
-  placement?: string;
-}
-
 export interface Dashboard {
   uid: string;
-  title: string;
-  links: Link[];
+  links: { type: string; url: string; includeVars: boolean; placement?: string }[];
   panels: (Panel | Row)[];
   templating: { list: Variable[] };
-  annotations?: {
-    list?: {
-      name: string;
-      query: string;
-      datasource: Variable['datasource'];
-    }[];
-  };
+  annotations?: { list?: Asked[] };
 }
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
@@ -95,18 +70,11 @@ export function readDashboard(file: string): Dashboard {
   for (const panel of panelsOf(dashboard)) {
     const taken = panel.transformations?.find(({ id }) => id === 'filterByRefId')?.options as
       { include: string } | undefined;
-    if (taken !== undefined)
-      Object.assign(
-        panel,
-        takenOf(asking.get(takesFrom(panel) ?? panel.id), new RegExp(taken.include.slice(1, -1))),
-      );
+    if (taken === undefined) continue;
+    const { panelId = panel.id } = panel.targets[0] as { panelId?: number };
+    Object.assign(panel, takenOf(asking.get(panelId), new RegExp(taken.include.slice(1, -1))));
   }
   return dashboard;
-}
-
-/** The id of the panel whose answer a panel shows; undefined where it asks itself. */
-export function takesFrom({ targets: [target] }: Panel): number | undefined {
-  return (target as { panelId?: number } | undefined)?.panelId;
 }
 
 /** Of what a panel asks, what a filter of letters leaves, and what that is computed of. */
@@ -145,30 +113,6 @@ export function targetsOf(panel: Panel): Target[] {
 /** What Grafana computes of it. */
 export function expressionsOf(panel: Panel): Expression[] {
   return panel.targets.filter((target): target is Expression => 'expression' in target);
-}
-
-/** The variables whose values are in the database. */
-export function queryVariablesOf(dashboard: Dashboard): Variable[] {
-  return dashboard.templating.list.filter(({ type }) => type === 'query');
-}
-
-/** Every query of a dashboard, panels, variables and annotations, and a name for it to be found by. */
-export function queriesOf(
-  dashboard: Dashboard,
-): { from: string; query: string; alias?: string | undefined }[] {
-  return [
-    ...panelsOf(dashboard).flatMap((panel) =>
-      targetsOf(panel).map(({ query, alias }) => ({ from: `panel ${panel.id}`, query, alias })),
-    ),
-    ...queryVariablesOf(dashboard).map((variable) => ({
-      from: `variable ${variable.name}`,
-      query: variable.query,
-    })),
-    ...(dashboard.annotations?.list ?? []).map(({ name, query }) => ({
-      from: `annotation ${name}`,
-      query,
-    })),
-  ];
 }
 
 /** What stands between SELECT and FROM. */

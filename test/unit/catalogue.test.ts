@@ -1,7 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
-import { baselineName } from '../../lib/scenario/variants.ts';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
@@ -70,60 +69,43 @@ describe('findScenario', () => {
   });
 
   test("takes kernel settings by name, and those of their own from the file's folder", async () => {
-    await mkdir(path.join(folder, 'networks'));
-    await writeFile(path.join(folder, 'networks/own.conf'), 'net.core.somaxconn = 1\n');
-    const network = (settings: string) =>
-      `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
-    const file = path.join(folder, 'networks/mine.ts');
-    await writeFile(
-      file,
-      source('mine').replace(
-        'variants: [{',
-        `${network("['centos-7', './own.conf']")} variants: [{ ${network("['../networks/own.conf']")}`,
-      ),
-    );
-    const found = await findScenario(file);
-    expect(found.network?.serverSettings).toEqual([
-      'centos-7',
-      path.join(folder, 'networks/own.conf'),
-    ]);
-    expect(found.variants[0]?.network).toMatchObject({
-      serverSettings: [path.join(folder, 'networks/own.conf')],
-      clientSettings: [],
+    const own = path.join(folder, 'networks/own.conf');
+    await mkdir(path.dirname(own));
+    await writeFile(own, 'net.core.somaxconn = 1\n');
+    const found = async (name: string, ofAll: string, ofOne: string) => {
+      const network = (settings: string) =>
+        `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
+      const file = path.join(folder, `networks/${name}.ts`);
+      const variants = `${network(ofAll)}$& ${network(ofOne)}`;
+      await writeFile(file, source(name).replace('variants: [{', variants));
+      return findScenario(file);
+    };
+    expect(
+      await found('mine', "['centos-7', './own.conf']", "['../networks/own.conf']"),
+    ).toMatchObject({
+      network: { serverSettings: ['centos-7', own] },
+      variants: [{ network: { serverSettings: [own], clientSettings: [] } }],
     });
-
-    await writeFile(
-      file,
-      source('lost').replace('variants', `${network("['./lost.conf']")} variants`),
-    );
-    await expect(findScenario(file)).rejects.toThrow(
+    await expect(found('lost', "['./lost.conf']", '[]')).rejects.toThrow(
       `serverSettings ./lost.conf: there is no ${folder}/networks/lost.conf`,
     );
   });
 
-  const changed = (from: string | RegExp, to: string) => source('wrong').replace(from, to);
-  test.each<[string, string | undefined, RegExp, number]>([
-    ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/, 2],
-    ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/, 1],
-    ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/, 1],
-    ['broken.ts', changed('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/, 1],
-    [
-      'unchecked.ts',
-      changed('defineScenario(', '(').replace("'nginx'", "''"),
-      /scenario wrong: page: docroot/,
-      1,
-    ],
-    [
-      'number.ts',
-      changed(/server: nginx\(.*?\}\)/, 'server: 1'),
-      /variants\[0\]\.server has to be a text or an object$/,
-      1,
-    ],
-    ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/, 1],
-  ])('%s is refused in one line', async (file, text, message, exitCode) => {
+  const wrong = source('wrong');
+  const unchecked = wrong.replace('defineScenario(', '(').replace("'nginx'", "''");
+  const number = wrong.replace(/server: nginx\(.*?\}\)/, 'server: 1');
+  test.each<[string, string | undefined, RegExp]>([
+    ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
+    ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
+    ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],
+    ['broken.ts', wrong.replace('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/],
+    ['unchecked.ts', unchecked, /scenario wrong: page: docroot/],
+    ['number.ts', number, /variants\[0\]\.server has to be a text or an object$/],
+    ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
+  ])('%s is refused in one line', async (file, text, message) => {
     if (text !== undefined) await writeFile(path.join(folder, file), text);
     const found = findScenario(path.join(folder, file));
-    await expect(found).rejects.toMatchObject({ exitCode });
+    await expect(found).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
     const said = await refusalOf(found);
     expect(said).toMatch(message);
     expect(said).toContain(file);
@@ -148,16 +130,5 @@ describe('findVariants', async () => {
   test('published only: among the others without names, but not alone', async () => {
     const spdy = await findScenario('http1-vs-h2-small-file');
     expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
-  });
-
-  test('a variant is compared with the first one, unless it names another', () => {
-    expect(
-      scenario.variants.map((variant) => [variant.name, baselineName(scenario, variant)]),
-    ).toEqual([
-      ['workers', undefined],
-      ['open-file-cache', 'workers'],
-      ['workers-unlimited', 'workers'],
-      ['open-file-cache-unlimited', 'workers-unlimited'],
-    ]);
   });
 });

@@ -4,16 +4,15 @@ import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
-import { askedFlags, ofSides, readAsked } from '../../lib/cli/asked.ts';
+import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
-import { pathOrUrl, readPageList } from '../../lib/scenario/pages.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { ...plain, port: 443, tls: true };
@@ -44,40 +43,25 @@ const commandSide = (name: string, command: string): Given => ({
 const addressSide = async (url: string) =>
   (await readSides([url, 'x=http://localhost/']))[0] as Given;
 
-/** The flags --url, --urls (its text) and --load. */
-type Launch = ReturnType<ReadAsked['launch']>;
-type ReadAsked = Awaited<ReturnType<typeof readAsked>>;
-interface Asked {
-  url?: string;
-  urls?: string;
-  load?: string[];
-  launch?: (name: string) => Launch;
-  h3?: true;
-}
+const flags = {
+  ...askedFlags,
+  h3: { help: '' },
+  port: { value: 'PORT', repeated: true, help: '' },
+} as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
-function sidesFor(
-  given: readonly Given[],
-  { url, urls, load = [], h3, launch = () => ({}) }: Asked = {},
-  cores = oneCore,
-) {
-  const names = given.map(({ name }) => name);
-  const list = urls === undefined ? '' : join(newFolder(), 'urls');
-  if (urls !== undefined) writeFileSync(list, urls);
-  return sidesOf(
-    given,
-    {
-      ...(url === undefined ? {} : { pages: { flag: '--url', ...pathOrUrl('--url', url) } }),
-      ...(urls === undefined ? {} : { pages: { flag: '--urls', ...readPageList('--urls', list) } }),
-      said: [],
-      load: ofSides('--load', load, names),
-      launch,
-      ...(h3 ? { h3 } : {}),
-    },
-    cores,
-  );
+/** @param words of flags, with a comma between them */
+async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
+  const read = readWords(words === '' ? [] : words.split(', '), flags);
+  return sidesOf(given, await readAsked(read, given), cores);
 }
-const twoSides = (one: OwnConfig, other: OwnConfig, asked: Asked = {}, cores = oneCore) =>
-  sidesFor([configSide('a', one), configSide('b', other)], asked, cores);
+const twoSides = (one: OwnConfig, other: OwnConfig, words = '', cores = oneCore) =>
+  sidesFor([configSide('a', one), configSide('b', other)], words, cores);
+const folder = sharedFolder();
+/** The file of a list of pages. */
+const listOf = (name: string, text: string) => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
 const refused = (message: RegExp, exitCode = 2): unknown =>
   expect.objectContaining({ message: expect.stringMatching(message), exitCode });
 const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({
@@ -95,6 +79,7 @@ const tried = (side: Side, more: Partial<Tried> = {}): Tried => ({
   redirections: [],
   ...more,
 });
+const withAnswer = (side: Side): Tried => tried(side);
 const footnotes = (sides: readonly Tried[]) => comparisonOf(sides, []).scenario.footnotes ?? [];
 
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
@@ -109,76 +94,69 @@ test.each<[string, OwnConfig, OwnConfig, string[]]>([
     [wrk, 'h2load -c 100 -m 1 -t 3 -D 10 h2'],
   ],
   ['HTTP/1.1 for h2o without TLS', config('h2o', { ...plain, http2: true }), nginx, [wrk, wrk]],
-])('the default load is %s', (_, one, other, expected) => {
-  const found = twoSides(one, other, {}, { generatorCpus: [0, 2, 4] });
+])('the default load is %s', async (_, one, other, expected) => {
+  const found = await twoSides(one, other, '', { generatorCpus: [0, 2, 4] });
   expect(found.map(({ load }) => `${load.command} ${load.protocol}`)).toEqual(expected);
 });
 
-test('the default load has a thread per core of all generator hosts, at most 100', () => {
-  const threads = [16, 64].map((coresEach) => {
+test('the default load has a thread per core of all generator hosts, at most 100', async () => {
+  for (const [coresEach, threads] of [
+    [16, 32],
+    [64, 100],
+  ] as const) {
     const cores = { ...oneCore, generatorHosts: { names: ['a', 'b'], coresEach } };
-    return twoSides(nginx, nginxH2, {}, cores).map(({ load }) => load.threads);
-  });
-  expect(threads.flat()).toEqual([32, 32, 100, 100]);
+    for (const { load } of await twoSides(nginx, nginxH2, '', cores))
+      expect(load.threads).toBe(threads);
+  }
 });
 
-test.each<[Asked, string]>([
-  [{ h3: true }, 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
-  [{ load: ['h2load -c 2 -m 3 -D 1'], h3: true }, 'h2load -c 2 -m 3 -D 1 --h3'],
-  [{ load: ['h2load -c 2 -D 1 --h3'] }, 'h2load -c 2 -D 1 --h3'],
-])('HTTP/3 takes the port that has it, with or without HTTP/2: %j', (asked, command) => {
+test.each([
+  ['--h3', 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
+  ['--h3, --load, h2load -c 2 -m 3 -D 1', 'h2load -c 2 -m 3 -D 1 --h3'],
+  ['--load, h2load -c 2 -D 1 --h3', 'h2load -c 2 -D 1 --h3'],
+])('HTTP/3 takes the port that has it, with or without HTTP/2: %s', async (words, command) => {
   const of = config('nginx', plain, tls, { ...quic, port: 8443 });
-  for (const { listen, load } of twoSides(of, of, asked))
+  for (const { listen, load } of await twoSides(of, of, words))
     expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
 });
 
-test.each<[string, OwnConfig, Asked, number]>([
-  ['the only one, whatever port the URL has', nginx, { url: 'http://localhost:8080/' }, 80],
-  ['the only one of that scheme', highPorts, { url: 'https://localhost/' }, 8443],
-  ['that of a list of pages', both, { urls: '/ 2\nhttps://a.example/b' }, 443],
-])('the loaded address is %s', (_, one, asked, port) => {
-  expect(twoSides(one, one, asked).map(({ listen }) => listen.port)).toEqual([port, port]);
+test.each<[string, OwnConfig, string, number]>([
+  ['the only one, whatever port the URL has', nginx, '--url, http://localhost:8080/', 80],
+  ['the only one of that scheme', highPorts, '--url, https://localhost/', 8443],
+  [
+    'that of a list of pages',
+    both,
+    `--urls, ${listOf('with-scheme', '/ 2\nhttps://a.example/b')}`,
+    443,
+  ],
+])('the loaded address is %s', async (_, one, words, port) => {
+  for (const { listen } of await twoSides(one, one, words)) expect(listen.port).toBe(port);
 });
 
-test.each<[OwnConfig, Asked, RegExp]>([
-  [
-    both,
-    {},
-    /^a\.conf listens on the ports 80, 443 \(TLS\): say which to load, such as --url https:\/\/localhost:443\/$/,
-  ],
-  [
-    both,
-    { url: 'http://localhost:81/' },
-    /^--url says port 81 over http, .* http:\/\/localhost:80\/$/,
-  ],
-  [
-    nginx,
-    { url: 'https://localhost/' },
-    /^--url says https, .* port 80: .* http:\/\/localhost:80\/$/,
-  ],
-  [nginx, { urls: 'https://a.example/' }, /^--urls says https, and a\.conf /],
-  [nginxH2, { load: ['h2load -n 1 http://localhost/'] }, /^--load says http, .* https:\/\//],
-  [config('nginx'), {}, /^a\.conf listens on no TCP port/],
-  [nginx, { url: 'index.html' }, /^--url: "index\.html" is no URL .* \/index\.html$/],
-  [nginx, { url: '/a', load: ['wrk http://localhost/b'] }, /^--url and the URL in --load: leave/],
-  [nginx, { load: ['wkr -c 100'] }, /^--load: .* "wkr" .* did you mean wrk\?/],
-  [nginx, { load: ['h2load -n 1'] }, /HTTP\/2 without TLS, and a\.conf .* port 80: take wrk,/],
-  [nghttpd, { load: ['wrk -c 5'] }, /speaks HTTP\/2 only on port 8080: take h2load$/],
-  [nginxH2, { load: ['h2load --h3 -n 5'] }, /^a\.conf has no port with both TLS and HTTP\/3: give/],
-  [config('nginx', quic, { ...quic, port: 8443 }), { h3: true }, /say which to load, such as/],
-])('an address or load that does not fit is refused: %#', (one, asked, message) => {
+test.each<[OwnConfig, string, RegExp]>([
+  [both, '', /^a\.conf listens on the ports 80, 443 \(TLS\): .* --url https:\/\/localhost:443\/$/],
+  [both, '--url, http://localhost:81/', /^--url says port 81 over http, .*\/localhost:80\/$/],
+  [nginx, '--url, https://localhost/', /^--url says https, .* port 80: .*\/localhost:80\/$/],
+  [nginx, `--urls, ${listOf('https', 'https://a/')}`, /^--urls says https, and a\.conf /],
+  [nginxH2, '--load, h2load -n 1 http://localhost/', /^--load says http, .* https:\/\//],
+  [config('nginx'), '', /^a\.conf listens on no TCP port/],
+  [nginx, '--url, index.html', /^--url: "index\.html" is no URL .* \/index\.html$/],
+  [nginx, '--url, /a, --load, wrk http://localhost/b', /^--url and the URL in --load: leave/],
+  [nginx, '--load, wkr -c 100', /^--load: .* "wkr" .* did you mean wrk\?/],
+  [nginx, '--load, h2load -n 1', /HTTP\/2 without TLS, and a\.conf .* port 80: take wrk,/],
+  [nghttpd, '--load, wrk -c 5', /speaks HTTP\/2 only on port 8080: take h2load$/],
+  [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
+  [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
+])('an address or load that does not fit is refused: %#', async (one, words, message) => {
   const exitCode = one.listens.length === 0 ? 1 : 2;
-  expect(() => twoSides(one, nginx, asked)).toThrow(refused(message, exitCode));
+  await expect(twoSides(one, nginx, words)).rejects.toEqual(refused(message, exitCode));
 });
 
-test.each<[Asked, object]>([
-  [{ url: '/a b?c=1#d' }, { path: '/a%20b?c=1' }],
+test.each<[string, object]>([
+  ['--url, /a b?c=1#d', { path: '/a%20b?c=1' }],
+  ['--url, http://a.example/a, --load, wrk -H Host:b.example', { path: '/a', host: 'b.example' }],
   [
-    { url: 'http://www.example.com/a', load: ['wrk -H Host:b.example'] },
-    { path: '/a', host: 'b.example' },
-  ],
-  [
-    { urls: '/ 2\n/b' },
+    `--urls, ${listOf('pages', '/ 2\n/b')}`,
     {
       path: '/',
       requests: [
@@ -187,8 +165,8 @@ test.each<[Asked, object]>([
       ],
     },
   ],
-])('%j asks for page %j', (asked, page) => {
-  expect(twoSides(nginx, nginx, asked).map((side) => side.page)).toEqual([page, page]);
+])('%s asks for page %j', async (words, page) => {
+  for (const side of await twoSides(nginx, nginx, words)) expect(side.page).toEqual(page);
 });
 
 test.each([
@@ -212,44 +190,44 @@ test('commands and addresses are named by program, arguments or host', async () 
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
 
-test('a command speaks HTTP/1.1 unless the load says otherwise, and TLS if the URL says so', () => {
+test('a command speaks HTTP/1.1 unless the load says otherwise, and TLS if the URL says so', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
-  expect(sidesFor(given).map(({ load }) => load.protocol)).toEqual(['http/1.1', 'h2']);
-  const load = ['one=wrk -c 7', 'h2load -c 3 -m 4 -n 9'];
-  expect(sidesFor(given, { load })).toMatchObject([
-    { load: { connections: 7, protocol: 'http/1.1' } },
-    { load: { connections: 3, protocol: 'h2' } },
+  const loads = async (words?: string) => (await sidesFor(given, words)).map(({ load }) => load);
+  expect(await loads()).toMatchObject([{ protocol: 'http/1.1' }, { protocol: 'h2' }]);
+  expect(await loads('--load, one=wrk -c 7, --load, h2load -c 3 -m 4 -n 9')).toMatchObject([
+    { connections: 7, protocol: 'http/1.1' },
+    { connections: 3, protocol: 'h2' },
   ]);
-  const [side] = sidesFor([commandSide('one', 'node a.js')], {
-    url: 'https://localhost/a',
-    load: ['h2load -c 1 -n 1'],
-  });
-  expect(side).toMatchObject({ listen: { tls: true }, load: { protocol: 'h2' } });
+  const words = '--url, https://localhost/a, --load, h2load -c 1 -n 1';
+  expect(await sidesFor(given.slice(0, 1), words)).toMatchObject([
+    { listen: { tls: true }, load: { protocol: 'h2' } },
+  ]);
 });
 
 test('an address has its own path and host, unless another path is asked for', async () => {
   const named = [configSide('a', nginx), await addressSide('http://www.example.com:8080/own?x=1')];
-  expect(sidesFor(named).map(({ page }) => page)).toEqual([
+  expect((await sidesFor(named)).map(({ page }) => page)).toEqual([
     { path: '/own?x=1' },
     { path: '/own?x=1', host: 'www.example.com:8080' },
   ]);
-  expect(() => sidesFor(named, { url: '/other' })).toThrow(/ and the path of www-example-com, /);
+  await expect(sidesFor(named, '--url, /other')).rejects.toThrow(
+    / and the path of www-example-com, /,
+  );
   const side = [await addressSide('http://127.0.0.1:8080')];
   for (const url of ['/other', 'http://localhost/other', 'http://localhost:8080/other'])
-    expect(sidesFor(side, { url })[0]).toMatchObject({
-      page: { path: '/other' },
-      listen: { port: 8080, tls: false },
-    });
+    expect(await sidesFor(side, `--url, ${url}`)).toMatchObject([
+      { page: { path: '/other' }, listen: { port: 8080, tls: false } },
+    ]);
 });
 
-test.each<[Asked, string]>([
+test.each([
   // The scheme's own port counts if it is written.
-  [{ url: 'http://127.0.0.1:80/x' }, '--url says port 80'],
-  [{ load: ['ab -n 1 127.0.0.1:80/'] }, '--load says port 80'],
-])('an address is loaded at no other address: %j', async (asked, begin) => {
+  ['--url', 'http://127.0.0.1:80/x'],
+  ['--load', 'ab -n 1 127.0.0.1:80/'],
+])('an address is loaded at no other address: %s', async (flag, value) => {
   const side = [await addressSide('http://127.0.0.1:8080')];
-  expect(() => sidesFor(side, asked)).toThrow(
-    refused(new RegExp(`^${begin}.*, and 127-0-0-1 is http://127\\.0\\.0\\.1:8080: write that`)),
+  await expect(sidesFor(side, `${flag}, ${value}`)).rejects.toEqual(
+    refused(new RegExp(`^${flag} says port 80.*, and 127-0-0-1 is http://127.0.0.1:8080: write`)),
   );
 });
 
@@ -257,11 +235,10 @@ test('the one path that addresses name is that of all', async () => {
   const one = await addressSide('http://127.0.0.1:8080/api');
   const two = await addressSide('http://127.0.0.2:8080/b');
   const command = commandSide('a', 'node a.js');
-  const paths = (given: Given[]) => sidesFor(given).map(({ page }) => page.path);
-  expect(paths([command, one, await addressSide('http://127.0.0.3/')])).toEqual(
-    Array(3).fill('/api'),
-  );
-  expect(paths([command, one, two])).toEqual(['/', '/api', '/b']);
+  const paths = async (...given: Given[]) =>
+    (await sidesFor(given)).map(({ page }) => page.path).join(' ');
+  expect(await paths(command, one, await addressSide('http://127.0.0.3/'))).toBe('/api /api /api');
+  expect(await paths(command, one, two)).toBe('/ /api /b');
 });
 
 test('beyond this machine, only an address that is named twice is loaded', () => {
@@ -275,8 +252,8 @@ test('beyond this machine, only an address that is named twice is loaded', () =>
   expect(() => requirePermission(there, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
 });
 
-test('an address is said once for all its rates', () => {
-  const [load] = sidesFor([commandSide('x', 'x')]).map((side) => side.load);
+test('an address is said once for all its rates', async () => {
+  const [load] = (await sidesFor([commandSide('x', 'x')])).map((side) => side.load);
   const variants = ['a-at-1', 'a-at-2'].map((name) => ({
     variant: { name, server: address('http://localhost') },
     load,
@@ -287,25 +264,22 @@ test('an address is said once for all its rates', () => {
 });
 
 test('the load has the method, headers and body that are asked for; credentials are not shown', async () => {
-  const given = [configSide('a', nginx), configSide('b', nginx)];
-  const asked = async (...args: string[]) => readAsked(readWords(args, askedFlags), given);
-  const posts = await asked('--data', 'x', '--header', 'X-A: 1', '--header', 'Cookie: s=1');
-  expect(sidesOf(given, posts, oneCore)[1]?.load).toMatchObject({
+  const load = async (words: string) => (await twoSides(nginx, nginx, words))[1]?.load;
+  expect(await load('--data, x, --header, X-A: 1, --header, Cookie: s=1')).toMatchObject({
     method: 'POST',
     body: 'x',
     headers: { 'X-A': '1', Cookie: 's=1' },
     command: "wrk -c 100 -t 1 -d 10 --header 'X-A: 1' --header 'Cookie: ***' --data …",
   });
-  const load = ['--load', 'wrk -c 5 -H "X-A: old" -H "X-B: 2"'];
-  const puts = await asked('--method', 'PUT', '--header', 'x-a: new', ...load);
-  expect(sidesOf(given, puts, oneCore)[0]?.load).toMatchObject({
+  const puts = '--method, PUT, --header, x-a: new, --load, wrk -c 5 -H "X-A: old" -H "X-B: 2"';
+  expect(await load(puts)).toMatchObject({
     method: 'PUT',
     headers: { 'x-a': 'new', 'X-B': '2' },
   });
 });
 
-describe('the scenario', () => {
-  const alike = twoSides(nginx, nginx) as [Side, Side];
+describe('the scenario', async () => {
+  const alike = (await twoSides(nginx, nginx)) as [Side, Side];
 
   test('has both sides as they are, and the redirections in words', () => {
     const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
@@ -329,12 +303,11 @@ describe('the scenario', () => {
     ]);
   });
 
-  test('has ports, builds and commands', () => {
+  test('has ports, builds and commands', async () => {
     const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
-    const launch = (name: string): Launch =>
-      name === 'one' ? { port: 3000 } : name === 'c' ? { binary: '/opt/nginx' } : {};
-    const sides = sidesFor(given, { url: 'http://localhost/', launch }).map((side) => tried(side));
-    const { scenario } = comparisonOf(sides, []);
+    const words = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
+    const sides = await sidesFor(given, words);
+    const { scenario } = comparisonOf(sides.map(withAnswer), []);
     expect(scenario.variants.map(({ server }) => server)).toMatchObject([
       { name: 'command', command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
       { asIs: {} },
@@ -345,12 +318,7 @@ describe('the scenario', () => {
 
   test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
     ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
-    [
-      'bodies of one length',
-      { answer: answerOf(5, { hash: 'b' }) },
-      {},
-      ['The bodies differ, though not in length: '],
-    ],
+    ['bodies', { answer: answerOf(5, { hash: 'b' }) }, {}, ['differ, though not in length: ']],
     [
       'encodings and types',
       { answer: answerOf(5, { encoding: 'gzip' }) },
@@ -370,8 +338,8 @@ describe('the scenario', () => {
     );
   });
 
-  test('has footnotes for different protocols, and for TLS on one side', () => {
-    expect(footnotes(twoSides(nginxH2, nginx).map((side) => tried(side)))).toEqual([
+  test('has footnotes for different protocols, and for TLS on one side', async () => {
+    expect(footnotes((await twoSides(nginxH2, nginx)).map(withAnswer))).toEqual([
       expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
       expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
     ]);
@@ -380,26 +348,19 @@ describe('the scenario', () => {
   test('tells which sides are the same, as a control if all are', async () => {
     const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
     const given = lines.map((line, index) => commandSide(`s${index}`, line));
-    const sides = sidesFor(given);
-    const launch = (name: string): Launch => (name === 's2' ? { port: 80 } : {});
+    const sides = await sidesFor(given);
     const names = (groups: Side[][]) => groups.map((one) => one.map(({ name }) => name));
     const same = await sameSides(sides);
     expect(names(same)).toEqual([['s0', 's2', 's3']]);
-    expect(names(await sameSides(sidesFor(given, { launch })))).toEqual([['s0', 's3']]);
-    const scenarioOf = (of: readonly Side[], ...groups: Parameters<typeof comparisonOf>[1]) =>
-      comparisonOf(
-        of.map((side) => tried(side)),
-        groups,
-      ).scenario;
-    const some = scenarioOf(sides, ...same);
+    expect(names(await sameSides(await sidesFor(given, '--port, s2=80')))).toEqual([['s0', 's3']]);
+    const some = comparisonOf(sides.map(withAnswer), same).scenario;
     expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are the same: /)]);
     expect(some).not.toHaveProperty('control');
-    const all = scenarioOf(alike, alike);
-    expect(all).toMatchObject({
+    expect(comparisonOf(alike.map(withAnswer), [alike]).scenario).toMatchObject({
       control: true,
       footnotes: [expect.stringMatching(/^Both sides are the same/)],
     });
     const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
-    expect(await sameSides(sidesFor(ports))).toHaveLength(1);
+    expect(await sameSides(await sidesFor(ports))).toHaveLength(1);
   });
 });

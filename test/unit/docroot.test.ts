@@ -3,10 +3,8 @@ import {
   chmodSync,
   lstatSync,
   mkdirSync,
-  readdirSync,
   readFileSync,
   rmSync,
-  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -21,17 +19,6 @@ async function copied(docroot: string) {
   await copyDocroot(docroot, target);
   return target;
 }
-
-it.each([
-  ['nginx', 'index.html', 612],
-  ['h2o', 'index.html', 177],
-  ['small', 'index.html', 21],
-  ['images', 'img.html', 525_304],
-])('%s has %s of %i bytes', async (docroot, file, bytes) => {
-  const folder = await copied(docroot);
-  expect(readdirSync(folder)).toEqual([file]);
-  expect(statSync(join(folder, file)).size).toBe(bytes);
-});
 
 it("img.html is article 002's: a heading and a tag for each of 9144 pictures", () => {
   const lines = imagePage().split('\n');

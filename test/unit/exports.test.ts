@@ -1,12 +1,5 @@
 // --export-markdown, --export-json, --export-csv: what is refused before a run, and what is in the files.
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  symlinkSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { checkExports, report } from '../../lib/cli/run-output.ts';
@@ -95,7 +88,7 @@ describe('CSV', () => {
     expect(csvRows(odd)).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
   });
 
-  const none = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 };
+  const responses = { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 };
   const found = ['workers', 'open-file-cache'].map((variant) => ({
     variant,
     rate: 1000,
@@ -114,7 +107,7 @@ describe('CSV', () => {
       result([
         workers,
         changed({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
-          phase({ requests: 9_000_000, responses: { ...none, '2xx': 8_999_998, '5xx': 2 } }),
+          phase({ requests: 9_000_000, responses }),
         ),
       ]),
       { rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) },
@@ -163,39 +156,31 @@ describe('the comment', () => {
     );
   });
 
-  test('tells configs of one name apart', () => {
-    const files = ['/srv/old/nginx.conf', '/srv/new/nginx.conf', '/srv/new/h2o.conf'];
+  /** The comment on variants with these configs, by their names. */
+  const commentOn = (configs: Record<string, string>, footnote: string) => {
     const [variant] = whole.variants as [Result['variants'][number]];
-    const server = { name: 'nginx', version: '', workers: 1, redirections: [] };
-    const variants = ['old', 'new', 'h2o'].map((name, index) => ({
-      ...variant,
-      name,
-      server: { ...server, config: files.slice(index, index + 1) },
-    }));
-    const text = markdownReport({
-      ...whole,
-      comparisons: [],
-      variants,
-      footnotes: [`The bodies differ: ${files.map((file) => `${file} 612 B`).join(', ')}`],
+    const redirections = ['error_log /var/log/nginx/error.log → error.log of this run'];
+    const variants = Object.entries(configs).map(([name, config]) => {
+      const server = { name: 'nginx', version: '', workers: 1, config: [config], redirections };
+      return { ...variant, name, server };
     });
-    expect(text).toContain('- The bodies differ: old 612 B, new 612 B, h2o.conf 612 B\n');
+    return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] });
+  };
+
+  test('tells configs of one name apart', () => {
+    const files = { old: '/old/nginx.conf', new: '/new/nginx.conf', h2o: '/new/h2o.conf' };
+    expect(commentOn(files, `They differ: ${Object.values(files).join(' ')}`)).toContain(
+      '- They differ: old new h2o.conf\n',
+    );
   });
 
   test('has no path of the machine, and no HTML of a stranger', () => {
-    const of = (config: string, footnote: string) => {
-      const server = {
-        ...(whole.variants[0]?.server as NonNullable<Result['variants'][number]['server']>),
-        config: [config],
-        redirections: ['error_log /var/log/nginx/error.log → error.log of this run'],
-      };
-      const variants = whole.variants.map((variant) => ({ ...variant, server }));
-      return markdownReport({ ...whole, variants, footnotes: [footnote] });
-    };
     const path = '/home/me/secret/@b&c/a.conf';
-    const text = of(path, `Only ${path} encrypts <script>`);
+    const text = commentOn({ a: path }, `Only ${path} encrypts <script>`);
     expect(text).toContain('- Only a.conf encrypts \\<script>');
     expect(text).not.toMatch(/secret|\/var\/log/);
-    expect(of('/home/me/a$$b.conf', 'Of /home/me/a$$b.conf')).toContain('- Of a$$b.conf\n');
+    const dollars = '/home/me/a$$b.conf';
+    expect(commentOn({ a: dollars }, `Of ${dollars}`)).toContain('- Of a$$b.conf\n');
   });
 });
 
@@ -203,8 +188,8 @@ describe('files that are named', () => {
   /** The options of a run that exports all formats into a folder. */
   const allIn = (folder: string): Parameters<typeof report>[1] =>
     readScenarioOptions(
-      ['markdown=a.md', 'json=a.json', 'csv=a.csv'].map(
-        (one) => `--export-${one.replace('=', `=${folder}/`)}`,
+      ['markdown=FOLDER/a.md', 'json=FOLDER/a.json', 'csv=FOLDER/a.csv'].map((one) =>
+        `--export-${one}`.replace('FOLDER', folder),
       ),
     );
 
@@ -213,27 +198,20 @@ describe('files that are named', () => {
     const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
     symlinkSync('kept/there.csv', join(folder, 'a.csv'));
     const options = allIn(folder);
+    const read = (file: string) => readFileSync(join(folder, file), 'utf8');
     await checkExports(options.exports);
-    expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe('old');
+    expect(read('kept/there.csv')).toBe('old');
     expect(readdirSync(folder).sort()).toEqual(['a.csv', 'kept', 'run']);
     await report({ result: whole, folder: join(folder, 'run') }, options);
-    expect(readFileSync(join(folder, 'kept/there.csv'), 'utf8')).toBe(csvReport(whole));
-    expect(readlinkSync(join(folder, 'a.csv'))).toBe('kept/there.csv');
-    expect(readFileSync(join(folder, 'a.md'), 'utf8')).toBe(markdownReport(whole));
-    expect(readFileSync(join(folder, 'a.json'), 'utf8')).toBe(resultJson(whole));
+    expect(read('kept/there.csv')).toBe(csvReport(whole));
+    expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
     expect(readdirSync(folder).sort()).toEqual(['a.csv', 'a.json', 'a.md', 'kept', 'run']);
   });
 
   test.each<[string, RegExp]>([
     ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
-    [
-      '--export-json folder',
-      /^--export-json \S+\/folder cannot be written: there is a folder where a file has to be$/,
-    ],
-    [
-      '--export-markdown /dev/null',
-      /\/dev\/null cannot be written: it is a pipe, socket or device: name a file$/,
-    ],
+    ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
+    ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
     ['--export-csv -', /^--export-csv -: name a file; --json /],
     ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
   ])('%s is refused before anything runs', async (words, message) => {
@@ -252,15 +230,13 @@ describe('files that are named', () => {
     const run = join(folder, 'run');
     mkdirSync(join(folder, 'a.md'));
     await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
-      /^--export-markdown \S+\/a\.md cannot be written: there is a folder where a file has to be$/,
+      `--export-markdown ${folder}/a.md cannot be written: there is a folder where a file has to be`,
     );
     for (const file of ['a.json', 'a.csv', 'run/table.md'])
       expect(existsSync(join(folder, file)), file).toBe(true);
     const ended = new UserError('round 3 failed twice');
-    const partial = { ...whole, state: 'partial' as const };
-    await expect(report({ result: partial, ended, folder: run }, allIn(folder))).rejects.toBe(
-      ended,
-    );
+    const partial = { result: { ...whole, state: 'partial' as const }, ended, folder: run };
+    await expect(report(partial, allIn(folder))).rejects.toBe(ended);
     expect(readFileSync(join(folder, 'a.csv'), 'utf8')).toContain(',partial,');
   });
 });

@@ -14,36 +14,24 @@ const image = /image: (grafana\/grafana:\S+)/.exec(
 )?.[1];
 
 /** Unpacks something like Grafana. */
-function unpack(machine: TestMachine, folder: string, ...binaries: string[]) {
+function unpack(machine: TestMachine, folder: string) {
   const home = join(machine.folder, folder);
   for (const name of ['bin', 'conf']) mkdirSync(join(home, name), { recursive: true });
   writeFileSync(join(home, 'conf/defaults.ini'), '');
-  for (const binary of binaries)
-    writeFileSync(join(home, 'bin', binary), '#!/bin/sh\n', { mode: 0o755 });
-  return home;
+  writeFileSync(join(home, 'bin/grafana'), '#!/bin/sh\n', { mode: 0o755 });
+  return { home, command: join(home, 'bin/grafana') };
 }
-
-it('takes the Grafana of GRAFANA_HOME', async () => {
-  const machine = testMachine();
-  const home = unpack(machine, 'own', 'grafana');
-  machine.env['GRAFANA_HOME'] = home;
-  expect(await findGrafana(machine)).toEqual({
-    command: join(home, 'bin/grafana'),
-    home,
-  });
-});
 
 it('finds what a command on PATH belongs to: where a link leads, or where a package puts its files', async () => {
   const linked = testMachine();
-  const home = unpack(linked, 'opt', 'grafana');
-  symlinkSync(join(home, 'bin/grafana'), join(linked.binFolder, 'grafana'));
-  expect(await findGrafana(linked)).toMatchObject({ command: join(home, 'bin/grafana'), home });
+  const own = unpack(linked, 'opt');
+  symlinkSync(own.command, join(linked.binFolder, 'grafana'));
+  expect(await findGrafana(linked)).toMatchObject(own);
 
   const packaged = testMachine();
   script(packaged, 'grafana', '');
-  const share = unpack(packaged, 'system/usr/share/grafana', 'grafana');
-  const found = { command: join(share, 'bin/grafana'), home: share };
-  expect(await findGrafana(packaged)).toMatchObject(found);
+  const share = unpack(packaged, 'system/usr/share/grafana');
+  expect(await findGrafana(packaged)).toMatchObject(share);
 });
 
 it('takes the image of the compose file when Docker works', async () => {
@@ -65,87 +53,51 @@ it('names three ways when there is none', async () => {
   );
 });
 
-const influx = { url: 'http://127.0.0.1:8086', credentials: null };
-
-it('provisions the InfluxDB and the dashboards', () => {
-  const folder = newFolder();
-  writeGrafanaFiles(folder, 3001, influx);
-  expect(
-    parse(readFileSync(join(folder, 'provisioning/datasources/bakeoff.yaml'), 'utf8')),
-  ).toMatchObject({ datasources: [{ url: influx.url, jsonData: { dbName: 'bakeoff' } }] });
-  const [provider] = (
-    parse(readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8')) as {
-      providers: { type: string; options: { path: string } }[];
-    }
-  ).providers;
-  expect(provider).toMatchObject({
-    type: 'file',
-    allowUiUpdates: false,
-    options: { path: expect.stringMatching(/\/dashboards\/generated$/) },
-  });
-  expect(statSync(join(provider?.options.path ?? '', 'comparison.json')).isFile()).toBe(true);
-});
-
-it('gives Grafana the user and password, or the token, as they are', () => {
-  const folder = newFolder();
-  const file = join(folder, 'provisioning/datasources/bakeoff.yaml');
-  // Its mode must not stay.
-  mkdirSync(dirname(file), { recursive: true });
-  writeFileSync(file, 'of before', { mode: 0o644 });
-  writeGrafanaFiles(folder, 3000, {
-    ...influx,
-    credentials: { user: 'me', password: 'pa$HOME: "x"' },
-  });
-  const [source] = (parse(readFileSync(file, 'utf8')) as { datasources: object[] }).datasources;
-  // Grafana makes one $ of two.
-  expect(source).toMatchObject({
-    basicAuth: true,
-    basicAuthUser: 'me',
-    secureJsonData: { basicAuthPassword: 'pa$$HOME: "x"' },
-  });
-  expect(statSync(file).mode & 0o777).toBe(0o600);
-});
-
-it('makes a password once, and keeps it where only its owner may come', () => {
-  const folder = newFolder();
+it('gives Grafana its database, dashboards and settings, and keeps passwords to its owner', () => {
+  const folder = newFolder('#;');
   chmodSync(folder, 0o755);
-  const { password, passwordFile } = writeGrafanaFiles(folder, 3000, influx);
+  const sources = join(folder, 'provisioning/datasources/bakeoff.yaml');
+  // Its mode must not stay.
+  mkdirSync(dirname(sources), { recursive: true });
+  writeFileSync(sources, 'of before', { mode: 0o644 });
+  const credentials = { user: 'me', password: 'pa$HOME: "x"' };
+  const influx = { url: 'http://127.0.0.1:8086', credentials };
+  const { config, password, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
+  // Grafana makes one $ of two.
+  expect(parse(readFileSync(sources, 'utf8'))).toMatchObject({
+    datasources: [
+      {
+        url: influx.url,
+        jsonData: { dbName: 'bakeoff' },
+        basicAuth: true,
+        basicAuthUser: 'me',
+        secureJsonData: { basicAuthPassword: 'pa$$HOME: "x"' },
+      },
+    ],
+  });
+  const dashboards = readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8');
+  const { providers } = parse(dashboards) as { providers: [{ options: { path: string } }] };
+  expect(providers).toMatchObject([{ type: 'file', allowUiUpdates: false }]);
+  expect(statSync(join(providers[0].options.path, 'comparison.json')).isFile()).toBe(true);
+
   expect(password).toMatch(/^[\w-]{24}$/);
   expect(readFileSync(passwordFile, 'utf8')).toBe(password);
-  expect(statSync(passwordFile).mode & 0o777).toBe(0o600);
   // Grafana's own database has the data source's password.
-  expect(statSync(folder).mode & 0o777).toBe(0o700);
-  expect(writeGrafanaFiles(folder, 3000, influx).password).toBe(password);
+  const modes = [folder, sources, passwordFile].map((file) => statSync(file).mode & 0o777);
+  expect(modes).toEqual([0o700, 0o600, 0o600]);
+  const settings = readFileSync(config, 'utf8');
+  for (const lines of [
+    `[paths]\ndata = """${folder}/data"""`,
+    `provisioning = """${folder}/provisioning"""`,
+    'http_addr = 127.0.0.1\nhttp_port = 3017',
+    `admin_password = """$__file{${passwordFile}}"""`,
+    '[auth.anonymous]\nenabled = false',
+    '[dashboards]\nmin_refresh_interval = 2s',
+    'reporting_enabled = false',
+    'news_feed_enabled = false',
+  ])
+    expect(settings).toContain(`\n${lines}\n`);
 });
-
-it('has Grafana listen on loopback, let nobody in without a password, and refresh each second', () => {
-  const folder = newFolder('#;');
-  const { config, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
-  const settings = settingsOf(readFileSync(config, 'utf8'));
-  expect(settings).toMatchObject({
-    'server.http_addr': '127.0.0.1',
-    'server.http_port': '3017',
-    'auth.anonymous.enabled': 'false',
-    'dashboards.min_refresh_interval': '2s',
-    'analytics.reporting_enabled': 'false',
-    'news.news_feed_enabled': 'false',
-    'paths.data': `"""${folder}/data"""`,
-    'paths.provisioning': `"""${folder}/provisioning"""`,
-    'security.admin_password': `"""$__file{${passwordFile}}"""`,
-  });
-});
-
-/** Settings of an ini file by section and name. */
-function settingsOf(ini: string): Record<string, string> {
-  let section = '';
-  return Object.fromEntries(
-    ini.split('\n').flatMap((line): [string, string][] => {
-      section = /^\[(.*)\]$/.exec(line)?.[1] ?? section;
-      const [, name, value] = /^(\w+) = (.*)$/.exec(line) ?? [];
-      return name === undefined || value === undefined ? [] : [[`${section}.${name}`, value]];
-    }),
-  );
-}
 
 it('makes addresses of a run at its time, and of one that goes on', () => {
   const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };

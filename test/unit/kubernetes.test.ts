@@ -52,37 +52,29 @@ function ownScenario(name: string, variants: string) {
 
 describe('bakeoff k8s', () => {
   it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
-    const {
-      all,
-      deployments,
-      services,
-      testRuns,
-      configMap: filesOf,
-      text,
-    } = await printed(scenario, ...influx, '--generators', '1');
-    expect(new Set(all.map(({ kind, metadata: { name } }) => `${kind} ${name}`)).size).toBe(
-      all.length,
+    const { all, deployments, services, testRuns, configMap, text } = await printed(
+      scenario,
+      ...influx,
+      '--generators',
+      '1',
     );
-    expect(text.slice(0, text.indexOf('\n'))).toMatch(new RegExp(`^# The run .*-${scenario}\\. `));
+    const names = all.map(({ kind, metadata: { name } }) => `${kind} ${name}`);
+    expect(new Set(names).size).toBe(all.length);
+    expect(text).toMatch(new RegExp(`^# The run .*-${scenario}\\. `));
     expect([deployments.length, services.length]).toEqual([testRuns.length, testRuns.length]);
-    for (const deployment of deployments) {
-      const { template } = deployment.spec;
-      for (const { configMap: source } of template.spec.volumes)
+    for (const { metadata, spec } of deployments) {
+      for (const { configMap: source } of spec.template.spec.volumes)
         for (const { key } of source?.items ?? [])
-          expect(filesOf(source?.name as string)[key]).toBeTypeOf('string');
-      const service = services.find(({ metadata: { name } }) => name === deployment.metadata.name);
-      expect(service?.spec.selector).toEqual(template.metadata.labels);
+          expect(configMap(source?.name as string)[key]).toBeTypeOf('string');
+      const service = services.find((one) => one.metadata.name === metadata.name);
+      expect(service?.spec.selector).toEqual(spec.template.metadata.labels);
     }
-    for (const testRun of testRuns) {
-      const { name, file } = testRun.spec.script.configMap;
-      expect(filesOf(name)[file]).toContain('k6/x/loadgen');
-      const plan = JSON.parse(filesOf(testRun.metadata.name)['load.json'] as string) as LoadPlan;
-      const url = new URL(plan.phases[0]?.sides[0]?.url as string);
-      expect(
-        services.map(
-          ({ metadata: { name: host }, spec: { ports } }) => `${host}:${ports[0]?.port}`,
-        ),
-      ).toContain(url.host);
+    const hosts = services.map(({ metadata, spec }) => `${metadata.name}:${spec.ports[0]?.port}`);
+    for (const { metadata, spec } of testRuns) {
+      const { name, file } = spec.script.configMap;
+      expect(configMap(name)[file]).toContain('k6/x/loadgen');
+      const plan = JSON.parse(configMap(metadata.name)['load.json'] as string) as LoadPlan;
+      expect(hosts).toContain(new URL(plan.phases[0]?.sides[0]?.url as string).host);
     }
   });
 
@@ -100,14 +92,10 @@ describe('bakeoff k8s', () => {
       ...'--generator-cores 2 --generator-memory 1Gi'.split(' '),
     );
     expect(new Set(all.map(({ metadata: { namespace } }) => namespace))).toEqual(new Set(['lab']));
-    expect(testRun).toMatchObject({
-      spec: {
-        parallelism: 4,
-        runner: {
-          image: 'host:5000/bakeoff:1',
-          resources: { limits: { cpu: '2', memory: '1Gi' } },
-        },
-      },
+    const resources = { limits: { cpu: '2', memory: '1Gi' } };
+    expect(testRun?.spec).toMatchObject({
+      parallelism: 4,
+      runner: { image: 'host:5000/bakeoff:1', resources },
     });
     expect(testRun?.spec.runner.env).toContainEqual({
       name: 'K6_INFLUXDB_PASSWORD',
@@ -127,9 +115,8 @@ describe('bakeoff k8s', () => {
       resources: { requests: { cpu: '8' } },
       securityContext: { readOnlyRootFilesystem: true },
     });
-    expect(filesOf(deployments[0]?.metadata.name as string)['nginx.conf']).toContain(
-      'worker_processes 8;',
-    );
+    const { 'nginx.conf': config } = filesOf(deployments[0]?.metadata.name as string);
+    expect(config).toContain('worker_processes 8;');
   });
 
   it('prints variants whose names are words of YAML, or too long for a host', async () => {
@@ -145,41 +132,34 @@ describe('bakeoff k8s', () => {
     }
   });
 
-  it.each<[string, string[], RegExp]>([
-    ['no database', ['nginx-open-file-cache'], /^--influx is missing: /],
+  const nginx = 'nginx-open-file-cache --influx http://influxdb:8086';
+  it.each<[string, string, RegExp]>([
+    ['no database', 'nginx-open-file-cache', /^--influx is missing: /],
     [
       'a password',
-      ['nginx-open-file-cache', '--influx', 'http://me:secret@influxdb:8086'],
+      nginx.replace('//', '//me:secret@'),
       /^--influx: manifests are read by many, .*--influx-secret$/,
     ],
     [
       'a network',
-      ['nginx-tuning-under-delay', ...influx, '--generators', '1'],
+      'nginx-tuning-under-delay --influx http://influxdb:8086 --generators 1',
       /has a network of its own, and a cluster has its one: /,
     ],
     [
       'more generators than connections',
-      ['h2o-vs-nginx-h2-rate', ...influx],
+      'h2o-vs-nginx-h2-rate --influx http://influxdb:8086',
       /^2 generators: 1 connections cannot be divided among 2 threads: give at least 2$/,
     ],
-    [
-      'a number that is none',
-      ['nginx-open-file-cache', ...influx, '--generators', '0'],
-      /^--generators 0: give a whole number from 1 to 1000$/,
-    ],
-    [
-      'what is for --apply',
-      ['nginx-open-file-cache', ...influx, '--rounds', '4'],
-      /^--rounds is for --apply: give both, or leave it out$/,
-    ],
-  ])('refuses %s', async (_, args, message) => {
-    await expect(printed(...args)).rejects.toThrow(message);
+    ['a number that is none', `${nginx} --generators 0`, /^--generators 0: give a whole number /],
+    ['what is for --apply', `${nginx} --rounds 4`, /^--rounds is for --apply: give both, /],
+  ])('refuses %s', async (_, words, message) => {
+    await expect(printed(...words.split(' '))).rejects.toThrow(message);
   });
 
   it.each([
     [
       "a config of one's own",
-      'server: { name: "nginx", config: ["./own.ts"], workers: 1 }',
+      'server: { ...base.server, config: ["./own.ts"] }',
       /and this is a config of your own: leave it out with --variants$/,
     ],
     [
@@ -189,16 +169,16 @@ describe('bakeoff k8s', () => {
     ],
     [
       "pages of one's own",
-      'server: { name: "nginx", config: ["base"], workers: 1 }, page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }',
+      'page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }',
       /only shipped pages are served: /,
     ],
     [
       'credentials',
-      'server: { name: "nginx", config: ["base"], workers: 1 }, load: { ...load, headers: { Cookie: "me" } }',
+      'load: { ...load, headers: { Cookie: "me" } }',
       /manifests are read by many, and its load has the header Cookie: /,
     ],
-  ])('refuses %s', async (_, variant, message) => {
-    const file = ownScenario('mine', `[{ name: 'own', ${variant} }, base]`);
+  ])('refuses %s', async (_, changes, message) => {
+    const file = ownScenario('mine', `[{ ...base, name: 'own', ${changes} }, base]`);
     await expect(printed(file, ...influx)).rejects.toThrow(message);
   });
 });
@@ -237,34 +217,25 @@ describe('pods', () => {
     ['the pod pod-x', {}],
   ])('are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
 
-  it.each<[string, ClusterObject['status'], ReturnType<typeof podTrouble>]>([
+  const unschedulable = {
+    type: 'PodScheduled',
+    status: 'False',
+    reason: 'Unschedulable',
+    message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
+  };
+  it.each<[ClusterObject['status'], boolean, string]>([
     [
-      'no node',
-      {
-        conditions: [
-          {
-            type: 'PodScheduled',
-            status: 'False',
-            reason: 'Unschedulable',
-            message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
-          },
-        ],
-      },
-      {
-        text: 'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes, or ask for less with --variants, --generators and --server-cores',
-        fatal: false,
-      },
+      { conditions: [unschedulable] },
+      false,
+      'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes, or ask for less with --variants, --generators and --server-cores',
     ],
     [
-      'an image that is none',
       container({ state: { waiting: { reason: 'InvalidImageName' } } }),
-      {
-        text: 'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
-        fatal: true,
-      },
+      true,
+      'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
     ],
-  ])('that wait have their reason: %s', (_, status, trouble) =>
-    expect(podTrouble(pod({}, status))).toEqual(trouble),
+  ])('that wait have their reason: %j', (status, fatal, text) =>
+    expect(podTrouble(pod({}, status))).toEqual({ text, fatal }),
   );
 
   it.each<[string, number, string, string]>([
@@ -277,8 +248,7 @@ describe('pods', () => {
     ['the last line', 1, 'one\ntwo\n', 'it ended with code 1: two'],
   ])('that ended have their last words: %s', async (_, exitCode, log, words) => {
     const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
-    expect(
-      await lastWords(kubectl, pod({}, container({ state: { terminated: { exitCode } } }))),
-    ).toBe(words);
+    const ended = pod({}, container({ state: { terminated: { exitCode } } }));
+    expect(await lastWords(kubectl, ended)).toBe(words);
   });
 });

@@ -2,40 +2,13 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
-import {
-  alarmsIn,
-  groupOf,
-  newMark,
-  watchLifecycle,
-  type LogAlarms,
-} from '../../lib/servers/lifecycle.ts';
+import { alarmsIn, watchLifecycle, type LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
-
-it("a command's processes are its group and descendants, and with its mark those that left them", async () => {
-  const mark = newMark();
-  const sleep = "echo $$; exec sleep 300'";
-  const shell = `sh -c '${sleep} & setsid sh -c '${sleep} & setsid -f sh -c '${sleep}; wait`;
-  const child = await startChild({ command: 'env', args: [mark, 'sh', '-c', shell] });
-  onTestFinished(() => child.stop(0));
-  let said = '';
-  while (said.split('\n').length <= 3)
-    said += String((await once(child.process.stdout as NodeJS.ReadableStream, 'data'))[0]);
-  const ids = said.trim().split('\n');
-  onTestFinished(() => {
-    for (const pid of ids.map(Number).filter(isRunning)) process.kill(pid, 'SIGKILL');
-  });
-  const group = groupOf(child.pid);
-  expect(group).toContain(String(child.pid));
-  // Not the third, which `setsid -f` has detached.
-  expect(ids.filter((pid) => !group.includes(pid))).toHaveLength(1);
-  expect(groupOf(child.pid, mark)).toEqual(expect.arrayContaining([...group, ...ids]));
-  expect(groupOf(child.pid, newMark()).toSorted()).toEqual(group.toSorted());
-});
 
 it.each([
   [
