@@ -32,17 +32,8 @@ export function hasRatio({ ratio }: Pick<Comparison, 'ratio'>): boolean {
   return ratio > 0;
 }
 
-/** The ratio of a round. `apart`: it is an outlier. */
-interface RoundRatio {
-  round: number;
-  ratio: number;
-  apart: boolean;
-}
-
-export function roundRatiosOf(
-  { variant, roundRatios, outliers }: Comparison,
-  result: Pick<Result, 'variants'>,
-): RoundRatio[] {
+/** The ratio of each round. `apart`: it is an outlier. */
+export function roundRatiosOf({ variant, roundRatios, outliers }: Comparison, result: Result) {
   return roundRatios.map((ratio, index) => {
     const round = variantOf(result, variant)?.rounds[index]?.round ?? index + 1;
     return { round, ratio, apart: outliers.includes(round) };
@@ -56,22 +47,18 @@ export function comparable(
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
 }
 
-/** ", delay not held" for a verdict that may be due to the link, else ''. */
-export function delayMark({ delayNotHeld }: Pick<Comparison, 'delayNotHeld'>): string {
-  return delayNotHeld.length === 0 ? '' : ', delay not held';
-}
-
 /** ", not final" for a verdict of an interrupted run, else ''. */
 export function notFinalMark({ state }: Pick<Result, 'state'>): string {
   return state === 'partial' ? ', not final' : '';
 }
 
-/** A verdict with its marks, such as "faster, delay not held, not final". */
-export function markedVerdict(
-  { verdict, delayNotHeld }: Pick<Comparison, 'verdict' | 'delayNotHeld'>,
+/** What limits a verdict, such as ", delay not held, not final"; else ''. */
+export function marksOf(
+  { verdict, delayNotHeld }: Comparison,
   result: Pick<Result, 'state'>,
 ): string {
-  return `${verdict}${delayMark({ delayNotHeld })}${verdict === 'none' ? '' : notFinalMark(result)}`;
+  const delay = delayNotHeld.length === 0 ? '' : ', delay not held';
+  return delay + (verdict === 'none' ? '' : notFinalMark(result));
 }
 
 /** A step of a search, or all rounds of a sweep, in requests/s and milliseconds. `kept`: the step kept the search's limit. */
@@ -82,7 +69,6 @@ export interface CurvePoint {
   kept?: boolean;
 }
 
-/** A config's points, in ascending rates. */
 interface Curve {
   name: string;
   points: CurvePoint[];
@@ -90,27 +76,19 @@ interface Curve {
 
 /** A curve per variant of a search, or per config of a sweep. */
 export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
-  const points =
-    search === undefined
-      ? variants.flatMap(({ series, load: { rate }, latencyMs }) =>
-          series === undefined || rate === undefined || latencyMs === null
-            ? []
-            : [{ name: series, rate, p50: latencyMs.p50, p99: latencyMs.p99 }],
-        )
-      : search.steps.map(({ variant, rate, kept, latencyMs: { p50, p99 } }) => ({
-          name: variant,
-          rate,
-          p50,
-          p99,
-          kept,
-        }));
   const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
-    const own = points
-      .filter((point) => point.name === name)
-      .map(({ name: _, ...point }): CurvePoint => point)
-      .sort((a, b) => a.rate - b.rate);
-    return own.length === 0 ? [] : [{ name, points: own }];
+    const points =
+      search === undefined
+        ? variants.flatMap(({ series, load: { rate }, latencyMs }): CurvePoint[] =>
+            series !== name || rate === undefined || latencyMs === null
+              ? []
+              : [{ rate, p50: latencyMs.p50, p99: latencyMs.p99 }],
+          )
+        : search.steps
+            .filter(({ variant }) => variant === name)
+            .map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
+    return points.length === 0 ? [] : [{ name, points: points.sort((a, b) => a.rate - b.rate) }];
   });
 }
 
@@ -124,16 +102,13 @@ const mostRows = 12;
 
 /** The curves side by side in ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
 export function curveRows(curves: readonly Curve[]): CurveRow[] {
-  const rates = [...new Set(curves.flatMap(({ points }) => points.map(({ rate }) => rate)))].sort(
-    (a, b) => a - b,
-  );
+  const all = curves.flatMap(({ points }) => points);
+  const rates = [...new Set(all.map(({ rate }) => rate))].sort((a, b) => a - b);
   const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
   const width = Math.log(highest / lowest) / mostRows;
-  const each =
-    rates.length <= mostRows ||
-    curves.every(({ points }) => points.every(({ kept }) => kept === undefined));
+  const isEach = rates.length <= mostRows || all.every(({ kept }) => kept === undefined);
   const rangeOf = (rate: number) =>
-    each
+    isEach
       ? rates.indexOf(rate)
       : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
   return [...new Set(rates.map(rangeOf))].map((range) => {
@@ -151,7 +126,6 @@ export function curveRows(curves: readonly Curve[]): CurveRow[] {
   });
 }
 
-/** Medians; kept if most steps were. */
 function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
   const judged = points.flatMap(({ kept }) => kept ?? []);
   return {
@@ -191,8 +165,8 @@ export function streamSweep(result: Result): StreamSweep | undefined {
   );
   const http1 = measured.find(({ variant }) => variant.load.protocol.startsWith('http/'));
   const http2 = measured.filter(({ variant }) => isHttp2(variant.load.protocol));
-  if (result.comparisons.some(({ metric }) => metric !== 'rps')) return undefined;
   if (
+    result.comparisons.some(({ metric }) => metric !== 'rps') ||
     http1 === undefined ||
     http1.rps === 0 ||
     new Set(http2.map(({ variant }) => streamsOf(variant))).size < fewestPoints

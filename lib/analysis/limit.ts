@@ -54,7 +54,6 @@ const limit = 0.9;
 
 type Limit = 'server' | 'generator' | 'both' | 'neither';
 
-/** Shares of the available cores, 0 to 1, as in VariantResult. */
 type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
 /** null if unknown, as for a variant that was not measured. */
@@ -71,7 +70,6 @@ interface SideCores {
   generator: number;
 }
 
-/** The number of workers and threads. */
 type Workers = Pick<VariantResult, 'server' | 'load'>;
 
 /** Cores that each side can use: at most one per worker or thread. */

@@ -78,11 +78,13 @@ export function succeeded({
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
-interface PhasePair {
+export interface PhasePair {
   /** From 1. */
   phase: number;
   published: Published | undefined;
   measured: PhaseResult | undefined;
+  /** `measured` as articles print it. */
+  here: Published | undefined;
 }
 
 /** Published phases beside measured phases; either may have fewer. */
@@ -91,11 +93,41 @@ export function phasePairs({
   phases,
 }: Pick<VariantResult, 'published' | 'phases'>): PhasePair[] {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
-  return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => ({
-    phase: index + 1,
-    published: inArticle[index],
-    measured: phases[index],
-  }));
+  return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
+    const measured = phases[index];
+    return {
+      phase: index + 1,
+      published: inArticle[index],
+      measured,
+      here: measured && asPublished(measured),
+    };
+  });
+}
+
+/** Distributions without a value are left out. */
+function asPublished(phase: PhaseResult): Published {
+  const { requests, seconds, rps, bytes, tls, successRatio, headerSavingsPercent } = phase;
+  return {
+    requests,
+    seconds,
+    rps: rps.median,
+    transferBytesPerSecond: phase.receivedBytesPerSecond,
+    receivedBytes: bytes.received,
+    headerBytes: bytes.headers,
+    bodyBytes: bytes.body,
+    ...present({
+      successRatio: successRatio ?? undefined,
+      headerSavingsPercent: headerSavingsPercent ?? undefined,
+      tls: tls ?? undefined,
+      ...byName(
+        ['latencyMs', 'connectMs', 'firstByteMs', 'perConnectionRps', 'perThreadRps'],
+        (name) => {
+          const { withinSd, ...rest } = phase[name];
+          return rest.max === 0 ? undefined : { ...rest, withinSdPercent: 100 * withinSd };
+        },
+      ),
+    }),
+  };
 }
 
 /** Medians over rounds, each with all of its phases. @param rounds at least one */

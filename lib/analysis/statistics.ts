@@ -63,7 +63,6 @@ export function logRatios(baseline: readonly number[], variant: readonly number[
   return logs;
 }
 
-/** middle ± half */
 interface Interval {
   middle: number;
   half: number;

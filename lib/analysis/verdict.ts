@@ -52,11 +52,9 @@ export interface MeasuredVariant extends Pick<
   setupOnMoreCores?: string;
 }
 
-/** Facts of the run. */
 export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   serverCores: number;
   generatorCores: number;
-  /** Server and generator share their cores. */
   sharedCores: boolean;
   /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
@@ -68,14 +66,12 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
 /** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
 export const minimumRounds = 4;
 
-/** A variant to compare. */
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
   /** Per round: requests/s, the server's CPU seconds per response, and percentiles as in percentilePerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
-/** Two variants that were run. */
 export interface Pair {
   baseline: Contender;
   variant: Contender;
@@ -88,7 +84,6 @@ interface Rules extends RunFacts {
 }
 
 type Judged = Exclude<Verdict, 'none'>;
-/** A figure of each round. */
 type Figures = [baseline: readonly number[], variant: readonly number[]];
 
 /** A pair and a metric by which to judge it. `why`: there is no verdict, whatever the interval. */
@@ -133,7 +128,6 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   return questions.map((own) => compare(own, alpha, rules));
 }
 
-/** The metrics to judge a pair by; the first decides. */
 function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Metric[] {
   if (metric !== undefined) return [metric];
   return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];

@@ -1,6 +1,6 @@
-// Warnings below the table: a sentence of each kind with the next step, and how to find them.
+// Warnings below the table: what the figures give reason for, each with the next step.
 import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
-import type { Comparison, ErrorCause, LoadResult, Phase, VariantResult } from '../result/result.ts';
+import type { Comparison, ErrorCause, Phase, VariantResult } from '../result/result.ts';
 import {
   lateSends,
   limitOf,
@@ -13,64 +13,12 @@ import {
   type RoundNoise,
 } from './limit.ts';
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
-import { dependenceOf, falseNotes, type Dependence } from './rounds.ts';
+import { dependenceOf, falseNotes } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
 
-type Side = 'server' | 'generator';
-type Tls = NonNullable<LoadResult['tls']>;
-
-const tlsParts: Record<keyof Tls, string> = {
-  version: 'TLS version',
-  cipher: 'TLS cipher',
-  keyExchange: 'TLS key exchange',
-};
-
-/** The sentence of each kind of warning: what was seen, what it means for the figures, and what to do. */
+/** Sentences on how the run went: what was seen, what it means for the figures, and what to do. */
 export const warning = {
-  // `share` as shareText writes it.
-  steal: (share: string) =>
-    `steal time: the host gave others up to ${share}: run again when it is quieter, or on a machine of your own`,
-  generatorOthers: (share: string) =>
-    `others used up to ${share}, and the server had time left: ` +
-    'requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again',
-  others: (share: string, host: string, backend: 'none' | 'known' | 'unknown') =>
-    backend === 'unknown'
-      ? `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
-      : `others used up to ${share}: end what else runs on ${host}${backend === 'known' ? ', but not the backend,' : ''} and run again`,
-  upstream: (share: string) =>
-    `the backend used up to ${share}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
-  generatorLimit: (variant: string, share: number | null) =>
-    `${variant}: the generator was at its limit (${percent(share ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
-  failures: (variant: string, requests: number, failures: readonly string[]) =>
-    `${variant}: ${enumeration(failures)} among ${whole(requests)} requests: requests/s alone do not compare`,
-  hung: (variant: string, hung: string) =>
-    `${variant}: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
-  unsent: (variant: string, requests: number, unsent: number, cause: string) =>
-    `${variant}: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${cause}`,
-  lateSends: (variant: string, lateMs: number, latencyMs: number, cause: string) =>
-    `${variant}: one request in a hundred left ${scaledTime(lateMs)} late or more, which its latency includes (p99 ${scaledTime(latencyMs)}): ${cause}`,
-  stoodStill: (variant: string, share: number) =>
-    `${variant}: the generator stood still in ${percent(share)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
-  idleCpu: (variant: string, share: number) =>
-    `${variant} uses ${percent(share)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
-  delayNotHeld: (variants: readonly string[]) =>
-    `${enumeration(variants)}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
-  oneTurn: (variants: readonly string[]) =>
-    `${enumeration(variants)}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
-  streamLimit: (variant: string, asked: number, allowed: number) =>
-    `${variant}: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(asked)}: ${whole(allowed)} were used`,
-  tlsDiffers: (part: keyof Tls, variantsBy: ReadonlyMap<string, readonly { name: string }[]>) =>
-    `${tlsParts[part]} differs: ${[...variantsBy].map(([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`).join(', ')}`,
-  quick: () => 'quick run with short rounds: a first look, not a measurement',
-  fewRounds: (rounds: number) => `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
-  noBaseline: (variant: string, baseline: string) =>
-    `${variant} is compared with ${baseline}, which was not run: name both with --variants for a ratio`,
-  swayed: ({ variant, baseline, verdict }: Comparison, round: number) =>
-    `${variant} against ${baseline}: round ${round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
-  dependent: ({ variant, baseline }: Comparison, seen: Dependence) =>
-    `${variant} against ${baseline}: ${seen.kind === 'drift' ? `from the first round to the last the ratio moved by ${effect(seen.ratio)}` : `rounds resemble the one before (correlation ${seen.correlation.toFixed(2)})`}, ` +
-    'so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again',
   repeated: (round: number, why: string, as = round + 1) =>
     `round ${round} was dropped and repeated as round ${as}: ${why}`,
   notRepeated: (round: number, why: string) => `round ${round} could not be measured again: ${why}`,
@@ -89,27 +37,7 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/** Such as "12 % of the server's cores in every round". @param over rounds in which the share (0 to 1) was too high */
-function shareText(
-  side: Side,
-  share: number,
-  cores: number,
-  over: readonly number[],
-  ofRounds: number,
-): string {
-  const rounds = [...new Set(over)].toSorted((a, b) => a - b);
-  const when =
-    rounds.length === ofRounds
-      ? ofRounds === 1
-        ? 'the only round'
-        : 'every round'
-      : rounds.length > 3
-        ? `${rounds.length} of ${ofRounds} rounds`
-        : `${rounds.length === 1 ? 'round' : 'rounds'} ${enumeration(rounds)}`;
-  return `${percent(share)} of the ${side}'s ${cores === 1 ? 'core' : 'cores'} in ${when}`;
-}
-
-/** Finds all warnings that the figures give reason for. `variants` are those of `measured`, in the same order. */
+/** All warnings that the figures give reason for. `variants` are those of `measured`, in the same order. */
 export function warningsOf(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
@@ -117,31 +45,54 @@ export function warningsOf(
   comparisons: readonly Comparison[],
 ): string[] {
   const rounds = wholeRounds(variants);
+  const namesOf = (is: (variant: VariantResult) => boolean) =>
+    enumeration(variants.filter(is).map(({ name }) => name));
+  const oneTurn = namesOf(({ rounds }) =>
+    rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
+  );
+  const late = namesOf(({ network }) => network?.delayHeld === false);
   return [
-    ...(facts.quick ? [warning.quick()] : []),
-    ...(rounds > 0 && rounds < minimumRounds ? [warning.fewRounds(rounds)] : []),
+    facts.quick && 'quick run with short rounds: a first look, not a measurement',
+    rounds > 0 &&
+      rounds < minimumRounds &&
+      `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
     ...intervalWarnings(comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap(variantWarnings),
-    ...oneForAll(warning.oneTurn, variants, ({ rounds }) =>
-      rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
-    ),
-    ...oneForAll(warning.delayNotHeld, variants, ({ network }) => network?.delayHeld === false),
+    oneTurn !== '' &&
+      `${oneTurn}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
+    late !== '' &&
+      `${late}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
     ...tlsWarnings(variants),
-    ...measured.flatMap((variant) => baselineWarning(measured, comparisons, variant)),
-  ];
+    ...measured
+      .filter(
+        ({ name, against }) =>
+          against !== undefined &&
+          !measured.some((one) => one.against === name || one.name === against) &&
+          !comparisons.some(({ variant, baseline }) => variant === name || baseline === name),
+      )
+      .map(
+        ({ name, against }) =>
+          `${name} is compared with ${against}, which was not run: name both with --variants for a ratio`,
+      ),
+  ].filter((text) => text !== false);
 }
 
-/** Outliers that decide, and dependent rounds: both make an interval less sure. */
 function intervalWarnings(comparisons: readonly Comparison[]): string[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  return judged.flatMap((one) => {
-    const { swayedBy, roundRatios } = one;
+  return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }) => {
+    const pair = `${variant} against ${baseline}`;
     const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
+    const how =
+      seen?.kind === 'drift'
+        ? `from the first round to the last the ratio moved by ${effect(seen.ratio)}`
+        : `rounds resemble the one before (correlation ${seen?.correlation.toFixed(2)})`;
     return [
-      ...(swayedBy === null ? [] : [warning.swayed(one, swayedBy.round)]),
-      ...(seen === null ? [] : [warning.dependent(one, seen)]),
-    ];
+      swayedBy !== null &&
+        `${pair}: round ${swayedBy.round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
+      seen !== null &&
+        `${pair}: ${how}, so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again`,
+    ].filter((text) => text !== false);
   });
 }
 
@@ -163,7 +114,6 @@ function noiseWarnings(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
 ): string[] {
-  const { sharedCores, serverHost: host = 'this machine' } = facts;
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const all = measured.flatMap((variant) =>
     variant.rounds.flatMap((one): VariantRound[] => {
@@ -179,43 +129,62 @@ function noiseWarnings(
   const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;
   // On shared cores the generator counts among the server's others, and others' time is missing on both sides.
-  const apart = (rounds: readonly VariantRound[]) => (sharedCores ? [] : rounds);
+  const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
+  /** Such as "12 % of the server's cores in every round", in a list; empty if no share is too high. */
   const high = (
     rounds: readonly VariantRound[],
-    side: Side,
+    side: 'server' | 'generator',
     least: number,
     of: (one: VariantRound) => number,
   ): string[] => {
     const over = rounds.filter((one) => of(one) >= least);
     if (over.length === 0) return [];
-    const ofRounds = new Set(rounds.map(({ round }) => round)).size;
-    const numbers = over.map(({ round }) => round);
-    return [shareText(side, extent(over.map(of))[1], cores[side], numbers, ofRounds)];
+    const [highest, numbers] = [extent(over.map(of))[1], numbersOf(over)];
+    const ofRounds = numbersOf(rounds).length;
+    const when =
+      numbers.length === ofRounds
+        ? `${ofRounds === 1 ? 'the only' : 'every'} round`
+        : numbers.length > 3
+          ? `${numbers.length} of ${ofRounds} rounds`
+          : `${numbers.length === 1 ? 'round' : 'rounds'} ${enumeration(numbers)}`;
+    return [
+      `${percent(highest)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`,
+    ];
   };
   const upstreams = all.map(({ noise: { upstreamShare } }) => upstreamShare);
-  const backend = upstreams.includes(null)
-    ? 'unknown'
-    : upstreams.some((one) => one !== undefined)
-      ? 'known'
-      : 'none';
+  const host = facts.serverHost ?? 'this machine';
+  const butBackend = upstreams.some((one) => one !== undefined) ? ', but not the backend,' : '';
   return [
-    ...(['server', 'generator'] as const).flatMap((side) =>
-      high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]).map(
-        warning.steal,
+    ...(['server', 'generator'] as const)
+      .flatMap((side) =>
+        high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]),
+      )
+      .map(
+        (share) =>
+          `steal time: the host gave others up to ${share}: run again when it is quieter, or on a machine of your own`,
       ),
-    ),
     ...high(apart(all), 'generator', othersMatter, ({ noise, isBusy }) =>
       isBusy ? 0 : noise.generatorOthersShare,
-    ).map(warning.generatorOthers),
+    ).map(
+      (share) =>
+        `others used up to ${share}, and the server had time left: requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
+    ),
     // The backend is part of the measurement, even if it shares the server's cores.
     ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(
-      warning.upstream,
+      (share) =>
+        `the backend used up to ${share}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
     ),
     ...high(apart(unsettled), 'server', othersMatter, ({ noise }) => noise.serverOthersShare).map(
-      (share) => warning.others(share, host, backend),
+      (share) =>
+        upstreams.includes(null)
+          ? `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
+          : `others used up to ${share}: end what else runs on ${host}${butBackend} and run again`,
     ),
   ];
 }
+
+const numbersOf = (rounds: readonly VariantRound[]): number[] =>
+  [...new Set(rounds.map(({ round }) => round))].sort((a, b) => a - b);
 
 /** From this share of a core on, a server's CPU time without load shows in the ratios. */
 const idleMatters = 0.01;
@@ -225,57 +194,52 @@ function variantWarnings(variant: VariantResult): string[] {
   const { streams = 1 } = variant.load;
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
-  const failures = [...errorsTexts(phases), ...answersTexts(phases)];
+  const failures = enumeration([...errorsTexts(phases), ...answersTexts(phases)]);
   const hung = hungText(phases);
   const unsent = total(phases, (phase) => phase.unsent);
-  const idle = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  const idleShares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  const idle = idleShares.length === 0 ? 0 : median(idleShares);
   const still = stoodStill(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
-  return [
-    limitOf(variant) === 'generator' && warning.generatorLimit(name, generatorShare),
-    failures.length > 0 && warning.failures(name, requests, failures),
-    hung !== '' && warning.hung(name, hung),
-    unsent > 0 && warning.unsent(name, requests, unsent, rateCause(variant)),
-    idle.length > 0 && median(idle) > idleMatters && warning.idleCpu(name, median(idle)),
-    still > 0 && warning.stoodStill(name, still),
-    late !== null && warning.lateSends(name, late.lateMs, late.latencyMs, rateCause(variant)),
-    allowed < streams && warning.streamLimit(name, streams, allowed),
-  ].filter((text) => text !== false);
+  const texts = [
+    limitOf(variant) === 'generator' &&
+      `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
+    failures !== '' &&
+      `: ${failures} among ${whole(requests)} requests: requests/s alone do not compare`,
+    hung !== '' &&
+      `: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
+    unsent > 0 &&
+      `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
+    idle > idleMatters &&
+      ` uses ${percent(idle)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
+    still > 0 &&
+      `: the generator stood still in ${percent(still)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
+    late !== null &&
+      `: one request in a hundred left ${scaledTime(late.lateMs)} late or more, which its latency includes (p99 ${scaledTime(late.latencyMs)}): ${rateCause(variant)}`,
+    allowed < streams &&
+      `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
+  ];
+  return texts.flatMap((text) => (text === false ? [] : name + text));
 }
 
-/** A common warning for all variants with the same cause. */
-function oneForAll(
-  text: (variants: readonly string[]) => string,
-  variants: readonly VariantResult[],
-  is: (variant: VariantResult) => boolean,
-): string[] {
-  const names = variants.filter(is).map(({ name }) => name);
-  return names.length === 0 ? [] : [text(names)];
-}
-
-/** A warning per part of TLS in which variants with TLS differ. */
 function tlsWarnings(variants: readonly VariantResult[]): string[] {
-  return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
+  const parts = [
+    ['version', 'version'],
+    ['cipher', 'cipher'],
+    ['keyExchange', 'key exchange'],
+  ] as const;
+  return parts.flatMap(([part, words]) => {
     const seen = variants.flatMap(({ name, phases }) => {
       const values = new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []));
       return [...values].map((value) => ({ name, value }));
     });
-    const variantsBy = groupedBy(seen, ({ value }) => value);
-    return variantsBy.size > 1 ? [warning.tlsDiffers(part, variantsBy)] : [];
+    const variantsBy = [...groupedBy(seen, ({ value }) => value)];
+    const how = variantsBy.map(
+      ([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`,
+    );
+    return how.length > 1 ? [`TLS ${words} differs: ${how.join(', ')}`] : [];
   });
-}
-
-/** A variant without its baseline, unless it is a baseline itself or compared with another variant. */
-function baselineWarning(
-  measured: readonly MeasuredVariant[],
-  comparisons: readonly Comparison[],
-  { name, against }: MeasuredVariant,
-): string[] {
-  const isCompared =
-    measured.some((one) => one.against === name || one.name === against) ||
-    comparisons.some(({ variant, baseline }) => variant === name || baseline === name);
-  return against === undefined || isCompared ? [] : [warning.noBaseline(name, against)];
 }
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
@@ -302,7 +266,6 @@ function errorsTexts(phases: readonly Phase[]): string[] {
   return [`${counts(errors, 'error')}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`];
 }
 
-/** So many statuses are named. */
 const mostStatuses = 4;
 
 /** "1,200 answers with 503" for each wrong status, the most frequent first. */
@@ -320,12 +283,12 @@ function answersTexts(phases: readonly Phase[]): string[] {
   return others === 0 ? named : [...named, `${whole(others)} with others`];
 }
 
-/** "12 requests were never answered and had waited for more than 1 s when the load ended", or ''. */
+/** '' if no request hung; the limits are the engine's. */
 function hungText(phases: readonly Phase[]): string {
   const hung = total(phases, (phase) => phase.hung);
-  if (hung === 0) return '';
-  // As in the engine.
-  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
+  return hung === 0
+    ? ''
+    : `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
 }
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */

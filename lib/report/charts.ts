@@ -15,11 +15,11 @@ import {
   sameBucket,
 } from '../analysis/latency.ts';
 import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
-import { alphaOf, exponential, meanInterval, median, total } from '../analysis/statistics.ts';
+import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { limitText } from '../analysis/within.ts';
 import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
-import type { Percentiles, PlotData } from './html/figure.ts';
+import type { PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
 import type {
@@ -99,12 +99,12 @@ function curveChart(result: Result): Chart[] {
           ? 'Marks are p99 at each rate.'
           : `Each mark is the p99 of a step of the search, filled if it kept ${limit.text}; lines go through the medians of steps at about the same rate.`,
       data: {
-        kind: 'curve',
-        axes: { x: 'requests/s (log scale)', y: 'latency, ms (log scale)' },
-        isLog: true,
+        kind: 'lines',
+        x: { title: 'requests/s (log scale)', isLog: true },
+        y: { title: 'latency, ms (log scale)', isLog: true },
         names: curves.map(({ name }) => name),
         limit,
-        points: curves.flatMap(({ name, points }) =>
+        marks: curves.flatMap(({ name, points }) =>
           points.map(({ rate, p50, p99, kept }) => ({
             name,
             x: rate,
@@ -115,7 +115,14 @@ function curveChart(result: Result): Chart[] {
         ),
         lines: (['p50', 'p99'] as const).flatMap((end) =>
           rows.flatMap(({ seen }) =>
-            [...seen].map(([name, point]) => ({ name, x: point.rate, y: point[end], end })),
+            [...seen].map(([name, point]) => ({
+              name,
+              line: `${name} ${end}`,
+              look: end === 'p50' ? ('dashed' as const) : ('strong' as const),
+              x: point.rate,
+              y: point[end],
+              end,
+            })),
           ),
         ),
       },
@@ -178,7 +185,6 @@ export function publishedQuantile(published: Published, quantile: number): strin
   return bucket === undefined ? '' : bucketLabel(bucket);
 }
 
-/** The metric of the verdict, its axis, and its figure of each variant in each round. */
 function roundPoints(result: Result) {
   const metric = result.comparisons[0]?.metric ?? 'rps';
   const others = metric === 'cpu' ? 'CPU µs per request' : 'requests/s';
@@ -227,7 +233,7 @@ function linkFigures(result: Result): Figure[] {
       const at = { name, x: of(spec), y: median(values) };
       const interval = exponential(meanInterval(values.map(Math.log), alphaOf(1, 1)));
       const shown = `${text(at.y)} [${interval.map(text).join(', ')}]`;
-      return { ...at, interval, shown, end: '', title: `${name}, ${at.x}: ${shown}` };
+      return { ...at, interval, shown, title: `${name}, ${at.x}: ${shown}` };
     })
     .sort((a, b) => a.x - b.x);
   const shownAt = (name: string) => (at: number) =>
@@ -238,13 +244,12 @@ function linkFigures(result: Result): Figure[] {
       title,
       text: 'Medians of the rounds, with the 95 % confidence interval of their mean.',
       data: {
-        kind: 'curve',
-        axes: { x, y: axis },
-        isLog: false,
+        kind: 'lines',
+        x: { title: x },
+        y: { title: axis },
         names,
-        limit: null,
-        points: marks,
-        lines: marks,
+        marks,
+        lines: marks.map(({ name, x, y }) => ({ name, line: name, look: 'strong', x, y })),
       },
       tables: [
         tableOf(
@@ -270,13 +275,36 @@ function roundFigures(result: Result): Figure[] {
       },
       axis,
     );
-  const rounds = [...new Set(points.map(({ round }) => round))];
+  const rounds = [...new Set(points.map(({ round }) => round))].sort((a, b) => a - b);
+  const [low, high] = extent(points.map(({ value }) => value));
+  // The sides of a round stand beside each other around its number.
+  const placeOf = ({ name, round, value }: (typeof points)[number]) => ({
+    name,
+    x: rounds.indexOf(round) + 0.56 * (names.indexOf(name) / (names.length - 1) - 0.5),
+    y: value,
+  });
   const table = tableOf(rounds, [leftColumn('round', String), ...names.map(column)]);
   return [
     {
       title: 'Round by round',
       text: `${axis} of each side; a line joins the sides of a round. Lines with the same slope show the same effect. The axis may begin above 0.`,
-      data: { kind: 'rounds', axis, names, points },
+      data: {
+        kind: 'lines',
+        x: {
+          title: 'round',
+          ticks: rounds.map((round, at) => ({ at, text: String(round) })),
+        },
+        y: { title: axis, isLog: false, from: 2 * low > high ? low - 0.06 * (high - low) : 0 },
+        names,
+        marks: points.map((point) => ({
+          ...placeOf(point),
+          title: `${point.name}, round ${point.round}: ${point.value.toLocaleString('en-US', { maximumFractionDigits: point.value < 100 ? 3 : 0 })}`,
+        })),
+        lines: points.map((point) => {
+          const line = `round ${point.round}`;
+          return { ...placeOf(point), name: line, line, look: 'thin' };
+        }),
+      },
       tables: [table, roundsTable(result)],
     },
   ];
@@ -318,28 +346,48 @@ function percentileFigures({ variants }: Result): Figure[] {
   const phases = Math.max(0, ...variants.map((variant) => variant.phases.length));
   return [...Array(phases).keys()].flatMap((index) => {
     const shown = variants.filter((variant) => (variant.phases[index]?.latencyMs.max ?? 0) > 0);
+    if (shown.length === 0) return [];
     const withRounds = shown.length <= mostWithRounds;
     const points = shown.flatMap(({ name, phases: overall, rounds }) => {
-      const single = rounds.flatMap((one) => {
-        const phase = one.phases[index];
-        return phase === undefined ? [] : { ...phase, round: one.round };
-      });
-      const all = total(single, responsesOf);
+      const single = rounds.flatMap(({ round, phases: { [index]: phase } }) =>
+        phase === undefined ? [] : { ...phase, line: `${name} ${round}`, look: 'thin' as const },
+      );
+      const all = { ...(overall[index] as PhaseResult), line: name, look: 'strong' as const };
       return [
-        ...pointsOf((overall[index] as PhaseResult).latencyMs, all, { name, round: null }),
-        ...(withRounds ? single : []).flatMap(({ round, latencyMs, ...phase }) =>
-          latencyMs.max > 0 ? pointsOf(latencyMs, responsesOf(phase), { name, round }) : [],
-        ),
-      ];
+        all,
+        ...(withRounds ? single.filter(({ latencyMs }) => latencyMs.max > 0) : []),
+      ].flatMap(({ line, look, latencyMs, responses }) =>
+        percentilesOf(latencyMs, responsesOf({ responses })).map(({ at, percentile, ms }) => ({
+          ...{ name, line, look, x: at, y: ms },
+          title: `${name}, ${percentile}: ${ms} ms`,
+        })),
+      );
     });
+    const strong = points.filter(({ look }) => look === 'strong');
+    const [shortest] = extent(strong.map(({ y }) => y).filter((ms) => ms > 0));
+    const isLog = extent(points.map(({ y }) => y))[1] > 20 * shortest;
+    const [, furthest] = extent(points.map(({ x }) => x));
     const column = (title: string, key: keyof LatencyFigures) =>
       rightColumn(title, (variant: VariantResult) =>
         figure(variant.phases[index]?.latencyMs[key], scaledTime),
       );
-    const figures: Figure = {
+    return {
       title: `Latency by percentile${phases > 1 ? `, phase ${index + 1}` : ''}`,
       text: `Latencies of each variant${withRounds ? '; thin lines are single rounds' : ''}. The last mark of a line is the longest of all. ${timesFrom(shown)}`,
-      data: { kind: 'percentiles', names: shown.map(({ name }) => name), points },
+      data: {
+        kind: 'lines',
+        x: {
+          title: 'percentile, on a log scale of 1 / (1 − p)',
+          isLog: true,
+          ticks: [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]
+            .filter((at) => at <= furthest)
+            .map((at) => ({ at, text: `${Number((100 * (1 - 1 / at)).toFixed(6))} %` })),
+        },
+        y: { title: `latency, ms${isLog ? ' (log scale)' : ''}`, isLog },
+        names: shown.map(({ name }) => name),
+        marks: strong,
+        lines: points,
+      },
       tables: [
         tableOf(shown, [
           leftColumn('variant', ({ name }) => name),
@@ -349,16 +397,11 @@ function percentileFigures({ variants }: Result): Figure[] {
         ]),
       ],
     };
-    return shown.length === 0 ? [] : figures;
   });
 }
 
 /** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */
-function pointsOf(
-  latencyMs: LatencyFigures,
-  responses: number,
-  line: { name: string; round: number | null },
-): Percentiles['points'] {
+function percentilesOf(latencyMs: LatencyFigures, responses: number) {
   const middle = percentiles
     .map(([key, p, percentile]) => ({ at: 1 / (1 - p), percentile, ms: latencyMs[key] }))
     .filter(({ at }) => at < responses);
@@ -366,7 +409,7 @@ function pointsOf(
     { at: 1, percentile: 'min', ms: latencyMs.min },
     ...middle,
     { at: Math.max(2, responses), percentile: 'max', ms: latencyMs.max },
-  ].map((point) => ({ ...line, ...point, at: Number(point.at.toPrecision(12)) }));
+  ].map((point) => ({ ...point, at: Number(point.at.toPrecision(12)) }));
 }
 
 /** From when the latencies of these loads are counted. */

@@ -18,7 +18,6 @@ import { type Load, protocolNames } from '../scenario/load.ts';
 /** All that the heading says, before a run or after it. */
 export interface Heading {
   scenario: string;
-  /** From loadText. */
   load: string;
   /** The length of each variant's page, or the mean of its pages. */
   bodyBytes: readonly number[];
@@ -26,11 +25,9 @@ export interface Heading {
   pages: readonly number[];
   /** "h2", or "http/1.1 and h2". */
   protocol: string;
-  /** From networksText. */
   network: string;
   rounds: number;
   seconds: number;
-  /** Whether `seconds` is an estimate. */
   estimated: boolean;
   /** The end of the range if verdicts may need more rounds. */
   atMost?: { rounds: number; seconds: number };
@@ -117,7 +114,6 @@ export function resultHeading(result: Result): Heading {
   };
 }
 
-/** "core 1", "cores 4-7". */
 function coresText(cpus: readonly number[]): string {
   return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
 }

@@ -27,15 +27,8 @@ import {
   effect,
   whole,
 } from '../format.ts';
-import { byName } from '../present.ts';
-import type {
-  Comparison,
-  Distribution,
-  PhaseResult,
-  Result,
-  VariantResult,
-} from '../result/result.ts';
-import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type { Published } from '../scenario/model.ts';
 import { chartsOf, publishedQuantile, timesFrom } from './charts.ts';
 import { linkPart } from './network.ts';
 import {
@@ -183,7 +176,6 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
   ];
 }
 
-/** Each row's comparison. The baseline stands in the title, or in the cells if the rows have several. */
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = ladderSteps(result);
@@ -219,60 +211,34 @@ export function comparesProtocols({ variants }: Result): boolean {
   return new Set(variants.map(({ load }) => load.protocol)).size > 1;
 }
 
-/** Whether a round or the article's run had several load phases. */
 function hasPhases({ variants }: Result): boolean {
   return variants.some(
     ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
   );
 }
 
-/** The figures of a load, published or measured, in the units of Published. */
-type Load = { name: string } & { [Name in keyof Published]?: Published[Name] | undefined };
+type Load = Published & { name: string };
 
-/** A row per variant, phase and source ("published", "here"). */
 function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
   const width = Math.max(...variants.map(({ name }) => name.length));
   const several = variants.some((variant) => phasePairs(variant).length > 1);
   const loads = variants.flatMap((variant) =>
-    phasePairs(variant).flatMap(({ phase, published, measured }): Load[] => {
+    phasePairs(variant).flatMap(({ phase, published, here }) => {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
-      return [
-        ...(published === undefined ? [] : [{ ...published, name: `${name}published` }]),
-        ...(measured === undefined ? [] : [{ ...measuredFigures(measured), name: `${name}here` }]),
-      ];
+      return Object.entries({ published, here }).flatMap(([source, figures]): Load[] =>
+        figures === undefined ? [] : [{ ...figures, name: name + source }],
+      );
     }),
   );
   return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
 }
 
-function measuredFigures(phase: PhaseResult): Omit<Load, 'name'> {
-  const { requests, seconds, rps, bytes } = phase;
-  return {
-    requests,
-    seconds,
-    rps: rps.median,
-    successRatio: phase.successRatio ?? undefined,
-    transferBytesPerSecond: phase.receivedBytesPerSecond,
-    receivedBytes: bytes.received,
-    headerBytes: bytes.headers,
-    headerSavingsPercent: phase.headerSavingsPercent ?? undefined,
-    bodyBytes: bytes.body,
-    ...byName(
-      distributions.map(([, key]) => key),
-      (name) => asPublished(phase[name]),
-    ),
-  };
-}
-
-/** As articles print a distribution; undefined if nothing was measured. */
-function asPublished({ withinSd, ...rest }: Distribution): PublishedDistribution | undefined {
-  return rest.max === 0 ? undefined : { ...rest, withinSdPercent: withinSd * 100 };
-}
-
-type FigureOfLoad = Exclude<keyof Published, 'phases' | (typeof distributions)[number][1]>;
+type FigureOfLoad = {
+  [Key in keyof Published]-?: NonNullable<Published[Key]> extends number ? Key : never;
+}[keyof Published];
 
 const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
-  rightColumn(title, (load: Load) => figure(load[key] as number | undefined, format));
+  rightColumn(title, (load: Load) => figure(load[key], format));
 
 function finishTable(result: Result, title: string): Table {
   return loadTable(result, title, [
@@ -335,7 +301,6 @@ export function loadPart(result: Result): Part[] {
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
 }
 
-/** The most that the processes of a side had in memory, the median of the rounds. */
 function memoryTable({ variants }: Result): Table {
   const rows = variants.flatMap(({ name, load, rounds }) => {
     const bytes = rounds.flatMap(({ phases: [first] }) => first?.serverRssBytes ?? []);

@@ -3,8 +3,7 @@ import {
   hasRatio,
   measuredComparisons,
   variantOf,
-  delayMark,
-  markedVerdict,
+  marksOf,
   notFinalMark,
   streamsOf,
   streamSweep,
@@ -46,7 +45,7 @@ export function verdictLines(result: Result): string[] {
   return verdictSentences(result).map(({ text }) => text);
 }
 
-/** `kind` is the verdict with its marks, as markedVerdict; "found" for all other sentences. */
+/** `kind` is the verdict with its marks; "found" for all other sentences. */
 interface Sentence {
   text: string;
   kind: string;
@@ -70,7 +69,7 @@ export function verdictSentences(result: Result): Sentence[] {
       .filter((one) => !shared.has(one))
       .map((one) => ({
         text: comparisonParts(one, knobOf(one, result), result).join(''),
-        kind: result.control === true ? 'found' : markedVerdict(one, result),
+        kind: result.control === true ? 'found' : one.verdict + marksOf(one, result),
       })),
     ...noiseFloorLines(result).map(found),
   ];
@@ -115,7 +114,7 @@ export function comparisonParts(
   const beside = besideVerdicts(comparison)
     .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
     .join('');
-  const marks = delayMark(comparison) + notFinalMark(result);
+  const marks = marksOf(comparison, result);
   const isDifferent = verdict === 'faster' || verdict === 'slower';
   if (verdict === 'none') {
     const others = beside && beside + notFinalMark(result);
@@ -123,9 +122,7 @@ export function comparisonParts(
     const isMeasured =
       hasRatio(comparison) &&
       !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
-    const effect = isMeasured
-      ? ` (measured ${effectText(comparison)}${delayMark(comparison)}${others})`
-      : others;
+    const effect = isMeasured ? ` (measured ${effectText(comparison)}${marks}${others})` : others;
     return [`No verdict on ${subject}${against('against')}: ${why}`, effect + article];
   }
   if (result.control === true) {
@@ -314,7 +311,6 @@ function missedRateLines(variants: readonly VariantResult[]): string[] {
   });
 }
 
-/** How late requests left at rates that were reached. */
 function lateLines(variants: readonly VariantResult[]): string[] {
   const late = variants
     .filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false)
@@ -399,7 +395,6 @@ export function noteLines(result: Result): string[] {
   ];
 }
 
-/** The kernel settings by side and variants, with the reasons of those that the kernel refused. */
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
   const groups = groupedBy(kernelSettings, ({ side, variants: names }) => {

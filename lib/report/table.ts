@@ -168,7 +168,6 @@ function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: bo
   });
 }
 
-/** The groups' names over their first columns; a longer name reaches over the others. */
 function groupLine(columns: readonly Measured[]): string {
   let [line, at] = ['', 0];
   for (const group of groupsOf(columns)) {

@@ -1,5 +1,5 @@
 // A comparison in words, and as a cell of a table.
-import { hasRatio, delayMark, notFinalMark } from '../analysis/comparisons.ts';
+import { hasRatio, marksOf, notFinalMark } from '../analysis/comparisons.ts';
 import { amount, effect, tolerance } from '../format.ts';
 import type {
   BesideRatio,
@@ -50,21 +50,19 @@ export function verdictCell(
   result: Pick<Result, 'sameWithin' | 'state'>,
 ): Exclude<Cell, string> {
   const { metric, ratio, ci95, verdict, why } = comparison;
-  const delay = delayMark(comparison);
-  const notFinal = notFinalMark(result);
+  const marks = marksOf(comparison, result);
   const inWords = (of: Metric, word: Verdict) =>
     `${verdictWord(of, word)}${word === 'same' ? ` within ${tolerance(result.sameWithin)}` : ''}`;
   const beside = besideVerdicts(comparison)
     .map(
       (one) =>
-        `, ${metricMark(one.metric)}${effect(one.ratio, one.ci95)} ${inWords(one.metric, one.verdict)}${notFinal}`,
+        `, ${metricMark(one.metric)}${effect(one.ratio, one.ci95)} ${inWords(one.metric, one.verdict)}${notFinalMark(result)}`,
     )
     .join('');
   if (verdict === 'none') {
     const shown = hasRatio(comparison) ? `${metricMark(metric)}${effect(ratio)}` : '–';
-    return { text: `${shown} ${why}${delay}${beside}`, part: `${why}${delay}`, verdict };
+    return { text: `${shown} ${why}${marks}${beside}`, part: why + marks, verdict };
   }
-  const marks = `${delay}${notFinal}`;
   const words = `${inWords(metric, verdict)}${marks}`;
   const text = `${metricMark(metric)}${effect(ratio, ci95)} ${words}${beside}`;
   return marks === ''

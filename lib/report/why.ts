@@ -28,7 +28,6 @@ const waitingCalls =
 const leastSwitches = { more: 0.2, times: 2.5 };
 /** A server that is started again spends up to this share more or less on the same part: its memory lies elsewhere. */
 const restartShare = 0.04;
-/** What is named in a sentence. */
 const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
 const isBusy = 0.8;
@@ -41,13 +40,11 @@ interface Pair {
 
 /** The comparisons of two sides that were looked at. */
 export function pairsOf(result: Result): Pair[] {
-  const sidesOf = (name: string) =>
-    (result.why?.sides ?? []).filter(({ variant }) => variant === name);
-  return measuredComparisons(result).flatMap((comparison) =>
-    sidesOf(comparison.variant).flatMap((variant) =>
-      sidesOf(comparison.baseline).map((baseline) => ({ comparison, variant, baseline })),
-    ),
-  );
+  const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
+  return measuredComparisons(result).flatMap((comparison) => {
+    const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];
+    return variant && baseline ? { comparison, variant, baseline } : [];
+  });
 }
 
 /** A sentence for each comparison that was looked at, and what could not be. */
@@ -75,16 +72,14 @@ interface PartChange {
 
 /** The largest first. */
 function partChanges({ variant, baseline }: Pair): PartChange[] {
-  const keyOf = ({ kind, name }: WhySide['cpu'][number]): string => `${kind} ${name}`;
-  const [now, before] = [variant, baseline].map(
-    ({ cpu }) => new Map(cpu.map((one) => [keyOf(one), one])),
-  ) as [Map<string, WhySide['cpu'][number]>, Map<string, WhySide['cpu'][number]>];
-  const none = { us: 0, sdUs: 0 };
-  return [...new Map([...now, ...before])]
-    .map(([key, { kind, name }]) => {
-      const [one, other] = [now.get(key) ?? none, before.get(key) ?? none];
+  const partOf = ({ cpu }: WhySide, name: string) =>
+    cpu.find((one) => one.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
+  return namesOf([...variant.cpu, ...baseline.cpu])
+    .map((name) => {
+      const [one, other] = [partOf(variant, name), partOf(baseline, name)];
       const sdUs = Math.hypot(one.sdUs, other.sdUs, restartShare * Math.min(one.us, other.us));
-      return { name, isCall: kind === 'call', us: one.us - other.us, sdUs };
+      const isCall = (one.kind ?? other.kind) === 'call';
+      return { name, isCall, us: one.us - other.us, sdUs };
     })
     .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
@@ -200,7 +195,6 @@ function switchesText({ variant, baseline }: Pair): string[] {
       ];
 }
 
-/** What is known without perf: connections, workers and bytes. */
 function factsText(variant?: VariantResult, baseline?: VariantResult): string[] {
   if (variant === undefined || baseline === undefined) return [];
   const facts: string[] = [];
@@ -239,7 +233,6 @@ function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult): num
   return total(each, (one) => one) / Math.max(1, each.length);
 }
 
-/** A side that waits answers later without more CPU time. */
 function waitText({ comparison }: Pair, result: Result): string[] {
   const { metric, ratio, cpu, variant, baseline, verdict } = comparison;
   const isExplained =
@@ -256,7 +249,6 @@ function waitText({ comparison }: Pair, result: Result): string[] {
       ];
 }
 
-/** CPU time of a part, in µs per request. */
 const usOf = ({ cpu }: WhySide, name: string): number =>
   total(cpu, (one) => (one.name === name ? one.us : 0));
 
@@ -268,6 +260,8 @@ const namesOf = (all: readonly { name: string }[]): string[] => [
 export function whyPart(result: Result): Part[] {
   const sides = result.why?.sides ?? [];
   if (sides.length === 0) return [];
+  const ofEach = <Row>(cell: (row: Row, side: WhySide) => string) =>
+    sides.map((side) => rightColumn(side.variant, (row: Row) => cell(row, side)));
   const counted = [
     { name: 'system calls', of: ({ counts }: WhySide) => counts.calls },
     ...namesOf(sides.flatMap(({ calls }) => calls)).map((name) => ({
@@ -279,57 +273,44 @@ export function whyPart(result: Result): Part[] {
       of: ({ counts }: WhySide) => counts[key],
     })),
   ].filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
+  const counts = tableOf(counted, [
+    leftColumn('count', ({ name }) => name),
+    ...ofEach(({ of }: (typeof counted)[number], side) => figure(of(side), hundredths)),
+  ]);
   const all = 'all';
-  const cpuText = (side: WhySide, name: string): string =>
-    figure((name === all ? cpuOf(side) : usOf(side, name)) || null, short);
-  const changeText = (changes: readonly PartChange[], part: string): string => {
-    const { us, sdUs } = sumOf(changes.filter(({ name }) => part === all || name === part));
-    return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
-  };
+  const times = tableOf(
+    [...namesOf(sides.flatMap(({ cpu }) => cpu)), all],
+    [
+      leftColumn('CPU µs', (name) => name),
+      ...ofEach((name: string, side) =>
+        figure((name === all ? cpuOf(side) : usOf(side, name)) || null, short),
+      ),
+      ...pairsOf(result).map((pair) => {
+        const changes = partChanges(pair);
+        return rightColumn(`${pair.variant.variant} − ${pair.baseline.variant}`, (part: string) => {
+          const { us, sdUs } = sumOf(changes.filter(({ name }) => [name, all].includes(part)));
+          return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
+        });
+      }),
+    ],
+  );
+  const functions = tableOf(
+    sides.flatMap(({ variant, functions }) => functions.map((one) => ({ variant, ...one }))),
+    [
+      leftColumn('largest functions', ({ name }) => name),
+      leftColumn('of', ({ variant }) => variant),
+      rightColumn('CPU µs', ({ us }) => short(us)),
+    ],
+  );
   const added = sides.flatMap((side) => {
     const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
     return usual === 0 ? [] : `${side.variant} ${effect(side.cpuUs / usual)}`;
   });
-  return [
-    {
-      title: 'Per request, while perf looked on:',
-      tables: [
-        tableOf(counted, [
-          leftColumn('count', ({ name }) => name),
-          ...sides.map((side) =>
-            rightColumn(side.variant, ({ of }: (typeof counted)[number]) =>
-              figure(of(side), hundredths),
-            ),
-          ),
-        ]),
-        tableOf(
-          [...namesOf(sides.flatMap(({ cpu }) => cpu)), all],
-          [
-            leftColumn('CPU µs', (name) => name),
-            ...sides.map((side) =>
-              rightColumn(side.variant, (name: string) => cpuText(side, name)),
-            ),
-            ...pairsOf(result).map((pair) => {
-              const changes = partChanges(pair);
-              return rightColumn(
-                `${pair.variant.variant} − ${pair.baseline.variant}`,
-                (name: string) => changeText(changes, name),
-              );
-            }),
-          ],
-        ),
-        tableOf(
-          sides.flatMap(({ variant, functions }) => functions.map((one) => ({ variant, ...one }))),
-          [
-            leftColumn('largest functions', ({ name }) => name),
-            leftColumn('of', ({ variant }) => variant),
-            rightColumn('CPU µs', ({ us }) => short(us)),
-          ],
-        ),
-      ],
-      below: [`CPU time per request while looked at, against the rounds: ${enumeration(added)}.`],
-    },
+  const below = [
+    `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`,
   ];
+  const tables = [counts, times, functions];
+  return [{ title: 'Per request, while perf looked on:', tables, below }];
 }
 
 /** A bar of CPU time per request: its parts in the order of all sides, the largest first. */

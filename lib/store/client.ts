@@ -240,7 +240,6 @@ function detail(text: string): string | undefined {
 /** Tags that k6 turns into string fields: its default, stated so that nothing else changes it. */
 export const tagsAsFields = ['vu', 'iter', 'url'] as const;
 
-/** Settings of both outputs. */
 const outputEnv = {
   K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
   K6_INFLUXDB_PUSH_INTERVAL: '1s',

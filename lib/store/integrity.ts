@@ -9,7 +9,6 @@ import { tagsAsFields } from './client.ts';
 import { line, parseGoTime, quoteString } from './line-protocol.ts';
 import type { Store } from './store.ts';
 
-/** Identifies a round's points, with the sum that they must have. */
 interface RoundToCheck {
   variant: string;
   round: number;
@@ -17,7 +16,6 @@ interface RoundToCheck {
   recordFile: string | undefined;
   /** k6 has sent nothing itself, so that writing its record is no repair. */
   unsent?: boolean;
-  /** The engine's count. */
   requests: number;
 }
 

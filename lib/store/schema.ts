@@ -2,7 +2,7 @@
 // points.ts writes by it, and the dashboards read by it. lib/result defines the figures.
 // Numbers are stored as floats. A figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import { hasRatio, markedVerdict, type CurvePoint } from '../analysis/comparisons.ts';
+import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
 import {
   delayText,
   headerSavingsPercent,
@@ -10,6 +10,7 @@ import {
   serverCpuSecondsPerResponse,
   successRatioOf,
   wholeRounds,
+  type PhasePair,
 } from '../analysis/phases.ts';
 import type { PageSum } from '../analysis/pages.ts';
 import { total } from '../analysis/statistics.ts';
@@ -22,7 +23,6 @@ import type {
   FoundRate,
   LoadResult,
   Phase,
-  PhaseResult,
   Result,
   VariantResult,
 } from '../result/result.ts';
@@ -41,9 +41,11 @@ export interface Written<Row> extends Measurement {
   fields: Readonly<Record<string, Field<Row>>>;
 }
 
+type Of<Row, Value> = (row: Row) => Value | null | undefined;
+
 interface Field<Row> {
   unit: Unit;
-  of: (row: Row) => number | string | null | undefined;
+  of: Of<Row, number | string>;
 }
 
 type Unit =
@@ -67,16 +69,43 @@ type Unit =
   | 'number'
   | 'text';
 
-/** Returns a function that makes fields of the same unit, by name, each from the row of a point. */
+type ByUnit<Row> = {
+  [U in Unit]?: Record<string, Of<Row, U extends 'text' ? string : number>>;
+};
+type NamesIn<F> = { [U in keyof F]: keyof F[U] }[keyof F] & string;
+
+/** Returns a function that makes fields by unit and name, each from the row of a point. */
 function fieldsOf<Row>() {
-  return <U extends Unit, Name extends string>(
-    unit: U,
-    fields: Record<Name, (row: Row) => (U extends 'text' ? string : number) | null | undefined>,
-  ): Record<Name, Field<Row>> => {
-    const made: Partial<Record<Name, Field<Row>>> = {};
-    for (const name in fields) made[name] = { unit, of: fields[name] };
-    return made as Record<Name, Field<Row>>;
-  };
+  return <F extends ByUnit<Row>>(byUnit: F) =>
+    Object.fromEntries(
+      Object.entries(byUnit).flatMap(([unit, fields]) =>
+        Object.entries(fields).map(([name, of]) => [name, { unit, of }]),
+      ),
+    ) as Record<NamesIn<F>, Field<Row>>;
+}
+
+/** Returns a function that makes a measurement from its fields, and those that it shares with others. */
+function written<Row>() {
+  return <
+    const Tags extends readonly string[],
+    F extends ByUnit<Row>,
+    Shared extends Record<string, Field<Row>> = Record<never, never>,
+  >({
+    fields,
+    shared,
+    ...named
+  }: {
+    measurement: string;
+    tags: Tags;
+    fields: F;
+    shared?: Shared;
+  }) => ({
+    ...named,
+    fields: { ...fieldsOf<Row>()(fields), ...shared } as Record<
+      NamesIn<F> | keyof Shared,
+      Field<Row>
+    >,
+  });
 }
 
 /** Tags of every loadgen_* sample; `instance_id` only if several generators share a load. */
@@ -100,47 +129,53 @@ export const loadgenMeasurements: readonly Measurement[] = metrics.map((metric) 
 }));
 
 /** CPU seconds per second of the server's process tree since the sample before. */
-export const serverCpu = {
+export const serverCpu = written<{ cores: number }>()({
   measurement: 'server_cpu',
   tags: ['run', 'scenario', 'variant', 'round', 'server'],
-  fields: fieldsOf<{ cores: number }>()('cores', { value: ({ cores }) => cores }),
-} as const;
+  fields: { cores: { value: ({ cores }) => cores } },
+});
 
 /** Resident memory of the server's process tree. */
-export const serverRss = {
+export const serverRss = written<{ rssBytes: number }>()({
   measurement: 'server_rss',
   tags: ['run', 'scenario', 'variant', 'round', 'server'],
-  fields: fieldsOf<{ rssBytes: number }>()('bytes', { value: ({ rssBytes }) => rssBytes }),
-} as const;
-
-const ofNetwork = fieldsOf<{ network?: NetworkResult | null | undefined }>();
+  fields: { bytes: { value: ({ rssBytes }) => rssBytes } },
+});
 
 /** Figures of an emulated network in a round, or their medians over the rounds. Absent on loopback. */
-const networkFields = {
-  ...ofNetwork('packets', {
+const networkFields = fieldsOf<{ network?: NetworkResult | null | undefined }>()({
+  packets: {
     packets_to_server_per_request: ({ network }) => network?.packetsPerRequest.toServer,
     packets_to_client_per_request: ({ network }) => network?.packetsPerRequest.toClient,
     retransmits_per_request: ({ network }) => network?.retransmitsPerRequest,
-  }),
-  ...ofNetwork('ratio', {
+  },
+  ratio: {
     // Share of the packets at the link that the queue's limit dropped.
     dropped_to_server_share: ({ network }) => network?.droppedShare.toServer,
     dropped_to_client_share: ({ network }) => network?.droppedShare.toClient,
     server_idle_share: ({ network }) => network?.serverIdleShare,
-  }),
-  ...ofNetwork('ms', {
+  },
+  ms: {
     // How late packets left the link, in the worse direction.
     lateness_p50_ms: ({ network }) => network?.latenessMs.p50,
     lateness_p99_ms: ({ network }) => network?.latenessMs.p99,
-  }),
-  ...ofNetwork('connections', { listen_overflows: ({ network }) => network?.listenOverflows }),
-  ...ofNetwork('text', { delay: ({ network }) => network && (delayText(network) || null) }),
-};
+  },
+  connections: { listen_overflows: ({ network }) => network?.listenOverflows },
+  text: { delay: ({ network }) => network && (delayText(network) || null) },
+});
 
-/** Failed attempts of all phases by cause; without a phase nothing was counted. */
-const errorCauseFields = fieldsOf<{ phases: readonly Pick<LoadResult, 'errorCauses'>[] }>()(
-  'errors',
-  {
+interface Loads {
+  phases: readonly Pick<LoadResult, 'errorCauses'>[];
+}
+
+/** Failed attempts of all phases; without a phase nothing was counted. */
+const errorsBy =
+  (cause: ErrorCause) =>
+  ({ phases }: Loads): number | null =>
+    phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]);
+
+const errorCauseFields = fieldsOf<Loads>()({
+  errors: {
     errors_address_not_available: errorsBy('addressNotAvailable'),
     errors_refused: errorsBy('refused'),
     errors_reset: errorsBy('reset'),
@@ -148,12 +183,7 @@ const errorCauseFields = fieldsOf<{ phases: readonly Pick<LoadResult, 'errorCaus
     errors_short: errorsBy('short'),
     errors_other: errorsBy('other'),
   },
-);
-
-function errorsBy(cause: ErrorCause) {
-  return ({ phases }: { phases: readonly Pick<LoadResult, 'errorCauses'>[] }): number | null =>
-    phases.length === 0 ? null : total(phases, ({ errorCauses }) => errorCauses[cause]);
-}
+});
 
 /** A phase of a round; the comparison is known later. */
 export interface RoundRow extends Omit<Phase, 'network'> {
@@ -170,21 +200,21 @@ export interface RoundRow extends Omit<Phase, 'network'> {
   phases: readonly [Phase];
 }
 
-const ofRound = fieldsOf<RoundRow>();
-
 /** A point per variant, round and phase, at the phase's start. */
-export const benchRound = {
+export const benchRound = written<RoundRow>()({
   measurement: 'bench_round',
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
   fields: {
-    ...ofRound('text', { label: ({ label }) => label }),
-    ...ofRound('requests/s', { measured_rps: ({ rps }) => rps }),
-    ...ofRound('µs', {
+    text: { label: ({ label }) => label },
+    'requests/s': { measured_rps: ({ rps }) => rps },
+    µs: {
       user_cpu_us: ({ perRequest }) => perRequest?.userCpuUs,
       system_cpu_us: ({ perRequest }) => perRequest?.systemCpuUs,
-    }),
-    // All of these per request.
-    ...ofRound('number', {
+      server_cpu_micros_per_request: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
+      generator_cpu_micros_per_request: (row) => (row.generatorCpuSeconds / responsesOf(row)) * 1e6,
+    },
+    number: {
+      // All of these per request.
       voluntary_switches: ({ perRequest }) => perRequest?.voluntarySwitches,
       involuntary_switches: ({ perRequest }) => perRequest?.involuntarySwitches,
       page_faults: ({ perRequest }) => perRequest?.pageFaults,
@@ -197,8 +227,9 @@ export const benchRound = {
       resent_segments: ({ perRequest }) => perRequest?.resentSegments,
       wire_bytes_out: ({ perRequest }) => perRequest?.wireBytesOut,
       wire_bytes_in: ({ perRequest }) => perRequest?.wireBytesIn,
-    }),
-    ...ofRound('ratio', {
+      load_average: ({ noise }) => noise?.loadAverage,
+    },
+    ratio: {
       ratio: ({ ratio }) => ratio,
       ratio_so_far: ({ soFar }) => (soFar && hasRatio(soFar) ? soFar.ratio : undefined),
       ci_low: ({ soFar }) => soFar && intervalOf(soFar)?.[0],
@@ -210,19 +241,14 @@ export const benchRound = {
       generator_steal_share: ({ noise }) => noise?.generatorStealShare,
       server_others_share: ({ noise }) => noise?.serverOthersShare,
       generator_others_share: ({ noise }) => noise?.generatorOthersShare,
-    }),
-    ...ofRound('requests', {
+    },
+    requests: {
       requests: ({ requests }) => requests,
       unsent: ({ unsent }) => unsent,
-    }),
-    ...ofRound('s', { seconds: ({ seconds }) => seconds }),
-    ...ofRound('errors', { errors: ({ errors }) => errors.total }),
-    ...errorCauseFields,
-    ...ofRound('µs', {
-      server_cpu_micros_per_request: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
-      generator_cpu_micros_per_request: (row) => (row.generatorCpuSeconds / responsesOf(row)) * 1e6,
-    }),
-    ...ofRound('ms', {
+    },
+    s: { seconds: ({ seconds }) => seconds },
+    errors: { errors: ({ errors }) => errors.total },
+    ms: {
       p50_ms: ({ latencyMs }) => latencyMs.p50,
       p99_ms: ({ latencyMs }) => latencyMs.p99,
       max_ms: ({ latencyMs }) => latencyMs.max,
@@ -231,21 +257,20 @@ export const benchRound = {
       first_byte_mean_ms: ({ firstByteMs }) => firstByteMs.mean,
       first_byte_max_ms: ({ firstByteMs }) => firstByteMs.max,
       send_delay_p99_ms: ({ sendDelayMs }) => sendDelayMs.p99,
-    }),
-    ...ofRound('bytes', {
+    },
+    bytes: {
       header_bytes: ({ bytes }) => bytes.headers,
       body_bytes: ({ bytes }) => bytes.body,
       total_bytes: ({ bytes }) => bytes.received,
       server_rss_bytes: ({ serverRssBytes }) => serverRssBytes,
-    }),
-    ...ofRound('number', { load_average: ({ noise }) => noise?.loadAverage }),
-    ...ofRound('MHz', {
+    },
+    MHz: {
       server_mhz_begin: ({ noise }) => noise?.serverMhz?.[0],
       server_mhz_end: ({ noise }) => noise?.serverMhz?.[1],
-    }),
-    ...networkFields,
+    },
   },
-} as const;
+  shared: { ...errorCauseFields, ...networkFields },
+});
 
 /** The interval of a ratio; undefined after the first round. */
 export function intervalOf({
@@ -255,7 +280,6 @@ export function intervalOf({
   return roundRatios.length > 1 ? ci95 : undefined;
 }
 
-/** A variant's row of the table. */
 interface ComparisonRow {
   /** From 0. */
   position: number;
@@ -273,28 +297,26 @@ interface ComparisonRow {
   phases: readonly Phase[];
 }
 
-const ofComparison = fieldsOf<ComparisonRow>();
-
 /** A point per variant and run: a row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
-export const benchComparison = {
+export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
   // `version` is the server's. `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s are
   // the rate that a search found.
   tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric', 'within'],
   fields: {
-    ...ofComparison('number', {
+    number: {
       position: ({ position }) => position,
       // 1 or 0.
       found_at_least: ({ found }) => found && Number(found.atLeast),
-    }),
-    ...ofComparison('requests/s', {
+    },
+    'requests/s': {
       published_rps: ({ variant }) => variant.published?.rps,
       // For a search, the rate that it found.
       measured_rps: ({ variant }) => variant.rps?.median,
       found_low: ({ found }) => found?.ci95?.[0],
       found_high: ({ found }) => found?.ci95?.[1],
-    }),
-    ...ofComparison('ratio', {
+    },
+    ratio: {
       published_ratio: ({ comparison }) => comparison?.publishedRatio,
       ratio: ({ measured }) => measured?.ratio,
       ci_low: ({ interval }) => interval?.[0],
@@ -305,149 +327,132 @@ export const benchComparison = {
       success_ratio: ({ variant }) => variant.successRatio,
       server_share: ({ variant }) => variant.serverShare,
       generator_share: ({ variant }) => variant.generatorShare,
-    }),
-    ...ofComparison('text', {
+    },
+    text: {
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
       effect: ({ measured, interval }) =>
         measured && (hasRatio(measured) ? effect(measured.ratio, interval) : '–'),
-      verdict: ({ comparison, result }) => comparison && markedVerdict(comparison, result),
+      verdict: ({ comparison: one, result }) => one && one.verdict + marksOf(one, result),
       why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
       looks: ({ result }) => result.looks.join(', '),
       outliers: ({ measured }) => measured?.outliers.join(', '),
       disagreement: ({ measured }) => measured?.disagreement,
       note: ({ variant }) => variant.note,
-    }),
-    ...ofComparison('rounds', {
+    },
+    rounds: {
       rounds: ({ variant }) => variant.rounds.length,
       // The point is written again after each round. 0 replaces an earlier figure, which would stay if the field were left out.
       rounds_needed: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
-    }),
-    ...ofComparison('requests', {
-      requests: ({ phases }) => total(phases, (phase) => phase.requests),
-    }),
-    ...ofComparison('errors/million', {
+    },
+    requests: { requests: ({ phases }) => total(phases, (phase) => phase.requests) },
+    'errors/million': {
       published_errors_per_million: ({ variant }) => variant.published?.errorsPerMillion,
       errors_per_million: ({ variant }) => variant.errorsPerMillion,
-    }),
-    ...errorCauseFields,
-    ...ofComparison('µs', {
+    },
+    µs: {
       server_cpu_micros_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
-    }),
-    ...ofComparison('ms', {
+    },
+    ms: {
       p50_ms: ({ variant }) => variant.latencyMs?.p50,
       p99_ms: ({ variant }) => variant.latencyMs?.p99,
       max_ms: ({ variant }) => variant.latencyMs?.max,
-    }),
-    ...ofComparison('bytes', {
+    },
+    bytes: {
       header_bytes_per_request: ({ phases }) =>
         total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
       total_bytes_per_request: ({ phases }) =>
         total(phases, ({ bytes }) => bytes.received) / total(phases, responsesOf),
-    }),
-    ...ofComparison('packets', {
+    },
+    packets: {
       published_packets_per_request: ({ variant }) => variant.published?.packetsPerRequest,
-    }),
-    ...networkFields,
+    },
   },
-} as const;
+  shared: { ...errorCauseFields, ...networkFields },
+});
 
-/** A load phase of a variant, as published and as measured here. */
-interface PhaseRow {
+interface PhaseRow extends Omit<PhasePair, 'phase'> {
   position: number;
-  published: Published | undefined;
-  measured: PhaseResult | undefined;
 }
-
-const ofPhase = fieldsOf<PhaseRow>();
 
 /** The parts of a distribution in h2load's table. */
 export type DistributionPart = 'min' | 'max' | 'mean' | 'sd' | 'within_sd';
 
-/** The fields of a line of h2load's table, such as connect_ms_mean and published_connect_ms_mean. */
+/** The fields of a line of h2load's table, such as connect_ms_mean. */
 function distributionFields<Prefix extends string>(
   prefix: Prefix,
   unit: Unit,
   figures: 'latencyMs' | 'connectMs' | 'firstByteMs' | 'perConnectionRps' | 'perThreadRps',
-): Record<`${'' | 'published_'}${Prefix}_${DistributionPart}`, Field<PhaseRow>> {
-  const fields = (['min', 'max', 'mean', 'sd'] as const).map((part) =>
-    ofPhase(unit as 'ms', {
-      [`${prefix}_${part}`]: ({ measured }: PhaseRow) => measured?.[figures][part],
-      [`published_${prefix}_${part}`]: ({ published }: PhaseRow) => published?.[figures]?.[part],
-    }),
-  );
-  const shares = ofPhase('ratio', {
-    [`${prefix}_within_sd`]: ({ measured }: PhaseRow) => measured?.[figures].withinSd,
-    [`published_${prefix}_within_sd`]: ({ published }: PhaseRow) =>
-      asShare(published?.[figures]?.withinSdPercent),
-  });
-  return Object.assign({}, ...fields, shares) as ReturnType<typeof distributionFields<Prefix>>;
+) {
+  const fields = (['min', 'max', 'mean', 'sd'] as const).map((part) => [
+    `${prefix}_${part}`,
+    { unit, of: (load: Published) => load[figures]?.[part] },
+  ]);
+  const of = (load: Published) => asShare(load[figures]?.withinSdPercent);
+  return Object.fromEntries([...fields, [`${prefix}_within_sd`, { unit: 'ratio', of }]]) as Record<
+    `${Prefix}_${DistributionPart}`,
+    Field<Published>
+  >;
+}
+
+/** Each field twice: NAME as measured here, and published_NAME. */
+function besidePublished<Name extends string>(fields: Record<Name, Field<Published>>) {
+  return Object.fromEntries(
+    Object.entries<Field<Published>>(fields).flatMap(([name, { unit, of }]) => [
+      [name, { unit, of: ({ here }: PhaseRow) => here && of(here) }],
+      [`published_${name}`, { unit, of: ({ published }: PhaseRow) => published && of(published) }],
+    ]),
+  ) as Record<Name | `published_${Name}`, Field<PhaseRow>>;
 }
 
 /** A point per variant and load phase of a run: the figures of h2load and wrk, published beside measured. */
-export const benchPhase = {
+export const benchPhase = written<PhaseRow>()({
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
   fields: {
-    ...ofPhase('number', { position: ({ position }) => position }),
-    ...ofPhase('s', {
-      published_seconds: ({ published }) => published?.seconds,
-      seconds: ({ measured }) => measured?.seconds,
-    }),
-    ...ofPhase('requests/s', {
+    number: { position: ({ position }) => position },
+    'requests/s': {
       published_rps: ({ published }) => published?.rps,
-      measured_rps: ({ measured }) => measured?.rps.median,
-    }),
-    ...ofPhase('ratio', {
-      published_success_ratio: ({ published }) => published?.successRatio,
-      success_ratio: ({ measured }) => measured?.successRatio,
-      published_header_savings: ({ published }) => asShare(published?.headerSavingsPercent),
-      header_savings: ({ measured }) => asShare(measured?.headerSavingsPercent),
-    }),
-    ...ofPhase('requests', {
+      measured_rps: ({ here }) => here?.rps,
+    },
+    requests: {
       requests: ({ measured }) => measured?.requests,
       unsent: ({ measured }) => measured?.unsent,
-    }),
-    ...ofPhase('responses', { responses_4xx: ({ measured }) => measured?.responses['4xx'] }),
-    ...ofPhase('errors', { errors: ({ measured }) => measured?.errors.total }),
-    ...ofPhase('bytes/s', {
-      published_bytes_per_second: ({ published }) => published?.transferBytesPerSecond,
-      bytes_per_second: ({ measured }) => measured?.receivedBytesPerSecond,
-    }),
-    ...ofPhase('bytes', {
-      published_total_bytes: ({ published }) => published?.receivedBytes,
-      total_bytes: ({ measured }) => measured?.bytes.received,
-      published_header_bytes: ({ published }) => published?.headerBytes,
-      header_bytes: ({ measured }) => measured?.bytes.headers,
-      published_body_bytes: ({ published }) => published?.bodyBytes,
-      body_bytes: ({ measured }) => measured?.bytes.body,
+    },
+    responses: { responses_4xx: ({ measured }) => measured?.responses['4xx'] },
+    errors: { errors: ({ measured }) => measured?.errors.total },
+    ms: {
+      p50_ms: ({ measured }) => measured?.latencyMs.p50,
+      p99_ms: ({ measured }) => measured?.latencyMs.p99,
+      send_delay_p99_ms: ({ measured }) => measured?.sendDelayMs.p99,
+    },
+  },
+  shared: besidePublished({
+    ...fieldsOf<Published>()({
+      s: { seconds: ({ seconds }) => seconds },
+      ratio: {
+        success_ratio: ({ successRatio }) => successRatio,
+        header_savings: ({ headerSavingsPercent: percent }) => asShare(percent),
+      },
+      'bytes/s': { bytes_per_second: ({ transferBytesPerSecond }) => transferBytesPerSecond },
+      bytes: {
+        total_bytes: ({ receivedBytes }) => receivedBytes,
+        header_bytes: ({ headerBytes }) => headerBytes,
+        body_bytes: ({ bodyBytes }) => bodyBytes,
+      },
+      text: { tls: ({ tls }) => tls && `${tls.version} ${tls.cipher} ${tls.keyExchange}` },
     }),
     ...distributionFields('request_ms', 'ms', 'latencyMs'),
     ...distributionFields('connect_ms', 'ms', 'connectMs'),
     ...distributionFields('first_byte_ms', 'ms', 'firstByteMs'),
     ...distributionFields('client_rps', 'requests/s', 'perConnectionRps'),
     ...distributionFields('thread_rps', 'requests/s', 'perThreadRps'),
-    ...ofPhase('ms', {
-      p50_ms: ({ measured }) => measured?.latencyMs.p50,
-      p99_ms: ({ measured }) => measured?.latencyMs.p99,
-      send_delay_p99_ms: ({ measured }) => measured?.sendDelayMs.p99,
-    }),
-    ...ofPhase('text', {
-      published_tls: ({ published }) => tlsText(published?.tls),
-      tls: ({ measured }) => tlsText(measured?.tls),
-    }),
-  },
-} as const;
+  }),
+});
 
-/** Percent as a share of 1. */
 function asShare(percent: number | null | undefined): number | null {
   return percent === null || percent === undefined ? null : percent / 100;
 }
 
-function tlsText(tls: LoadResult['tls'] | undefined): string | null {
-  return tls ? `${tls.version} ${tls.cipher} ${tls.keyExchange}` : null;
-}
-
-/** A latency bucket, as published and as measured. */
 interface BucketRow {
   position: number;
   bucket: BucketShare;
@@ -455,56 +460,54 @@ interface BucketRow {
   measured: BucketShare | undefined;
 }
 
-const ofBucket = fieldsOf<BucketRow>();
-
 /** A point per variant, load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
-export const benchBucket = {
+export const benchBucket = written<BucketRow>()({
   measurement: 'bench_bucket',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],
   fields: {
-    ...ofBucket('number', { position: ({ position }) => position }),
-    ...ofBucket('ms', {
+    number: { position: ({ position }) => position },
+    ms: {
       from_ms: ({ bucket }) => bucket.fromMs,
       to_ms: ({ bucket }) => bucket.toMs,
-    }),
-    ...ofBucket('responses', {
+    },
+    responses: {
       published_count: ({ published }) => published?.count,
       count: ({ measured }) => measured?.count,
-    }),
-    ...ofBucket('ratio', {
+    },
+    ratio: {
       published_share: ({ published }) => published?.share,
       share: ({ measured }) => measured?.share,
-    }),
+    },
   },
-} as const;
+});
 
 /** A point per number of streams of a sweep, most streams first, if the run has such a sweep beside HTTP/1.1. */
-export const benchStreams = {
+export const benchStreams = written<{ rps: number; http1Rps: number | undefined }>()({
   measurement: 'bench_streams',
   tags: ['run', 'scenario', 'variant', 'server', 'streams'],
-  fields: fieldsOf<{ rps: number; http1Rps: number | undefined }>()('requests/s', {
-    measured_rps: ({ rps }) => rps,
-    http1_rps: ({ http1Rps }) => http1Rps,
-  }),
-} as const;
-
-const ofCurve = fieldsOf<CurvePoint & { position: number }>();
+  fields: {
+    'requests/s': { measured_rps: ({ rps }) => rps, http1_rps: ({ http1Rps }) => http1Rps },
+  },
+});
 
 /** A point per rate with a latency: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
-export const benchCurve = {
+export const benchCurve = written<CurvePoint & { position: number }>()({
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
   fields: {
-    ...ofCurve('number', {
+    number: {
       // Among the points of the variant, by rate.
       position: ({ position }) => position,
       // 1 or 0; absent for a sweep.
       kept: ({ kept }) => (kept === undefined ? null : Number(kept)),
-    }),
-    ...ofCurve('requests/s', { rate: ({ rate }) => rate }),
-    ...ofCurve('ms', { p50_ms: ({ p50 }) => p50, p99_ms: ({ p99 }) => p99 }),
+    },
+    'requests/s': { rate: ({ rate }) => rate },
+    ms: {
+      p50_ms: ({ p50 }) => p50,
+      p99_ms: ({ p99 }) => p99,
+    },
   },
-} as const;
+});
 
 /** A part of the CPU time of a request, while perf looked on. */
 interface WhyRow {
@@ -515,50 +518,50 @@ interface WhyRow {
   perRequest: number | undefined;
 }
 
-const ofWhy = fieldsOf<WhyRow>();
-
 /** A point per side and part of its CPU time, the largest first, if the run looked at causes. */
-export const benchWhy = {
+export const benchWhy = written<WhyRow>()({
   measurement: 'bench_why',
   tags: ['run', 'scenario', 'variant', 'part'],
   fields: {
-    ...ofWhy('number', {
+    number: {
       position: ({ position }) => position,
       calls_per_request: ({ perRequest }) => perRequest,
-    }),
-    ...ofWhy('µs', { cpu_us: ({ us }) => us, cpu_sd_us: ({ sdUs }) => sdUs }),
+    },
+    µs: {
+      cpu_us: ({ us }) => us,
+      cpu_sd_us: ({ sdUs }) => sdUs,
+    },
   },
-} as const;
-
-const ofPage = fieldsOf<PageSum & { position: number; effect: PageEffect | undefined }>();
+});
 
 /** A point per side and page of a mix, the greatest weights first. `effect` is on the time of an answer alone, against the baseline. */
-export const benchPage = {
+export const benchPage = written<PageSum & { position: number; effect: PageEffect | undefined }>()({
   measurement: 'bench_page',
   tags: ['run', 'scenario', 'variant', 'page'],
   fields: {
-    ...ofPage('number', { position: ({ position }) => position }),
-    ...ofPage('ratio', { share: ({ share }) => share }),
-    ...ofPage('responses', { unexpected: ({ unexpected }) => unexpected }),
-    ...ofPage('bytes', {
-      body_bytes: ({ bodyBytes, responses }) => bodyBytes / Math.max(1, responses),
-    }),
-    ...ofPage('ms', { p50_ms: ({ p50Ms }) => p50Ms, p99_ms: ({ p99Ms }) => p99Ms }),
-    ...ofPage('text', {
+    number: { position: ({ position }) => position },
+    ratio: { share: ({ share }) => share },
+    responses: { unexpected: ({ unexpected }) => unexpected },
+    bytes: { body_bytes: ({ bodyBytes, responses }) => bodyBytes / Math.max(1, responses) },
+    ms: {
+      p50_ms: ({ p50Ms }) => p50Ms,
+      p99_ms: ({ p99Ms }) => p99Ms,
+    },
+    text: {
       effect: ({ effect: seen }) => seen && effect(seen.ratio, seen.ci95),
       verdict: ({ effect: seen }) => seen?.verdict,
-    }),
+    },
   },
-} as const;
+});
 
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
 /** A point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
-export const benchSentence = {
+export const benchSentence = written<{ text: string }>()({
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
-  fields: fieldsOf<{ text: string }>()('text', { text: ({ text }) => text }),
-} as const;
+  fields: { text: { text: ({ text }) => text } },
+});
 
 /** A run as it is now. `ended` in ms since 1970; null while it goes on, and for good if bakeoff was killed. */
 export interface RunRow extends Pick<
@@ -569,14 +572,12 @@ export interface RunRow extends Pick<
   ended: number | null;
 }
 
-const ofRun = fieldsOf<RunRow>();
-
 /** A point per run, at its start; written again when the run ends. */
-export const benchRun = {
+export const benchRun = written<RunRow>()({
   measurement: 'bench_run',
   tags: ['run', 'scenario'],
   fields: {
-    ...ofRun('text', {
+    text: {
       title: ({ title }) => title,
       state: ({ ended, state }) => (ended === null ? 'running' : state),
       // End of the time range that shows the run.
@@ -584,29 +585,29 @@ export const benchRun = {
       // If no article has figures of the run: tables leave out the columns whose names begin with this.
       unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
-    }),
-    ...ofRun('ms since 1970', {
+    },
+    'ms since 1970': {
       started: ({ startedAt }) => Date.parse(startedAt),
       ended: ({ ended }) => ended,
-    }),
-    ...ofRun('requests', {
+    },
+    requests: {
       requests: ({ integrity }) => integrity?.requests,
       stored: ({ integrity }) => integrity?.stored,
       backfilled: ({ integrity }) => integrity?.backfilled,
       lost: ({ integrity }) => integrity?.lost,
-    }),
-    ...ofRun('rounds', {
+    },
+    rounds: {
       rounds: ({ variants }) => wholeRounds(variants),
       noise_floor_rounds: ({ noiseFloor }) => noiseFloor?.rounds,
-    }),
-    ...ofRun('ratio', {
+    },
+    ratio: {
       // The smallest detectable effect, as a share of requests/s. Ratios within the band may be noise.
       noise_floor: ({ noiseFloor }) => noiseFloor && noiseFloor.ratio - 1,
       noise_low: ({ noiseFloor }) => noiseFloor && 1 / noiseFloor.ratio,
       noise_high: ({ noiseFloor }) => noiseFloor?.ratio,
-    }),
+    },
   },
-} as const;
+});
 
 /** Everything that bakeoff's dashboards may ask for. */
 export const measurements: readonly Measurement[] = [

@@ -116,7 +116,6 @@ async function hasDatabase(influx: Influx): Promise<boolean> {
   return databases.some(({ values }) => values.some(([name]) => name === database));
 }
 
-/** How long a database that hung is not asked again. */
 const silenceMs = 30_000;
 
 async function storeOn(

@@ -96,7 +96,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     expect(effect.right).toBeGreaterThan(interval.left);
     expect(effect.right).toBeLessThan(interval.right);
 
-    const sides = await marks(page, 'Round by round', 'side', 'transform');
+    const sides = await marks(page, 'Round by round', 'mark', 'transform');
     const figure = (name: string, round: number) => {
       const side = sides.find(({ title }) => title.startsWith(`${name}, round ${round}: `));
       return Number(side?.title.split(': ')[1]?.replaceAll(',', ''));
@@ -117,9 +117,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       .map(({ y }) => y);
     expect(places).toEqual([...places].sort((a, b) => a - b));
 
-    const titles = (await marks(page, 'Latency by percentile', 'percentile')).map(
-      (one) => one.title,
-    );
+    const titles = (await marks(page, 'Latency by percentile', 'mark')).map((one) => one.title);
     for (const text of ['50 %: 1.6 ms', '99 %: 2.13 ms', 'max: 8.4 ms'])
       expect(titles).toContain(`workers, ${text}`);
     await narrow(page);
@@ -195,7 +193,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       search: { within: { metric: 'p99' as const, ms: 5 }, found: [], steps },
     };
     const curve = await open(searched);
-    const shown = await marks(curve, 'Latency by rate', 'step');
+    const shown = await marks(curve, 'Latency by rate', 'mark');
     expect(shown.map(({ title }) => title)).toContain(
       'workers, 1,000 requests/s: p50 1.00 ms, p99 4.00 ms',
     );

@@ -30,10 +30,11 @@ const images = await h2Result('nghttpd-img', {
 /** The text that a reader sees. */
 const plain = ({ text }: Pick<Html, 'text'>) => text.replaceAll(/(?:<[^>]+>|\s)+/g, ' ').trim();
 
-type DataOf<Kind> = Extract<PlotData, { kind: Kind }>;
-/** The data of all plots of a kind. */
-const dataOf = <Kind extends PlotData['kind']>(of: Result, kind: Kind) =>
-  figuresOf(of).flatMap(({ data }) => (data.kind === kind ? [data as DataOf<Kind>] : []));
+/** The data of all plots with lines and such a title. */
+const linesOf = (of: Result, wanted: RegExp) =>
+  figuresOf(of).flatMap(({ title, data }) =>
+    data.kind === 'lines' && wanted.test(title) ? [data] : [],
+  );
 
 describe('markup', () => {
   test('escapes all that is not HTML already, in content and in attributes', () => {
@@ -248,12 +249,13 @@ describe('configs', () => {
 
 describe('plots', () => {
   test('each round has its sides, by the metric of the verdict', () => {
-    const first = (of: Partial<Comparison>) => dataOf(compared(both, of), 'rounds')[0]?.points[0];
-    expect(first({})).toMatchObject({ name: 'workers', value: 60_400 });
-    expect(first({ metric: 'cpu' })?.value).toBeCloseTo(15.9, 6);
-    expect(first({ metric: 'p99' })?.value).toBe(2.13);
+    const first = (of: Partial<Comparison>) =>
+      linesOf(compared(both, of), /^Round by round/)[0]?.marks[0];
+    expect(first({})).toMatchObject({ name: 'workers', y: 60_400 });
+    expect(first({ metric: 'cpu' })?.y).toBeCloseTo(15.9, 6);
+    expect(first({ metric: 'p99' })?.y).toBe(2.13);
     // A failed side has no speed, and one side alone is no pair.
-    expect(dataOf(result([workers, refusing]), 'rounds')).toEqual([]);
+    expect(linesOf(result([workers, refusing]), /^Round by round/)).toEqual([]);
   });
 
   test('percentiles end with the longest of so many responses', () => {
@@ -263,9 +265,11 @@ describe('plots', () => {
       latencyMs: latency(2, 5, 9),
     });
     const having = (one: Phase) =>
-      dataOf(result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]), 'percentiles');
-    const line = having(one)[0]?.points.filter(({ round }) => round === null);
-    expect(line?.map(({ at, ms }) => [at, ms])).toEqual([
+      linesOf(
+        result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]),
+        /^Latency by percentile/,
+      );
+    expect(having(one)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
       [1, 0.1],
       [2, 2],
       [4, 2],

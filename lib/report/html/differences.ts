@@ -120,7 +120,6 @@ export function differencesHtml(
 ${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(isAlike ? [`All sides answer alike: ${answer.join(', ')}.`] : [])}${notes}</section>`;
 }
 
-/** The statuses, or their classes if not all are known, with their shares if there are several. */
 function statusText({ rounds }: VariantResult): string {
   const phases = rounds.flatMap((round) => round.phases);
   const found = answersByStatus(phases);

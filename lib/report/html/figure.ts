@@ -7,42 +7,32 @@ export interface Bars {
   bars: { group: string; name: string; value: number; label: string }[];
 }
 
-/** Latency over 1 / (1 − p): 2 is the median, 100 the 99th percentile. `round`: null for all rounds together. */
-export interface Percentiles {
-  kind: 'percentiles';
-  names: string[];
-  points: { name: string; round: number | null; percentile: string; at: number; ms: number }[];
+interface Axis {
+  title: string;
+  isLog?: boolean;
+  /** Where a vertical axis without logarithms begins. Default: 0. */
+  from?: number;
+  /** Of a horizontal axis. */
+  ticks?: { at: number; text: string }[];
 }
 
-/** Each variant in each round. */
-export interface Rounds {
-  kind: 'rounds';
-  axis: string;
-  names: string[];
-  points: { name: string; round: number; value: number }[];
-}
-
-interface CurvePoint {
+interface Point {
   name: string;
   x: number;
   y: number;
 }
 
-/** Points measured, with an interval each or none, and lines through them. `axes`: their titles. */
-export interface Curve {
-  kind: 'curve';
-  axes: { x: string; y: string };
-  isLog: boolean;
+/** Marks and lines in the colours of their names; what has none of `names` is grey. */
+export interface Lines {
+  kind: 'lines';
+  x: Axis;
+  y: Axis;
   names: string[];
-  limit: { y: number; text: string } | null;
+  limit?: { y: number; text: string } | null;
   /** `kept`: the step of a search was within the limit. */
-  points: (CurvePoint & {
-    title: string;
-    interval?: [low: number, high: number];
-    kept?: boolean;
-  })[];
-  /** `end` stands at the line's end. Lines with another one than the last are dashed. */
-  lines: (CurvePoint & { end: string })[];
+  marks: (Point & { title: string; interval?: [low: number, high: number]; kept?: boolean })[];
+  /** Points of the same `line` are joined; `end` stands at its end. */
+  lines: (Point & { line: string; look: 'strong' | 'thin' | 'dashed'; end?: string })[];
 }
 
-export type PlotData = Bars | Percentiles | Rounds | Curve;
+export type PlotData = Bars | Lines;

@@ -1,5 +1,5 @@
 // The first lines of a page: verdicts in words with their size, in their colour, and as bars with their intervals.
-import { measuredComparisons, markedVerdict } from '../../analysis/comparisons.ts';
+import { measuredComparisons, marksOf } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
@@ -8,7 +8,6 @@ import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 
-/** A comparison of a run. */
 interface Shown {
   one: Comparison;
   result: Result;
@@ -41,7 +40,6 @@ export function effectsHtml(shown: readonly Shown[], words: (shown: Shown) => Ht
       Math.abs(gain(one, ratio)),
     ),
   );
-  // The gain at the right end of the bars, with some room.
   const reach = 1.05 * Math.max(...gains);
   const rows = shown.map(
     (row) =>
@@ -57,7 +55,6 @@ function kindOf({ one, result }: Shown): Verdict {
   return verdict === 'faster' || verdict === 'slower' ? 'inconclusive' : 'same';
 }
 
-/** "Against a: 3 faster, 1 slower and 2 inconclusive". */
 function summary(shown: readonly Shown[]): string {
   const [baseline, ...others] = new Set(shown.map(({ one }) => one.baseline));
   const verdicts = groupedBy(shown, ({ one: { metric, verdict } }) =>
@@ -68,8 +65,7 @@ function summary(shown: readonly Shown[]): string {
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
 export function headline({ one, result }: Shown): string {
-  const marks = markedVerdict(one, result).slice(one.verdict.length);
-  return claim(one, result) + (result.control === true ? '' : marks);
+  return claim(one, result) + (result.control === true ? '' : marksOf(one, result));
 }
 
 function claim(one: Comparison, result: Result): string {
@@ -110,7 +106,6 @@ function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
   return html`<div class="bar" aria-hidden="true">${mark('s', [1 / (1 + sameWithin), 1 + sameWithin])}${mark('i', [1, one.ratio])}${mark('b', intervalOf(one))}${mark('u', publishedOf(one))}</div>`;
 }
 
-/** The labels at the ends of the bars. */
 function endsHtml({ metric }: Comparison, reach: number): Html {
   const isCpu = metric === 'cpu';
   const [worse, better] = isCpu ? ['more CPU', 'less CPU'] : ['slower', 'faster'];

@@ -89,7 +89,6 @@ export function partHtml({ title, tables, below }: Part, options = {}): Html {
 const notice =
   '/* Observable Plot, Copyright 2020-2025 Observable, Inc.; D3, Copyright 2010-2023 Mike Bostock; both under the ISC License. */\n';
 
-/** The script that draws the plots. */
 let bundled: Promise<string> | undefined;
 
 async function bundle(): Promise<string> {

@@ -51,7 +51,6 @@ export async function runPage(
   return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };
 }
 
-/** Reads the stacks of the sides that were looked at; those that cannot be read are left out. */
 async function readStacks(folder: string, { why }: Result): Promise<Stacks[]> {
   const stacks = (why?.sides ?? []).map(async (side): Promise<Stacks> => {
     const file = join(folder, stacksFile(side.variant));
@@ -104,7 +103,6 @@ ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: tr
 const sideBySide = (tables: Part['tables']) =>
   html`<div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>`;
 
-/** What the CPU time of a request is made of: stacked bars on one scale, tables and flame graphs. */
 function whyHtml(result: Result, stacks: readonly Stacks[]): Html[] {
   const { names, bars } = cpuBars(result);
   const most = Math.max(...bars.map(({ us }) => us));

@@ -81,7 +81,6 @@ function runAgainstRun(
     : [{ title: 'Run against run', tables: [table], below: [how] }];
 }
 
-/** '' with too few rounds for an interval. */
 function ratioCell(before: readonly number[], after: readonly number[]): string {
   if (Math.min(before.length, after.length) < minimumRounds) return '';
   const { ratio, interval } = unpairedRatio(before, after);

@@ -11,36 +11,34 @@ import {
   plot,
   ruleX,
   ruleY,
+  selectLast,
   text,
   type PlotOptions,
 } from '@observablehq/plot';
 import { extent } from '../../../analysis/statistics.ts';
-import type { Bars, Curve, Percentiles, PlotData, Rounds } from '../figure.ts';
+import type { Bars, Lines, PlotData } from '../figure.ts';
 
 const axis = { labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 } as const;
 
 /** Text that stays readable over lines. */
 const outlined = { fill: 'currentColor', stroke: 'var(--ground)', strokeWidth: 4 } as const;
 
-/** The look of a series: the mark of each name has its colour and symbol. */
-const series = { stroke: 'name', fill: 'name', symbol: 'name' } as const;
-
-/** A plot below the key of its series. */
 function drawn(names: readonly string[], options: PlotOptions, hasSymbols = true): Element[] {
   const chart = plot({
     marginTop: 24,
     marginBottom: 42,
     style: { fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
-    color: { domain: names, range: names.map((_, index) => `var(--series-${index % 8})`) },
+    color: {
+      domain: names,
+      range: names.map((_, index) => `var(--series-${index % 8})`),
+      unknown: 'currentColor',
+    },
     ...(hasSymbols && { symbol: { domain: names } }),
     ...options,
   });
   const key = chart.legend(hasSymbols ? 'symbol' : 'color');
   return [...(key === undefined ? [] : [key]), chart];
 }
-
-/** With three digits. */
-const rounded = (value: number): string => String(Number(value.toPrecision(3)));
 
 function drawBars({ names, bars }: Bars, width: number): Element[] {
   const groups = [...new Set(bars.map(({ group }) => group))];
@@ -79,67 +77,90 @@ function drawBars({ names, bars }: Bars, width: number): Element[] {
   return drawn(names, options, false);
 }
 
-type Step = Curve['points'][number];
+const looks = {
+  strong: { strokeWidth: 2 },
+  thin: { strokeWidth: 1, strokeOpacity: 0.35 },
+  dashed: { strokeWidth: 2, strokeDasharray: '2 3' },
+} as const;
 
-/** On log scales a line turns up at a knee. */
-function drawCurve({ axes, isLog, names, limit, points, lines }: Curve, width: number): Element[] {
-  const limits = limit === null ? [] : [limit];
-  const ends = [...new Set(lines.map(({ end }) => end))];
-  const measured = points.flatMap(({ y, interval = [] }) => [y, ...interval]);
-  const [left, right] = extent(points.map(({ x }) => x));
+/** On log scales a curve turns up at a knee. */
+function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): Element[] {
+  const place = { x: 'x', y: 'y' } as const;
+  const limits = limit ? [limit] : [];
+  const { ticks = [] } = x;
+  const { from: bottom = 0 } = y;
+  // As many as have room.
+  const every = Math.ceil(
+    (ticks.length * (8 + 7 * Math.max(...ticks.map((one) => one.text.length)))) / (width - 90),
+  );
+  const shownTicks = ticks.filter((_, index) => index % every === 0);
+  const [left, right] = extent([...marks, ...lines].map((one) => one.x));
+  const intervals = marks.filter(({ interval }) => interval !== undefined);
+  const heights = [...limits, ...marks, ...lines].map((one) => one.y);
   const [low, high] = extent(
-    [...measured, ...[...limits, ...lines].map(({ y }) => y)].filter((y) => y > 0),
+    [...heights, ...intervals.flatMap(({ interval = [] }) => interval)].filter((at) => at > 0),
   );
   return drawn(names, {
     width,
-    height: 400,
-    marginLeft: 56,
-    x: isLog ? { type: 'log', domain: [left * 0.9, right * 1.1] } : { inset: 12 },
-    y: isLog ? { type: 'log', domain: [low * 0.8, high * 1.25] } : { domain: [0, high * 1.05] },
+    height: 380,
+    marginLeft: 62,
+    marginRight: 28,
+    x: x.isLog ? { type: 'log', domain: [left * 0.9, right * 1.1] } : { inset: 12 },
+    y: y.isLog
+      ? { type: 'log', domain: [low * 0.8, high * 1.25] }
+      : { domain: [bottom, high + ((high - bottom) * 0.06 || high * 0.01)] },
     opacity: { domain: [0, 1] },
     marks: [
       gridY({ ticks: 5 }),
-      axisX({
-        ...axis,
-        label: axes.x,
-        ticks: width > 500 ? 6 : 3,
-        tickFormat: (x: number) => x.toLocaleString('en'),
-      }),
-      axisY({ labelArrow: 'none', label: axes.y, ticks: 5, tickFormat: rounded }),
-      ruleY(limits, { y: 'y', stroke: 'currentColor', strokeDasharray: '4 3' }),
-      ...ends.flatMap((end) => {
-        const own = lines.filter((one) => one.end === end);
-        return [
-          line(own, {
-            x: 'x',
-            y: 'y',
-            stroke: 'name',
-            strokeWidth: 2,
-            strokeDasharray: end === ends.at(-1) ? 'none' : '2 3',
+      ticks.length > 0
+        ? axisX(shownTicks, { ...axis, label: x.title, x: 'at', text: 'text', tickSize: 0 })
+        : axisX({
+            ...axis,
+            label: x.title,
+            ticks: width > 500 ? 6 : 3,
+            tickFormat: (at: number) => at.toLocaleString('en'),
           }),
-          text(
-            names.flatMap((name) => own.findLast((point) => point.name === name) ?? []),
-            { ...outlined, x: 'x', y: 'y', text: 'end', textAnchor: 'start', dx: 8, fill: 'name' },
-          ),
-        ];
+      axisY({
+        labelArrow: 'none',
+        label: y.title,
+        ticks: 5,
+        tickFormat: (at: number) => at.toLocaleString('en', { maximumSignificantDigits: 4 }),
       }),
-      ruleX(
-        points.filter(({ interval }) => interval !== undefined),
-        {
-          x: 'x',
-          y1: ({ interval }: Step) => interval?.[0],
-          y2: ({ interval }: Step) => interval?.[1],
-          stroke: 'name',
-          strokeWidth: 2,
-          marker: 'tick',
-        },
+      ruleY(limits, { y: 'y', stroke: 'currentColor', strokeDasharray: '4 3' }),
+      ...(['thin', 'dashed', 'strong'] as const).map((look) =>
+        line(
+          lines.filter((one) => one.look === look),
+          { ...place, ...looks[look], z: 'line', stroke: 'name' },
+        ),
       ),
-      dot(points, {
-        ...series,
+      text(
+        lines.filter(({ end }) => end !== undefined),
+        selectLast({
+          ...place,
+          ...outlined,
+          z: 'line',
+          text: 'end',
+          textAnchor: 'start',
+          dx: 8,
+          fill: 'name',
+        }),
+      ),
+      ruleX(intervals, {
         x: 'x',
-        y: 'y',
-        fillOpacity: ({ kept }: Step) => (kept === false ? 0 : 1),
-        className: 'step',
+        y1: ({ interval }: Mark) => interval?.[0],
+        y2: ({ interval }: Mark) => interval?.[1],
+        stroke: 'name',
+        strokeWidth: 2,
+        marker: 'tick',
+      }),
+      dot(marks, {
+        ...place,
+        stroke: 'name',
+        fill: 'name',
+        symbol: 'name',
+        r: Math.min(4, Math.max(2, width / marks.length / 1.8)),
+        fillOpacity: ({ kept }: Mark) => (kept === false ? 0 : 1),
+        className: 'mark',
         title: 'title',
       }),
       text(limits, { ...outlined, x: left, y: 'y', text: 'text', textAnchor: 'start', dy: -7 }),
@@ -147,111 +168,7 @@ function drawCurve({ axes, isLog, names, limit, points, lines }: Curve, width: n
   });
 }
 
-type Percentile = Percentiles['points'][number];
-
-function drawPercentiles({ names, points }: Percentiles, width: number): Element[] {
-  const strong = points.filter(({ round }) => round === null);
-  const thin = points.filter(({ round }) => round !== null);
-  const [shortest] = extent(strong.map(({ ms }) => ms).filter((ms) => ms > 0));
-  const [, longest] = extent(points.map(({ ms }) => ms));
-  const isLog = longest > 20 * shortest;
-  const furthest = Math.max(100, extent(points.map(({ at }) => at))[1]);
-  // As many as have room for their labels.
-  const ticks = (width > 900 ? [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7] : [2, 100, 1e4, 1e6]).filter(
-    (at) => at <= furthest,
-  );
-  const lineOf = {
-    x: 'at',
-    y: 'ms',
-    stroke: 'name',
-    z: ({ name, round }: Percentile) => `${name} ${round}`,
-  } as const;
-  return drawn(names, {
-    width,
-    height: 380,
-    marginLeft: 52,
-    marginRight: 28,
-    x: { type: 'log', domain: [1, furthest] },
-    y: isLog
-      ? { type: 'log', domain: [shortest * 0.9, longest * 1.1] }
-      : { domain: [0, longest * 1.04] },
-    marks: [
-      gridX(ticks),
-      gridY({ ticks: 6 }),
-      axisX(ticks, {
-        ...axis,
-        label: 'percentile, on a log scale of 1 / (1 − p)',
-        text: (at: number) => `${Number((100 * (1 - 1 / at)).toFixed(6))} %`,
-      }),
-      axisY({
-        labelArrow: 'none',
-        label: `latency, ms${isLog ? ' (log scale)' : ''}`,
-        ticks: 6,
-        tickFormat: rounded,
-      }),
-      line(thin, { ...lineOf, strokeWidth: 1, strokeOpacity: 0.35 }),
-      line(strong, { ...lineOf, strokeWidth: 2 }),
-      dot(strong, {
-        ...series,
-        x: 'at',
-        y: 'ms',
-        className: 'percentile',
-        title: ({ name, percentile, ms }: Percentile) => `${name}, ${percentile}: ${ms} ms`,
-      }),
-    ],
-  });
-}
-
-type Side = Rounds['points'][number];
-
-function drawRounds({ axis: label, names, points }: Rounds, width: number): Element[] {
-  const numbers = [...new Set(points.map(({ round }) => round))].sort((a, b) => a - b);
-  const [low, high] = extent(points.map(({ value }) => value));
-  const room = (high - low) * 0.06 || high * 0.01;
-  // As many numbers as have room.
-  const every = Math.ceil((numbers.length * 22) / width);
-  const ticks = [...numbers.keys()].filter((index) => index % every === 0);
-  const valueText = (value: number): string =>
-    value.toLocaleString('en-US', { maximumFractionDigits: value < 100 ? 3 : 0 });
-  // The sides of a round stand beside each other around its number.
-  const x = ({ name, round }: Side): number =>
-    numbers.indexOf(round) + 0.56 * (names.indexOf(name) / (names.length - 1) - 0.5);
-  return drawn(names, {
-    width,
-    height: 320,
-    marginLeft: 62,
-    x: { domain: [-0.5, numbers.length - 0.5] },
-    y: { domain: [2 * low > high ? low - room : 0, high + room] },
-    marks: [
-      gridY({ ticks: 5 }),
-      axisX(ticks, {
-        ...axis,
-        label: 'round',
-        text: (index: number) => String(numbers[index]),
-        tickSize: 0,
-      }),
-      axisY({ labelArrow: 'none', label, ticks: 5, tickFormat: valueText }),
-      line(points, { x, y: 'value', z: 'round', stroke: 'currentColor', strokeOpacity: 0.3 }),
-      dot(points, {
-        ...series,
-        x,
-        y: 'value',
-        r: Math.min(4, width / points.length / 1.8),
-        className: 'side',
-        title: (one: Side) => `${one.name}, round ${one.round}: ${valueText(one.value)}`,
-      }),
-    ],
-  });
-}
-
-const draw: {
-  [Kind in PlotData['kind']]: (data: PlotData & { kind: Kind }, width: number) => Element[];
-} = {
-  bars: drawBars,
-  percentiles: drawPercentiles,
-  rounds: drawRounds,
-  curve: drawCurve,
-};
+type Mark = Lines['marks'][number];
 
 const all = JSON.parse(document.getElementById('figures')?.textContent ?? '[]') as PlotData[];
 for (const [index, data] of all.entries()) {
@@ -262,7 +179,9 @@ for (const [index, data] of all.entries()) {
     const width = Math.floor(place.clientWidth);
     if (width === shown || width === 0) return;
     shown = width;
-    place.replaceChildren(...draw[data.kind](data as never, width));
+    place.replaceChildren(
+      ...(data.kind === 'bars' ? drawBars(data, width) : drawLines(data, width)),
+    );
   };
   redraw();
   new ResizeObserver(redraw).observe(place);
