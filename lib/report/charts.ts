@@ -358,7 +358,11 @@ function percentileFigures({ variants }: Result): Figure[] {
         ...(withRounds ? single.filter(({ latencyMs }) => latencyMs.max > 0) : []),
       ].flatMap(({ line, look, latencyMs, responses }) =>
         percentilesOf(latencyMs, responsesOf({ responses })).map(({ at, percentile, ms }) => ({
-          ...{ name, line, look, x: at, y: ms },
+          name,
+          line,
+          look,
+          x: at,
+          y: ms,
           title: `${name}, ${percentile}: ${ms} ms`,
         })),
       );
