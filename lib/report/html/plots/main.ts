@@ -112,6 +112,7 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
     opacity: { domain: [0, 1] },
     marks: [
       gridY({ ticks: 5 }),
+      gridX(x.isLog ? shownTicks : [], { x: 'at' }),
       ticks.length > 0
         ? axisX(shownTicks, { ...axis, label: x.title, x: 'at', text: 'text', tickSize: 0 })
         : axisX({
