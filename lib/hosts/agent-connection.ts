@@ -8,7 +8,7 @@ import { homedir } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, messageOf, printable } from '../errors.ts';
+import { UserError, asWords, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { machineClock } from '../machine/usage.ts';
 import { startChild, run, type Child } from '../process.ts';
@@ -18,40 +18,12 @@ import { shippedConfigs } from '../servers/config-files.ts';
 import type { Address } from '../servers/ports.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { findAll, thisMachine } from '../setup/machine.ts';
-import {
-  type Calls,
-  type HostFacts,
-  type Reply,
-  greeting,
-  patienceMs,
-  wanted,
-} from './messages.ts';
+import type { Calls } from './agent.ts';
+import { type Reply, greeting, patienceMs, wanted } from './messages.ts';
 
-interface Agent {
-  facts: HostFacts;
-  /**
-   * Throws UserError with the agent's message, with the end of the connection, or after `limitMs` (default 30 s), which ends the
-   * connection. Throws the signal's reason.
-   */
-  ask<Name extends keyof Calls>(
-    call: Name,
-    given: Calls[Name]['given'],
-    within?: { limitMs?: number; signal?: AbortSignal | undefined },
-  ): Promise<Calls[Name]['answer']>;
-  /** Settles when the server with that id ends by itself, or the connection does. */
-  died(server: number): Promise<string>;
-  /** Listens to the output of the script of the k6 with that id. */
-  onPrinted(k6: number, listen: (text: string) => void): void;
-  /** Ends the agent and everything that it started. Never throws; may be called twice. */
-  close(): Promise<void>;
-}
+type Agent = Awaited<ReturnType<typeof greeted>>;
 
-/** A host with an agent. */
-export interface Host extends Pick<HostFacts, 'address' | 'files'>, Pick<Agent, 'close'> {
-  /** As the user named it. */
-  name: string;
-  bootId: string;
-}
+export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
 
 /** A shell script that runs the agent from the remote user's cache. Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
@@ -100,14 +72,14 @@ const greetingLimitMs = 60_000;
  * Connects, and starts the agent there.
  * @throws UserError with the remedy
  */
-export async function openAgent(name: string): Promise<Agent> {
+export async function openAgent(name: string) {
   const text = await bundledAgent();
   // Agents of different versions lie side by side.
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
   const connection = await connect(name, startScript(hash, text.length));
   try {
     const agent = await greeted(name, connection, text);
-    return { ...agent, facts: await agent.ask('facts', null) };
+    return { ...agent, facts: await agent.ask('facts', undefined) };
   } catch (error) {
     await connection.close();
     throw error;
@@ -116,27 +88,16 @@ export async function openAgent(name: string): Promise<Agent> {
 
 /** A file that needs only Node. It contains the shipped configs by path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
-  const shipped = await Promise.all(
-    (await filesBelow(shippedConfigs)).map(
-      async (file) =>
-        [
-          path.join('server-configs', file),
-          (await readFile(path.join(shippedConfigs, file))).toString('base64'),
-        ] as const,
-    ),
-  );
-  return Buffer.from(
-    await bundledForNode(new URL('agent.ts', import.meta.url), {
-      shippedFiles: Object.fromEntries(shipped),
-    }),
-  );
+  const shippedFiles: Record<string, string> = {};
+  for (const file of await filesBelow(shippedConfigs))
+    shippedFiles[path.join('server-configs', file)] = await readFile(
+      path.join(shippedConfigs, file),
+      'base64',
+    );
+  return Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles }));
 }
 
-async function greeted(
-  name: string,
-  connection: Connection,
-  text: Buffer,
-): Promise<Omit<Agent, 'facts'>> {
+async function greeted(name: string, connection: Connection, text: Buffer) {
   const asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
@@ -192,7 +153,15 @@ async function greeted(
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
   return {
-    async ask(call, given, { limitMs = usualLimitMs, signal } = {}) {
+    /**
+     * Throws UserError with the agent's message, with the end of the connection, or after `limitMs`, which ends the connection. Throws
+     * the signal's reason.
+     */
+    async ask<Name extends keyof Calls>(
+      call: Name,
+      given: Parameters<Calls[Name]>[0],
+      { limitMs = usualLimitMs, signal }: { limitMs?: number; signal?: AbortSignal } = {},
+    ): Promise<AnswerOf<Name>> {
       signal?.throwIfAborted();
       if (over !== undefined) throw new UserError(over);
       const id = ++count;
@@ -207,18 +176,21 @@ async function greeted(
       const tooLate = limitMs === Infinity ? undefined : setTimeout(giveUp, limitMs);
       try {
         connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-        return (await answer) as Calls[typeof call]['answer'];
+        return (await answer) as AnswerOf<Name>;
       } finally {
         clearTimeout(tooLate);
         signal?.removeEventListener('abort', stop);
       }
     },
-    died: (server) =>
-      new Promise((resolve) => {
+    /** Settles when the server with that id ends by itself, or the connection does. */
+    died: (server: number) =>
+      new Promise<string>((resolve) => {
         if (over === undefined) deaths.set(server, resolve);
         else resolve(over);
       }),
-    onPrinted: (k6, listen) => void listeners.set(k6, listen),
+    /** Listens to the output of the script of the k6 with that id. */
+    onPrinted: (k6: number, listen: (text: string) => void) => void listeners.set(k6, listen),
+    /** Ends the agent and everything that it started. Never throws; may be called twice. */
     close: () => connection.close(),
   };
 }
@@ -240,7 +212,7 @@ export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhea
   let ahead: ClocksAhead = { monotonicMs: 0, wallMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {
     const [beganMs, beganWallMs] = [machineClock.monotonicMs(), machineClock.wallMs()];
-    const theirs = await agent.ask('clocks', null);
+    const theirs = await agent.ask('clocks', undefined);
     const tookMs = machineClock.monotonicMs() - beganMs;
     if (tookMs >= quickestMs) continue;
     quickestMs = tookMs;
@@ -273,31 +245,17 @@ const options = [
   ].flatMap((option) => ['-o', option]),
 ];
 
-interface Connection {
-  /** Lines that the remote command prints. */
-  onLine(listen: (line: string) => void): void;
-  write(data: string | Buffer): void;
-  /** Settles at the connection's end, with the reason in a line. */
-  ended: Promise<string>;
-  /** Ends the command's input, waits for its end, and ends the connection. Never throws; may be called twice. */
-  close(): Promise<void>;
-}
+type Connection = Awaited<ReturnType<typeof connect>>;
 
 /** Throws UserError (exit code 2). */
-function sshWords(): [program: string, ...words: string[]] {
-  try {
-    return commandWords(process.env[sshVariable]?.trim() || 'ssh', 0, homedir()) as [
-      string,
-      ...string[],
-    ];
-  } catch (error) {
-    throw new UserError(`${sshVariable}: ${messageOf(error)}`, 2);
-  }
+function sshWords(): string[] {
+  const said = process.env[sshVariable]?.trim() || 'ssh';
+  return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
 }
 
 /** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
 export async function addressesOf(host: string): Promise<string[]> {
-  const [command, ...words] = sshWords();
+  const [command = '', ...words] = sshWords();
   const settings = await run({
     command,
     args: [...words, '-G', '--', host],
@@ -323,8 +281,8 @@ const mostLineBytes = 256e6;
  * Runs a script there in sh, whatever the remote user's shell is.
  * @throws UserError without ssh, or for a wrong BAKEOFF_SSH
  */
-export async function connect(host: string, script: string): Promise<Connection> {
-  const [program, ...words] = sshWords();
+export async function connect(host: string, script: string) {
+  const [program = '', ...words] = sshWords();
   if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0)
     throw new UserError(
       `there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`,
@@ -352,14 +310,17 @@ export async function connect(host: string, script: string): Promise<Connection>
   });
   let closing: Promise<void> | undefined;
   return {
-    onLine: (listen) => void lines.on('line', listen),
-    write: (data) => void stdin?.write(data),
+    /** Lines that the remote command prints. */
+    onLine: (listen: (line: string) => void) => void lines.on('line', listen),
+    write: (data: string | Buffer) => void stdin?.write(data),
+    /** Settles at the connection's end, with the reason in a line. */
     ended: child.exited.then(async ({ code }) => {
       await drained;
       return unended > mostLineBytes
         ? `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`
         : explained(host, code, said);
     }),
+    /** Ends the command's input, waits for its end, and ends the connection. Never throws; may be called twice. */
     close: () => (closing ??= close(child)),
   };
 }
@@ -410,13 +371,9 @@ function explained(host: string, code: number | null, said: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
   if (reason !== undefined) return reason.replaceAll('HOST', () => host);
-  const last = said
-    .trim()
-    .split('\n')
-    .map((line) => printable(line).trim())
-    .filter((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line))
-    .at(-1);
-  return `the connection to ${host} ended${code === 0 || code === null ? '' : ` with code ${code}`}${last === undefined ? '' : `: ${last}`}`;
+  const lines = said.split('\n').map((line) => printable(line).trim());
+  const last = lines.findLast((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line));
+  return `the connection to ${host} ended${code ? ` with code ${code}` : ''}${last === undefined ? '' : `: ${last}`}`;
 }
 
 const roundTrips = 500;
@@ -464,19 +421,13 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();
-  let received = 0;
-  let sending = true;
-  const count = (data: Buffer) => {
-    received += data.length;
-  };
-  socket.on('data', count);
+  const receivedBefore = socket.bytesRead;
   const send = () => {
-    while (sending && socket.write(chunk));
+    while (socket.write(chunk));
   };
   socket.on('drain', send);
   send();
-  await new Promise((resolve) => setTimeout(resolve, throughputMs));
-  sending = false;
-  socket.off('data', count).off('drain', send);
-  return received / ((performance.now() - beganMs) / 1000);
+  await delay(throughputMs);
+  socket.off('drain', send);
+  return (socket.bytesRead - receivedBefore) / ((performance.now() - beganMs) / 1000);
 }

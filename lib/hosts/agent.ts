@@ -13,12 +13,13 @@ import { startLogged, withoutVariables, type Child } from '../process.ts';
 import { k6Files } from '../k6/load-plan.ts';
 import { machineClock, watchMachine, type MachineReading } from '../machine/usage.ts';
 import { readEnvironment } from '../machine/cores.ts';
-import { oneRunAtATime } from '../machine/locks.ts';
+import { oneRunAtATime, type Run } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
+import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import { hardFilesLimit } from '../servers/rights.ts';
 import { alarmsIn } from '../servers/lifecycle.ts';
 import { versionsOf } from '../servers/build.ts';
-import { isStarted, startServer, type StartedServer } from '../servers/index.ts';
+import { startServer, type StartedServer, type StartOptions } from '../servers/index.ts';
 import { freePort } from '../servers/ports.ts';
 import { temporaryFolder } from '../servers/scratch.ts';
 import { Progress, installVariable, thisMachine } from '../setup/machine.ts';
@@ -27,10 +28,8 @@ import { ensureTools } from '../setup/tools.ts';
 import {
   greeting,
   patienceMs,
-  type Calls,
   type K6Ended,
   type K6There,
-  type Question,
   type Reply,
   type SampleThere,
   type SentFile,
@@ -52,6 +51,7 @@ const mostEchoMs = 20_000;
 const machineMs = 100;
 
 interface Hosted {
+  name: ServerName;
   server: StartedServer;
   machine: () => MachineReading;
   samples: SampleThere[];
@@ -77,70 +77,80 @@ const ownFolder = await temporaryFolder('bakeoff-agent-');
 // Its contents have names that nobody can guess.
 await chmod(ownFolder, 0o711);
 
-const calls: {
-  [Name in keyof Calls]: (
-    given: Calls[Name]['given'],
-  ) => Promise<Calls[Name]['answer']> | Calls[Name]['answer'];
-} = {
+/** Names a server to the agent. */
+interface Named {
+  server: number;
+}
+
+export type Calls = typeof calls;
+
+const calls = {
+  /** `files`: the hard limit of open files of a process; `quota`: null without one. */
   facts: () => {
     const processors = readProcessors();
+    const { cores, quota } = processors;
+    const used = { serverCpus: cpusOf(cores), generatorCpus: [] };
     return {
       address: ownAddress(),
       architecture: process.arch,
-      processors: {
-        cores: processors.cores,
-        quota: processors.quota === Infinity ? null : processors.quota,
-      },
-      environment: readEnvironment(
-        processors,
-        { serverCpus: cpusOf(processors.cores), generatorCpus: [] },
-        {},
-      ),
+      processors: { cores, quota: quota === Infinity ? null : quota },
+      environment: readEnvironment(processors, used, {}),
       files: hardFilesLimit(),
     };
   },
-  keep: ({ files, open }) => {
+  /** Writes files below a new folder whose path nobody can guess. `open`: other users may enter it. */
+  keep: ({ files, open }: { files: readonly SentFile[]; open: boolean }) => {
     const folder = path.join(ownFolder, randomUUID());
     mkdirSync(folder, { mode: open ? 0o711 : 0o700 });
     keepFiles(folder, files);
     return folder;
   },
-  tools: async ({ names, mayInstall }) => {
+  /** Finds servers, or installs them. */
+  tools: async ({ names, mayInstall }: { names: readonly ServerName[]; mayInstall: boolean }) => {
     process.env[installVariable] = mayInstall ? 'yes' : 'no';
     const progress = new Progress({ write: (text) => say({ told: text }) });
-    const binaries = await ensureTools(names, { ...thisMachine(), progress }, over.signal);
+    const machine = { ...thisMachine(), progress };
+    const binaries: Partial<Record<ServerName, string>> = await ensureTools(
+      names,
+      machine,
+      over.signal,
+    );
     return { binaries, versions: await versionsOf(binaries, over.signal) };
   },
-  alone: async (run) => {
+  /** Keeps other runs from measuring on the host until the agent ends. */
+  alone: async (run: Run) => {
     await (lock ??= oneRunAtATime(undefined, run).catch((error: unknown) => {
       lock = undefined;
       throw error;
     }));
   },
-  start: async ({ spec, options }) => {
+  start: async ({
+    spec,
+    options,
+  }: {
+    spec: ConfiguredServer;
+    options: Omit<StartOptions, 'signal' | 'folder' | 'address'>;
+  }) => {
     const id = ++count;
     const folder = path.join(ownFolder, `server-${id}`);
     mkdirSync(folder, { mode: 0o700 });
-    const server = await startServer(spec, {
-      ...options,
-      folder,
-      address: ownAddress(),
-      signal: over.signal,
-    });
-    if (!isStarted(server)) throw new UserError('only what is started can be on another host');
-    servers.set(id, { server, samples: [], machine: watchMachine(options.cpus, []) });
+    const here = { folder, address: ownAddress(), signal: over.signal };
+    const server = await startServer(spec, { ...options, ...here });
+    const machine = watchMachine(options.cpus, []);
+    servers.set(id, { name: spec.name, server, samples: [], machine });
     void server.died.then((how) => say({ died: id, how }));
-    const { name, version, pid, origin, workers, redirections, upstreams, answer } = server;
-    return { id, name, version, pid, origin, workers, redirections, upstreams, answer };
+    const { name, version, origin, workers, redirections, upstreams, answer } = server;
+    return { id, name, version, origin, workers, redirections, upstreams, answer };
   },
-  stop: async ({ server: id }) => {
+  stop: async ({ server: id }: Named) => {
     const hosted = servers.get(id);
     if (hosted === undefined) return;
     await endHosted(hosted);
     servers.delete(id);
     rmSync(path.join(ownFolder, `server-${id}`), { recursive: true, force: true });
   },
-  watch: ({ server: id }) => {
+  /** Starts sampling a server's use. */
+  watch: ({ server: id }: Named) => {
     const hosted = hostedBy(id);
     let machineAtMs = -Infinity;
     const take = () => {
@@ -157,33 +167,31 @@ const calls: {
     take();
     hosted.timer = setInterval(take, watchMs);
   },
-  watched: ({ server: id }) => {
+  /** Ends that and returns the samples, by the agent's monotonic clock. */
+  watched: ({ server: id }: Named) => {
     const { samples, timer, server, machine } = hostedBy(id);
     clearInterval(timer);
     samples.push({ atMs: machineClock.monotonicMs(), ...server.usage(), machine: machine() });
     return samples;
   },
-  alarms: ({ server: id }) => {
-    const { server } = hostedBy(id);
-    return alarmsIn(server.logFile, server.name as Parameters<typeof alarmsIn>[1]);
+  alarms: ({ server: id }: Named) => {
+    const { server, name } = hostedBy(id);
+    return alarmsIn(server.logFile, name);
   },
   clocks: () => ({ monotonicMs: machineClock.monotonicMs(), wallMs: machineClock.wallMs() }),
   echo: openEcho,
   k6: runK6,
-  endK6: async ({ k6, graceMs }) => {
+  endK6: async ({ k6, graceMs }: { k6: number; graceMs: number }) => {
     await (await running.get(k6))?.stop(graceMs);
   },
 };
 
-async function runK6({ k6, binary, args, env, folder }: K6There): Promise<K6Ended> {
+/** Runs k6 to its end. */
+async function runK6({ k6, binary, args, env: own, folder }: K6There): Promise<K6Ended> {
   const files = k6Files(folder);
   // k6's own variables here would change the load, or send samples elsewhere.
-  const variables = { ...withoutVariables(process.env, 'K6_'), ...env };
-  const starting = startLogged(
-    { command: binary, args, cwd: folder, env: variables },
-    files.log,
-    'w',
-  );
+  const env = { ...withoutVariables(process.env, 'K6_'), ...own };
+  const starting = startLogged({ command: binary, args, cwd: folder, env }, files.log, 'w');
   running.set(k6, starting);
   const child = await starting;
   let printed = 0;
@@ -215,16 +223,19 @@ function hostedBy(id: number): Hosted {
   return hosted;
 }
 
+interface Question {
+  id: number;
+  name: keyof Calls;
+  given: never;
+}
+
 async function answer({ id, name, given }: Question): Promise<void> {
   try {
-    const answer: unknown = await calls[name](given as never);
+    const answer: unknown = await calls[name](given);
     say({ id, answer });
   } catch (error) {
-    say({
-      id,
-      problem: (error as Error).message,
-      exitCode: error instanceof UserError ? error.exitCode : undefined,
-    });
+    const exitCode = error instanceof UserError ? error.exitCode : undefined;
+    say({ id, problem: (error as Error).message, exitCode });
   }
 }
 
@@ -270,7 +281,7 @@ function ownAddress(): string {
   );
 }
 
-/** Opens an echo for a single connection. Returns its port. */
+/** Opens an echo for a single connection, to measure the link. Returns its port. */
 async function openEcho(): Promise<number> {
   const server = createServer((socket) => {
     socket

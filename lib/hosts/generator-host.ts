@@ -7,8 +7,6 @@ import { UserError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import { cpusOf } from '../machine/processors.ts';
 import {
-  type ClocksAhead,
-  type Host,
   clocksAhead,
   connect,
   keepLimitMs,
@@ -16,30 +14,10 @@ import {
   measureLink,
   openAgent,
 } from './agent-connection.ts';
-import { wanted, type K6Ended, type K6There, type SentFile } from './messages.ts';
+import { wanted, type K6There, type SentFile } from './messages.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
-export interface GeneratorHost extends Host {
-  /** CPUs that k6 may use there. */
-  cores: number;
-  /** Its facts for the result; measures the link. */
-  facts(): Promise<GeneratorHostFacts>;
-  clocks(): Promise<ClocksAhead>;
-  /** Reserves the host for this run and sends this machine's k6 if it is missing there. Throws UserError or the signal's reason. */
-  have(binary: string, signal: AbortSignal): Promise<void>;
-  /** Stores files in a new folder for k6 and returns its path. */
-  keep(files: readonly SentFile[]): Promise<string>;
-  /**
-   * Runs its k6.
-   * @param printed gets the output of the script
-   * @returns the outcome, and a function to end k6 early
-   * @throws UserError if the connection ends
-   */
-  run(
-    k6: Omit<K6There, 'k6' | 'binary'>,
-    printed: (text: string) => void,
-  ): Promise<{ ended: Promise<K6Ended>; end(graceMs: number): Promise<void> }>;
-}
+export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
 
 /**
  * Opens all hosts in parallel. Closes all of them if a host cannot be used, or two are the same.
@@ -62,11 +40,9 @@ export async function openGeneratorHosts(names: readonly string[]): Promise<Gene
   }
 }
 
-async function openGeneratorHost(name: string): Promise<GeneratorHost> {
+async function openGeneratorHost(name: string) {
   const agent = await openAgent(name);
-  const {
-    facts: { address, architecture, processors, environment, files },
-  } = agent;
+  const { address, architecture, processors, environment, files } = agent.facts;
   if (architecture !== os.arch()) {
     await agent.close();
     throw new UserError(
@@ -80,39 +56,45 @@ async function openGeneratorHost(name: string): Promise<GeneratorHost> {
   let there: string | undefined;
   let count = 0;
   return {
+    /** As the user named it. */
     name,
     address,
+    /** CPUs that k6 may use there. */
     cores,
     files,
     bootId: environment.bootId,
-    async facts() {
+    /** Its facts for the result; measures the link. */
+    async facts(): Promise<GeneratorHostFacts> {
       const { cpuModel, kernel, memoryBytes } = environment;
-      const port = await agent.ask('echo', null);
-      return {
-        name,
-        address,
-        architecture,
-        cores,
-        cpuModel,
-        kernel,
-        memoryBytes,
-        ...(await measureLink({ address, port }).catch(() => ({}))),
-      };
+      const port = await agent.ask('echo', undefined);
+      const link = await measureLink({ address, port }).catch(() => ({}));
+      return { name, address, architecture, cores, cpuModel, kernel, memoryBytes, ...link };
     },
     clocks: () => clocksAhead(agent),
-    async have(binary, signal) {
+    /** Reserves the host for this run and sends this machine's k6 if it is missing there. Throws UserError or the signal's reason. */
+    async have(binary: string, signal: AbortSignal) {
       await agent.ask('alone', runHere(), { signal });
       there ??= await sendBinary(name, binary, signal);
     },
-    keep: (files) => agent.ask('keep', { files, open: false }, { limitMs: keepLimitMs }),
-    async run({ args, env, folder }, printed) {
+    /** Stores files in a new folder for k6 and returns its path. */
+    keep: (sent: readonly SentFile[]) =>
+      agent.ask('keep', { files: sent, open: false }, { limitMs: keepLimitMs }),
+    /**
+     * Runs its k6. Returns the outcome, and a function to end k6 early.
+     * @param printed gets the output of the script
+     * @throws UserError if the connection ends
+     */
+    async run(
+      { args, env, folder }: Omit<K6There, 'k6' | 'binary'>,
+      printed: (text: string) => void,
+    ) {
       if (there === undefined) throw new Error(`${name} has no k6 yet`);
       const k6 = ++count;
       agent.onPrinted(k6, printed);
       return {
         // The runner limits its time.
         ended: agent.ask('k6', { k6, binary: there, args, env, folder }, { limitMs: Infinity }),
-        end: (graceMs) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
+        end: (graceMs: number) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
       };
     },
     close: () => agent.close(),

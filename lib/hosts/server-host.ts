@@ -16,14 +16,14 @@ import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
 import {
-  type Host,
   addressesOf,
   clocksAhead,
   keepLimitMs,
   measureLink,
   openAgent,
+  type AnswerOf,
 } from './agent-connection.ts';
-import type { Calls, SampleThere, SentFile } from './messages.ts';
+import type { SampleThere, SentFile } from './messages.ts';
 
 interface HostedServer extends RunningServer {
   /** As alarmsIn finds them in its log. */
@@ -36,19 +36,7 @@ export function isHosted(server: RunningServer): server is HostedServer {
   return 'watch' in server;
 }
 
-export interface ServerHost extends Host {
-  processors: Processors;
-  /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
-  facts(): Promise<ServerHostFacts>;
-  /** Finds servers there, or installs them if allowed. Throws UserError. */
-  tools(
-    names: readonly ServerName[],
-    mayInstall: boolean,
-    signal: AbortSignal,
-  ): Promise<Calls['tools']['answer']>;
-  /** As startServer, there. Sends the user's own files. The agent chooses `folder` and `address`. */
-  start(spec: ServerSpec, options: StartOptions): Promise<HostedServer>;
-}
+export type ServerHost = Awaited<ReturnType<typeof openServerHost>>;
 
 /** For a server's start there. */
 const startLimitMs = 120_000;
@@ -60,7 +48,7 @@ const reachLimitMs = 5000;
  * Connects, and starts the agent there.
  * @throws UserError with the remedy
  */
-export async function openServerHost(name: string): Promise<ServerHost> {
+export async function openServerHost(name: string) {
   const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
@@ -77,17 +65,26 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     path.join(await send(path.dirname(file)), path.basename(file));
   let link: Promise<ServerHostFacts> | undefined;
   return {
+    /** As the user named it. */
     name,
     address,
     bootId: environment.bootId,
-    processors: { ...processors, quota: processors.quota ?? Infinity },
+    processors: { ...processors, quota: processors.quota ?? Infinity } as Processors,
     files,
+    /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
     facts: () => (link ??= factsOf()),
-    tools: (names, mayInstall, signal) =>
+    /** Finds servers there, or installs them if allowed. Throws UserError. */
+    tools: (names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal) =>
       agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
+    /** As startServer, there. Sends the user's own files. The agent chooses `folder` and `address`. */
     async start(
-      spec,
-      { signal = new AbortController().signal, folder: _folder, address: _address, ...options },
+      spec: ServerSpec,
+      {
+        signal = new AbortController().signal,
+        folder: _folder,
+        address: _address,
+        ...options
+      }: StartOptions,
     ) {
       signal.throwIfAborted();
       if (!isConfigured(spec))
@@ -128,7 +125,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     close: () => agent.close(),
   };
 
-  function hosted({ id, pid: _pid, ...server }: Calls['start']['answer']): HostedServer {
+  function hosted({ id, ...server }: AnswerOf<'start'>): HostedServer {
     let stopping: Promise<void> | undefined;
     return {
       ...server,
@@ -150,12 +147,7 @@ export async function openServerHost(name: string): Promise<ServerHost> {
   /** Throws UserError if a server that answers there does not answer here. */
   async function reached(
     { origin }: RunningServer,
-    {
-      page,
-      protocol = 'http/1.1',
-      request,
-      tls,
-    }: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
+    options: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
     signal: AbortSignal,
   ) {
     const { hostname, port } = new URL(origin);
@@ -172,30 +164,20 @@ export async function openServerHost(name: string): Promise<ServerHost> {
     } finally {
       socket.destroy();
     }
+    const { page, protocol = 'http/1.1', request, tls } = options;
     await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true }, signal);
   }
 
   async function factsOf(): Promise<ServerHostFacts> {
     const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
-    const port = await agent.ask('echo', null);
+    const machine = { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId };
+    const port = await agent.ask('echo', undefined);
     const measured = await measureLink({ address, port }).catch(async (error: Error) => {
       throw new UserError(
         `${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`,
       );
     });
-    return {
-      name,
-      address,
-      cpuModel,
-      cores,
-      memoryBytes,
-      kernel,
-      os,
-      governor,
-      bootedAt,
-      bootId,
-      ...measured,
-    };
+    return { name, address, ...machine, ...measured };
   }
 
   /** The remedy if ssh reaches the host and the servers' ports do not answer here. */

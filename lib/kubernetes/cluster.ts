@@ -53,13 +53,6 @@ export interface ClusterOptions {
   say(line: string): void;
 }
 
-interface Cluster {
-  facts: ClusterFacts;
-  runGroup: RunGroup;
-  /** Removes everything that was applied, or prints how to. Never throws. */
-  close(): Promise<void>;
-}
-
 /** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
 /** For the operator to take a TestRun, or to start generators that run: one that was killed is back by then. */
@@ -87,53 +80,48 @@ export async function requireIdle(kubectl: Kubectl): Promise<void> {
 }
 
 /** Applies servers and script, and waits until the servers run. Leaves nothing there if it throws UserError or Interrupted. */
-export async function openCluster(options: ClusterOptions): Promise<Cluster> {
+export async function openCluster(options: ClusterOptions) {
   const { kubectl, clusterRun, variants, say } = options;
   const { run, generators, generator } = clusterRun;
   const mine = { 'bakeoff/run': runId(run) };
   let isThere = false;
-  const close = async () => {
-    await kubectl.remove(mine).catch((error: Error) => {
+  /** Removes everything that was applied, or prints how to. Never throws. */
+  const close = () =>
+    kubectl.remove(mine).catch((error: Error) => {
       if (!isThere) return;
       say(
         `what this run has applied is still in the cluster: ${error.message}; remove it with: ${kubectl.removal(mine)}`,
       );
     });
-  };
   try {
     await kubectl.apply([await scriptManifest(clusterRun)]);
     isThere = true;
     let servers = await startServers(options, 1);
     const { node } = servers;
-    const system = node === undefined ? '' : await systemOf(kubectl, node);
-    return {
-      facts: {
-        name: kubectl.context,
-        serverNode: node ?? '',
-        serverSystem: system,
-        generators,
-        generatorCores: generator.cores,
-      },
-      async runGroup({ sides }, place, attempt) {
-        if (place === 1 && attempt.round > 1)
-          servers = await startServers(options, attempt.round, node);
-        const outcomes = new Map<string, VariantRound>();
-        for (const planned of sides) {
-          const { name } = planned.variant;
-          const server = servers.all[variants.indexOf(planned)] as StartedServer;
-          const outcome = await loaded(options, planned, server, attempt).catch(
-            (error: unknown) => {
-              if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
-                error.message = `${name}: ${error.message}`;
-              throw error;
-            },
-          );
-          outcomes.set(name, outcome);
-        }
-        return outcomes;
-      },
-      close,
+    const facts: ClusterFacts = {
+      name: kubectl.context,
+      serverNode: node ?? '',
+      serverSystem: node === undefined ? '' : await systemOf(kubectl, node),
+      generators,
+      generatorCores: generator.cores,
     };
+    const runGroup: RunGroup = async ({ sides }, place, attempt) => {
+      if (place === 1 && attempt.round > 1)
+        servers = await startServers(options, attempt.round, node);
+      const outcomes = new Map<string, VariantRound>();
+      for (const planned of sides) {
+        const { name } = planned.variant;
+        const server = servers.all[variants.indexOf(planned)] as StartedServer;
+        const outcome = await loaded(options, planned, server, attempt).catch((error: unknown) => {
+          if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
+            error.message = `${name}: ${error.message}`;
+          throw error;
+        });
+        outcomes.set(name, outcome);
+      }
+      return outcomes;
+    };
+    return { facts, runGroup, close };
   } catch (error) {
     await close();
     throw error;
@@ -154,51 +142,37 @@ interface StartedServer {
 }
 
 /** Starts all servers anew on one node, by default on one that the cluster chooses. Returns them in the variants' order. */
-async function startServers(
-  options: ClusterOptions,
-  round: number,
-  before?: string,
-): Promise<{ all: StartedServer[]; node: string | undefined }> {
+async function startServers(options: ClusterOptions, round: number, before?: string) {
   const { kubectl, clusterRun, variants } = options;
   const all = await Promise.all(
     variants.map((planned) => serverManifests(clusterRun, planned, round, before)),
   );
   await kubectl.apply(all.flatMap(({ manifests }) => manifests));
-  const running = await waitFor(
-    options,
-    'the servers do not run',
-    startSeconds,
-    async (waitedMs) => {
-      const found = await kubectl.list('pods', {
-        'bakeoff/run': runId(clusterRun.run),
-        'bakeoff/part': 'server',
-      });
-      const pods = found.filter(
-        ({ metadata }) =>
-          metadata.annotations?.['bakeoff/round'] === String(round) &&
-          metadata.deletionTimestamp === undefined,
-      );
-      const trouble = troubleIn(pods, waitedMs > patienceMs ? before : undefined);
-      const ready = pods.filter(({ status }) =>
-        status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
-      );
-      const inOrder = variants.map(({ variant }) => {
-        const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
-        return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
-      });
-      if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
-      if (waitedMs > patienceMs)
-        await requireMade(
-          kubectl,
-          all.map(({ name }) => name),
-          pods,
-        );
-      const open = all.filter((_, index) => inOrder[index] === undefined);
-      return trouble ?? `${open.map(({ name }) => name).join(', ')} not ready yet`;
-    },
-  );
+  const names = all.map(({ name }) => name);
+  const labels = { 'bakeoff/run': runId(clusterRun.run), 'bakeoff/part': 'server' };
+  const look = async (waitedMs: number) => {
+    const pods = (await kubectl.list('pods', labels)).filter(
+      ({ metadata }) =>
+        metadata.annotations?.['bakeoff/round'] === String(round) &&
+        metadata.deletionTimestamp === undefined,
+    );
+    const isLate = waitedMs > patienceMs;
+    const trouble = troubleIn(pods, isLate ? before : undefined);
+    const ready = pods.filter(({ status }) =>
+      status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True'),
+    );
+    const inOrder = variants.map(({ variant }) => {
+      const label = labelsOf(clusterRun, variant, 'server')['bakeoff/variant'];
+      return ready.find(({ metadata }) => metadata.labels?.['bakeoff/variant'] === label);
+    });
+    if (!inOrder.includes(undefined)) return { there: inOrder as ClusterObject[] };
+    if (isLate) await requireMade(kubectl, names, pods);
+    const open = names.filter((_, index) => inOrder[index] === undefined);
+    return trouble ?? `${open.join(', ')} not ready yet`;
+  };
+  const running = await waitFor(options, 'the servers do not run', startSeconds, look);
   return {
-    all: running.map(({ metadata, status }, index) => ({
+    all: running.map(({ metadata, status }, index): StartedServer => ({
       pod: metadata.name,
       origin: (all[index] as (typeof all)[number]).originAt(status?.podIP),
     })),
@@ -239,50 +213,42 @@ async function loaded(
     round,
   );
   let dueSinceMs: number | undefined;
+  const look = async (waitedMs: number) => {
+    onLoad(null);
+    const objects = await kubectl.list('testruns.k6.io,pods', labels);
+    const pods = objects.filter(({ kind }) => kind === 'Pod');
+    const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+    const areAll = (phase: string) =>
+      pods.filter(
+        ({ metadata, status }) => metadata.labels?.['runner'] === 'true' && status?.phase === phase,
+      ).length === clusterRun.generators;
+    // The operator may have ended before its generators did.
+    if (stage === 'finished' || areAll('Succeeded')) return { there: undefined };
+    const trouble = troubleIn(pods);
+    // The operator waits without end for a generator that ended before its start.
+    const failed = pods.find(({ status }) => status?.phase === 'Failed');
+    if (failed !== undefined)
+      throw new RoundFailure(
+        `${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`,
+      );
+    if (stage === 'error')
+      throw new UserError(
+        `k6-operator would not run the load of ${variant.name} (its stage is error): its log may say why`,
+      );
+    if (waitedMs > patienceMs && trouble === undefined) await requireMade(kubectl, [name], pods);
+    if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
+    const isDue = stage === undefined || (stage === 'created' && areAll('Running'));
+    dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
+    if (waitedMs - (dueSinceMs ?? waitedMs) > operatorMs)
+      throw new UserError(
+        `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
+      );
+    return trouble ?? `its stage is ${stage ?? 'none'}`;
+  };
+  const seconds = startSeconds + plan.maxDurationSeconds + endSeconds;
   try {
     await kubectl.apply(manifests);
-    await waitFor(
-      options,
-      `the load of ${variant.name} is not over`,
-      startSeconds + plan.maxDurationSeconds + endSeconds,
-      async (waitedMs) => {
-        onLoad(null);
-        const objects = await kubectl.list('testruns.k6.io,pods', labels);
-        const pods = objects.filter(({ kind }) => kind === 'Pod');
-        const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
-        const generators = (phase: string) =>
-          pods.filter(
-            ({ metadata, status }) =>
-              metadata.labels?.['runner'] === 'true' && status?.phase === phase,
-          ).length;
-        // The operator may have ended before its generators did.
-        if (stage === 'finished' || generators('Succeeded') === clusterRun.generators)
-          return { there: undefined };
-        const trouble = troubleIn(pods);
-        // The operator waits without end for a generator that ended before its start.
-        const failed = pods.find(({ status }) => status?.phase === 'Failed');
-        if (failed !== undefined)
-          throw new RoundFailure(
-            `${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`,
-          );
-        if (stage === 'error')
-          throw new UserError(
-            `k6-operator would not run the load of ${variant.name} (its stage is error): its log may say why`,
-          );
-        if (waitedMs > patienceMs && trouble === undefined)
-          await requireMade(kubectl, [name], pods);
-        if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
-        const isDue =
-          stage === undefined ||
-          (stage === 'created' && generators('Running') === clusterRun.generators);
-        dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
-        if (waitedMs - (dueSinceMs ?? waitedMs) > operatorMs)
-          throw new UserError(
-            `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
-          );
-        return trouble ?? `its stage is ${stage ?? 'none'}`;
-      },
-    );
+    await waitFor(options, `the load of ${variant.name} is not over`, seconds, look);
     return await outcomeOf(options, planned, server, plan, round, labels);
   } finally {
     await kubectl.remove(labels).catch((error: unknown) => {

@@ -43,22 +43,7 @@ interface ContainerState {
   terminated?: { exitCode: number; reason?: string };
 }
 
-export interface Kubectl {
-  /** The context's name. */
-  context: string;
-  /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
-  list(kinds: string, labels?: Readonly<Record<string, string>>): Promise<ClusterObject[]>;
-  get(kind: string, name: string): Promise<ClusterObject>;
-  /** Events of pods that the cluster would not make; empty if this user may not read them. */
-  refusals(): Promise<ClusterObject[]>;
-  apply(manifests: readonly Manifest[]): Promise<void>;
-  /** Returns once they and their dependents are gone. */
-  remove(labels: Readonly<Record<string, string>>): Promise<void>;
-  /** The command line that removes them. */
-  removal(labels: Readonly<Record<string, string>>): string;
-  /** The end of a pod's log; '' without a log. */
-  log(pod: string): Promise<string>;
-}
+type Labels = Readonly<Record<string, string>>;
 
 /** kubectl's error in a line. The same call may succeed a moment later. */
 export class KubectlError extends UserError {}
@@ -70,8 +55,10 @@ const requestSeconds = 30;
 /** A pod gets 30 s to end. */
 const removeSeconds = 90;
 
+export type Kubectl = Awaited<ReturnType<typeof findKubectl>>;
+
 /** Finds kubectl, and keeps to the current context and namespace. Throws UserError if it is missing. */
-export async function findKubectl(namespace: string | undefined): Promise<Kubectl> {
+export async function findKubectl(namespace: string | undefined) {
   const program = await find('kubectl', thisMachine());
   if (program === undefined) {
     throw new UserError(
@@ -88,44 +75,40 @@ export async function findKubectl(namespace: string | undefined): Promise<Kubect
     `--namespace=${namespace ?? own.namespace ?? 'default'}`,
   ];
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
-  const parsed = async (
-    args: readonly string[],
-  ): Promise<ClusterObject & { items?: ClusterObject[] }> =>
-    JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as ClusterObject;
+  const parsed = async <T>(...args: string[]) =>
+    JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as T;
+  const items = async (...args: string[]) =>
+    (await parsed<{ items: ClusterObject[] }>(...args)).items;
   return {
     context,
-    list: async (what, labels) =>
-      (await parsed([what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])]))
-        .items ?? [],
-    get: (kind, name) => parsed([kind, name]),
-    refusals: async () =>
-      (await parsed(['events', '--field-selector=reason=FailedCreate']).catch(() => undefined))
-        ?.items ?? [],
-    apply: async (manifests) => {
+    /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
+    list: (what: string, labels?: Labels) =>
+      items(what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])),
+    get: (kind: string, name: string) => parsed<ClusterObject>(kind, name),
+    /** Events of pods that the cluster would not make; empty if this user may not read them. */
+    refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
+    async apply(manifests: readonly Manifest[]) {
       // Client-side apply stores everything in an annotation, which is too small for large pages.
       await kubectl(
         ['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited],
         manifests.map((manifest) => JSON.stringify(manifest)).join('\n'),
       );
     },
-    remove: async (labels) => {
-      await kubectl([
-        'delete',
-        kinds,
-        `--selector=${selector(labels)}`,
-        '--ignore-not-found',
-        '--cascade=foreground',
-        `--timeout=${removeSeconds}s`,
-        ...inPlace,
-      ]);
+    /** Returns once they and their dependents are gone. */
+    async remove(labels: Labels) {
+      const options = `--ignore-not-found --cascade=foreground --timeout=${removeSeconds}s`;
+      const which = [kinds, `--selector=${selector(labels)}`];
+      await kubectl(['delete', ...which, ...options.split(' '), ...inPlace]);
     },
-    removal: (labels) =>
+    /** The command line that removes them. */
+    removal: (labels: Labels) =>
       ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
-    log: (pod) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
+    /** The end of a pod's log; '' without a log. */
+    log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
 }
 
-function selector(labels: Readonly<Record<string, string>>): string {
+function selector(labels: Labels): string {
   return Object.entries(labels)
     .map(([label, value]) => `${label}=${value}`)
     .join(',');
@@ -150,7 +133,7 @@ const reasons: readonly [RegExp, string][] = [
 /** kubectl's output. A signal does not end it. Throws KubectlError. */
 async function outputOf(program: string, args: readonly string[], input = ''): Promise<string> {
   const seconds = requestSeconds + removeSeconds;
-  const limit = { seconds, words: `kubectl ${args[0] ?? ''}: did not end within ${seconds} s` };
+  const limit = { seconds, words: `kubectl ${args[0]}: did not end within ${seconds} s` };
   const { code, stdout, stderr } = await run({ command: program, args, input, limit }).catch(
     (error: Error) => {
       throw new KubectlError(error.message);
@@ -163,9 +146,8 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   const line =
     lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ??
     `ended with ${code ?? 'a signal'}, and said nothing`;
-  throw new KubectlError(
-    `${reason === undefined ? '' : `${reason}: `}kubectl ${args[0] ?? ''}: ${line.replace(/^error: /, '')}`,
-  );
+  const began = reason === undefined ? '' : `${reason}: `;
+  throw new KubectlError(`${began}kubectl ${args[0]}: ${line.replace(/^error: /, '')}`);
 }
 
 /** Reasons that do not go away by themselves. */
@@ -188,12 +170,10 @@ export function instanceWords(instance: number): string {
 export function podWords({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server')
     return `the server of ${labels['bakeoff/variant'] ?? name}`;
-  const part = /-(\d+|initializer|starter)$/.exec(labels['job-name'] ?? '')?.[1];
-  return part === undefined
-    ? `the pod ${name}`
-    : /^\d/.test(part)
-      ? instanceWords(Number(part))
-      : `the operator's ${part}`;
+  const [, instance, part] =
+    /-(?:(\d+)|(initializer|starter))$/.exec(labels['job-name'] ?? '') ?? [];
+  if (instance !== undefined) return instanceWords(Number(instance));
+  return part === undefined ? `the pod ${name}` : `the operator's ${part}`;
 }
 
 /** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
@@ -230,8 +210,7 @@ export function podTrouble({
 
 /** How a pod ended, and k6's reason. */
 export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
-  const ended = pod.status?.containerStatuses?.find(({ state }) => state?.terminated !== undefined)
-    ?.state?.terminated;
+  const ended = pod.status?.containerStatuses?.flatMap(({ state }) => state?.terminated ?? [])[0];
   const lines = (await kubectl.log(pod.metadata.name))
     .split('\n')
     .filter((line) => line.trim() !== '');

@@ -1,7 +1,7 @@
 // The manifests of a run: for each variant a server with its config, pages and Service, and a TestRun of k6-operator.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import path, { join } from 'node:path';
+import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { filesBelow, inTemporaryFolder } from '../files.ts';
 import { type LoadPlan, loadPlanVariable } from '../k6/load-plan.ts';
@@ -23,7 +23,7 @@ import {
 } from '../scenario/variants.ts';
 import { certificateArgs } from '../servers/certificate.ts';
 import { copyDocroot } from '../servers/docroot.ts';
-import { type Build, composeFor, workersFor } from '../servers/index.ts';
+import { serverKinds, workersFor } from '../servers/index.ts';
 import { filesNeeded } from '../servers/rights.ts';
 import { type Influx, ownOutput } from '../store/client.ts';
 import { database } from '../store/schema.ts';
@@ -115,17 +115,12 @@ export function runId(run: string): string {
 }
 
 /** Texts of the files that `make` writes to a temporary folder, by path, sorted. */
-async function filesMade(
-  make: (folder: string) => Promise<unknown>,
-): Promise<{ file: string; text: string }[]> {
+function filesMade(make: (folder: string) => Promise<unknown>) {
   return inTemporaryFolder('bakeoff-k8s-', async (folder) => {
     await make(folder);
-    return Promise.all(
-      (await filesBelow(folder)).map(async (file) => ({
-        file,
-        text: await readFile(path.join(folder, file), 'utf8'),
-      })),
-    );
+    const textOf = (file: string) => readFile(path.join(folder, file), 'utf8');
+    const files = await filesBelow(folder);
+    return Promise.all(files.map(async (file) => ({ file, text: await textOf(file) })));
   });
 }
 
@@ -183,7 +178,7 @@ export async function serverManifests(
   { variant, load, page }: PlannedVariant,
   round: number,
   node?: string,
-): Promise<{ name: string; manifests: Manifest[]; originAt(podAddress?: string): string }> {
+) {
   const { run, scenario, image, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
   const name = variantName(scenario, variant, runId(run));
@@ -191,9 +186,8 @@ export async function serverManifests(
   const metadata = { name, namespace, labels };
   // The node's limit is unknown here.
   const limit = filesNeeded(spec.fileLimit, load.connections);
-  const build: Build = { version: imageVersions[spec.name], answer: '' };
-  const config = await composeFor(
-    spec,
+  const config = await serverKinds[spec.name].compose(
+    spec.config,
     {
       address: '0.0.0.0',
       port,
@@ -203,116 +197,95 @@ export async function serverManifests(
       temp: places.temp,
       certificateFile: () => Promise.resolve(certificate),
     },
-    build,
+    { version: imageVersions[spec.name], answer: '' },
   );
   const pages = await pagesOf(page, variant.name);
+  const configFile = `${spec.name}.conf`;
   const files = [
-    { key: config.fileName, path: config.fileName, text: config.text },
+    { key: configFile, path: configFile, text: config.text },
     ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text })),
   ];
-  const container = {
+  const container = (part: string, command: string[], ...volumeMounts: object[]) => ({
     image,
     securityContext: { ...containerSecurity, readOnlyRootFilesystem: true },
     resources: resourcesOf(resources),
+    name: part,
+    command,
+    volumeMounts,
+  });
+  // ConfigMaps are mounted as links to links, which a server would follow at each request.
+  const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
+  const makeCertificate = ['openssl', ...certificateArgs(certificate)];
+  const start = ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name];
+  const servers = { 'bakeoff/part': 'server', 'bakeoff/run': runId(run) };
+  const pod = {
+    automountServiceAccountToken: false,
+    securityContext: podSecurity,
+    affinity: {
+      ...(node === undefined ? {} : { nodeAffinity: required(onlyOn(node)) }),
+      // All servers on the same node, without generators.
+      podAffinity: required([onOneHost(servers)]),
+      podAntiAffinity: required([onOneHost(generators)]),
+    },
+    initContainers: [
+      container('pages', copy, mount('given', true), mount('docroot')),
+      ...(config.tls
+        ? [container('certificate', makeCertificate, mount('tls'), mount('temp'))]
+        : []),
+    ],
+    containers: [
+      {
+        ...container(
+          'server',
+          [...start, ...config.args(`${places.given}/${configFile}`)],
+          mount('given', true),
+          mount('docroot', true),
+          mount('tls', true),
+          mount('temp'),
+        ),
+        ports: [{ containerPort: port }],
+        // No probes once it is up.
+        startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+      },
+    ],
+    // A container's first process may ignore the signal.
+    terminationGracePeriodSeconds: 5,
+    volumes: [
+      {
+        name: 'given',
+        configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) },
+      },
+      ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
+    ],
   };
   const deployment = {
-    apiVersion: 'apps/v1',
-    kind: 'Deployment',
-    metadata,
-    spec: {
-      replicas: 1,
-      strategy: { type: 'Recreate' },
-      selector: { matchLabels: labels },
-      template: {
-        // A change starts the server anew.
-        metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
-        spec: {
-          automountServiceAccountToken: false,
-          securityContext: podSecurity,
-          affinity: {
-            ...(node === undefined ? {} : { nodeAffinity: onlyOn(node) }),
-            // All servers on the same node, without generators.
-            podAffinity: {
-              requiredDuringSchedulingIgnoredDuringExecution: [
-                onOneHost({ 'bakeoff/part': 'server', 'bakeoff/run': runId(run) }),
-              ],
-            },
-            podAntiAffinity: {
-              requiredDuringSchedulingIgnoredDuringExecution: [onOneHost(generators)],
-            },
-          },
-          initContainers: [
-            // ConfigMaps are mounted as links to links, which a server would follow at each request.
-            {
-              ...container,
-              name: 'pages',
-              command: ['cp', '-rL', `${places.given}/www/.`, places.docroot],
-              volumeMounts: [mount('given', true), mount('docroot')],
-            },
-            {
-              ...container,
-              name: 'certificate',
-              command: ['openssl', ...certificateArgs(certificate)],
-              volumeMounts: [mount('tls'), mount('temp')],
-            },
-          ].slice(0, config.tls ? 2 : 1),
-          containers: [
-            {
-              ...container,
-              name: 'server',
-              command: [
-                'prlimit',
-                `--nofile=${limit}:${limit}`,
-                '--',
-                spec.name,
-                ...config.args(`${places.given}/${config.fileName}`),
-              ],
-              ports: [{ containerPort: port }],
-              // No probes once it is up.
-              startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
-              volumeMounts: [
-                mount('given', true),
-                mount('docroot', true),
-                mount('tls', true),
-                mount('temp'),
-              ],
-            },
-          ],
-          // A container's first process may ignore the signal.
-          terminationGracePeriodSeconds: 5,
-          volumes: [
-            {
-              name: 'given',
-              configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) },
-            },
-            ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
-          ],
-        },
-      },
+    replicas: 1,
+    strategy: { type: 'Recreate' },
+    selector: { matchLabels: labels },
+    // A change of the annotation starts the server anew.
+    template: {
+      metadata: { labels, annotations: { 'bakeoff/round': String(round) } },
+      spec: pod,
     },
   };
   // Without a cluster IP the load goes to the pod, not through a proxy.
-  const service = {
-    apiVersion: 'v1',
-    kind: 'Service',
-    metadata,
-    spec: { clusterIP: 'None', selector: labels, ports: [{ port }] },
-  };
-  const given = configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text])));
+  const service = { clusterIP: 'None', selector: labels, ports: [{ port }] };
   return {
     name,
-    manifests: [given, deployment, service],
+    manifests: [
+      configMap(metadata, Object.fromEntries(files.map(({ key, text }) => [key, text]))),
+      { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment },
+      { apiVersion: 'v1', kind: 'Service', metadata, spec: service },
+    ],
     originAt: (host = name) =>
       `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
   };
 }
 
+const required = (terms: object) => ({ requiredDuringSchedulingIgnoredDuringExecution: terms });
+
 const onlyOn = (node: string) => ({
-  requiredDuringSchedulingIgnoredDuringExecution: {
-    nodeSelectorTerms: [
-      { matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] },
-    ],
-  },
+  nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }],
 });
 
 function onOneHost(matchLabels: Record<string, string>): object {
@@ -341,10 +314,7 @@ function shippedServer(scenario: Scenario, variant: RunnableVariant): Configured
 }
 
 /** The files of the page's docroot, in www/. Throws UserError for a person's own docroot. */
-async function pagesOf(
-  { docroot }: Page,
-  variant: string,
-): Promise<{ file: string; text: string }[]> {
+async function pagesOf({ docroot }: Page, variant: string) {
   if (docroot === undefined || path.isAbsolute(docroot))
     throw new UserError(
       `${variant}: in a cluster only shipped pages are served: leave it out with --variants`,
@@ -388,7 +358,7 @@ export function loadHere(
 /** The ConfigMap with the script and the lists of pages of all variants. */
 export async function scriptManifest({ run, scenario, namespace }: ClusterRun): Promise<Manifest> {
   const files = await filesMade(async (folder) => {
-    await compileScript(join(folder, scriptFile));
+    await compileScript(path.join(folder, scriptFile));
     await writeMixFiles(
       scenario.variants.map((variant) => pageOf(scenario, variant)),
       folder,
@@ -427,43 +397,34 @@ export function loadManifests(
     round,
     [{ url: origin + planned.page.path }],
   );
-  const plan = dividedPlan(one, generators, {
-    url: influx.url,
-    database,
-    withinSeconds,
-  });
+  const plan = dividedPlan(one, generators, { url: influx.url, database, withinSeconds });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
   const metadata = { name, namespace, labels };
   const planFile = 'load.json';
+  const starter = {
+    metadata: { labels },
+    securityContext: podSecurity,
+    containerSecurityContext: containerSecurity,
+  };
+  const testRun = {
+    parallelism: generators,
+    // Each on a node of its own.
+    separate: true,
+    script: { configMap: { name: scriptName(run), file: scriptFile } },
+    arguments: `--out ${ownOutput(influx).out.join()}`,
+    // The initializer has its labels, too.
+    runner: {
+      ...starter,
+      image: clusterRun.image,
+      resources: resourcesOf(clusterRun.generator),
+      env: environment(plan, { name, key: planFile }, clusterRun),
+    },
+    starter,
+  };
   const manifests = [
     configMap(metadata, { [planFile]: JSON.stringify(plan) }),
-    {
-      apiVersion: 'k6.io/v1alpha1',
-      kind: 'TestRun',
-      metadata,
-      spec: {
-        parallelism: generators,
-        // Each on a node of its own.
-        separate: true,
-        script: { configMap: { name: scriptName(run), file: scriptFile } },
-        arguments: `--out ${ownOutput(influx).out.join()}`,
-        runner: {
-          image: clusterRun.image,
-          // The initializer has it, too.
-          metadata: { labels },
-          resources: resourcesOf(clusterRun.generator),
-          securityContext: podSecurity,
-          containerSecurityContext: containerSecurity,
-          env: environment(plan, { name, key: planFile }, clusterRun),
-        },
-        starter: {
-          metadata: { labels },
-          securityContext: podSecurity,
-          containerSecurityContext: containerSecurity,
-        },
-      },
-    },
+    { apiVersion: 'k6.io/v1alpha1', kind: 'TestRun', metadata, spec: testRun },
   ];
   return { plan, name, labels, manifests };
 }

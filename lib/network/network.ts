@@ -29,16 +29,14 @@ interface LinkOrder {
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
-interface LinkReady extends Record<'server' | 'client', SideReady> {
+/** `netns`: the path of a network namespace, for setns and nsenter, as long as delaylink runs. */
+interface LinkReady {
+  /** `address`: IPv4. */
+  server: { netns: string; address: string };
+  client: { netns: string };
   settings: Omit<KernelSetting, 'variants'>[];
   /** The thread of the packets to the server. */
   toServerThread: number;
-}
-
-/** `netns`: the path of the network namespace, for setns and nsenter, as long as delaylink runs. `address`: IPv4. */
-interface SideReady {
-  netns: string;
-  address: string;
 }
 
 /** The use since the last report or the start; some packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
@@ -53,21 +51,7 @@ export interface LinkReport extends NetworkUse {
   deviceDrops: number;
 }
 
-export interface Network extends Pick<LinkReady, 'settings' | 'toServerThread'> {
-  pid: number;
-  server: ServerSide;
-  /** `netns`: the path of its namespace; `enter` goes before a command that opens sockets there. */
-  client: { netns: string; enter: readonly string[] };
-  /** Settles if the link ends before stop() is called, with a line that says how. */
-  died: Promise<string>;
-  /** Returns the use now. Like mark() and report(), must not run beside another question, and throws UserError, or Interrupted after a signal. */
-  counts(): Promise<LinkCounts>;
-  /** The same, and the lateness restarts. */
-  mark(): Promise<LinkCounts>;
-  report(): Promise<LinkReport>;
-  /** Ends the link with its devices and namespaces. Never throws; may be called twice. */
-  stop(): Promise<void>;
-}
+export type Network = Awaited<ReturnType<typeof openNetwork>>;
 
 /** Free, because nothing else is in the server's namespace. */
 const port = 8080;
@@ -78,8 +62,8 @@ const reportSeconds = 30;
 const linkNice = -15;
 
 /**
- * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed. The packets of each direction
- * are carried on the cores of the receiving side.
+ * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed. The receiving side's cores
+ * carry the packets of each direction.
  * @param binary delaylink's path
  * @throws UserError if the link cannot start or a settings file cannot be read, Interrupted after a signal
  */
@@ -87,7 +71,7 @@ export async function openNetwork({
   binary,
   spec,
   seed,
-  cores: { serverCpus, generatorCpus },
+  cores,
   signal,
 }: {
   binary: string;
@@ -96,14 +80,10 @@ export async function openNetwork({
   seed: number;
   cores: Cores;
   signal: AbortSignal;
-}): Promise<Network> {
-  const order: LinkOrder = {
-    toServer: spec.toServer,
-    toClient: spec.toClient,
-    cpus: { toServer: serverCpus, toClient: generatorCpus },
-    settings: await settingsOf(spec),
-    seed,
-  };
+}) {
+  const { toServer, toClient } = spec;
+  const cpus = { toServer: cores.serverCpus, toClient: cores.generatorCpus };
+  const order: LinkOrder = { toServer, toClient, cpus, settings: await settingsOf(spec), seed };
   signal.throwIfAborted();
   const caller = thisCaller();
   const nice = caller.uid === 0 ? ['nice', '-n', String(linkNice)] : [];
@@ -131,23 +111,28 @@ export async function openNetwork({
     });
   });
 
-  async function ask<T>(line: string, limitSeconds: number) {
+  async function ask<T>(line: string, limitSeconds: number): Promise<T> {
     signal.throwIfAborted();
     const over = new AbortController();
+    const whileAsked = { signal: over.signal };
+    const late = `the link did not answer within ${limitSeconds} s`;
     stdin.write(`${line}\n`);
     try {
       const answer = await Promise.race([
         answers.next().then(({ done, value }) => (done === true ? failed(ended) : value)),
         failed(ended),
-        once(signal, 'abort', { signal: over.signal }),
-        failed(
-          delay(limitSeconds * 1000, `the link did not answer within ${limitSeconds} s`, {
-            signal: over.signal,
-          }),
-        ),
+        once(signal, 'abort', whileAsked),
+        failed(delay(limitSeconds * 1000, late, whileAsked)),
       ]);
       signal.throwIfAborted();
-      return parsed<T>(String(answer));
+      const text = String(answer);
+      try {
+        return JSON.parse(text) as T;
+      } catch {
+        throw new UserError(
+          `the link says ${JSON.stringify(text.slice(0, 200))} instead of an answer`,
+        );
+      }
     } finally {
       over.abort();
     }
@@ -163,17 +148,27 @@ export async function openNetwork({
   try {
     // If the kernel weighs sessions, a nice value counts only within the link's own session.
     if (caller.uid === 0) await weighSession(child.pid, linkNice);
-    const { server, client, ...ready } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
+    const {
+      server: { address, netns },
+      client,
+      ...ready
+    } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
     const { pid } = child;
+    const server: ServerSide = { address, port, enter: enterNetwork(caller, pid, netns) };
     return {
       ...ready,
       pid,
-      server: { address: server.address, port, enter: enterNetwork(caller, pid, server.netns) },
+      server,
+      /** `enter` goes before a command that opens sockets there. */
       client: { netns: client.netns, enter: enterAsMaker(caller, pid) },
+      /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
+      /** Returns the use now. Like mark() and report(), must not run beside another question, and throws UserError, or Interrupted after a signal. */
       counts: () => ask<LinkCounts>('counts', answerSeconds),
+      /** The same, and the lateness restarts. */
       mark: () => ask<LinkCounts>('mark', answerSeconds),
       report: () => ask<LinkReport>('report', reportSeconds),
+      /** Ends the link with its devices and namespaces. Never throws; may be called twice. */
       stop,
     };
   } catch (error) {
@@ -184,14 +179,6 @@ export async function openNetwork({
 
 async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
-}
-
-function parsed<T>(line: string): T {
-  try {
-    return JSON.parse(line) as T;
-  } catch {
-    throw new UserError(`the link says ${JSON.stringify(line.slice(0, 200))} instead of an answer`);
-  }
 }
 
 /** Reads the settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer } from '../scenario/model.ts';
-import { findAll, isExecutableFile, thisMachine } from '../setup/machine.ts';
+import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { newMark } from './lifecycle.ts';
 import type { Address } from './ports.ts';
@@ -43,7 +43,7 @@ export async function prepareCommand(
 
 async function programIn(folder: string, program: string): Promise<string> {
   const isPath = program.includes('/');
-  const [found] = isPath ? [path.resolve(folder, program)] : await findAll(program, thisMachine());
+  const found = isPath ? path.resolve(folder, program) : await find(program, thisMachine());
   if (found === undefined)
     throw new UserError(
       `there is no program ${program} on PATH: install it, or write its path (./${program})`,

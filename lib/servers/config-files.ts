@@ -25,24 +25,27 @@ const mostMegabytes = 32;
  * @param of sysctl: settings of the kernel
  */
 export function readLayers(of: ServerName | 'sysctl', names: readonly string[]): Promise<Layer[]> {
-  return Promise.all(names.map((name) => readLayer(of, name)));
-}
+  return Promise.all(names.map(read));
 
-async function readLayer(of: string, name: string): Promise<Layer> {
-  if (path.isAbsolute(name)) {
-    requirePlainPath(name, `cannot use the ${of} config`);
-    const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
-      throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
-    });
-    return { file: name, text: bytes.toString('utf8') };
+  async function read(name: string): Promise<Layer> {
+    if (path.isAbsolute(name)) {
+      requirePlainPath(name, `cannot use the ${of} config`);
+      const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
+        throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
+      });
+      return { file: name, text: bytes.toString('utf8') };
+    }
+    if (name.includes('/'))
+      throw new UserError(
+        `${of} config ${name}: a config of your own is named by its absolute path`,
+      );
+    const folder = path.join(shippedConfigs, of);
+    const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
+    if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
+    const origin = `${name}.conf`;
+    const file = path.join(folder, origin);
+    return { file, origin, text: await readFile(file, 'utf8') };
   }
-  if (name.includes('/'))
-    throw new UserError(`${of} config ${name}: a config of your own is named by its absolute path`);
-  const folder = path.join(shippedConfigs, of);
-  const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
-  if (!shipped.includes(name)) throw unknownWord(`${of} config`, name, shipped);
-  const file = path.join(folder, `${name}.conf`);
-  return { file, origin: path.basename(file), text: await readFile(file, 'utf8') };
 }
 
 /** An include. `from`: FILE:LINE; `name`: the included file as it is written there. */
@@ -59,28 +62,26 @@ const known = new Map<string, string>();
  * @throws UserError if it cannot be read or is not text
  */
 export async function readText(file: string, by?: Inclusion): Promise<string> {
-  const text = known.get(file) ?? (await readNow(file, by));
-  known.set(file, text);
-  return text;
-}
-
-async function readNow(file: string, by?: Inclusion): Promise<string> {
+  const before = known.get(file);
+  if (before !== undefined) return before;
   requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
+  // nginx reads /dev/null as an empty file.
+  if (file === '/dev/null') return '';
   const fail = (problem: string) => {
     const what = by === undefined ? `the config ${file}` : `${file}, which ${by.from} includes`;
     throw new UserError(`cannot read ${what}: ${problem}`);
   };
-  // nginx reads /dev/null as an empty file.
-  if (file === '/dev/null') return '';
+  const beside =
+    by === undefined || by.name.startsWith('/')
+      ? ''
+      : ' (relative names begin at the folder of the config: keep a copy beside the original)';
   const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: Error) =>
-    fail(
-      by === undefined || by.name.startsWith('/')
-        ? error.message
-        : `${error.message} (relative names begin at the folder of the config: keep a copy beside the original)`,
-    ),
+    fail(error.message + beside),
   );
   if (bytes.includes(0)) fail('it is not text');
-  return bytes.toString('utf8');
+  const text = bytes.toString('utf8');
+  known.set(file, text);
+  return text;
 }
 
 /**
@@ -106,7 +107,7 @@ export const ours = 'this machine';
 /** Lines that depend on the machine. */
 export const ourLines = (text: string): Required<Layer> => ({ file: ours, origin: ours, text });
 
-/** The origin of the first of some printed lines. For a value of several lines, the last has it. */
+/** The origin of the first printed value, which is in its last line. */
 function firstOrigin(lines: readonly string[]): string | undefined {
   return / {2}# (.+)$/m.exec(lines.join('\n'))?.[1];
 }
@@ -155,5 +156,5 @@ export function complaintOf(
     ],
   ];
   const remedy = remedies.find(([sign]) => sign.test(said))?.[1];
-  return `${origin}: ${name} ${version} does not accept it: ${words}${remedy === undefined ? '' : `; ${remedy}`}`;
+  return `${origin}: ${name} ${version} does not accept it: ${words}${remedy ? `; ${remedy}` : ''}`;
 }

@@ -16,17 +16,9 @@ import { addressFor } from './own/stub.ts';
 import { freePort, type Address } from './ports.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import type { Scratch } from './scratch.ts';
-import type {
-  AdoptedConfig,
-  Build,
-  ComposedConfig,
-  Place,
-  Prepared,
-  ServerKind,
-  StartOptions,
-} from './server.ts';
+import type { AdoptedConfig, Build, Prepared, ServerKind, StartOptions } from './server.ts';
 
-const kinds: Record<ServerName, ServerKind> = {
+export const serverKinds: Record<ServerName, ServerKind> = {
   nginx: nginxKind,
   h2o: h2oKind,
   nghttpd: nghttpdKind,
@@ -38,14 +30,6 @@ const handedDown =
 
 const readyLimitMs = 10_000;
 const checkSeconds = 30;
-
-export async function composeFor(
-  { name, config }: ConfiguredServer,
-  place: Place,
-  build: Build,
-): Promise<ComposedConfig & { fileName: string }> {
-  return { ...(await kinds[name].compose(config, place, build)), fileName: `${name}.conf` };
-}
 
 /**
  * Prepares a server to start; as nobody if root starts it.
@@ -59,7 +43,7 @@ export async function prepareConfigured(
 ): Promise<Prepared> {
   const { name } = spec;
   const { signal, network, protocol } = options;
-  const kind = kinds[name];
+  const kind = serverKinds[name];
   if (kind.http2Only && protocol?.startsWith('http/'))
     throw new UserError(
       `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
@@ -144,6 +128,7 @@ async function configFor(
     const file = await machineCertificate(signal);
     return user === undefined ? file : keep(file, await readFile(file));
   };
+  const kind = serverKinds[name];
   const place = { ...at, fileLimit, temp, certificateFile };
   if (asIs === undefined) {
     if (page.docroot === undefined)
@@ -151,7 +136,7 @@ async function configFor(
         `${name} ${config.join(' + ')}: the page has no docroot, which only a whole config of one's own can do without`,
       );
     await copyDocroot(page.docroot, docroot);
-    const composed = await kinds[name].compose(config, { ...place, workers, docroot }, build);
+    const composed = await kind.compose(config, { ...place, workers, docroot }, build);
     return { ...composed, workers, redirections: [], hosts: [], upstreams: [] };
   }
   const upstreams = await Promise.all(
@@ -161,7 +146,7 @@ async function configFor(
       address: await addressFor(to),
     })),
   );
-  return kinds[name].adopt(
+  return kind.adopt(
     config[0] as string,
     {
       ...place,

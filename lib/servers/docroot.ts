@@ -14,7 +14,7 @@ import { shippedConfigs } from './config-files.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 
-/** The folder that is generated instead of copied. */
+/** Generated, not copied. */
 const generated = 'images';
 
 /**

@@ -1,7 +1,7 @@
 // Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { boundLog, lastLines, startLogged, type Child } from '../process.ts';
+import { boundLog, lastLines, startLogged } from '../process.ts';
 import type {
   AddressServer,
   CommandServer,
@@ -23,16 +23,11 @@ import {
 } from './ports.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
-import {
-  type Prepared,
-  type RunningServer,
-  type StartedServer,
-  type StartOptions,
-} from './server.ts';
+import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
-export { composeFor } from './configured.ts';
+export { serverKinds } from './configured.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export { readStub } from './own/stub.ts';
 export type { Listen, OwnConfig } from './own/redirect.ts';
@@ -77,7 +72,8 @@ export async function startServer(
 
 async function openAddress(spec: AddressServer, options: Interruptible): Promise<RunningServer> {
   const { origin } = spec;
-  const { page, protocol = 'http/1.1', request, tls, workers } = options;
+  const { page, protocol = 'http/1.1', request, tls, workers, signal } = options;
+  const check = { origin, page, protocol, request, tls, anyLength: true, isThere: true } as const;
   return {
     name: programOf(spec),
     version: '',
@@ -85,10 +81,7 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
     workers,
     redirections: [],
     upstreams: [],
-    answer: await waitUntilReady(
-      { origin, page, protocol, request, tls, anyLength: true, isThere: true },
-      options.signal,
-    ),
+    answer: await waitUntilReady(check, signal),
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
@@ -132,7 +125,6 @@ async function startPrepared(
   options: Interruptible,
   scratch: Scratch,
 ): Promise<StartedServer> {
-  const { name } = about;
   const { network, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
   const logStart = await stat(logFile).then(
@@ -140,25 +132,24 @@ async function startPrepared(
     () => 0,
   );
   const unguard = mark === undefined ? undefined : await guardMarked(mark);
-  let child: Child;
-  try {
-    const before = [
-      ...(network?.enter ?? []),
-      // Root's limit may be higher than its children may set it.
-      'prlimit',
-      `--nofile=${fileLimit}:${fileLimit}`,
-      '--',
-      ...(mark === undefined ? [] : ['env', mark]),
-    ];
-    child = await startLogged({ ...its, before, cpus }, logFile, 'a');
-  } catch (error) {
+  const before = [
+    ...(network?.enter ?? []),
+    // Root's limit may be higher than its children may set it.
+    'prlimit',
+    `--nofile=${fileLimit}:${fileLimit}`,
+    '--',
+    ...(mark === undefined ? [] : ['env', mark]),
+  ];
+  const starting = startLogged({ ...its, before, cpus }, logFile, 'a');
+  const child = await starting.catch(async (error: unknown) => {
     await unguard?.();
     throw error;
-  }
+  });
   const { pid } = child;
+  const who = `${about.name} (pid ${pid})`;
   const unbound = mark === undefined ? undefined : boundLog(logFile);
   const { died, stop } = watchLifecycle(
-    name,
+    who,
     child,
     logFile,
     async () => {
@@ -172,7 +163,6 @@ async function startPrepared(
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   const { page, request, protocol = check.protocol } = options;
   const asked = { ...check, origin, page, protocol, request, tls: options.tls };
-  const who = `${name} (pid ${pid})`;
   try {
     const answer = await whileItRuns(died, signal, async (until) => {
       const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs);

@@ -15,18 +15,15 @@ const commandGraceMs = 5000;
 const killedMs = 2000;
 const pollMs = 10;
 
-const howToStay =
-  "keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run";
-
 /**
  * Returns `died` and `stop` of a RunningServer. Once the first process has ended, ends the others and runs `cleanUp`.
  * @param members finds the processes of a command, which all get TERM; absent: a known server, which passes TERM on
  */
 export function watchLifecycle(
-  name: string,
+  who: string,
   child: Child,
   logFile: string,
-  cleanUp: () => void | Promise<void>,
+  cleanUp: () => Promise<void>,
   members?: () => number[],
 ): Pick<RunningServer, 'died' | 'stop'> {
   let stopping: Promise<void> | undefined;
@@ -41,19 +38,16 @@ export function watchLifecycle(
     const left = members?.() ?? [];
     await endRest();
     // A folder that cannot be removed does not fail a round.
-    await Promise.resolve()
-      .then(cleanUp)
-      .catch(() => undefined);
+    await cleanUp().catch(() => undefined);
     return { ...exit, left };
   });
 
   const died = new Promise<string>((resolve) => {
     void gone.then(async ({ code, signal, left }) => {
       if (stopping !== undefined) return;
-      const who = `${name} (pid ${child.pid})`;
       if (left.length > 0 && code === 0)
         return resolve(
-          `${who} went on in the background (pid ${left.join(', ')}), and was ended: ${howToStay}`,
+          `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
         );
       const last = lastWords(await lastLines(logFile), members === undefined ? 1 : 4);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
@@ -69,13 +63,13 @@ export function watchLifecycle(
   return { died, stop: () => (stopping ??= end()) };
 }
 
-/** The last `count` lines, without the lines of a stack trace. */
 function lastWords(lines: readonly string[], count: number): string {
+  // Without a stack trace.
   const telling = lines.filter((line) => !/^(?:at .*|[\W\d_]*|Node\.js v[\d.]+)$/.test(line));
   return (telling.length === 0 ? lines : telling).slice(-count).join(' | ');
 }
 
-/** Does work that needs the server. Throws the line of `died` as a UserError when the server ends, or the signal's reason. */
+/** Does work that needs the server. Throws `died` as a UserError when the server ends, or the signal's reason. */
 export async function whileItRuns<T>(
   died: Promise<string>,
   aborted: AbortSignal,
@@ -126,13 +120,13 @@ export function groupOf(pid: number, mark?: string): string[] {
   return [...new Set(own.flatMap((root) => processTree('/proc', root)))].filter(runningFields);
 }
 
-/** undefined for an ended process, which may stay in the table for a while. */
+/** An ended process may stay in the table for a while. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
   return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
 }
 
-/** Reads until its input ends, which is when bakeoff ends. */
+/** Its input ends when bakeoff does. */
 const killMarked = `
   trap "" HUP INT TERM
   read -r nothing
@@ -143,8 +137,8 @@ const killMarked = `
   done`;
 
 /**
- * Starts a shell that kills everything with the mark 5 s after this process was killed. The kernel sends TERM to the command's first
- * process at once (startChild). Returns a function that ends the shell.
+ * Starts a shell that kills everything with the mark 5 s after this process was killed: the kernel's TERM reaches the command's first
+ * process alone. Returns a function that ends the shell.
  */
 export async function guardMarked(mark: string): Promise<() => Promise<void>> {
   const { stop } = await startChild({

@@ -1,17 +1,16 @@
-// The process that waitUntilReadyInside starts: it prints a ReadyAnswer.
+// The process that waitUntilReadyInside starts: it prints the answer.
 import { UserError } from '../errors.ts';
-import { waitUntilReady, type ReadyAnswer } from './ready.ts';
+import { notReady, waitUntilReady } from './ready.ts';
 import type { ReadyCheck } from './server.ts';
 
 /** Defined by waitUntilReadyInside. */
 declare const readyCheck: ReadyCheck;
 
-// The parent ends this process if it does not need the answer any more.
-const outcome = await waitUntilReady(readyCheck, new AbortController().signal).then(
-  (answer): ReadyAnswer => ({ answer }),
-  (error: unknown): ReadyAnswer => {
-    if (error instanceof UserError) return { problem: error.message };
-    throw error;
-  },
-);
-console.log(JSON.stringify(outcome));
+try {
+  // The parent ends this process if it does not need the answer any more.
+  console.log(JSON.stringify(await waitUntilReady(readyCheck, new AbortController().signal)));
+} catch (error) {
+  if (!(error instanceof UserError)) throw error;
+  console.log(error.message);
+  process.exitCode = notReady;
+}

@@ -5,12 +5,11 @@ import http, { type IncomingMessage } from 'node:http';
 import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { ConnectionOptions } from 'node:tls';
 import { UserError } from '../errors.ts';
 import { hundredths, percent, whole } from '../format.ts';
 import { total } from '../analysis/statistics.ts';
 import { present } from '../present.ts';
-import type { LoadRequest, TlsOffer } from '../scenario/model.ts';
+import type { LoadRequest } from '../scenario/model.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { requestName, requestsOf, serverNameOf } from '../scenario/pages.ts';
@@ -22,21 +21,18 @@ import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './
 const retryMs = 20;
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
-/** The load takes no more. */
+/** As in the load. */
 const mostHeaderBytes = 64 * 1024;
-/** Caddy refuses a connection so until it has made its certificate, for seconds on a busy machine. */
-const noCertificate = /tlsv1 alert internal error/;
-
 /** Node's words for how a connection ended, and ours. */
 const endings: readonly [RegExp, string][] = [
   [/^aborted$/, 'its answer breaks off'],
   [/^socket hang up$/, 'it ends the connection without an answer'],
-  [noCertificate, 'it has no certificate for this name'],
+  [/tlsv1 alert internal error/, 'it has no certificate for this name'],
 ];
 
 /**
- * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections for
- * `limitMs`. Throws UserError after that, and at once for a wrong answer or protocol; or the signal's reason.
+ * Returns the answer once the page has its status, its length if known, and the protocol. Retries refused and broken connections.
+ * @throws UserError after `limitMs`, and at once for a wrong answer or protocol; or the signal's reason
  */
 export async function waitUntilReady(
   check: ReadyCheck,
@@ -73,16 +69,14 @@ export async function waitUntilReady(
           fail(`answers with a body that did not end ${within}: give a page that ends`);
         const unanswered = `did not answer over ${protocol}`;
         if (late.signal.aborted) fail(`${unanswered} ${within}${isLong ? '' : last}`);
-        const { code, message } = error as NodeJS.ErrnoException;
-        const problem = wrongProtocol(error as NodeJS.ErrnoException, protocol);
+        const { code = '', message } = error as NodeJS.ErrnoException;
+        const problem = wrongProtocol(code, message, protocol);
         if (problem !== undefined) fail(problem);
-        if (check.hangsUp !== undefined && code !== 'ECONNREFUSED')
-          fail(`did not answer: ${check.hangsUp}`);
+        const isRefused = code === 'ECONNREFUSED';
+        if (check.hangsUp !== undefined && !isRefused) fail(`did not answer: ${check.hangsUp}`);
         last = `: ${endings.find(([words]) => words.test(message))?.[1] ?? message}`;
         if (check.isThere)
-          fail(
-            `${unanswered}${last}${code === 'ECONNREFUSED' ? ': start what is to listen there' : ''}`,
-          );
+          fail(`${unanswered}${last}${isRefused ? ': start what is to listen there' : ''}`);
       }
     }
   } finally {
@@ -90,12 +84,12 @@ export async function waitUntilReady(
   }
 }
 
-/** Throws UserError if the protocol does not fit the address: h2 and h3 need TLS, h2c has none. */
 function requireFit(url: string, protocol: Protocol): void {
   const isSecure = url.startsWith('https:');
   if (protocol.startsWith('http/') || isSecure === (protocol !== 'h2c')) return;
+  const [needs, has, choose] = isSecure ? ['has no', 'it', 'without'] : ['needs', 'none', 'with'];
   throw new UserError(
-    `the load is ${protocol}, which ${isSecure ? 'has no' : 'needs'} TLS, and ${url} has ${isSecure ? 'it' : 'none'}: choose a config ${isSecure ? 'without' : 'with'} TLS, or another protocol`,
+    `the load is ${protocol}, which ${needs} TLS, and ${url} has ${has}: choose a config ${choose} TLS, or another protocol`,
   );
 }
 
@@ -137,7 +131,7 @@ function requireRight(
   );
 }
 
-/** Says how to ask for a name of the server, if the page has no host. The server's default host may only turn requests away. */
+/** How to ask for a name of the server: its default host may only turn requests away. */
 function withName({ origin, page, hosts = [] }: ReadyCheck): string {
   const name = hosts
     .map((host) => /^([\w-]+(?:\.[\w-]+)+)(?::\d+)?$/.exec(host)?.[1])
@@ -148,8 +142,9 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
 }
 
 /** Errors that show another protocol, by code and message. Node's words follow a colon at the end. */
-const wrongProtocols: readonly [RegExp, string | undefined][] = [
-  [noCertificate, undefined],
+const wrongProtocols: readonly [RegExp, string?][] = [
+  // Caddy answers so until it has made its certificate, for seconds on a busy machine.
+  [/tlsv1 alert internal error/],
   [
     /^\S*NO_APPLICATION_PROTOCOL/,
     'does not speak HTTP/2 over TLS: its config leaves it out of ALPN (in nginx: http2)',
@@ -163,23 +158,14 @@ const wrongProtocols: readonly [RegExp, string | undefined][] = [
 ];
 
 /** Explains an error that shows another protocol; undefined for the errors of a server that is still starting. */
-function wrongProtocol(
-  { code = '', message }: NodeJS.ErrnoException,
-  protocol: Protocol,
-): string | undefined {
+function wrongProtocol(code: string, message: string, protocol: Protocol): string | undefined {
   const words = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
   if (words?.endsWith(':'))
-    return `${words} ${
-      message
-        .replace(/^Parse Error: /, '')
-        .trim()
-        .split('\n')[0]
-    }`;
+    return `${words} ${/^\s*(?:Parse Error:)?\s*(.*)/.exec(message)?.[1]?.trimEnd()}`;
   return words?.endsWith('HTTP/2') && protocol === 'h2c' ? `${words} without TLS (h2c)` : words;
 }
 
 const batch = 100;
-/** Connections of a batch over HTTP/1.1. HTTP/2 uses a single connection. */
 const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
@@ -250,7 +236,6 @@ async function askPages(
   };
 }
 
-/** Asks for all, or until `named` are not answered. */
 async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
   const limited = () => AbortSignal.any([signal, AbortSignal.timeout(pageLimitMs)]);
   const asked: { request: LoadRequest; answer: Answer | Error }[] = [];
@@ -282,7 +267,7 @@ function firstOf(all: readonly string[]): string {
   return all.slice(0, named).join(', ') + more;
 }
 
-/** Does the work with connections of its own, so that none is open when the load starts. */
+/** The connections are closed before the load starts. */
 async function onConnection<T>(
   check: ReadyCheck,
   signal: AbortSignal,
@@ -290,7 +275,18 @@ async function onConnection<T>(
 ): Promise<T> {
   const { origin, protocol, page, tls } = check;
   const isSecure = origin.startsWith('https:');
-  const secure = secureOptions(tls, page.host);
+  const { minVersion, maxVersion, ciphers, curves } = tls ?? {};
+  const secure = {
+    rejectUnauthorized: false,
+    ...present({
+      servername: serverNameOf(page.host),
+      minVersion,
+      maxVersion,
+      // Node would leave out TLS 1.3 without its suites.
+      ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
+      ecdhCurve: curves?.join(':'),
+    }),
+  };
   setMaxListeners(0, signal);
   if (!isHttp2(protocol)) {
     const { Agent, request: send } = isSecure ? https : http;
@@ -332,49 +328,24 @@ async function onConnection<T>(
   }
 }
 
-/** @param host of the page; if it is a name, TLS asks for it too (SNI) */
-function secureOptions(
-  { minVersion, maxVersion, ciphers, curves }: TlsOffer = {},
-  host?: string,
-): ConnectionOptions & { rejectUnauthorized: false } {
-  return {
-    rejectUnauthorized: false,
-    ...present({
-      servername: serverNameOf(host),
-      minVersion,
-      maxVersion,
-      // Node would leave out TLS 1.3 without its suites.
-      ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
-      ecdhCurve: curves?.join(':'),
-    }),
-  };
-}
-
 const tls13Suites = [
   'TLS_AES_128_GCM_SHA256',
   'TLS_AES_256_GCM_SHA384',
   'TLS_CHACHA20_POLY1305_SHA256',
 ];
 
-/** Marks the check in access logs, which count the requests of the load. */
-const userAgent = 'bakeoff-ready';
-
 /** The method, headers (names in lower case) and body to send. */
 function completed(
   request: LoadRequest,
   { page: { host }, request: ofLoad = {} }: ReadyCheck,
 ): { method: string; headers: Record<string, string>; body: string | Buffer | undefined } {
-  const { method = ofLoad.method ?? 'GET' } = request;
-  const own =
-    request.bodyBase64 === undefined ? request.body : Buffer.from(request.bodyBase64, 'base64');
-  const headers = [ofLoad.headers, request.headers, { 'user-agent': userAgent }].flatMap((some) =>
-    Object.entries(some ?? {}).map(([name, value]) => [name.toLowerCase(), value]),
-  );
-  return {
-    method,
-    headers: { ...present({ host }), ...Object.fromEntries(headers) },
-    body: request.method === undefined ? ofLoad.body : own,
-  };
+  const { method = ofLoad.method ?? 'GET', body, bodyBase64 } = request;
+  const headers: Record<string, string> = { ...present({ host }) };
+  // Access logs tell the check from the requests of the load by its name.
+  for (const some of [ofLoad.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
+    for (const [name, value] of Object.entries(some ?? {})) headers[name.toLowerCase()] = value;
+  const own = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
+  return { method, headers, body: request.method === undefined ? ofLoad.body : own };
 }
 
 /** The response, or an error if the emitter closes before it. */
@@ -409,12 +380,10 @@ async function answerOf(
   return { status, bytes, hash: hash.digest('hex'), encoding, type, location };
 }
 
-export type ReadyAnswer = { answer: Answer } | { problem: string };
+/** The exit code of a process that prints a UserError of waitUntilReady. */
+export const notReady = 3;
 
-/**
- * Does waitUntilReady in a process of its own in a network of the run, which this process cannot enter.
- * @param enter as in ServerSide; absent: this network
- */
+/** Does waitUntilReady, in a network of the run in a process of its own. @param enter as in ServerSide; absent: this network */
 export async function waitUntilReadyInside(
   enter: ServerSide['enter'] | undefined,
   check: ReadyCheck,
@@ -432,13 +401,12 @@ export async function waitUntilReadyInside(
     input: script,
     signal,
   });
-  if (code !== 0)
-    throw new UserError(
-      `${check.origin} cannot be asked from inside its network: ${lastLine(stderr)}`,
-    );
-  const outcome = JSON.parse(stdout) as ReadyAnswer;
-  if ('problem' in outcome) throw new UserError(outcome.problem);
-  return outcome.answer;
+  if (code === 0) return JSON.parse(stdout) as Answer;
+  throw new UserError(
+    code === notReady
+      ? stdout.trimEnd()
+      : `${check.origin} cannot be asked from inside its network: ${lastLine(stderr)}`,
+  );
 }
 
 /** Returns a running server's answer; asks for all of several pages. `enter` as above. */

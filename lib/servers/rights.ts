@@ -47,7 +47,7 @@ export function filesNeeded(asked: number | undefined, connections: number): num
  * Returns the limit of open files for a server: `asked`, or the hard limit. Throws UserError if the hard limit is too low.
  * @param asked ServerSpec.fileLimit, which may be too low for the load on purpose
  * @param connections of the load, which may all go to one worker
- * @param host of the limit, as the user named it; absent: this machine
+ * @param host as in requireFiles
  */
 export function fileLimitFor(
   name: string,
@@ -66,7 +66,11 @@ export function fileLimitFor(
   return asked ?? hardLimit;
 }
 
-/** Throws UserError if more files are needed than the limit. `why` begins the message: "h2o needs 5256 open files for 5000 connections". */
+/**
+ * Throws UserError if more files are needed than the limit.
+ * @param why begins the message: "h2o needs 5256 open files for 5000 connections"
+ * @param host of the limit, as the user named it; absent: this machine
+ */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
   throw new UserError(

@@ -26,7 +26,7 @@ it.each([
   });
   await once(child.process.stdout as NodeJS.ReadableStream, 'data');
   const helperPid = Number(readFileSync(path.join(folder, 'pid'), 'utf8'));
-  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => undefined);
+  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => Promise.resolve());
   expect(isRunning(helperPid)).toBe(true);
   await stop();
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
