@@ -14,11 +14,28 @@ import {
 import { mkdtemp, readdir, realpath, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
-import { UserError } from './errors.ts';
+import { UserError, messageOf } from './errors.ts';
 
 /** Makes a folder and its parents. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
   mkdirSync(path, { recursive: true });
+}
+
+/** Does work that keeps `what` in a folder of bakeoff's own. Throws UserError if the folder cannot be used, or the signal's reason. */
+export async function inOwnFolder<T>(
+  folder: string,
+  what: string,
+  signal: AbortSignal,
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (signal.aborted || error instanceof UserError) throw error;
+    throw new UserError(
+      `${what} cannot be kept in ${folder}: ${messageOf(error)}; BAKEOFF_HOME names another folder`,
+    );
+  }
 }
 
 /** Makes a folder, or closes an existing one, for its owner alone. */

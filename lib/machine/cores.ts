@@ -25,21 +25,18 @@ interface FilesThere {
   most: number;
 }
 
-export function generatorCores({
-  generatorCpus,
-  generatorHosts,
-}: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
+export function generatorCores(cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
+  const { generatorCpus, generatorHosts } = cores;
   return generatorHosts === undefined
     ? generatorCpus.length
     : generatorHosts.names.length * generatorHosts.coresEach;
 }
 
 /** Whether server and generator run on the same cores. They share all cores or none. */
-export function sharesCores({
-  serverCpus,
-  generatorCpus,
-  serverHost,
-}: Pick<Cores, 'serverCpus' | 'generatorCpus'> & { serverHost?: unknown }): boolean {
+export function sharesCores(
+  cores: Pick<Cores, 'serverCpus' | 'generatorCpus'> & { serverHost?: unknown },
+): boolean {
+  const { serverCpus, generatorCpus, serverHost } = cores;
   return serverHost === undefined && serverCpus.some((cpu) => generatorCpus.includes(cpu));
 }
 
@@ -195,28 +192,24 @@ function coreNotes({ cores, quota }: Processors, used: Cores): string[] {
   const notes: string[] = [];
   const { generatorCpus } = used;
   const serverCpus = used.serverHost === undefined ? used.serverCpus : [];
-  const split = sharesCores(used)
-    ? []
-    : cores.filter(({ cpus }) =>
-        [serverCpus, generatorCpus].every((side) => cpus.some((cpu) => side.includes(cpu))),
-      );
-  if (split.length > 0)
+  const both = '(--server-cpus, --generator-cpus)';
+  const split = cores.filter(({ cpus }) =>
+    [serverCpus, generatorCpus].every((side) => cpus.some((cpu) => side.includes(cpu))),
+  );
+  if (split.length > 0 && !sharesCores(used)) {
+    const which = split.map(({ cpus }) => formatCpuList(cpus)).join(' and ');
+    const what =
+      cores.length === 1 ? 'there is no other core here' : `give each side whole ones ${both}`;
     notes.push(
-      `server and generator are on threads of the same physical core (${split.map(({ cpus }) => formatCpuList(cpus)).join(' and ')}) and slow each other down: ${
-        cores.length === 1
-          ? 'there is no other core here'
-          : 'give each side whole ones (--server-cpus, --generator-cpus)'
-      }`,
+      `server and generator are on threads of the same physical core (${which}) and slow each other down: ${what}`,
     );
+  }
   const count = new Set([...serverCpus, ...generatorCpus]).size;
   const allowed = cpusOf(cores).length;
+  const isStopped = `: they are stopped whenever it is used up; name fewer ${both}, or`;
   if (quota < allowed)
     notes.push(
-      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, and server and generator are on ${count}${
-        quota < count
-          ? ': they are stopped whenever it is used up; name fewer (--server-cpus, --generator-cpus), or'
-          : '; to use more,'
-      } ${quotaHelp}`,
+      `a quota allows the CPU time of ${coreCount(quota)} of the ${allowed} that are here, and server and generator are on ${count}${quota < count ? isStopped : '; to use more,'} ${quotaHelp}`,
     );
   return notes;
 }

@@ -59,18 +59,17 @@ export async function oneRunAtATime(
       return () => undefined;
     const holder =
       answer || 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
+    const another = 'another run of bakeoff';
     if (wait === undefined || wait.seconds === 0)
       throw new UserError(
-        `another run of bakeoff is measuring (${holder}), and both would be slower: wait until it is done${wait === undefined ? '' : ' (--wait 10m)'}, or end it`,
+        `${another} is measuring (${holder}), and both would be slower: wait until it is done${wait ? ' (--wait 10m)' : ''}, or end it`,
       );
+    const patience = duration(wait.seconds);
     if (performance.now() - beganAtMs > 1000 * wait.seconds)
       throw new UserError(
-        `another run of bakeoff is still measuring after ${duration(wait.seconds)} (${holder}): give a longer --wait, or end it`,
+        `${another} is still measuring after ${patience} (${holder}): give a longer --wait, or end it`,
       );
-    if (isFirst)
-      wait.say(
-        `waiting for another run of bakeoff to end, ${duration(wait.seconds)} at most: ${holder}`,
-      );
+    if (isFirst) wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}`);
     isFirst = false;
     await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() =>
       wait.signal.throwIfAborted(),

@@ -72,7 +72,6 @@ function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) =
   return () => 0;
 }
 
-/** A file's trimmed text; undefined if it is empty or cannot be read. */
 function read(file: string): string | undefined {
   return textOf(file).trim() || undefined;
 }

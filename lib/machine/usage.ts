@@ -50,8 +50,8 @@ export function watchMachine(
   };
 }
 
-/** USER_HZ is 100 on every Linux that Node runs on. */
-const ticksPerSecond = 100;
+/** The kernel counts CPU time in USER_HZ, which is 100 on every Linux that Node runs on. */
+export const ticksPerSecond = 100;
 
 /**
  * Whether the CPU time of a process excludes the interrupts during it (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's

@@ -4,7 +4,7 @@ import { chmod, readFile, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
-import { makeFolder } from '../files.ts';
+import { inOwnFolder, makeFolder } from '../files.ts';
 import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
@@ -25,20 +25,15 @@ export async function machineCertificate(
 ): Promise<string> {
   const folder = join(machine.bakeoffFolder, 'tls');
   const file = join(folder, 'localhost.pem');
-  try {
+  return inOwnFolder(folder, 'the certificate for TLS', signal, async () => {
     if (await isValid(file)) return file;
     makeFolder(folder);
     await withLock(join(folder, 'lock'), signal, async () => {
       // Another process may have made it meanwhile.
       if (!(await isValid(file))) await make(file, machine, signal);
     });
-  } catch (error) {
-    if (signal.aborted || error instanceof UserError) throw error;
-    throw new UserError(
-      `the certificate for TLS cannot be kept in ${folder}: ${(error as Error).message}; BAKEOFF_HOME names another folder`,
-    );
-  }
-  return file;
+    return file;
+  });
 }
 
 /** The arguments of openssl for key and certificate in `file`. */

@@ -2,7 +2,16 @@
 import { UserError } from '../errors.ts';
 import { readLayers } from './config-files.ts';
 import { adoptH2o } from './own/h2o.ts';
-import { get, itemsOf, printYaml, readYaml, treeOf, type MapTree, type Tree } from './own/yaml.ts';
+import {
+  get,
+  itemsOf,
+  listensIn,
+  pairsOf,
+  printYaml,
+  readYaml,
+  treeOf,
+  type MapTree,
+} from './own/yaml.ts';
 import type { ComposedConfig, Place, ServerKind } from './server.ts';
 
 export const h2oKind: ServerKind = {
@@ -28,13 +37,12 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
     'ocsp-update-interval': 0,
   };
   const listen = { listen: { host: place.address, port: place.port, ...(tls ? { ssl } : {}) } };
+  const paths = { '/': { 'file.dir': place.docroot } };
   const machine = treeOf({
     // h2o's own default is a thread for each core of the machine, allowed or not.
     'num-threads': place.workers,
     ...(isShared ? listen : {}),
-    hosts: {
-      [host]: { ...(isShared ? {} : listen), paths: { '/': { 'file.dir': place.docroot } } },
-    },
+    hosts: { [host]: { ...(isShared ? {} : listen), paths } },
   });
   const pairs = config.pairs.filter(({ key }) => !leftOut.includes(key));
   return {
@@ -63,18 +71,13 @@ function merge(config: MapTree, layer: MapTree): MapTree {
 
 /** The only host, and whether the only `listen` is for all hosts, with TLS. Others would serve the network. */
 function oneAddress(config: MapTree, names: readonly string[]) {
-  const hosts = get(config, 'hosts');
-  const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
-  const listensIn = (tree: Tree) =>
-    tree.kind === 'map'
-      ? tree.pairs.filter(({ key }) => key === 'listen').flatMap(({ value }) => itemsOf(value))
-      : [];
+  const hosts = pairsOf(get(config, 'hosts'));
   const shared = listensIn(config);
-  const listens = [...shared, ...pairs.flatMap(({ value }) => listensIn(value))];
-  const [pair, listen] = [pairs[0], listens[0]];
-  if (pair !== undefined && listen !== undefined && pairs.length === 1 && listens.length === 1)
-    return { host: pair.key, isShared: shared.length > 0, tls: get(listen, 'ssl') !== undefined };
+  const listens = [...shared, ...hosts.flatMap(({ value }) => listensIn(value))];
+  const [host, listen] = [hosts[0]?.key, listens[0]];
+  if (host !== undefined && listen !== undefined && hosts.length === 1 && listens.length === 1)
+    return { host, isShared: shared.length > 0, tls: get(listen, 'ssl') !== undefined };
   throw new UserError(
-    `h2o config ${names.join(' + ')}: has ${pairs.length} hosts and ${listens.length} listen entries; keep one of each, bakeoff gives it its address`,
+    `h2o config ${names.join(' + ')}: has ${hosts.length} hosts and ${listens.length} listen entries; keep one of each, bakeoff gives it its address`,
   );
 }

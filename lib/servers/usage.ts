@@ -1,5 +1,6 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
 import { namesIn, readIfThere } from '../files.ts';
+import { ticksPerSecond } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
 import { listeningAt, processIds, socketsOf } from '../process.ts';
@@ -14,9 +15,6 @@ export interface TreeUsage {
 
 /** Processes and memory are looked up at most this often, so that a call costs one small read per task. */
 const refreshMs = 1000;
-
-/** `utime` and `stime` count in USER_HZ, which is 100 on every Linux that Node runs on. */
-const clockTicksPerSecond = 100;
 
 /**
  * Returns a function that gives the use of the processes that `lookUp` finds. It never throws. It misses a task that starts and ends
@@ -74,10 +72,10 @@ export function watchProcess(pid: number, proc = '/proc'): () => number {
 }
 
 export function processTree(proc: string, root: string): string[] {
-  const children = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
+  const byParent = childrenByTask(proc, root) === undefined ? childrenByParent(proc) : undefined;
   const tree = [root];
   for (const pid of tree)
-    tree.push(...((children === undefined ? childrenByTask(proc, pid) : children.get(pid)) ?? []));
+    tree.push(...((byParent ? byParent.get(pid) : childrenByTask(proc, pid)) ?? []));
   return tree;
 }
 
@@ -108,9 +106,7 @@ function taskCpuSeconds(task: string): number | undefined {
 
 function statCpuSeconds(folder: string): number | undefined {
   const fields = statFields(folder);
-  return fields === undefined
-    ? undefined
-    : (Number(fields[11]) + Number(fields[12])) / clockTicksPerSecond;
+  return fields && (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
 }
 
 /** Counts of processes since they began. */
@@ -118,7 +114,7 @@ export type Counters = Record<(typeof counterNames)[number], number>;
 
 /** Sums of the processes' counters, with their ended threads and without their ended children. What may not be read counts as 0. */
 export function countersOf(pids: readonly string[]): Counters {
-  const ticksToUs = 1e6 / clockTicksPerSecond;
+  const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
   const numberIn = (text: string | undefined, name: string) =>
     Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text ?? '')?.[1] ?? 0);
@@ -165,10 +161,12 @@ export function watchUpstreams(
   if (addresses.length === 0) return () => 0;
   const listeners = listenersOn(addresses, proc);
   if (listeners === undefined) return () => null;
-  const tasks = watchTasks(
-    () => [...new Set(listeners.flatMap((pid) => startedBy(proc, pid)))],
-    proc,
-  );
+  // A process and its descendants; alone if this process is among them: systemd keeps the sockets of its services.
+  const startedBy = (pid: string) => {
+    const [tree, self] = [processTree(proc, pid), String(process.pid)];
+    return pid !== self && tree.includes(self) ? [pid] : tree;
+  };
+  const tasks = watchTasks(() => [...new Set(listeners.flatMap(startedBy))], proc);
   let isFirst = true;
   let sum = 0;
   return () => {
@@ -180,12 +178,6 @@ export function watchUpstreams(
     isFirst = false;
     return sum;
   };
-}
-
-/** A process and its descendants; alone if this process is among them: systemd keeps the sockets of its services. */
-function startedBy(proc: string, pid: string): string[] {
-  const [tree, self] = [processTree(proc, pid), String(process.pid)];
-  return pid !== self && tree.includes(self) ? [pid] : tree;
 }
 
 /** The processes that have a listening socket of the addresses open, workers included; undefined if an address has none. */

@@ -13,7 +13,7 @@ import {
 } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
-import { filesBelow, makeFolder, requireSpace } from '../files.ts';
+import { filesBelow, inOwnFolder, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { present } from '../present.ts';
@@ -62,11 +62,12 @@ export async function findGo(machine: Machine): Promise<Go> {
 
 /** SHA-256, in hexadecimal digits, of all that k6 is built from, after the text `first`. */
 export async function hashOfSources(folder: string, first = ''): Promise<string> {
-  const files = (await filesBelow(folder)).filter(isBuiltFrom);
-  const contents = await Promise.all(files.map((file) => readFile(join(folder, file))));
   const hash = createHash('sha256').update(first);
-  for (const [index, content] of contents.entries()) {
-    hash.update(`/${files[index]} ${content.length}\n`).update(content);
+  for (const file of await filesBelow(folder)) {
+    // Tests, texts and scripts are not in the binary.
+    if (!/\.go$|^go\.|\.json$/.test(file) || file.endsWith('_test.go')) continue;
+    const content = await readFile(join(folder, file));
+    hash.update(`/${file} ${content.length}\n`).update(content);
   }
   return hash.digest('hex');
 }
@@ -84,31 +85,21 @@ export const k6Package = (architecture: string): string =>
 /** In such a package: the hash of the sources of its k6. */
 export const sourcesFile = 'sources.sha256';
 
-/** The k6 of a package, if it is of these sources and whole. A package that is of no use is told in a line. */
-async function packagedK6({
-  k6Sources,
-  packagesFrom,
-  progress,
-}: Machine): Promise<string | undefined> {
+/** The k6 of a package, if it is of these sources and whole. Prints why a package is of no use. */
+async function packagedK6(machine: Machine): Promise<string | undefined> {
   const name = k6Package(process.arch);
-  let folder: string;
+  let path: string;
   try {
-    folder = dirname(
-      createRequire(join(packagesFrom, 'package.json')).resolve(`${name}/package.json`),
-    );
+    const { resolve } = createRequire(join(machine.packagesFrom, 'package.json'));
+    path = join(dirname(resolve(`${name}/package.json`)), 'k6');
   } catch {
     return undefined;
   }
-  const path = join(folder, 'k6');
-  const sources = await readFile(join(folder, sourcesFile), 'utf8').catch(() => '');
-  const why =
-    sources.trim() !== (await hashOfSources(k6Sources))
-      ? 'is of other sources'
-      : (await isWholeBuild(path))
-        ? undefined
-        : 'is damaged, or may not run where it is (noexec)';
-  if (why === undefined) return path;
-  progress.print(`k6 of the package ${name} ${why}: it is built instead`);
+  const sources = await readFile(join(dirname(path), sourcesFile), 'utf8').catch(() => '');
+  const isOfThese = sources.trim() === (await hashOfSources(machine.k6Sources));
+  if (isOfThese && (await isWholeBuild(path))) return path;
+  const why = isOfThese ? 'is damaged, or may not run where it is (noexec)' : 'is of other sources';
+  machine.progress.print(`k6 of the package ${name} ${why}: it is built instead`);
   return undefined;
 }
 
@@ -130,7 +121,7 @@ export async function lookForK6(
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
   if (!(await isWholeBuild(path)))
-    return { path, build: (signal) => buildK6(machine, go, path, signal) };
+    return { path, build: (signal) => build(machine, go, path, signal) };
   // The builds used last are kept. Another user cannot set the time.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };
@@ -140,17 +131,12 @@ export async function lookForK6(
 async function isWholeBuild(k6: string): Promise<boolean> {
   const folder = dirname(k6);
   try {
-    const sizes = Object.entries(
-      JSON.parse(await readFile(join(folder, sizesFile), 'utf8')) as Record<string, number>,
-    );
-    const whole = await Promise.all(
-      sizes.map(
-        async ([name, size]) =>
-          (await isExecutableFile(join(folder, name))) &&
-          (await stat(join(folder, name))).size === size,
-      ),
-    );
-    return whole.every(Boolean) && (await isExecutableFile(k6));
+    const text = await readFile(join(folder, sizesFile), 'utf8');
+    for (const [name, size] of Object.entries(JSON.parse(text) as Record<string, number>)) {
+      const file = join(folder, name);
+      if (!(await isExecutableFile(file)) || (await stat(file)).size !== size) return false;
+    }
+    return await isExecutableFile(k6);
   } catch {
     return false;
   }
@@ -171,22 +157,6 @@ export async function writeSizes(programs: string): Promise<void> {
   await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
 }
 
-/** Makes sure that k6 runs here, and finishes its folder. */
-async function finishBuild(programs: string, signal: AbortSignal): Promise<void> {
-  const { code, stdout, stderr } = await run({
-    command: join(programs, 'k6'),
-    args: ['version'],
-    signal,
-  });
-  if (code !== 0) {
-    const said = cause(stderr || stdout) || `it ended with code ${code}`;
-    throw new UserError(
-      `k6 was built and does not run in ${dirname(dirname(programs))}: ${said}; if programs may not run there (noexec), name another folder in BAKEOFF_HOME`,
-    );
-  }
-  await writeSizes(programs);
-}
-
 /** Builds k6 and delaylink into a folder. Returns what Go says if it fails, else undefined. @param env as goEnvironment */
 export async function compileK6(
   { go, sources, programs }: { go: string; sources: string; programs: string },
@@ -203,62 +173,48 @@ export async function compileK6(
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
-/** Tests, texts and scripts are not in the binary. */
-function isBuiltFrom(file: string): boolean {
-  return /\.go$|^go\.|\.json$/.test(file) && !file.endsWith('_test.go');
-}
-
 /**
- * Builds k6 to `target`, and the other programs beside it. The build happens in another folder, which is moved when complete.
- * A second process waits for the first and uses its result.
+ * Builds k6 to `target`, and the other programs beside it, in another folder, which is moved when complete. A second process waits
+ * for the first and uses its result.
  * @throws UserError with Go's last line
  */
-async function buildK6(
-  machine: Machine,
-  go: Go,
-  target: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const cache = join(machine.bakeoffFolder, 'k6');
-  try {
-    makeFolder(cache);
-    await withLock(join(cache, 'lock'), signal, () => build(machine, go, target, signal));
-  } catch (error) {
-    if (signal.aborted || error instanceof UserError) throw error;
-    throw new UserError(
-      `k6 cannot be kept in ${cache}: ${(error as Error).message}; BAKEOFF_HOME names another folder`,
-    );
-  }
-}
-
-async function build(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
+function build(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
   const cache = dirname(dirname(target));
-  if (await isWholeBuild(target)) return;
-  await requireSpace(
-    cache,
-    buildBytes,
-    'k6, while it is built,',
-    'name another folder in BAKEOFF_HOME',
-  );
+  const another = 'name another folder in BAKEOFF_HOME';
   // Has Go's temporary files too, so that the next build removes everything that an interrupted build leaves.
   const unfinished = join(cache, 'unfinished');
-  await rm(unfinished, { recursive: true, force: true });
   const programs = join(unfinished, 'programs');
-  await mkdir(programs, { recursive: true });
-  try {
-    const sources = machine.k6Sources;
-    const env = { ...goEnvironment(machine.env), GOTMPDIR: unfinished };
-    const problem = await compileK6({ go: go.binary, sources, programs }, env, signal);
-    if (problem !== undefined)
-      throw new UserError(`k6 could not be built from ${sources}: ${problem}`);
-    await finishBuild(programs, signal);
-    // An incomplete build is in the way.
-    await rm(dirname(target), { recursive: true, force: true });
-    await rename(programs, dirname(target));
-  } finally {
-    await rm(unfinished, { recursive: true, force: true });
-  }
-  await removeOldBuilds(cache);
+  const remove = (folder: string) => rm(folder, { recursive: true, force: true });
+  const underLock = async () => {
+    if (await isWholeBuild(target)) return;
+    await requireSpace(cache, buildBytes, 'k6, while it is built,', another);
+    await remove(unfinished);
+    await mkdir(programs, { recursive: true });
+    try {
+      const sources = machine.k6Sources;
+      const env = { ...goEnvironment(machine.env), GOTMPDIR: unfinished };
+      const problem = await compileK6({ go: go.binary, sources, programs }, env, signal);
+      if (problem !== undefined)
+        throw new UserError(`k6 could not be built from ${sources}: ${problem}`);
+      const k6 = join(programs, 'k6');
+      const { code, stdout, stderr } = await run({ command: k6, args: ['version'], signal });
+      if (code !== 0)
+        throw new UserError(
+          `k6 was built and does not run in ${unfinished}: ${cause(stderr || stdout) || `it ended with code ${code}`}; if programs may not run there (noexec), ${another}`,
+        );
+      await writeSizes(programs);
+      // An incomplete build is in the way.
+      await remove(dirname(target));
+      await rename(programs, dirname(target));
+    } finally {
+      await remove(unfinished);
+    }
+    await removeOldBuilds(cache);
+  };
+  return inOwnFolder(cache, 'k6', signal, () => {
+    makeFolder(cache);
+    return withLock(join(cache, 'lock'), signal, underLock);
+  });
 }
 
 function cause(said: string): string {

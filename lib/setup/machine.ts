@@ -84,9 +84,6 @@ function numbers(version: string): number[] {
   return /\d+(\.\d+)*/.exec(version)?.[0].split('.').map(Number) ?? [];
 }
 
-// Progress of steps that run side by side: on a terminal a live line per running step, in a pipe a plain line at each
-// step's start and end.
-
 interface Step {
   /** Changes the description of the step. */
   doing(what: string): void;
@@ -106,6 +103,7 @@ interface RunningStep {
   startedAt: number;
 }
 
+/** Steps that run side by side: on a terminal a live line for each running step, in a pipe a line at each step's start and end. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #running = new Set<RunningStep>();

@@ -2,7 +2,7 @@
 // allowed; k6 is built from source.
 import { existsSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
@@ -34,7 +34,7 @@ export async function ensureTools<N extends ToolName>(
   signal.throwIfAborted();
 
   const toInstall = looked.flatMap(({ install }) => install ?? []);
-  const installed = toInstall.length === 0 ? [] : [installPackaged(toInstall, machine, signal)];
+  const installed = toInstall.length === 0 ? [] : [aptInstall(toInstall, machine, signal)];
   const built = looked.flatMap(({ build }) =>
     build === undefined
       ? []
@@ -44,7 +44,7 @@ export async function ensureTools<N extends ToolName>(
   );
   valuesOrThrow(await Promise.allSettled([...installed, ...built]));
 
-  const paths: Partial<Record<N, string>> = {};
+  const paths = {} as Record<N, string>;
   for (const [index, name] of names.entries()) {
     const path = looked[index]?.path ?? (await find(name, machine));
     if (path === undefined)
@@ -53,7 +53,7 @@ export async function ensureTools<N extends ToolName>(
       );
     paths[name] = path;
   }
-  return paths as Record<N, string>;
+  return paths;
 }
 
 type Looked = Partial<Awaited<ReturnType<typeof lookForK6>>> & { install?: PackagedTool };
@@ -78,39 +78,16 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   );
 }
 
-async function installPackaged(
-  tools: readonly PackagedTool[],
-  machine: Machine,
-  signal: AbortSignal,
-): Promise<void> {
-  await machine.progress.step(tools.join(', '), 'installing with apt-get', async (step) => {
-    const sayInterrupted = (): void =>
-      step.doing('interrupted, apt-get finishes what it has begun');
-    signal.addEventListener('abort', sayInterrupted);
-    try {
-      await aptInstall(
-        async () => {
-          const found = await Promise.all(tools.map((tool) => find(tool, machine)));
-          return tools.filter((_, index) => found[index] === undefined);
-        },
-        machine,
-        signal,
-      );
-    } finally {
-      signal.removeEventListener('abort', sayInterrupted);
-    }
-  });
-}
-
 /** All values. Throws a UserError with the messages of all UserErrors; another error is a defect. */
 function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
-  const reasons: unknown[] = outcomes.flatMap((outcome) =>
-    outcome.status === 'rejected' ? [outcome.reason] : [],
-  );
-  for (const reason of reasons) if (!(reason instanceof UserError)) throw reason;
-  if (reasons.length > 0)
-    throw new UserError((reasons as UserError[]).map((reason) => reason.message).join('\n'));
-  return outcomes.map((outcome) => (outcome as PromiseFulfilledResult<T>).value);
+  const messages: string[] = [];
+  const values: T[] = [];
+  for (const outcome of outcomes)
+    if (outcome.status === 'fulfilled') values.push(outcome.value);
+    else if (outcome.reason instanceof UserError) messages.push(outcome.reason.message);
+    else throw outcome.reason;
+  if (messages.length > 0) throw new UserError(messages.join('\n'));
+  return values;
 }
 
 /** Package managers, and their commands to install. */
@@ -196,17 +173,20 @@ const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs packages as root without starting or enabling their services. Only one bakeoff does this at a time, and then
- * asks `stillMissing`. On `signal` apt ends as on Ctrl-C: at once while it downloads, else after the packages are set up.
+ * Installs packages as root without starting or enabling their services. Only one bakeoff does this at a time. On `signal` apt ends
+ * as on Ctrl-C: at once while it downloads, else after the packages are set up.
  * @throws UserError with apt's own error line; the signal's reason once apt has ended
  */
 async function aptInstall(
-  stillMissing: () => Promise<PackagedTool[]>,
+  missing: readonly PackagedTool[],
   machine: Machine,
   signal: AbortSignal,
 ): Promise<void> {
-  await withLock(join(machine.systemRoot, 'run/bakeoff-apt.lock'), signal, async () => {
-    const tools = await stillMissing();
+  const lock = join(machine.systemRoot, 'run/bakeoff-apt.lock');
+  const underLock = async () => {
+    // Another bakeoff may have installed some meanwhile.
+    const found = await Promise.all(missing.map((tool) => find(tool, machine)));
+    const tools = missing.filter((_, index) => found[index] === undefined);
     if (tools.length === 0) return;
     const packages = tools.flatMap(aptPackages);
     const env: NodeJS.ProcessEnv = {
@@ -237,8 +217,10 @@ async function aptInstall(
       ([, name]) => name as string,
     );
     const others = added.filter((name) => !packages.includes(name)).length;
+    const more =
+      others === 0 ? '' : ` with ${others} ${others === 1 ? 'dependency' : 'dependencies'}`;
     machine.progress.print(
-      `apt-get installs ${enumeration(packages)}${others === 0 ? '' : ` with ${others} ${others === 1 ? 'dependency' : 'dependencies'}`}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service is started or enabled; --no-install forbids it`,
+      `apt-get installs ${enumeration(packages)}${more}, since ${enumeration(tools)} ${tools.length === 1 ? 'is' : 'are'} missing; no service is started or enabled; --no-install forbids it`,
     );
     // A machine that has a policy-rc.d of its own keeps it.
     const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
@@ -253,6 +235,15 @@ async function aptInstall(
       }
     };
     await toItsEnd('apt-get', installThem());
+  };
+  await machine.progress.step(missing.join(', '), 'installing with apt-get', async (step) => {
+    const sayInterrupted = () => step.doing('interrupted, apt-get finishes what it has begun');
+    signal.addEventListener('abort', sayInterrupted);
+    try {
+      await withLock(lock, signal, underLock);
+    } finally {
+      signal.removeEventListener('abort', sayInterrupted);
+    }
   });
 }
 
@@ -285,10 +276,7 @@ async function aptGet(
 
 /** The last error line of apt that names a cause instead of summing up. */
 function errorLine(stderr: string): string {
-  const errors = stderr
-    .split('\n')
-    .filter((line) => line.startsWith('E: '))
-    .map((line) => line.slice(3).trim());
+  const errors = [...stderr.matchAll(/^E: (.*)$/gm)].map(([, line = '']) => line.trim());
   const summaries =
     /^(Some index files|Unable to fetch some|Unable to lock|Can not write log|Sub-process)/;
   return (
@@ -302,13 +290,10 @@ function errorLine(stderr: string): string {
 async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });
-  const services = stdout
-    .split('\n')
-    .filter((path) =>
-      /^\/etc\/init\.d\/[^/]+$|^(\/usr)?\/lib\/systemd\/system\/[^/@]+\.service$/.test(path),
-    )
-    .map((path) => basename(path, '.service'));
+  const services = stdout.matchAll(
+    /^(?:\/etc\/init\.d\/([^/\n]+)|(?:\/usr)?\/lib\/systemd\/system\/([^/@\n]+)\.service)$/gm,
+  );
   // update-rc.d also disables the systemd unit, with and without systemctl.
-  for (const service of new Set(services))
+  for (const service of new Set([...services].map(([, script, unit = '']) => script ?? unit)))
     await run({ command: 'update-rc.d', args: [service, 'disable'], env });
 }

@@ -50,11 +50,9 @@ export function entryOf(line: string, forms: readonly LineForm[]): Entry | strin
   const fields = fieldsOf(line, forms);
   const inner = fields?.['request'];
   const all: Record<string, unknown> = isObject(inner) ? { ...fields, ...inner } : (fields ?? {});
-  const field = (...names: string[]) => {
-    const value =
-      all[names.find((name) => typeof all[name] === 'string' && all[name] !== '') ?? ''];
-    return value as string | undefined;
-  };
+  const field = (...names: string[]) =>
+    names.map((name) => all[name]).find((value) => typeof value === 'string' && value !== '') as
+      string | undefined;
   const status = Number(all['status']);
   if (!Number.isInteger(status)) return 'of an unknown form';
   const [, word, uri] = /^(\S+) (\S+) HTTP\/\d(?:\.\d)?$/.exec(field('request') ?? '') ?? [];

@@ -43,31 +43,26 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   for (const { request, response } of entries as HarEntry[]) {
     const { method = '', url = '', headers = [], postData } = request ?? {};
     const status = response?.status;
-    const why =
-      !/^https?:/.test(url) || !URL.canParse(url)
-        ? 'for no http(s) URL'
-        : status !== undefined && !(status >= 200)
-          ? 'without an answer'
-          : methods === 'safe' && !safeMethods.includes(method)
-            ? `${method}, which may change data (--methods all)`
-            : undefined;
-    if (why !== undefined) {
-      leftOut.add(why, `${method} ${url}`);
-      continue;
+    const leave = (why: string) => leftOut.add(why, `${method} ${url}`);
+    if (!/^https?:/.test(url) || !URL.canParse(url)) leave('for no http(s) URL');
+    else if (status !== undefined && !(status >= 200)) leave('without an answer');
+    else if (methods === 'safe' && !safeMethods.includes(method))
+      leave(`${method}, which may change data (--methods all)`);
+    else {
+      const { pathname, search, host } = new URL(url);
+      hosts.add(host);
+      const body = postData?.encoding === 'base64' ? 'bodyBase64' : 'body';
+      found.push({
+        method,
+        target: pathname + search,
+        headers: sent(headers),
+        ...present({
+          [body]: postData?.text || undefined,
+          status: status && statusWithout(status),
+        }),
+        host,
+      });
     }
-    const { pathname, search, host } = new URL(url);
-    hosts.add(host);
-    const body = postData?.text === '' ? undefined : postData?.text;
-    found.push({
-      method,
-      target: pathname + search,
-      headers: sent(headers),
-      ...present({
-        [postData?.encoding === 'base64' ? 'bodyBase64' : 'body']: body,
-        status: status && statusWithout(status),
-      }),
-      host,
-    });
   }
   const host = site ?? hosts.mostFrequent();
   const own = found.filter((one) => one.host === host);
@@ -76,14 +71,8 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   const left = leftOut.lines();
   if (own.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
-  return {
-    requests: merged(own),
-    ...present({ host }),
-    said: [
-      `Of the HAR's ${whole(entries.length)} entries, ${percent(own.length / entries.length)} are in the load.`,
-      ...left,
-    ],
-  };
+  const said = `Of the HAR's ${whole(entries.length)} entries, ${percent(own.length / entries.length)} are in the load.`;
+  return { requests: merged(own), ...present({ host }), said: [said, ...left] };
 }
 
 interface HarEntry {
@@ -140,7 +129,7 @@ export function readTargets(file: string): Traffic {
     const [, name = '', value = ''] = /^([^:\s]+):\s*(.*)$/.exec(line) ?? [];
     if (line.startsWith('#')) continue;
     if (line === '') open = undefined;
-    else if (line.startsWith('{')) addJson(line, where, add);
+    else if (line.startsWith('{')) add(...jsonTarget(line, where));
     else if (url !== '') open = add(method, url, where);
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
@@ -160,11 +149,8 @@ export function readTargets(file: string): Traffic {
   return { requests: merged(found), ...present({ host: first.host }), said: [] };
 }
 
-function addJson(
-  line: string,
-  where: string,
-  add: (method: string, url: string, where: string, more: Partial<LoadRequest>) => void,
-): void {
+/** A target in JSON, as the arguments of `add`. */
+function jsonTarget(line: string, where: string): [string, string, string, Partial<LoadRequest>] {
   let target: unknown;
   try {
     target = JSON.parse(line);
@@ -178,8 +164,6 @@ function addJson(
     name,
     value: [values].flat().join(', '),
   }));
-  add(method, url, where, {
-    headers: sent(headers),
-    ...(typeof body === 'string' && body !== '' ? { bodyBase64: body } : {}),
-  });
+  const bodyBase64 = typeof body === 'string' && body !== '' ? body : undefined;
+  return [method, url, where, { headers: sent(headers), ...present({ bodyBase64 }) }];
 }

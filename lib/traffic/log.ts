@@ -9,7 +9,7 @@ import { counts, percent, whole } from '../format.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { entryOf, lineForm, longestLine, secondsOf, sendable, type LineForm } from './entry.ts';
+import { entryOf, lineForm, longestLine, secondsOf, sendable } from './entry.ts';
 import { BusiestPiece, Counts, type Pace } from './piece.ts';
 
 export interface Traffic {
@@ -46,17 +46,55 @@ const mostKept = 1_000_000;
  */
 export async function readLog(
   files: readonly string[],
-  options: LogOptions = {},
+  { methods = 'safe', host: site, formats = [], pace }: LogOptions = {},
 ): Promise<Traffic> {
-  const tally = new Tally(options);
-  for (const file of files) {
-    try {
-      await eachLine(file, (line) => tally.add(line));
-    } catch (error) {
+  /** By host, and by method, status and target. */
+  const hosts = new Map<string, Counts<string>>();
+  const leftOut = new LeftOut();
+  const forms = formats.map(lineForm);
+  const piece = pace && new BusiestPiece(pace);
+  let [lines, kept] = [0, 0];
+  const add = (line: string) => {
+    if (line === '' || line === '\r') return;
+    lines++;
+    const entry = entryOf(line, forms);
+    if (typeof entry === 'string') return leftOut.add(entry, line);
+    const { method, status, host = '' } = entry;
+    if (methods === 'safe' && !safeMethods.includes(method))
+      return leftOut.add(`${method}, which may change data (--methods all)`, line);
+    if (host !== (site ?? host)) return leftOut.add(`for other hosts than ${site}`, line);
+    const counted = hosts.get(host) ?? new Counts<string>();
+    hosts.set(host, counted);
+    const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
+    if (!counted.has(key) && ++kept > mostKept)
+      return leftOut.add(`after ${whole(mostKept)} different ones`, line);
+    counted.add(key);
+    const at = piece === undefined ? NaN : secondsOf(entry.time);
+    if (at > 0) piece?.add(`${host} ${key}`, at);
+  };
+  for (const file of files)
+    await eachLine(file, add).catch((error: unknown) => {
       throw usageError(`--log ${file}: ${messageOf(error)}`);
-    }
+    });
+  const [first, ...others] = [...hosts]
+    .map(([host, counted]) => ({ host, counted, sum: counted.sum() }))
+    .sort((a, b) => b.sum - a.sum);
+  for (const { host, sum } of others) leftOut.add(`for other hosts than ${first?.host}`, host, sum);
+  const left = leftOut.lines();
+  const all = counts(lines, 'line');
+  if (first === undefined)
+    throw usageError(
+      `--log ${files.join(' ')}: ${lines === 0 ? 'it is empty' : `none of ${all} can be used. ${left.join('')} Give a log in the combined format, or with an object in JSON on each line`}`,
+    );
+  const host = present({ host: first.host || undefined });
+  if (piece !== undefined) {
+    const { said, seconds, requests } = replayOf(piece, first.host);
+    return { requests, ...host, replaySeconds: seconds, said: [said, ...left] };
   }
-  return tally.traffic(files.join(' '));
+  const { requests, paths, sum } = mixOf(first.counted);
+  const rarer = paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`;
+  const said = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
+  return { requests, ...host, said: [said, ...left] };
 }
 
 /**
@@ -113,96 +151,23 @@ function exampleOf(line: string): string {
   return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
 }
 
-class Tally {
-  /** By host, and by method, status and target. */
-  readonly #hosts = new Map<string, Counts<string>>();
-  readonly #leftOut = new LeftOut();
-  lines = 0;
-  #kept = 0;
-
-  readonly #options: LogOptions;
-  readonly #forms: readonly LineForm[];
-  readonly #piece: BusiestPiece | undefined;
-
-  constructor(options: LogOptions) {
-    this.#options = options;
-    this.#forms = (options.formats ?? []).map(lineForm);
-    this.#piece = options.pace && new BusiestPiece(options.pace);
-  }
-
-  add(line: string): void {
-    if (line === '' || line === '\r') return;
-    this.lines++;
-    const entry = entryOf(line, this.#forms);
-    if (typeof entry === 'string') return this.#leftOut.add(entry, line);
-    const { method, status, host = '' } = entry;
-    const { methods = 'safe', host: wanted = host } = this.#options;
-    if (methods === 'safe' && !safeMethods.includes(method))
-      return this.#leftOut.add(`${method}, which may change data (--methods all)`, line);
-    if (host !== wanted) return this.#leftOut.add(`for other hosts than ${wanted}`, line);
-    const counted = this.#hosts.get(host) ?? new Counts<string>();
-    this.#hosts.set(host, counted);
-    const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
-    if (!counted.has(key) && ++this.#kept > mostKept)
-      return this.#leftOut.add(`after ${whole(mostKept)} different ones`, line);
-    counted.add(key);
-    const at = this.#piece === undefined ? NaN : secondsOf(entry.time);
-    if (at > 0) this.#piece?.add(`${host} ${key}`, at);
-  }
-
-  traffic(files: string): Traffic {
-    const [first, ...others] = [...this.#hosts]
-      .map(([host, counted]) => ({ host, counted, sum: counted.sum() }))
-      .sort((a, b) => b.sum - a.sum);
-    for (const { host, sum } of others)
-      this.#leftOut.add(`for other hosts than ${first?.host}`, host, sum);
-    const left = this.#leftOut.lines();
-    if (first === undefined)
-      throw usageError(
-        `--log ${files}: ${this.lines === 0 ? 'it is empty' : `none of ${counts(this.lines, 'line')} can be used. ${left.join('')} Give a log in the combined format, or with an object in JSON on each line`}`,
-      );
-    const host = present({ host: first.host === '' ? undefined : first.host });
-    if (this.#piece !== undefined) {
-      const { said, seconds, requests } = replayOf(this.#piece, first.host);
-      return { requests, ...host, replaySeconds: seconds, said: [said, ...left] };
-    }
-    const { requests, paths, sum } = mixOf(first.counted);
-    return {
-      requests,
-      ...host,
-      said: [
-        `Of the log's ${counts(this.lines, 'line')}, ${percent(sum / this.lines)} are in the load: ${counts(requests.length - paths, 'request')}${paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`}.`,
-        ...left,
-      ],
-    };
-  }
-}
-
 /** The status of a request without conditions: the load's have none. */
 export const statusWithout = (status: number): number =>
   status === 304 || status === 206 ? 200 : status;
 
 /** The requests of the piece for this host. */
 function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
-  const ofHost = (key: string) =>
-    key.startsWith(`${host} `) ? key.slice(host.length + 1) : undefined;
   const counted = new Counts<string>();
-  for (const { key } of piece.lines()) {
-    const own = ofHost(key);
-    if (own !== undefined) counted.add(own);
-  }
+  for (const { key } of piece.lines())
+    if (key.startsWith(`${host} `)) counted.add(key.slice(host.length + 1));
   const { requestOf } = mixOf(counted);
-  return piece.replay((key) => requestOf(ofHost(key) ?? ''), '--pace');
+  return piece.replay((key) =>
+    key.startsWith(`${host} `) ? requestOf(key.slice(host.length + 1)) : undefined,
+  );
 }
 
 /** @param counted by method, status and target */
-function mixOf(counted: ReadonlyMap<string, number>): {
-  requests: LoadRequest[];
-  paths: number;
-  sum: number;
-  /** The request by which one of `counted` is made. */
-  requestOf: (key: string) => LoadRequest | undefined;
-} {
+function mixOf(counted: ReadonlyMap<string, number>) {
   const all = new Map<string, { method: string; target: string; statuses: Counts<number> }>();
   for (const [key, count] of counted) {
     const [method = '', status = '', target = ''] = key.split(' ');
@@ -231,7 +196,8 @@ function mixOf(counted: ReadonlyMap<string, number>): {
     requests: mix,
     paths: paths.size,
     sum: total(mix, ({ weight }) => weight),
-    requestOf: (key) => {
+    /** The request by which one of `counted` is made. */
+    requestOf(key: string): LoadRequest | undefined {
       const name = key.replace(/ \d+ /, ' ');
       return made.get(name) ?? paths.get(name.replace(/\?.*$/, ''));
     },

@@ -88,18 +88,15 @@ export class BusiestPiece {
    * The requests with their times, and the replay's length in seconds. @param requestOf the request of a key, if it is made
    * @throws UserError (exit code 2) if no line has a time, and for too many
    */
-  replay(
-    requestOf: (key: string) => LoadRequest | undefined,
-    flag: string,
-  ): { requests: LoadRequest[]; seconds: number; said: string } {
+  replay(requestOf: (key: string) => LoadRequest | undefined) {
     const { factor, arrivals } = this.#pace;
     const lines = this.lines().sort((a, b) => a.at - b.at);
     const [first, last] = [lines[0], lines.at(-1)];
     if (first === undefined || last === undefined)
-      throw usageError(`${flag}: no line of the log has a time: leave it out`);
+      throw usageError('--pace: no line of the log has a time: leave it out');
     if (lines.length > mostTimes)
       throw usageError(
-        `${flag}: ${whole(lines.length)} requests are too many to replay: give a shorter --duration`,
+        `--pace: ${whole(lines.length)} requests are too many to replay: give a shorter --duration`,
       );
     const from = Math.floor(first.at);
     const logged = Math.min(this.#seconds, Math.floor(last.at) + 1 - from);
@@ -110,10 +107,8 @@ export class BusiestPiece {
       if (request === undefined) continue;
       bySecond.add(Math.floor(at / factor - from / factor));
       // Even rounded it lies within the piece.
-      const atMs = Math.min(
-        Math.round((1e6 * (at - from)) / factor) / 1000,
-        (1000 * logged) / factor - 0.001,
-      );
+      const lastMs = (1000 * logged) / factor - 0.001;
+      const atMs = Math.min(Math.round((1e6 * (at - from)) / factor) / 1000, lastMs);
       const known = times.get(request) ?? [];
       times.set(request, known);
       known.push(atMs);
@@ -127,11 +122,9 @@ export class BusiestPiece {
     const seconds = logged / factor;
     const began = new Date(1000 * from).toISOString().slice(0, 19).replace('T', ' ');
     const how = factor === 1 ? 'as they came' : `${factor} times as fast`;
-    return {
-      requests,
-      seconds,
-      said: `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(made, 'request')} in ${duration(seconds)}, ${whole(Math.max(...bySecond.values()))} in the busiest second.`,
-    };
+    const most = whole(Math.max(...bySecond.values()));
+    const said = `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(made, 'request')} in ${duration(seconds)}, ${most} in the busiest second.`;
+    return { requests, seconds, said };
   }
 }
 

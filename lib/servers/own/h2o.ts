@@ -5,7 +5,7 @@ import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
-import { ours, readText } from '../config-files.ts';
+import { readText } from '../config-files.ts';
 import {
   beginHere,
   chooseListen,
@@ -24,7 +24,10 @@ import {
   itemsOf,
   mapInside,
   oneLine,
+  listensIn,
+  pairOf,
   pairsIn,
+  pairsOf,
   printYaml,
   readYaml,
   treeOf,
@@ -42,11 +45,11 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const addresses = entriesOf(config).map(({ address }) => address);
   const here = await beginHere(file, addresses, port, place);
   // h2o's own default is a thread for each core of the machine, allowed or not.
-  const threads = workers === 'server-cores' ? [pairOf('num-threads', String(place.cores))] : [];
+  const threads = workers === 'server-cores' ? [pairOf('num-threads', place.cores)] : [];
   if (workers === 'server-cores')
     here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
-  const changed = changeMap(config, '', here);
-  const printed = printYaml({ ...changed, pairs: [...threads, ...changed.pairs] });
+  const changed = pairsOf(changeTree(config, '', here));
+  const printed = printYaml({ ...config, pairs: [...threads, ...changed] });
   return {
     ...here.adopted(printed, workers),
     tls,
@@ -63,10 +66,6 @@ function textOf(tree: Tree | undefined): string | undefined {
 
 function textAt(tree: Tree, key: string): string | undefined {
   return textOf(get(tree, key));
-}
-
-function pairOf(key: string, text: string): Pair {
-  return { key, origin: ours, value: { kind: 'text', text, origin: ours } };
 }
 
 /** num-threads, by default a thread per core. Throws UserError if it is not a number of threads. */
@@ -101,17 +100,12 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
 
 /** All `listen` of the config and of its hosts that are for HTTP/3, or those that are not. */
 function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
-  const hosts = get(config, 'hosts');
-  const pairs = hosts?.kind === 'map' ? hosts.pairs : [];
+  const hosts = pairsOf(get(config, 'hosts'));
   const entriesIn = (tree: Tree, names: readonly string[]) =>
-    (tree.kind === 'map' ? tree.pairs : [])
-      .filter(({ key }) => key === 'listen')
-      .flatMap(({ value }) => itemsOf(value).map((one) => entryOf(one, names)));
-  const names = pairs.map(({ key }) => key);
-  return [
-    ...entriesIn(config, names),
-    ...pairs.flatMap(({ key, value }) => entriesIn(value, [key])),
-  ].filter(({ isQuic }) => isQuic === wantsQuic);
+    listensIn(tree).map((one) => entryOf(one, names));
+  const names = hosts.map(({ key }) => key);
+  const inHosts = hosts.flatMap(({ key, value }) => entriesIn(value, [key]));
+  return [...entriesIn(config, names), ...inHosts].filter(({ isQuic }) => isQuic === wantsQuic);
 }
 
 /** Each port once. h2o has HTTP/2 on all: by ALPN with TLS, and without for a client that begins with it. */
@@ -127,19 +121,14 @@ function h2oListens(config: MapTree): Listen[] {
   );
 }
 
-function changeMap(map: MapTree, parent: string, here: Here): MapTree {
-  const changed = map.pairs.flatMap((pair) => changePair(pair, parent, here));
+function changeTree(tree: Tree, parent: string, here: Here): Tree {
+  if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, here));
+  const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, here));
   // Several addresses may have become the same, which h2o takes twice only with different certificates.
   const isFirst = ({ key, value }: Pair, index: number) =>
     key !== 'listen' ||
     changed.findIndex((one) => one.key === key && oneLine(one.value) === oneLine(value)) === index;
-  return { ...map, pairs: changed.filter(isFirst) };
-}
-
-function changeTree(tree: Tree, parent: string, here: Here): Tree {
-  return tree.kind === 'map'
-    ? changeMap(tree, parent, here)
-    : mapInside(tree, (item) => changeTree(item, parent, here));
+  return { ...tree, pairs: changed.filter(isFirst) };
 }
 
 /** The values of these keys are data, not commands. */
@@ -207,7 +196,7 @@ function changeListen(tree: Tree, here: Here): Tree[] {
   if (to === undefined) return [];
   const [host = '', port = ''] = to.split(':');
   const pairs = [pairOf('port', port), ...('socket' in address ? [] : [pairOf('host', host)])];
-  for (const pair of tree.kind === 'map' ? tree.pairs : []) {
+  for (const pair of pairsOf(tree)) {
     const key = pair.key.toLowerCase();
     if (key === 'proxy-protocol')
       here.said.push('proxy-protocol: left out, load generators do not speak it');
@@ -287,16 +276,15 @@ export async function readH2o(file: string): Promise<ReadConfig> {
 /** Lays the keys over a config. Throws UserError for an unknown context. */
 function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
   let tree = config;
-  for (const { context, lines } of laid) {
-    for (const pair of (treeOf(parse(lines, { schema: 'failsafe' })) as MapTree).pairs)
+  for (const { context, lines } of laid)
+    for (const pair of pairsOf(treeOf(parse(lines, { schema: 'failsafe' }))))
       tree = layPair(tree, context, pair);
-  }
   return tree;
 }
 
 function layPair(config: MapTree, context: string, pair: Pair): MapTree {
-  if (context === 'ssl')
-    return eachMap(config, (map, key) => (key === 'ssl' ? setPair(map, pair, true) : map));
+  const inSsl = (map: MapTree, key: string) => (key === 'ssl' ? setPair(map, pair, true) : map);
+  if (context === 'ssl') return eachMap(config, inSsl) as MapTree;
   if (context !== 'top')
     throw new UserError(
       `h2o configs have no context "${context}" that keys can be laid over: it is top or ssl`,
@@ -327,16 +315,9 @@ function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
 }
 
 /** Changes each mapping of a tree, innermost first. `key`: of the mapping, '' for the tree itself and in lists. */
-function eachMap(
-  tree: MapTree,
-  change: (map: MapTree, key: string) => MapTree,
-  ownKey = '',
-): MapTree {
-  const inside = (value: Tree, key: string): Tree =>
-    value.kind === 'map'
-      ? eachMap(value, change, key)
-      : mapInside(value, (item) => inside(item, ''));
-  return change(mapInside(tree, inside) as MapTree, ownKey);
+function eachMap(tree: Tree, change: (map: MapTree, key: string) => MapTree, key = ''): Tree {
+  const changed = mapInside(tree, (value, own) => eachMap(value, change, own));
+  return changed.kind === 'map' ? change(changed, key) : changed;
 }
 
 function factsOf(config: MapTree): Facts {
@@ -353,13 +334,9 @@ const holders = ['hosts', 'paths', 'listen', 'ssl'];
 function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
   if (tree.kind === 'text') return [];
   if (tree.kind === 'list') return tree.items.flatMap((item) => settingsOf(item, block));
-  return tree.pairs.flatMap((pair) => {
-    const { key, value } = pair;
-    if (
-      value.kind !== 'text' &&
-      (holders.includes(key) || holder === 'hosts' || holder === 'paths')
-    )
-      return settingsOf(value, `${key}: at ${pair.origin}`, key);
-    return [{ block, name: key, text: `${key}: ${oneLine(value)}`, place: pair.origin }];
+  return tree.pairs.flatMap(({ key, value, origin: place }) => {
+    const holds = holders.includes(key) || holder === 'hosts' || holder === 'paths';
+    if (value.kind !== 'text' && holds) return settingsOf(value, `${key}: at ${place}`, key);
+    return [{ block, name: key, text: `${key}: ${oneLine(value)}`, place }];
   });
 }

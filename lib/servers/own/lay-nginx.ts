@@ -54,15 +54,15 @@ export async function readNginx(file: string, within?: string): Promise<ReadConf
     workers: nginxWorkers(directives),
     settings: settingsOf(directives, file),
   });
+  const formatOf = ({ args: [, ...texts] }: Directive) =>
+    texts
+      .map(bareWord)
+      .filter((text) => !text.startsWith('escape='))
+      .join('');
   return {
     ...viewOf(config),
     listens: nginxListens(config, file),
-    logFormats: findDirectives(config, 'log_format').map(({ args: [, ...texts] }) =>
-      texts
-        .map(bareWord)
-        .filter((text) => !text.startsWith('escape='))
-        .join(''),
-    ),
+    logFormats: findDirectives(config, 'log_format').map(formatOf),
     facts: (page) => factsOf(config, page),
     lay: (laid, page) => viewOf(layNginx(config, laid, page)),
   };
@@ -74,11 +74,14 @@ export function layNginx(
   laid: readonly LaidLines[],
   page: PageAt,
 ): Directive[] {
-  let tree = [...config];
-  for (const { context, lines } of laid)
-    for (const line of parseConfig({ file: laidOrigin, origin: laidOrigin, text: lines }))
-      tree = layLine(tree, context, line, page);
-  return tree;
+  return laid.reduce(
+    (tree, { context, lines: text }) =>
+      parseConfig({ file: laidOrigin, origin: laidOrigin, text }).reduce(
+        (before, line) => layLine(before, context, line, page),
+        tree,
+      ),
+    [...config],
+  );
 }
 
 function layLine(
@@ -87,24 +90,23 @@ function layLine(
   line: Directive,
   page: PageAt,
 ): Directive[] {
-  const inBlocks = (change: (block: Directive[]) => Directive[], name = context) =>
+  const inBlocks = (wanted: string, change: (block: Directive[]) => Directive[]) =>
     tree.map((one) =>
-      one.name === name && one.block !== undefined ? { ...one, block: change(one.block) } : one,
+      one.name === wanted && one.block !== undefined ? { ...one, block: change(one.block) } : one,
     );
   switch (context) {
     case 'main':
       return setIn(tree, line, page, true);
     case 'events':
-      return inBlocks((block) => setIn(block, line, page, true));
+      return inBlocks('events', (block) => setIn(block, line, page, true));
     case 'http':
-      return inBlocks((block) => setInHttp(block, line, page));
+      return inBlocks('http', (block) => setInHttp(block, line, page));
     case 'server':
-      return inBlocks((block) => setListens(block, line.args.slice(1), page), 'http');
-    default:
-      throw new UserError(
-        `nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`,
-      );
+      return inBlocks('http', (block) => setListens(block, line.args.slice(1), page));
   }
+  throw new UserError(
+    `nginx configs have no context "${context}" that lines can be laid over: it is main, events, http or server`,
+  );
 }
 
 /**
@@ -164,28 +166,22 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
 
 /** Sets a line in http, and in each block that may serve the page and has another value. */
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
+  const setInside = (block: readonly Directive[], paths: Paths): Directive[] => {
+    const deeper = block.map((one) =>
+      mayServe(one, paths) ? { ...one, block: setInside(one.block ?? [], paths) } : one,
+    );
+    return setIn(deeper, line, page, false);
+  };
   const servers = http.filter((one) => servesPage(one, page));
   const isCovered =
     servers.length > 0 &&
     servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
   const inside = http.map((one) =>
     servers.includes(one)
-      ? { ...one, block: setInside(one.block ?? [], line, page, pathsOf(one, http, page)) }
+      ? { ...one, block: setInside(one.block ?? [], pathsOf(one, http, page)) }
       : one,
   );
   return setIn(inside, line, page, !isCovered);
-}
-
-function setInside(
-  block: readonly Directive[],
-  line: Directive,
-  page: PageAt,
-  paths: readonly string[] | undefined,
-): Directive[] {
-  const deeper = block.map((one) =>
-    mayServe(one, paths) ? { ...one, block: setInside(one.block ?? [], line, page, paths) } : one,
-  );
-  return setIn(deeper, line, page, false);
 }
 
 function servesPage(server: Directive, { port }: PageAt): boolean {
@@ -199,11 +195,9 @@ function hasPort(listen: Directive, port: number): boolean {
 }
 
 /** The paths by which requests for the page reach locations; undefined: any, since the config rewrites them. */
-function pathsOf(
-  { block = [] }: Directive,
-  http: readonly Directive[],
-  { paths }: PageAt,
-): readonly string[] | undefined {
+type Paths = readonly string[] | undefined;
+
+function pathsOf({ block = [] }: Directive, http: readonly Directive[], { paths }: PageAt): Paths {
   if (findDirectives(block, 'rewrite').length > 0) return undefined;
   const words = (name: string) =>
     [...http.filter((one) => one.name === name), ...findDirectives(block, name)].flatMap(
@@ -218,7 +212,7 @@ function pathsOf(
   return [...asked, ...index, ...tried.map(withoutQuery)];
 }
 
-function mayServe({ name, args, block }: Directive, paths: readonly string[] | undefined): boolean {
+function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
   if (block === undefined || !['location', 'if', 'limit_except'].includes(name)) return false;
   if (name !== 'location' || paths === undefined) return true;
   const [first = '', second = ''] = args.map(bareWord);
@@ -256,15 +250,11 @@ function setListens(
   return http.map((server) => {
     const { name, block } = server;
     if (block === undefined || name !== 'server') return server;
+    const add = (one: Directive) => ({ ...one, args: joined(one.args, words) });
     const [byItself] = block.some((one) => one.name === 'listen') ? [] : listensOf(server);
-    if (byItself !== undefined && hasPort(byItself, page.port)) {
-      const listen = { ...byItself, origin: laidOrigin, args: joined(byItself.args, words) };
-      return { ...server, block: [...block, listen] };
-    }
-    const changed = block.map((one) =>
-      lines.has(one) ? { ...one, args: joined(one.args, words) } : one,
-    );
-    return { ...server, block: changed };
+    if (byItself !== undefined && hasPort(byItself, page.port))
+      return { ...server, block: [...block, { ...add(byItself), origin: laidOrigin }] };
+    return { ...server, block: block.map((one) => (lines.has(one) ? add(one) : one)) };
   });
 }
 
@@ -289,7 +279,7 @@ function factsOf(config: readonly Directive[], page: PageAt): Facts {
   };
 }
 
-function inside(block: readonly Directive[], paths: readonly string[] | undefined): Directive[] {
+function inside(block: readonly Directive[], paths: Paths): Directive[] {
   return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
 }
 

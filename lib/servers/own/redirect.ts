@@ -1,4 +1,4 @@
-// Where the addresses, files and backends of a user's own config are while a copy of it runs here.
+// What replaces the addresses, files and backends of a user's own config while a copy of it runs here.
 import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
@@ -68,6 +68,12 @@ export function listensByPort(entries: readonly Listen[]): Listen[] {
 /** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */
 export type Address = { port: number; host?: string | undefined } | { socket: string };
 
+function nameOf(address: Address): string {
+  return 'socket' in address
+    ? `unix:${address.socket}`
+    : `${plainHost(address.host)}:${address.port}`;
+}
+
 /** The host without its notation: '*' for all, 127.0.0.1 for this machine. */
 function plainHost(host = '*'): string {
   if (isLoopback(host)) return loopbackAddress;
@@ -79,18 +85,16 @@ export function mostPublicHost(addresses: readonly Address[], port: number): str
   const hosts = addresses.flatMap((one) =>
     'port' in one && one.port === port ? plainHost(one.host) : [],
   );
-  return (
-    ['*', ...hosts.filter((host) => host !== loopbackAddress)].find((host) =>
-      hosts.includes(host),
-    ) ?? loopbackAddress
-  );
+  return hosts.includes('*')
+    ? '*'
+    : (hosts.find((host) => host !== loopbackAddress) ?? loopbackAddress);
 }
 
 export function isAtHost(address: Address, host: string): boolean {
   return 'port' in address && plainHost(address.host) === host;
 }
 
-/** A config while its copy is made: what replaces its addresses and files, and notes on that. */
+/** A config while its copy is made. */
 export type Here = Awaited<ReturnType<typeof beginHere>>;
 
 /** Gives each address a free port or socket; the most public one of the port `loaded` gets the place's port. */
@@ -102,16 +106,14 @@ export async function beginHere(
 ) {
   const loadedAt = `${place.address}:${place.port}`;
   /** New addresses by the config's own. */
-  const ports = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, loadedAt]]);
-  const sockets = new Map<string, string>();
+  const fresh = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, loadedAt]]);
   for (const address of addresses) {
-    if ('socket' in address) {
-      const to = `unix:${path.join(place.temp, `${sockets.size + 1}.sock`)}`;
-      sockets.set(address.socket, sockets.get(address.socket) ?? to);
-    } else {
-      const own = `${plainHost(address.host)}:${address.port}`;
-      ports.set(own, ports.get(own) ?? `${loopbackAddress}:${await place.nextPort()}`);
-    }
+    const own = nameOf(address);
+    if (fresh.has(own)) continue;
+    const socket = path.join(place.temp, `${fresh.size}.sock`);
+    const to =
+      'socket' in address ? `unix:${socket}` : `${loopbackAddress}:${await place.nextPort()}`;
+    fresh.set(own, to);
   }
   /** Old addresses by new address. */
   const moves = new Map<string, Set<string>>();
@@ -127,11 +129,9 @@ export async function beginHere(
     said,
 
     /** Returns what replaces an address, HOST:PORT or unix:PATH; undefined if the config does not listen there. */
-    movedTo(address: Address): string | undefined {
-      if ('socket' in address) return sockets.get(address.socket);
-      const { host, port } = address;
-      return ports.get(`${plainHost(host)}:${port}`) ?? ports.get(`*:${port}`);
-    },
+    movedTo: (address: Address): string | undefined =>
+      fresh.get(nameOf(address)) ??
+      ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
     /** Notes and returns the new address of a listen line; undefined for HTTP/3 on a port that is not loaded by it. */
     move(address: Address, words: string, isQuic: boolean): string | undefined {
@@ -157,18 +157,18 @@ export async function beginHere(
      */
     temporaryFile(original: string, name: string): string {
       const { name: stem, ext } = path.parse(name);
-      const fresh = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
-      const to = temporaryFiles.get(original) ?? fresh;
+      const next = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
+      const to = temporaryFiles.get(original) ?? next;
       temporaryFiles.set(original, to);
       return to;
     },
 
     /** Returns the parts that all adopted configs share, after all changes are noted. @param printed the changed config */
     adopted(printed: string, workers: OwnConfig['workers']) {
-      const moved = [...moves].map(
-        ([to, was]) =>
-          `listen ${[...was].join(', ')} → ${to.startsWith('unix:') ? 'a temporary socket' : to}`,
-      );
+      const moved = [...moves].map(([to, was]) => {
+        const place = to.startsWith('unix:') ? 'a temporary socket' : to;
+        return `listen ${[...was].join(', ')} → ${place}`;
+      });
       return {
         text: `# ${file} as it runs here: with its includes, and with addresses, logs and the like redirected.\n${printed}`,
         workers: workers === 'server-cores' ? place.cores : workers,
@@ -227,9 +227,9 @@ export function localTarget(
   if (stand !== undefined && !isBlock) {
     const { name, to, address } = stand;
     // A variable may have the scheme too.
-    const before =
-      target.slice(0, -bare.length) || (words.startsWith('proxy_pass ') ? 'http://' : '');
-    const next = `${before}${address}${bare.slice(name.length).replace(/^:\d+/, '')}`;
+    const usual = words.startsWith('proxy_pass ') ? 'http://' : '';
+    const after = bare.slice(name.length).replace(/^:\d+/, '');
+    const next = `${target.slice(0, -bare.length) || usual}${address}${after}`;
     const said = `${words} at ${to}`;
     // A port of the config is somebody else's here.
     const there = { ...here, place, movedTo: () => undefined };

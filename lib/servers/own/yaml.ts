@@ -53,8 +53,7 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   const folder = path.dirname(config.file);
   const tree = await read(config, [await realpath(config.file)]);
   if (tree.kind === 'map') return tree;
-  if (tree.kind === 'text' && tree.text === '')
-    return { kind: 'map', origin: tree.origin, pairs: [] };
+  if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
   throw new UserError(`h2o config ${config.file}:1: is not a YAML mapping, as h2o's configs are`);
 
   /** @param open files that include each other, from the config to this file */
@@ -64,12 +63,11 @@ export async function readYaml(config: Layer): Promise<MapTree> {
     const document = parse(layer, lines);
     const lineOf = (node: Node) => lines.linePos(node.range?.[0] ?? 0).line;
     const originOf = (line: number) => layer.origin ?? `${file}:${line}`;
-    return document.contents === null
-      ? { kind: 'text', text: '', origin: originOf(1) }
-      : convert(document.contents, 1, 0);
+    return convert(document.contents, 1, 0);
 
     /** @param above the line of the node's parent, for an empty node; `depth`: levels above it */
-    async function convert(node: Node, above: number, depth: number): Promise<Tree> {
+    async function convert(node: Node | null, above: number, depth: number): Promise<Tree> {
+      if (node === null) return { kind: 'text', text: '', origin: originOf(above) };
       const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
       const origin = originOf(line);
       const fail = (problem: string) => {
@@ -84,12 +82,9 @@ export async function readYaml(config: Layer): Promise<MapTree> {
         const pairs: Pair[] = [];
         for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
           if (!isScalar(key)) return fail('a key has to be a word');
-          const keyOrigin = originOf(lineOf(key));
-          const tree: Tree =
-            value === null
-              ? { kind: 'text', text: '', origin: keyOrigin }
-              : await convert(value, lineOf(key), depth + 1);
-          pairs.push({ key: String(key.value), origin: keyOrigin, value: tree });
+          const keyLine = lineOf(key);
+          const tree = await convert(value, keyLine, depth + 1);
+          pairs.push({ key: String(key.value), origin: originOf(keyLine), value: tree });
         }
         return { kind: 'map', pairs: merged(pairs), origin };
       }
@@ -117,23 +112,31 @@ export async function readYaml(config: Layer): Promise<MapTree> {
 export function treeOf(value: unknown): Tree {
   if (typeof value !== 'object' || value === null)
     return { kind: 'text', text: String(value), origin: ours };
-  const pairs = Object.entries(value).map(([key, inner]): Pair => ({
-    key,
-    origin: ours,
-    value: treeOf(inner),
-  }));
+  const pairs = Object.entries(value).map(([key, inner]) => pairOf(key, inner));
   return { kind: 'map', origin: ours, pairs };
+}
+
+export function pairOf(key: string, value: unknown): Pair {
+  return { key, origin: ours, value: treeOf(value) };
 }
 
 /** The first value of a key, in upper or lower case, as h2o looks it up. */
 export function get(tree: Tree | undefined, wanted: string): Tree | undefined {
-  return tree?.kind === 'map'
-    ? tree.pairs.find(({ key }) => key.toLowerCase() === wanted)?.value
-    : undefined;
+  return pairsOf(tree).find(({ key }) => key.toLowerCase() === wanted)?.value;
 }
 
 export function itemsOf(tree: Tree): Tree[] {
   return tree.kind === 'list' ? tree.items : [tree];
+}
+
+/** The pairs of a mapping; none of any other value. */
+export function pairsOf(tree: Tree | undefined): Pair[] {
+  return tree?.kind === 'map' ? tree.pairs : [];
+}
+
+/** The values of `listen` in the config or in a host. */
+export function listensIn(tree: Tree): Tree[] {
+  return pairsOf(tree).flatMap(({ key, value }) => (key === 'listen' ? itemsOf(value) : []));
 }
 
 /** Adds the pairs of merge keys (<<), unless their keys are there already. */
@@ -141,26 +144,22 @@ function merged(pairs: readonly Pair[]): Pair[] {
   const own = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
     if (pair.key !== '<<') return [pair];
-    const brought = (pair.value.kind === 'list' ? pair.value.items : [pair.value]).flatMap((one) =>
-      one.kind === 'map' ? one.pairs : [],
-    );
-    return brought.filter(({ key }) => {
-      const fresh = !own.has(key);
-      own.add(key);
-      return fresh;
-    });
+    return itemsOf(pair.value)
+      .flatMap(pairsOf)
+      .filter(({ key }) => {
+        const fresh = !own.has(key);
+        own.add(key);
+        return fresh;
+      });
   });
 }
 
 /** Changes the items of a list, or the values of a mapping. `key`: '' in a list. */
 export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree): Tree {
   if (tree.kind === 'text') return tree;
-  return tree.kind === 'list'
-    ? { ...tree, items: tree.items.map((item) => change(item, '')) }
-    : {
-        ...tree,
-        pairs: tree.pairs.map((pair) => ({ ...pair, value: change(pair.value, pair.key) })),
-      };
+  if (tree.kind === 'list') return { ...tree, items: tree.items.map((item) => change(item, '')) };
+  const pairs = tree.pairs.map((pair) => ({ ...pair, value: change(pair.value, pair.key) }));
+  return { ...tree, pairs };
 }
 
 /** All pairs, at any depth. */
