@@ -7,7 +7,12 @@ const lineWith = (lossShare: number): NetworkSpec => {
   return { toServer: direction, toClient: direction, serverSettings: [], clientSettings: [] };
 };
 
-const loads = { h2: h2load('-c 4 -m 10 -D 10'), h3: h2load('-c 4 -m 10 -D 10 --h3') };
+/** Four people read at once, each one page of 10 files after the other. */
+const pagesOf10 = { together: true } as const;
+const loads = {
+  h2: { ...h2load('-c 4 -m 10 -D 10'), ...pagesOf10 },
+  h3: { ...h2load('-c 4 -m 10 -D 10 --h3'), ...pagesOf10 },
+};
 
 /** HTTP/2 and HTTP/3 at this loss. */
 const pairAt = (perThousand: number): Variant[] => {
@@ -21,7 +26,8 @@ const pairAt = (perThousand: number): Variant[] => {
 
 export default defineScenario({
   name: 'http3-loss',
-  title: 'caddy over HTTP/2 and HTTP/3 where 0 to 3 % of the packets are lost',
+  title:
+    'pages of 10 files from caddy over HTTP/2 and HTTP/3 where 0 to 3 % of the packets are lost',
   knob: 'lost of 1,000 packets',
   load: loads.h2,
   page: { path: '/LICENSE', bodyBytes: 11_358 },

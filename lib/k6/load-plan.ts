@@ -18,6 +18,8 @@ export interface LoadOptions {
   connections?: number;
   /** Concurrent requests on a connection (h2, h2c, h3), up to the server's limit. Default: 1. */
   streams?: number;
+  /** true: the streams of a connection start together, and again once all are answered. Latencies are those of all together. Default: false. */
+  together?: boolean;
   /** Open model: requests/s that start whether or not earlier ones are answered. Latency runs from when a request was due. Default: closed model. Needs Linux 5.11. */
   rate?: number;
   /** At a rate: evenly spread or a Poisson process. Default: constant. */

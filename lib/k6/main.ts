@@ -92,7 +92,15 @@ function runPhases(): void {
 /** Adds to each page the time of its answers with one request at a time. */
 function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {
   const sides = phase.sides.map(
-    ({ rate: _, arrivals: __, requests: ___, buckets: ____, mix, ...side }): SideOptions => ({
+    ({
+      rate: _,
+      arrivals: __,
+      requests: ___,
+      buckets: ____,
+      together: _____,
+      mix,
+      ...side
+    }): SideOptions => ({
       ...side,
       ...(typeof mix === 'string' ? { mix: mix.replace(/,"atMs":\[[^\]]*\]/g, '') } : {}),
       connections: 1,

@@ -418,6 +418,8 @@ function percentilesOf(latencyMs: LatencyFigures, responses: number) {
 
 /** From when the latencies of these loads are counted. */
 export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {
+  if (variants.some(({ load }) => load.together))
+    return 'Latency is the time of a page: from the request of its first file to the end of its last.';
   const atRate = variants.filter(({ load }) => isAtRate(load)).length;
   if (atRate === 0)
     return 'Latency is service time: it begins when a request is sent, after the answer to the one before.';

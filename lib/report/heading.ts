@@ -155,18 +155,17 @@ export function sizesText({ bodyBytes, pages }: Pick<Heading, 'bodyBytes' | 'pag
 /** The article's command line, and what differs here. */
 export function loadText(
   profile: Pick<LoadProfile, 'threads' | 'durationSeconds' | 'requests'>,
-  load: Pick<
-    Load,
-    'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals' | 'searched'
-  >,
+  load: Pick<Load, 'command' | 'threads' | 'durationSeconds' | 'requests' | 'arrivals'> &
+    Pick<Load, 'searched' | 'together'> & { streams?: number },
 ): string {
-  const { command, threads, durationSeconds, requests = 0, arrivals } = load;
+  const { command, threads, durationSeconds, requests = 0, arrivals, streams, together } = load;
   const here = [
     threads !== profile.threads && counts(threads, 'thread'),
     load.searched
       ? `steps of ${durationSeconds} s at rates that are searched for`
       : durationSeconds !== profile.durationSeconds && `${durationSeconds} s`,
     requests > 0 && requests !== profile.requests && `${whole(requests)} requests`,
+    together && `pages of ${streams} files`,
     arrivals === 'poisson' && 'Poisson arrivals',
     arrivals === 'logged' && `${whole(requests)} requests at the log's times`,
   ].filter(Boolean);

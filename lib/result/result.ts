@@ -338,7 +338,7 @@ export type NetworkResult = v.InferOutput<typeof networkResult>;
 
 const optionalCounts = <const N extends string>(names: readonly N[]) =>
   each(names, optional(figure));
-/** The load as fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `pages`: how many. */
+/** The load as fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `pages`: how many. `together`: latencies are of pages. */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
   v.objectWithRest(
@@ -348,6 +348,7 @@ const load = v.pipe(
       threads: count,
       ...optionalCounts(['connections', 'streams', 'rate', 'durationSeconds', 'requests', 'pages']),
       searched: optional(trueOrAbsent),
+      together: optional(trueOrAbsent),
       asWritten: optional(
         open({ threads: count, ...optionalCounts(['durationSeconds', 'requests']) }),
       ),

@@ -148,7 +148,7 @@ function loadOptions(
   { url, netns }: Pick<Target, 'url' | 'netns'>,
   page: Pick<Page, 'host'>,
 ): LoadOptions {
-  const { rate = 0, requests = 0, arrivals, streams, warmupSeconds, method, body } = load;
+  const { rate = 0, requests = 0, arrivals, streams, together, warmupSeconds, method, body } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.
   const isLogged = arrivals === 'logged';
   const durationSeconds = isLogged ? requests / rate : load.durationSeconds;
@@ -163,6 +163,7 @@ function loadOptions(
     ...(durationSeconds === undefined ? { requests } : { duration: goDuration(durationSeconds) }),
     ...present({
       streams: streams === 1 ? undefined : streams,
+      together,
       buckets: load.bucketSeconds?.map(goDuration),
       netns,
       warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),

@@ -209,6 +209,8 @@ export function problemOfLoad(load: LoadProfile): string | undefined {
   if (secondsHere !== undefined && (requests === undefined || rate !== undefined))
     return 'secondsHere take the place of requests, and go with neither a duration nor a rate';
   if (!several && streams !== 1) return `streams ${streams} need h2, h2c or h3, not ${protocol}`;
+  if (load.together && (streams === 1 || rate !== undefined))
+    return 'together needs several streams, and no rate';
   if (several && !load.keepAlive)
     return 'keepAlive is false, and HTTP/2 and 3 keep their connections';
   if (bucketSeconds?.every((end, index) => end > (bucketSeconds[index - 1] ?? 0)) === false)

@@ -163,6 +163,8 @@ const loadFields = {
   connections: many,
   /** Concurrent requests per connection (h2, h2c, h3). Default: 1. */
   streams: orAbsent(many),
+  /** The streams of a connection start together, and again once all are answered, as the files of a page. Latencies are those of pages. */
+  together: orAbsent(trueOrAbsent),
   /** Open model: requests/s that start whether or not earlier ones are answered. */
   rate: orAbsent(perSecond),
   /** At a rate: evenly spread (default), a Poisson process, in which some requests queue, or at the times of the page's requests (atMs). */

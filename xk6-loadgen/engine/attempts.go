@@ -166,8 +166,12 @@ func (l *loop) noteSent(due int64) {
 	}
 }
 
-// response ends an attempt. Its latency runs from start to the read of the response's last byte, by the loop's clock.
-func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyBytes int64) {
+// noLatency is of a response that is not the last one of its page.
+const noLatency = -1
+
+// response ends an attempt. The load's latency runs from the given time to the read of the response's last byte, by the loop's clock, the
+// page's own from its start.
+func (l *loop) response(a *attempt, from int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
 	l.lastEnd = l.clock
@@ -184,26 +188,26 @@ func (l *loop) response(a *attempt, status int, headerBytes, decodedBytes, bodyB
 	if isUnexpected {
 		i.Unexpected++
 	}
-	start := a.start
-	isRecorded := start < l.began || start >= l.recordFrom
 	if l.pages != nil && i != l.outside {
 		class := notRecorded
-		if isRecorded {
-			class = pageClass(l.clock - start)
+		if l.records(a.start) {
+			class = pageClass(l.clock - a.start)
 		}
 		l.pages.note(pageResponse{bodyBytes, a.request.page, class, isUnexpected})
 	}
-	if start < l.began {
+	if a.start < l.began {
 		l.older--
 	}
-	if !isRecorded {
+	if from == noLatency || !l.records(from) {
 		return
 	}
-	i.latency.record(l.clock - start)
+	i.latency.record(l.clock - from)
 	if len(l.plan.Buckets) > 0 && i != l.outside {
-		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-start)]++
+		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-from)]++
 	}
 }
+
+func (l *loop) records(start int64) bool { return start < l.began || start >= l.recordFrom }
 
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, a *attempt) {
 	if cause == CauseTimedOut {

@@ -18,7 +18,7 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	respond := func(times int) {
 		for range times {
 			l.outstanding++
-			l.response(&attempt{start: l.clock, request: ofPageB}, 200, 1, 1, 1)
+			l.response(&attempt{start: l.clock, request: ofPageB}, l.clock, 200, 1, 1, 1)
 			l.noteSent(l.clock)
 		}
 	}

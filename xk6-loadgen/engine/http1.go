@@ -82,7 +82,7 @@ func (s *http1) discarded(n int64) {
 
 func (s *http1) complete() {
 	c := s.conn
-	c.loop.response(&s.attempt, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
+	c.loop.response(&s.attempt, s.attempt.start, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
 	c.countResponse()
 	s.busy = false
 	closes := s.parser.closes || c.peerClosed

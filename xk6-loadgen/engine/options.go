@@ -50,6 +50,9 @@ type Options struct {
 	Protocol    Protocol  `js:"protocol"`
 	Connections int       `js:"connections"`
 	Streams     int       `js:"streams"` // Streams are concurrent requests per connection (HTTP/2 and 3), up to the server's limit
+	// Together: the streams of a connection start together, and again once all have ended, as the files of a page. The load's latencies are
+	// then those of pages, from the first request to the last response; a page with an error has none.
+	Together bool `js:"together"`
 	// Requests is an exact number. In the closed model kept connections share them evenly; otherwise whichever is free makes the next.
 	Requests int64         `js:"requests"`
 	Duration time.Duration `js:"duration"`
@@ -205,6 +208,8 @@ func (o Options) check() error {
 		return fmt.Errorf("streams: HTTP/1 has one request at a time on a connection; leave streams out or set it to 1")
 	case o.Streams > 1 && !o.KeepAlive:
 		return fmt.Errorf("streams: a connection for each request has one stream; leave streams out or set keepAlive to true")
+	case o.Together && (o.Streams == 1 || o.Rate > 0):
+		return errors.New("together: streams of a connection start together; give it several streams, and no rate")
 	case !(o.Rate >= 0 && o.Rate <= maxRate):
 		return fmt.Errorf("rate: must be more than 0 and at most %d requests/s, got %g", maxRate, o.Rate)
 	case o.Arrivals != "" && o.Arrivals != ConstantArrivals && o.Arrivals != PoissonArrivals:

@@ -23,6 +23,7 @@ type streaming struct {
 	conn       *conn
 	waiting    []attempt // waiting attempts were taken and have no stream yet; they go first.
 	turnedAway int       // turnedAway counts connections in a row that ended before a response.
+	page       pageLoad  // of a load whose streams begin together
 
 	// The rest belongs to the connection. oldest is no later than the begin of any attempt; newest is the begin of the last one taken on
 	// this connection, not before it.
@@ -31,8 +32,14 @@ type streaming struct {
 	goneAway           bool // the server takes no more streams
 }
 
+// pageLoad are requests of a connection that begin together. begun is where the latency of the first one starts.
+type pageLoad struct {
+	files, responses int
+	begun            int64
+}
+
 func (s *streaming) renewed() streaming {
-	return streaming{conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway}
+	return streaming{conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, page: s.page}
 }
 
 // haveWaiting tells whether an attempt waits for a stream, and takes one if need be.
@@ -41,8 +48,17 @@ func (s *streaming) haveWaiting() bool {
 		return true
 	}
 	l := s.conn.loop
+	if l.plan.Together {
+		if s.conn.session.underWay() == 0 {
+			s.page = pageLoad{}
+		}
+		if s.page.files == l.plan.Streams {
+			return false
+		}
+	}
 	next, taken := l.take(s.conn)
 	if taken {
+		s.page.files++
 		s.newest = l.clock
 		s.waiting = append(s.waiting, next)
 	}
@@ -69,9 +85,24 @@ func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedByte
 		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", a)
 		return
 	}
-	l.response(a, status, headerBytes, decodedBytes, bodyBytes)
+	from := a.start
+	if l.plan.Together {
+		from = s.page.answered(a.start, l.plan.Streams)
+	}
+	l.response(a, from, status, headerBytes, decodedBytes, bodyBytes)
 	s.conn.countResponse()
 	s.answered = true
+}
+
+// answered returns where the latency of the page starts, noLatency before its last response.
+func (p *pageLoad) answered(start int64, files int) int64 {
+	if p.responses == 0 || start < p.begun {
+		p.begun = start
+	}
+	if p.responses++; p.responses < files {
+		return noLatency
+	}
+	return p.begun
 }
 
 // finish ends a connection on which nothing is under way. The code is that of the server's GOAWAY.

@@ -1,0 +1,56 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// The last file of each page takes 20 ms, and with it the page.
+func TestTheLatencyOfStreamsThatStartTogetherIsThatOfPages(t *testing.T) {
+	onAll(t, func(t *testing.T, x transport) {
+		if x.streams == 1 {
+			return
+		}
+		const pages, slowest = 10, 20 * time.Millisecond
+		files := int64(x.streams)
+		served := func() Options {
+			var begun, done atomic.Int64
+			s := x.serve(t, func(asked) answer {
+				number := begun.Add(1)
+				if whole := (number - 1) / files * files; done.Load() < whole {
+					t.Errorf("request %d began after %d answers", number, done.Load())
+				}
+				if number%files == 0 {
+					time.Sleep(slowest) // what is measured
+				}
+				done.Add(1)
+				return answer{status: 200, body: "hello"}
+			})
+			o := x.options(s.url)
+			o.Together, o.Connections, o.Threads = true, 1, 1
+			return o
+		}
+		o := served()
+		o.Requests = pages * files
+		r := load(t, context.Background(), o)
+		if r.Responses[0] != pages*files || sumOf(r.LatencyMs.Histogram) != pages || r.LatencyMs.Min < 20 {
+			t.Errorf("responses %v, %d latencies from %g ms: %s", r.Responses, sumOf(r.LatencyMs.Histogram), r.LatencyMs.Min, r.ErrorExample)
+		}
+		sides := []Side{{Options: served()}, {Options: served()}}
+		for i := range sides {
+			sides[i].Duration = 300 * time.Millisecond
+		}
+		results, err := Alternate(context.Background(), sides, Turns{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range results {
+			latencies := sumOf(r.LatencyMs.Histogram)
+			if latencies == 0 || latencies > r.Responses[0]/files || r.LatencyMs.Min < 20 {
+				t.Errorf("in turns: responses %v, %d latencies from %g ms: %s", r.Responses, latencies, r.LatencyMs.Min, r.ErrorExample)
+			}
+		}
+	})
+}
