@@ -83,6 +83,7 @@ test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async
   expect(await run.ended, run.stderr()).toBe(0);
   const measured = readResult(out).variants.filter(({ rounds }) => rounds.length > 0);
   expect(measured.map(({ name }) => name)).toEqual(['h2-loss-30', 'h3-loss-30']);
+  expect(run.stderr() + run.stdout()).toContain('pages of 10 files');
   for (const { name, rounds } of measured) {
     const ways = rounds.flatMap(({ phases: [first] }) =>
       first?.network ? [first.network.toServer, first.network.toClient] : [],
@@ -93,5 +94,9 @@ test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async
     const spread = 5 * Math.sqrt(0.03 * 0.97 * packets);
     expect(Math.abs(lost - 0.03 * packets), `${name}: ${lost} of ${packets}`).toBeLessThan(spread);
     expect(packets).toBeGreaterThan(500);
+    const [first] = rounds[0]?.phases ?? [];
+    const pages = total(first?.latencyMs.histogram ?? [], ([, count]) => count);
+    expect(pages).toBeLessThanOrEqual((first?.requests ?? 0) / 10);
+    expect(first?.latencyMs.min).toBeGreaterThan(50);
   }
 });

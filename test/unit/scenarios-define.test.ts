@@ -191,6 +191,7 @@ describe('is refused, with the field named:', () => {
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
     [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
     [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
+    [{ together: true, rate: 10 }, 'load: together needs several streams, and no rate'],
     [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
     [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
     [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
