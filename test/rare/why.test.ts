@@ -44,7 +44,7 @@ server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
 }
 
 const words = (out: string) =>
-  `--quick --why --duration 400ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
+  `--quick --why --duration 200ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
     ' ',
   );
 
@@ -107,21 +107,6 @@ test('interrupted while perf looks on, the run ends in order with its verdict', 
   expect(stillRunning(started)).toEqual([]);
   expect(readResult(out).why).toBeUndefined();
   expect(readdirSync(runFolder(out))).not.toContain('why');
-});
-
-test('a perf that cannot look costs the cause alone', async () => {
-  const folder = newPlace();
-  const out = newOut();
-  const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
-  const run = startCommand(['compare', ...sides, ...words(out)], {
-    ...home.env,
-    PERF_BIN: '/bin/false',
-  });
-  expect(await run.ended, run.stderr()).toBe(0);
-  expect(run.stdout()).toMatch(
-    /^Causes were not looked at: perf does not look at these servers: .*\.$/m,
-  );
-  expect(readResult(out).comparisons[0]?.ratio).toBeGreaterThan(0);
 });
 
 test('compression', async () => {

@@ -70,6 +70,48 @@ describe('every dashboard', () => {
   });
 });
 
+it('a rate is kept, every answer is in a bucket, and sentence, table and panel have the same percentiles', async () => {
+  const ofRun = `WHERE "run" = '${rate.run}'`;
+  const valuesOf = async (fields: string, where = '') => {
+    const [series] = await database.store.query(`SELECT ${fields} ${ofRun}${where}`);
+    return series?.values.map((values) => values.slice(1));
+  };
+  expect(rate.comparisons).toMatchObject([{ variant: 'h2o', metric: 'p99' }]);
+  expect(await valuesOf('"metric", "p50_ms", "p99_ms" FROM "bench_comparison"')).toEqual(
+    rate.variants.map(({ name, latencyMs }) => [
+      name === 'h2o' ? 'p99' : null,
+      latencyMs?.p50,
+      latencyMs?.p99,
+    ]),
+  );
+  for (const { name, latencyMs, phases, published } of rate.variants) {
+    const [phase = expect.fail()] = phases;
+    expect(phase.latencyMs).toMatchObject(latencyMs as object);
+    // Nobody waited for TLS.
+    expect(phase).toMatchObject({ requests: 1000, connectMs: { max: 0 } });
+    expect(phase.seconds).toBeGreaterThan(0.9);
+    const ends = phase.buckets.map(({ toMs }) => toMs ?? 'none').join(' ');
+    expect(ends).toBe('0.15 0.3 0.45 0.6 0.75 0.9 1 2 5 none');
+    const counts = phase.buckets.map(({ count }) => count);
+    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(phase.responses['2xx']);
+    expect(phase.responses['2xx'] + phase.unsent).toBe(1000);
+    expect(phase.sendDelayMs.max).toBeGreaterThan(0);
+    const buckets = await valuesOf(
+      '"bucket", "count", "published_count" FROM "bench_bucket"',
+      ` AND "variant" = '${name}'`,
+    );
+    expect(buckets?.map(([, ...values]) => values)).toEqual(
+      counts.map((count, index) => [count, published?.buckets?.[index]?.count]),
+    );
+    const names = buckets?.map(([bucket]) => bucket);
+    expect([names?.[0], names?.[6], names?.at(-1)]).toEqual([
+      '0–150 µs',
+      '900 µs–1 ms',
+      'over 5 ms',
+    ]);
+  }
+});
+
 describe('Comparison', () => {
   it.each([6, 7, 9, 10, 11, 12, 13, 20])(
     'has what h2load and wrk print of a run in panel %i',

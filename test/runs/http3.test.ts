@@ -75,7 +75,7 @@ test("each side's figures are those of its access log, and a server without HTTP
 test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async () => {
   const out = newOut();
   const run = startCommand(
-    `scenario http3-loss --variants h2-loss-30,h3-loss-30 --rounds 2 --duration 2s --store none --out ${out}`.split(
+    `scenario http3-loss --variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none --out ${out}`.split(
       ' ',
     ),
     home.env,

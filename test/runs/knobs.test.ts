@@ -37,7 +37,7 @@ function knobs(flags: string): ScenarioRun {
 test('what helps is found, verified, and printed to paste', async () => {
   const out = newOut();
   const run = knobs(
-    `--knobs aio,etag-off,access-log,multi-accept,ssl-buffer-size --rounds 5 --out ${out}`,
+    `--knobs aio,etag-off,access-log,multi-accept,ssl-buffer-size --rounds 4 --no-why --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const said = run.stdout();
@@ -65,21 +65,7 @@ test('what helps is found, verified, and printed to paste', async () => {
   ]);
 });
 
-test('as JSON, of one that nothing helps', async () => {
-  const out = newOut();
-  const run = knobs(`--knobs multi-accept,etag --rounds 2 --json --out ${out}`);
-  expect(await run.ended, run.stderr()).toBe(0);
-  expect(JSON.parse(run.stdout())).toMatchObject({
-    knobs: [
-      { name: 'multi-accept', lines: 'multi_accept on;', why: 'needs 4 rounds', closer: false },
-    ],
-    leftOut: [{ name: 'etag-off', why: 'already so' }],
-    together: null,
-  });
-  expect(run.stderr()).toContain('None of the usual advice helps this config here');
-});
-
-test('several pages, the status that is right and another build are given as to compare', async () => {
+test('several pages, the status that is right and another build are given as to compare; as JSON, of a config that nothing helps', async () => {
   const nginx = home.env['NGINX_BIN'] as string;
   writeFileSync(join(configs, 'urls'), '/none\nhttp://localhost/none/more 3\n');
   // It says another version of itself.
@@ -90,7 +76,7 @@ test('several pages, the status that is right and another build are given as to 
   );
   const out = newOut();
   const run = knobs(
-    `--knobs multi-accept --rounds 2 --urls urls --status 404 --bin nginx=./build --out ${out}`,
+    `--knobs multi-accept,etag --rounds 1 --urls urls --status 404 --bin nginx=./build --json --out ${out}`,
   );
   const { variants } = await wholeResult(run, out);
   expect(variants.map(({ name }) => name)).toEqual(['as-it-is', 'multi-accept']);
@@ -100,13 +86,21 @@ test('several pages, the status that is right and another build are given as to 
       load: { page: '/none', pages: 2, status: 404 },
       successRatio: 1,
     });
+  expect(JSON.parse(run.stdout())).toMatchObject({
+    knobs: [
+      { name: 'multi-accept', lines: 'multi_accept on;', why: 'needs 4 rounds', closer: false },
+    ],
+    leftOut: [{ name: 'etag-off', why: 'already so' }],
+    together: null,
+  });
+  expect(run.stderr()).toContain('None of the usual advice helps this config here');
 });
 
 test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
   const out = newOut();
   const run = knobs(`--knobs aio,multi-accept --rounds 100 --out ${out}`);
   const started = await startedOf(run, () =>
-    expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(4),
+    expect(readResult(out).variants[0]?.rounds.length).toBeGreaterThanOrEqual(1),
   );
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);

@@ -209,16 +209,19 @@ describe('nothing is left', () => {
     await vi.waitFor(() => expect(holdersOf(namespaces)).toEqual([]), soon);
   }
 
-  const endlessRun = (out: string) =>
+  const endlessRun = (out: string, store: 'influx' | 'none') =>
     startScenario(
-      [scenarioFile([noPush], { load: endless }), '--rounds', '1', '--store', 'none', '--out', out],
+      [
+        scenarioFile([noPush], { load: endless }),
+        ...`--rounds 1 --store ${store} --out ${out}`.split(' '),
+      ],
       home.env,
     );
 
   test('after Ctrl-C, even where the link was killed before and the round repeated', async () => {
     const before = ownNetwork();
     const out = newOut();
-    const run = endlessRun(out);
+    const run = endlessRun(out, 'none');
     const first = await underLoad(run, out);
     process.kill(pidOf(first.processes, 'delaylink'), 'SIGKILL');
     const second = await underLoad(run, out, 2);
@@ -242,8 +245,9 @@ describe('nothing is left', () => {
   test('after a kill of the run', async () => {
     const before = ownNetwork();
     const out = newOut();
-    const run = endlessRun(out);
+    const run = endlessRun(out, 'influx');
     const seen = await underLoad(run, out);
+    expect(pidOf(seen.processes, 'influxd')).not.toBeNaN();
     run.kill('SIGKILL');
     expect(await run.ended).toBe('SIGKILL');
     await expectNothingLeft(seen);

@@ -53,7 +53,7 @@ describe('a results folder', () => {
     ['table.md', 'complete'],
   ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
     const out = newOut();
-    const run = start(`--rounds 2 --duration 500ms --store none --out ${out}`);
+    const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
     await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
       timeout: 60_000,
       interval: 10,
@@ -76,7 +76,7 @@ describe('a results folder', () => {
     expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
     expect(readdirSync(out)).toEqual([]);
 
-    const run = start(`--rounds 3 --duration 1500ms --store none --out ${out}`);
+    const run = start(`--rounds 3 --duration 700ms --store none --out ${out}`);
     await underLoad(run, out, 2);
     fill(join(runFolder(out), 'filler'));
     expect(await run.ended).toBe(1);

@@ -46,7 +46,7 @@ function onlyPhase(phases: readonly PhaseResult[]): PhaseResult {
 
 test('nghttpd, nginx and h2o answer the same requests over TLS, and the database has what h2load would print', async () => {
   const out = newOut();
-  const run = start(out, 'nghttpd-index --quick --rounds 2');
+  const run = start(out, 'nghttpd-index --quick --rounds 1');
   const result = await wholeResult(run, out);
   expect(result.variants.map(({ name }) => name)).toEqual(['nghttpd', 'nginx', 'h2o']);
   expect(result.comparisons.map(({ variant, baseline }) => [variant, baseline])).toEqual([
@@ -61,9 +61,9 @@ test('nghttpd, nginx and h2o answer the same requests over TLS, and the database
 
   const store = await storeOf(home);
   for (const variant of result.variants) {
-    expect(variant.rounds).toHaveLength(2);
+    expect(variant.rounds).toHaveLength(1);
     const phase = onlyPhase(variant.phases);
-    expect(phase.responses).toEqual({ '2xx': 20_000, '3xx': 0, '4xx': 0, '5xx': 0 });
+    expect(phase.responses).toEqual({ '2xx': 10_000, '3xx': 0, '4xx': 0, '5xx': 0 });
     expect(phase.tls).toEqual({
       version: 'TLSv1.2',
       cipher: 'ECDHE-RSA-AES128-GCM-SHA256',
@@ -97,69 +97,13 @@ test('nghttpd, nginx and h2o answer the same requests over TLS, and the database
     const [total] = await store.query(
       `SELECT SUM("value") FROM "loadgen_requests" WHERE ${whereKept(result)} AND "variant" = '${variant.name}' AND "protocol" = 'h2'`,
     );
-    expect(total?.values[0]?.[1]).toBe(20_000);
+    expect(total?.values[0]?.[1]).toBe(10_000);
   }
   const article = await store.query(
     `SELECT "published_header_bytes", "published_connect_ms_mean" FROM "bench_phase" WHERE "run" = '${result.run}'`,
   );
   expect(article[0]?.values.map((values) => values.slice(1))).toEqual([[1_105_350, 259.5]]);
-  expect(result.integrity).toMatchObject({ requests: 60_000, stored: 60_000, lost: 0 });
-});
-
-test('a rate is kept, every answer is in a bucket, and p99 and p50 have a verdict', async () => {
-  const out = newOut();
-  const run = start(out, 'h2o-vs-nginx-h2-rate --duration 1s --rounds 4');
-  const result = await wholeResult(run, out);
-  const [comparison] = result.comparisons;
-  expect(comparison).toMatchObject({ variant: 'h2o', metric: 'p99' });
-  // A machine that stands still for long does not make the rate, and no verdict rests on that.
-  const verdicts = [comparison?.verdict, comparison?.latency.p50?.verdict].join();
-  if (!/ did not come to its rate$|^the generator stood still in /.test(comparison?.why ?? '')) {
-    expect(verdicts).toMatch(
-      /^(faster|slower|same|inconclusive),(faster|slower|same|inconclusive)$/,
-    );
-    expect(run.stdout()).toMatch(/p99 (?:[+−±]?\d).* p50 (?:[+−±]?\d)/);
-  }
-  // Sentence, table and panel have the same percentiles, of all rounds.
-  const store = await storeOf(home);
-  const cells = await store.query(
-    `SELECT "metric", "p50_ms", "p99_ms" FROM "bench_comparison" WHERE "run" = '${result.run}'`,
-  );
-  expect(cells[0]?.values.map((values) => values.slice(1))).toEqual(
-    result.variants.map(({ name, latencyMs }) => [
-      name === 'h2o' ? 'p99' : null,
-      latencyMs?.p50,
-      latencyMs?.p99,
-    ]),
-  );
-  for (const { latencyMs, phases } of result.variants)
-    expect(phases[0]?.latencyMs).toMatchObject(latencyMs as object);
-  for (const variant of result.variants) {
-    const phase = onlyPhase(variant.phases);
-    expect(phase.requests).toBe(1000);
-    // Nobody waited for TLS.
-    expect(phase.connectMs.max).toBe(0);
-    expect(phase.seconds).toBeGreaterThan(0.9);
-    const ends = phase.buckets.map(({ toMs }) => toMs ?? 'none').join(' ');
-    expect(ends).toBe('0.15 0.3 0.45 0.6 0.75 0.9 1 2 5 none');
-    const counts = phase.buckets.map(({ count }) => count);
-    expect(counts.reduce((sum, count) => sum + count, 0)).toBe(phase.responses['2xx']);
-    expect(phase.responses['2xx'] + phase.unsent).toBe(4000);
-    expect(phase.sendDelayMs.max).toBeGreaterThan(0);
-    const [buckets] = await store.query(
-      `SELECT "bucket", "count", "published_count" FROM "bench_bucket" WHERE "run" = '${result.run}' AND "variant" = '${variant.name}'`,
-    );
-    expect(buckets?.values.map((values) => values[2])).toEqual(counts);
-    const names = buckets?.values.map((values) => values[1]);
-    expect([names?.[0], names?.[6], names?.at(-1)]).toEqual([
-      '0–150 µs',
-      '900 µs–1 ms',
-      'over 5 ms',
-    ]);
-    expect(buckets?.values.map((values) => values[3])).toEqual(
-      variant.published?.buckets?.map(({ count }) => count),
-    );
-  }
+  expect(result.integrity).toMatchObject({ requests: 30_000, stored: 30_000, lost: 0 });
 });
 
 test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase on one server; 4096 costs none', async () => {

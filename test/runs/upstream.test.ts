@@ -54,7 +54,7 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
     );
   const out = newOut();
   const cores = `--server-cpus ${serverCpu} --generator-cpus ${generatorCpu}`;
-  const options = `--rounds 1 --duration 2s --store none ${cores} --out ${out} --load`.split(' ');
+  const options = `--rounds 1 --duration 1s --store none ${cores} --out ${out} --load`.split(' ');
   const run = startCommand(
     ['compare', ...configs, ...options, "wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"],
     { ...home.env, INIT_CWD: home.folder },
@@ -92,7 +92,7 @@ test('a stub answers in its time for a backend that is not here; one that nothin
       [
         'compare',
         ...sides,
-        ...`${upstreams} --rounds 1 --duration 500ms --store none --out ${out}`.split(' '),
+        ...`${upstreams} --rounds 1 --duration 300ms --store none --out ${out}`.split(' '),
         '--load',
         'wrk -c 5 -t 1 -d 1',
       ],
