@@ -37,6 +37,17 @@ describe('a run of every scenario', () => {
       );
   });
 
+  /** Those of other names have nothing else in their results. */
+  const oneOfAKind = [
+    'aa',
+    'h2-stream-sweep',
+    'h2o-vs-nginx',
+    'h2o-vs-nginx-h2-rate',
+    'http1-vs-h2-small-file',
+    'nghttpd-img',
+    'nginx-tuning-under-delay',
+  ];
+
   function resultOf(scenario: string): Result {
     const result = results.get(scenario);
     if (result === undefined) throw new Error(`no run of ${scenario}`);
@@ -67,7 +78,8 @@ describe('a run of every scenario', () => {
     'has an answer to every query of %s that can have one, and each other panel says why not',
     async (name, never) => {
       const empty: (readonly number[])[] = [];
-      for (const scenario of await database.choices(name, 'scenario', resultOf('aa'))) {
+      const offered = await database.choices(name, 'scenario', resultOf('aa'));
+      for (const scenario of oneOfAKind.filter((one) => offered.includes(one))) {
         // The runs of the control lie within the history's range.
         const range =
           name === 'history'

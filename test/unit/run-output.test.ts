@@ -1,9 +1,8 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
-import { headingOf, progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
+import { progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
-import { headingLines } from '../../lib/report/heading.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -13,15 +12,6 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenario = await findScenario('nginx-open-file-cache');
 const two = { variants: scenario.variants.slice(0, 2) };
-
-test('the heading says how many rounds it may come to, and how long it may take', () => {
-  const { environment } = result([workers, openFileCache]);
-  const versions = { k6: '2.2.0', nginx: '1.22.1' };
-  const plan = planOf(scenario, { precision: 0.01, maxTimeSeconds: 200 }, two);
-  expect(headingLines(headingOf(plan, { ...environment, versions }))[0]).toMatch(
-    / · 5 to 56 rounds, about 18 s to 3 min 17 s$/,
-  );
-});
 
 const options = readScenarioOptions(['--store', 'none']);
 
@@ -86,13 +76,6 @@ describe('progress', () => {
     );
     return lines;
   }
-
-  test('says which round of how many', () => {
-    const round = (number: number) => (events: ReturnType<typeof progressEvents>) =>
-      events.load({ round: number, variants: ['x'], rps: null, comparisons: [], secondsLeft: 1 });
-    expect(printed({}, round(3))).toEqual(['round 3 of 10 · x']);
-    expect(printed({ precision: 0.01 }, round(11))).toEqual(['round 11 of 20 to 80 · x']);
-  });
 
   test('says what a variant did in a round', () => {
     const measured = (total: number) => (events: ReturnType<typeof progressEvents>) =>

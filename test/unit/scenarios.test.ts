@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configOf, isConfigured, isRunnable, networkOf } from '../../lib/scenario/variants.ts';
+import { configOf, isRunnable } from '../../lib/scenario/variants.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
@@ -54,19 +54,6 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
         url === '/LICENSE' ? 'xk6-loadgen' : path.join('server-configs/www', docroot ?? 'nginx');
       const file = path.join(projectRoot, folder, url.endsWith('/') ? 'index.html' : url);
       expect((await stat(file)).size).toBe(bodyBytes);
-    });
-
-    test('names configs that are there', async () => {
-      for (const { server } of scenario.variants.filter(isRunnable)) {
-        for (const config of configOf(server))
-          if (isConfigured(server))
-            await stat(path.join(projectRoot, 'server-configs', server.name, `${config}.conf`));
-      }
-      for (const variant of scenario.variants) {
-        const { serverSettings = [], clientSettings = [] } = networkOf(scenario, variant) ?? {};
-        for (const settings of [...serverSettings, ...clientSettings])
-          await stat(path.join(projectRoot, 'server-configs/sysctl', `${settings}.conf`));
-      }
     });
   },
 );
