@@ -164,8 +164,9 @@ it('ends at the first Ctrl-C also while influxd starts', async () => {
   expect(isRunning(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
 });
 
-it('goes on when a run has come and gone', async () => {
-  const command = start([], fakeGrafana());
+it('goes on when a run has come and gone, runs once in its folder, which nothing removes meanwhile, and ends with Grafana', async () => {
+  const grafana = fakeGrafana();
+  const command = start([], grafana);
   const run = await storeOf(home);
   await announced(command);
   const { url } = run.influx;
@@ -175,44 +176,26 @@ it('goes on when a run has come and gone', async () => {
     interval: 100,
   });
   expect(command.hasEnded()).toBe(false);
-  command.kill('SIGINT');
-  expect(await command.ended).toBe(0);
-});
 
-it('runs once in its folder, which nothing removes meanwhile', async () => {
-  const {
-    influx: { url, credentials },
-  } = await storeOf(home);
-  const influx = Object.assign(new URL(url), {
-    username: credentials?.user,
-    password: credentials?.password,
-  }).href;
-  const command = start(['--influx', influx], fakeGrafana());
-  await announced(command);
-  const second = start(['--influx', influx], fakeGrafana());
+  const second = start([], fakeGrafana());
   expect(await second.ended).toBe(1);
   expect(lastLine(second)).toBe(
     `Grafana runs in ${join(home.folder, 'grafana')} already (process ${command.pid}): look there, or end it`,
   );
   // As `npm run clean` asks.
   expect(await lockFile(join(home.folder, 'grafana/lock'))).toBeNull();
-  command.kill('SIGINT');
-  expect(await command.ended).toBe(0);
+
+  process.kill(grafana.started().pid, 'SIGKILL');
+  expect(await command.ended).toBe(1);
+  expect(lastLine(command)).toMatch(/^Grafana has ended: /);
 });
 
-it('says so in a line when Grafana does not start, or ends', async () => {
+it('says so in a line when Grafana does not start', async () => {
   const failing = start([], fakeGrafana(), { FAKE_GRAFANA: 'fails' });
   expect(await failing.ended).toBe(1);
   expect(lastLine(failing)).toBe(
     `Grafana does not start: logger=server level=error msg="Server shutdown" error="database is locked" (its log: ${join(home.folder, 'grafana/grafana.log')})`,
   );
-
-  const grafana = fakeGrafana();
-  const command = start([], grafana);
-  await announced(command);
-  process.kill(grafana.started().pid, 'SIGKILL');
-  expect(await command.ended).toBe(1);
-  expect(lastLine(command)).toMatch(/^Grafana has ended: /);
 });
 
 it('says in a line what is wrong with an InfluxDB, before Grafana is started', async () => {
