@@ -99,14 +99,9 @@ func (p *pusher) addCount(at time.Time, name string, tags *metrics.TagSet, n int
 }
 
 func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.LatencyDistribution) {
-	for _, stat := range []struct {
-		name  string
-		value float64
-	}{
-		{"min", d.Min}, {"mean", d.Mean}, {"sd", d.SD}, {"p50", d.P50}, {"p75", d.P75}, {"p90", d.P90}, {"p95", d.P95},
-		{"p99", d.P99}, {"p999", d.P999}, {"max", d.Max},
-	} {
-		p.add(at, "loadgen_latency_ms", tags.With("stat", stat.name), stat.value)
+	values := latency(d)
+	for _, stat := range []string{"min", "mean", "sd", "p50", "p75", "p90", "p95", "p99", "p999", "max"} {
+		p.add(at, "loadgen_latency_ms", tags.With("stat", stat), values[stat].(float64))
 	}
 }
 

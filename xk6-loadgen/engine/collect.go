@@ -45,10 +45,7 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	}
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
-	// After sumUp, which tells hung requests by the latency of responses alone.
-	for _, l := range loops {
-		total.merge(l.waits)
-	}
+	total.merge(loops[0].waits) // After sumUp, which tells hung requests by the latency of responses alone
 	result.LatencyMs = total.distribution()
 	c.finish(end, endCPU)
 	return result
@@ -128,13 +125,11 @@ func (c *collector) emit(p *pendingSecond) {
 	})
 }
 
-// sumUp adds the loops' totals, and returns the window's end and the CPU time then.
+// sumUp adds the loops' totals, their tallies to that of the first, and returns the window's end and the CPU time then.
 func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) {
-	connect, firstByte, sendDelay := newRecorder(), newRecorder(), newRecorder()
-	bucketCounts := make([]int64, len(loops[0].bucketCounts))
 	var connRps, threadRps []float64
 	hungAfter := max(int64(hangOfLatencies*r.LatencyMs.P999*1e6), shortestHang)
-	pages := loops[0].pages
+	all := &loops[0].tally
 	for i, l := range loops {
 		// A loop without a request has no part in the window's end, which it may have noticed late.
 		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
@@ -148,12 +143,8 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 				r.Hung++
 			}
 		}
-		connect.merge(l.connectTimes)
-		firstByte.merge(l.firstByteTimes)
-		sendDelay.merge(l.sendDelays)
-		addEach(bucketCounts, l.bucketCounts)
 		if i > 0 {
-			pages.add(l.pages)
+			all.add(&l.tally)
 		}
 		r.Unsent += l.unsent
 		if r.TLS == nil {
@@ -181,9 +172,9 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	// Spinning is measured by the wall clock, so an idle thread can seem to use less than nothing.
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.LongestGapMs = inMs(s.gap.longest.Load())
-	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = connect.distribution(), firstByte.distribution(), sendDelay.distribution()
-	r.Pages = pages.figures(loops[0].plan.pages)
-	r.Buckets = latencyBuckets(loops[0].plan.Buckets, bucketCounts)
+	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = all.connectTimes.distribution(), all.firstByteTimes.distribution(), all.sendDelays.distribution()
+	r.Pages = all.pages.figures(loops[0].plan.pages)
+	r.Buckets = latencyBuckets(loops[0].plan.Buckets, all.bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)
 	return end, endCPU
 }

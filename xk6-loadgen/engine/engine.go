@@ -92,7 +92,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 			needed += len(linux.Cores()) // QUIC is the work of other goroutines
 			collectSooner(r.plan.Connections)
 		}
-		if !r.plan.isOfGoroutines() {
+		if !r.plan.isOfGoroutines {
 			threads = max(threads, needed)
 		}
 	}

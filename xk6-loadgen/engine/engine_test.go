@@ -182,11 +182,11 @@ func wantFewAllocations(t *testing.T, o Options) {
 	}
 }
 
-// waitFor returns when the condition holds; it fails the test when that takes 20 s.
+// waitFor returns when the condition holds; it fails the test when that takes longer than patient.
 func waitFor(t *testing.T, condition func() bool) {
-	for deadline := time.Now().Add(20 * time.Second); !condition(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patient); !condition(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Error("waited 20 s in vain")
+			t.Errorf("waited %s in vain", patient)
 			return
 		}
 	}

@@ -42,13 +42,11 @@ type h2 struct {
 	// streams is a ring by identifier, of a power of two. An identifier whose place is taken is skipped (RFC 9113, section 5.1.1).
 	streams []stream
 	nextID  uint32
-	active  int
 	limit   int // how many streams may be active: ours or the server's
 	greeted bool
 	earlyID uint32
 	// shared has the shared headers of the next request, later of those after it. update goes before the next request's headers.
 	shared, later, update []byte
-	goAwayCode            http2.ErrCode
 	// tolerant: we have given up streams without the server's knowledge, so late frames are no fault.
 	tolerant                  bool
 	uploading                 int   // uploading streams have not sent their whole request.
@@ -56,21 +54,6 @@ type h2 struct {
 	flow                      int64 // what came in since the last update of the connection's window
 	lastReceived              int64
 	frames                    frameReader
-}
-
-func (s *h2) next() {
-	c := s.conn
-	if c.backingOff {
-		return
-	}
-	switch c.state {
-	case established:
-		s.fill()
-	case closed:
-		if s.haveWaiting() {
-			c.connect()
-		}
-	}
 }
 
 func (s *h2) connected() {
@@ -128,18 +111,6 @@ func (s *h2) open(a attempt) {
 	// Some identifiers may be skipped in the ring, so the last ones stay unused.
 	if s.nextID+2*uint32(len(s.streams)) > l.plan.lastStreamID || !l.plan.KeepAlive {
 		s.draining = true
-	}
-}
-
-func (s *h2) refill() {
-	if !s.draining {
-		s.fill()
-	} else if s.active == 0 {
-		s.finish(s.goAwayCode)
-		return
-	}
-	if s.underWay() == 0 && s.conn.hasNoneLeft() {
-		s.conn.close()
 	}
 }
 
@@ -230,31 +201,10 @@ func (s *h2) goodbye(dst []byte) []byte {
 }
 
 func (s *h2) closedByPeer() {
-	c := s.conn
-	switch {
-	case s.active == 0 && len(s.waiting) == 0:
-		c.close()
-		c.loop.enqueue(c) // The last response and the close may have come in together
-	case s.active == 0 && s.draining:
-		s.finish(s.goAwayCode)
-	case !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}):
-		c.fail(ErrProtocol, CauseOther, speaksTLS)
-	default:
-		c.fail(ErrRead, CauseShort, "connection closed before the response was complete")
-	}
-}
-
-// abort: without an active stream, the attempt for which the connection was opened fails.
-func (s *h2) abort(kind ErrorKind, cause ErrorCause, example string) {
-	l := s.conn.loop
-	if s.active == 0 {
-		s.failFirst(kind, cause, example)
-	}
-	for i := range s.streams {
-		if st := &s.streams[i]; st.id != 0 {
-			s.remove(st)
-			l.failure(s.conn, kind, cause, example, &st.attempt)
-		}
+	if !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}) {
+		s.ended(ErrProtocol, CauseOther, speaksTLS)
+	} else {
+		s.ended(ErrRead, CauseShort, closedEarly)
 	}
 }
 
@@ -306,42 +256,15 @@ func (s *h2) requeue(st *stream) {
 	s.remove(st)
 }
 
-// expire: if nothing at all has come in for the time-out, the connection ends with its streams.
-func (s *h2) expire(before int64) {
-	if s.oldest >= before {
-		return
-	}
-	c := s.conn
-	isSilent, all := c.state == established && s.lastReceived < before, s.underWay()
-	if isSilent && all > 0 && s.newest < before {
-		c.fail(ErrTimeout, CauseTimedOut, noResponse)
-		return
-	}
-	expires := s.expireWaiting(before)
+func (s *h2) each(resets bool, ends func(*attempt) bool) {
 	for i := range s.streams {
-		if st := &s.streams[i]; st.id != 0 && expires(st.attempt) {
-			s.reset(st.id, http2.ErrCodeCancel)
+		if st := &s.streams[i]; st.id != 0 && ends(&st.attempt) {
+			if resets {
+				s.reset(st.id, http2.ErrCodeCancel)
+			}
 			s.remove(st)
 		}
 	}
-	if c.state != established || s.underWay() == all {
-		return
-	}
-	// A silent connection may be dead: younger streams keep their time, but no other request is sent on it.
-	s.draining = s.draining || isSilent
-	generation := c.generation
-	if s.refill(); c.generation == generation {
-		s.flush()
-	}
 }
 
-func (s *h2) underWay() int64 { return int64(s.active + len(s.waiting)) }
-
-func (s *h2) eachDue(call func(due int64)) {
-	s.eachWaiting(call)
-	for i := range s.streams {
-		if s.streams[i].id != 0 {
-			call(s.streams[i].due)
-		}
-	}
-}
+func (s *h2) heard() int64 { return s.lastReceived }

@@ -162,6 +162,7 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
 	s := loneSession{l, &h2{streaming: streaming{conn: c}}, sockets[1]}
+	s.h2.own = s.h2
 	c.session = s.h2
 	s.connected()
 	return s

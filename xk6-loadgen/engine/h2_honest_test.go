@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 )
 
@@ -43,7 +44,7 @@ func TestContractWithGoServer(t *testing.T) {
 		url := "http://" + listener.Addr().String() + "/echo"
 		if x.protocol == H3 {
 			url = "https" + url[4:]
-			over := http3.Server{Handler: server.Handler, TLSConfig: http3.ConfigureTLSConfig(x.config())}
+			over := http3.Server{Handler: server.Handler, TLSConfig: http3.ConfigureTLSConfig(x.config()), QUICConfig: &quic.Config{HandshakeIdleTimeout: patient}}
 			packets, err := net.ListenPacket("udp", listener.Addr().String())
 			if err != nil {
 				t.Fatal(err)

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net"
@@ -10,11 +11,10 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
-	"golang.org/x/net/http2"
 )
 
 // noAnswerLimit is how long a load that QUIC has never answered waits for a handshake: it tells soon that a server has no HTTP/3.
-const noAnswerLimit = int64(2200 * time.Millisecond)
+const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
 
@@ -57,19 +57,12 @@ func (s *h3) dial() {
 	s.quic = q
 	l.mail.goroutines.Go(func() { q.run(to, p) })
 	if l.tlsState == nil {
-		l.checkTimeoutsBy(c.openedAt + noAnswerLimit)
+		l.checkTimeoutsBy(s.answerBy())
 	}
 }
 
-func (s *h3) next() {
-	c := s.conn
-	switch {
-	case c.backingOff:
-	case c.state == established:
-		s.fill()
-	case c.state == closed && s.haveWaiting():
-		c.connect()
-	}
+func (s *h3) answerBy() int64 {
+	return s.conn.openedAt + int64(cmp.Or(s.conn.loop.plan.patience, noAnswerLimit))
 }
 
 func (s *h3) connected() {
@@ -79,7 +72,7 @@ func (s *h3) connected() {
 }
 
 func (s *h3) fill() {
-	for len(s.streams) < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
+	for s.active < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
 		stream := s.spare
 		if s.spare = nil; stream == nil {
 			var err error
@@ -104,6 +97,7 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	}
 	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, length: -1, place: len(s.streams)}
 	s.streams = append(s.streams, st)
+	s.active++
 	s.oldest = min(s.oldest, a.begun)
 	s.draining = s.draining || !l.plan.KeepAlive
 	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
@@ -154,23 +148,9 @@ func (s *h3) take(e letter) {
 			}
 		}
 	case e.stream == nil:
-		s.ended(e.fault)
+		s.ended(e.fault.kind, e.fault.cause, e.fault.text) // A stream may tell first
 	case e.stream.place >= 0:
 		s.endStream(e.stream)
-	}
-}
-
-// ended is for the end of the connection, of which streams may tell first.
-func (s *h3) ended(f *h3Fault) {
-	c := s.conn
-	switch {
-	case c.state == connecting, len(s.streams) > 0, len(s.waiting) > 0 && !s.draining:
-		c.fail(f.kind, f.cause, f.text)
-	case len(s.waiting) == 0:
-		c.close()
-		c.loop.enqueue(c)
-	default:
-		s.finish(http2.ErrCodeNo)
 	}
 }
 
@@ -194,7 +174,7 @@ func (s *h3) endStream(st *h3Stream) {
 		}
 		s.end(&st.attempt, st.status, st.length, st.headerBytes, st.decodedBytes, st.bodyBytes)
 	case f.endsAll:
-		s.ended(f)
+		s.ended(f.kind, f.cause, f.text)
 	case f.code == h3Rejected && (s.goneAway || !st.isAgain):
 		// The server has not looked at it (RFC 9114, section 4.1.1): it shuts down, which its GOAWAY may tell a moment later.
 		s.waiting = append(s.waiting, st.attempt)
@@ -204,23 +184,12 @@ func (s *h3) endStream(st *h3Stream) {
 	}
 }
 
-func (s *h3) refill() {
-	if !s.draining {
-		s.fill()
-	} else if len(s.streams) == 0 {
-		s.finish(http2.ErrCodeNo)
-		return
-	}
-	if s.underWay() == 0 && s.conn.hasNoneLeft() {
-		s.conn.close()
-	}
-}
-
 func (s *h3) remove(st *h3Stream) {
 	last := len(s.streams) - 1
 	s.streams[st.place] = s.streams[last]
 	s.streams[st.place].place = st.place
 	s.streams[last], s.streams, st.place = nil, s.streams[:last], -1
+	s.active--
 }
 
 func (s *h3) received([]byte)           {}
@@ -229,53 +198,26 @@ func (s *h3) discarded(int64)           {}
 func (s *h3) flush()                    {}
 func (s *h3) closedByPeer()             {}
 func (s *h3) goodbye(dst []byte) []byte { return dst }
-func (s *h3) underWay() int64           { return int64(len(s.streams) + len(s.waiting)) }
-func (s *h3) eachDue(call func(due int64)) {
-	s.eachWaiting(call)
-	for _, st := range s.streams {
-		call(st.due)
-	}
-}
+func (s *h3) heard() int64              { return s.quic.heard.Load() }
 
-func (s *h3) abort(kind ErrorKind, cause ErrorCause, example string) {
-	if len(s.streams) == 0 {
-		s.failFirst(kind, cause, example)
-	}
-	for len(s.streams) > 0 {
-		st := s.streams[0]
-		s.remove(st)
-		s.conn.loop.failure(s.conn, kind, cause, example, &st.attempt)
-	}
-}
-
-// expire is as in HTTP/2: if nothing at all has come in for the time-out, the connection ends with its streams.
-func (s *h3) expire(before int64) {
-	c := s.conn
-	l := c.loop
-	if c.state == connecting && l.tlsState == nil {
-		if l.clock-c.openedAt >= noAnswerLimit {
-			c.fail(ErrConnect, CauseTimedOut, noQUIC)
-			return
-		}
-		l.checkTimeoutsBy(c.openedAt + noAnswerLimit)
-	}
-	if s.oldest >= before {
-		return
-	}
-	isSilent, all := c.state == established && s.quic.heard.Load() < before, s.underWay()
-	if isSilent && all > 0 && s.newest < before {
-		c.fail(ErrTimeout, CauseTimedOut, noResponse)
-		return
-	}
-	expires := s.expireWaiting(before)
-	for _, st := range slices.Clone(s.streams) {
-		if expires(st.attempt) {
-			st.cancel()
+func (s *h3) each(resets bool, ends func(*attempt) bool) {
+	for i := len(s.streams) - 1; i >= 0; i-- { // backwards, as remove fills the place with the last one
+		if st := s.streams[i]; ends(&st.attempt) {
+			if resets {
+				st.cancel()
+			}
 			s.remove(st)
 		}
 	}
-	if c.state == established && s.underWay() < all {
-		s.draining = s.draining || isSilent
-		s.refill()
+}
+
+func (s *h3) expire(before int64) {
+	if c := s.conn; c.state == connecting && c.loop.tlsState == nil {
+		if c.loop.clock >= s.answerBy() {
+			c.fail(ErrConnect, CauseTimedOut, noQUIC)
+			return
+		}
+		c.loop.checkTimeoutsBy(s.answerBy())
 	}
+	s.streaming.expire(before)
 }

@@ -339,7 +339,7 @@ func TestH3PeersThatNeverConnect(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			o := h3Options(test.url)
-			o.Requests, o.Timeout = 4, time.Minute
+			o.Requests, o.patience = 4, 0
 			began := time.Now()
 			r := load(t, context.Background(), o)
 			if took := time.Since(began); took > 10*time.Second || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {

@@ -46,6 +46,7 @@ func serveH3On(t testing.TB, transport *quic.Transport, config *quic.Config, scr
 	if config == nil {
 		config = &quic.Config{MaxIncomingStreams: 1000}
 	}
+	config.HandshakeIdleTimeout = patient
 	listener, err := transport.Listen(tls, config)
 	if err != nil {
 		t.Fatal(err)

@@ -65,13 +65,9 @@ type letter struct {
 	fault     *h3Fault
 }
 
-// isOfGoroutines tells whether loops are goroutines like those that they work with: with a thread of its own a loop costs each event two
-// switches between threads. Go's timers, late by up to a millisecond, are too coarse for a rate.
-func (p *plan) isOfGoroutines() bool { return p.Protocol == H3 && p.Rate == 0 }
-
 func newMailbox(p *plan, s *shared) *mailbox {
 	m := &mailbox{wake: -1, now: s.now}
-	if p.isOfGoroutines() {
+	if p.isOfGoroutines {
 		m.ring, m.timer = make(chan struct{}, 1), time.NewTimer(0)
 	}
 	return m
@@ -308,7 +304,7 @@ func faultOf(err error) *h3Fault {
 		f.cause, f.code, f.endsAll = CauseReset, stream.ErrorCode, false
 		f.text = fmt.Sprintf("the server reset the stream (HTTP/3 code %#x)", uint64(stream.ErrorCode))
 	case errors.As(err, &application) && application.ErrorCode == h3NoError:
-		f.cause, f.text = CauseShort, "connection closed before the response was complete"
+		f.cause, f.text = CauseShort, closedEarly
 	case errors.As(err, &application):
 		f.cause = CauseReset
 		f.text = strings.TrimSpace(fmt.Sprintf("the server closed the connection (HTTP/3 code %#x) %s", uint64(application.ErrorCode), application.ErrorMessage))

@@ -113,7 +113,7 @@ func (s *http1) closedByPeer() {
 			s.next()
 		}
 	default:
-		s.conn.fail(ErrRead, CauseShort, "connection closed before the response was complete")
+		s.conn.fail(ErrRead, CauseShort, closedEarly)
 	}
 }
 
@@ -130,7 +130,7 @@ func (s *http1) goodbye(dst []byte) []byte { return dst }
 
 func (s *http1) expire(before int64) {
 	if s.busy && s.begun < before && s.conn.state == established {
-		s.conn.fail(ErrTimeout, CauseTimedOut, "no complete response within the timeout")
+		s.conn.fail(ErrTimeout, CauseTimedOut, noResponse)
 	}
 }
 

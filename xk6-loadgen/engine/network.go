@@ -151,9 +151,6 @@ func (s sources) bind(fd, connection int) syscall.Errno {
 	if s == 0 {
 		return 0
 	}
-	if errno := linux.BindWithoutPort(fd); errno != 0 {
-		return errno
-	}
 	from := s.address(connection)
 	return linux.Bind(fd, unsafe.Pointer(&from.raw), from.size)
 }

@@ -76,6 +76,8 @@ type Options struct {
 	Segment Segment         // this process's part of a rate, where several processes make one load
 	StartAt time.Time       // when the load begins, at most a minute ahead; zero: at once
 	seed    uint64          // seed of the arrivals and the order of the mix.
+	// patience, if greater than zero, is how long connections may get no answer, instead of reachPatience and noAnswerLimit.
+	patience time.Duration
 }
 
 const (
@@ -90,19 +92,22 @@ const (
 // plan is Options made ready for the loops: checked, resolved and encoded once.
 type plan struct {
 	Options
-	target       sockaddr
-	sources      sources    // sources are the local addresses of the connections.
-	network      *namespace // nil for the process's own
-	requests     []request
-	pages        []string // pages are the names of those with figures of their own
-	h2           h2Headers
-	order        []uint32 // a cycle of indexes of requests; with times that of all requests
-	listed       []int64  // listed are the requests' times within the span, nil where a rate or the responses say when they are made
-	span         int64
-	tls          *tls.Config // nil without TLS
-	divided      bool        // each connection has its share of the requests
-	lastStreamID uint32      // the greatest stream identifier of a connection
-	noDelay      bool        // needed where a request can leave in more than one segment, or follow another one
+	target   sockaddr
+	sources  sources    // sources are the local addresses of the connections.
+	network  *namespace // nil for the process's own
+	requests []request
+	pages    []string // pages are the names of those with figures of their own
+	h2       h2Headers
+	order    []uint32 // a cycle of indexes of requests; with times that of all requests
+	listed   []int64  // listed are the requests' times within the span, nil where a rate or the responses say when they are made
+	span     int64
+	tls      *tls.Config // nil without TLS
+	divided  bool        // each connection has its share of the requests
+	// isOfGoroutines: over QUIC loops are goroutines, as with a thread of its own a loop costs each event two switches between threads.
+	// At a rate they are not, since Go's timers can be late by a millisecond.
+	isOfGoroutines bool
+	lastStreamID   uint32 // the greatest stream identifier of a connection
+	noDelay        bool   // needed where a request can leave in more than one segment, or follow another one
 }
 
 // newPlan's errors name the option. The caller closes the plan.
@@ -115,7 +120,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span)}
+	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span), isOfGoroutines: o.Protocol == H3 && o.Rate == 0}
 	first, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err

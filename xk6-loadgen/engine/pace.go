@@ -134,9 +134,7 @@ func (s *shared) isBusy(p50, p99 int64, threads int) bool {
 // cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.
 type cycle struct {
 	interval
-	sendDelays, waits *recorder
-	buckets           []int64
-	pages             *pageRecorder
+	before tally // of the cycles before it
 }
 
 type cycles struct {
@@ -160,9 +158,8 @@ func newCycles(runs []*run) *cycles {
 }
 
 func (l *loop) startCycles() {
-	l.cycle = &cycle{interval: interval{latency: newRecorder()}, sendDelays: l.sendDelays, waits: l.waits, buckets: l.bucketCounts, pages: l.pages}
-	l.sendDelays, l.waits, l.bucketCounts = newRecorder(), newRecorder(), make([]int64, len(l.bucketCounts))
-	l.pages = newPages(l.plan)
+	l.cycle = &cycle{interval: interval{latency: newRecorder()}, before: l.tally}
+	l.tally = newTally(l.plan)
 	l.current = &l.cycle.interval
 }
 
@@ -171,10 +168,7 @@ func (l *loop) endCycle(keep bool) {
 	if keep {
 		l.interval.Counts.add(&c.Counts)
 		l.interval.latency.merge(c.latency)
-		c.sendDelays.merge(l.sendDelays)
-		c.waits.merge(l.waits)
-		addEach(c.buckets, l.bucketCounts)
-		c.pages.add(l.pages)
+		c.before.add(&l.tally)
 	} else {
 		l.warmup += c.Requests
 		if l.plan.Requests > 0 {
@@ -183,10 +177,7 @@ func (l *loop) endCycle(keep bool) {
 	}
 	c.Counts = Counts{}
 	c.latency.reset()
-	l.sendDelays.reset()
-	l.waits.reset()
-	clear(l.bucketCounts)
-	l.pages.reset()
+	l.tally.reset()
 }
 
 func (l *loop) leaveCycles() {
@@ -195,7 +186,7 @@ func (l *loop) leaveCycles() {
 		return
 	}
 	l.endCycle(true)
-	l.sendDelays, l.waits, l.bucketCounts, l.pages, l.cycle = c.sendDelays, c.waits, c.buckets, c.pages, nil
+	l.tally, l.cycle = c.before, nil
 	l.current = l.interval
 }
 

@@ -141,10 +141,13 @@ func once(response string) func(*testServer, net.Conn) {
 
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello"
 
-// options are sound defaults for a test against the URL.
+// patient is longer than the slowest machine, with the race detector and beside other work, takes for a step.
+const patient = time.Minute
+
+// options are sound defaults for a test against the URL. Tests of what happens without an answer set patience to zero.
 func options(url string) Options {
 	return Options{
-		URL: url, Protocol: HTTP11, Connections: 4, Streams: 1, Threads: 1, KeepAlive: true, Timeout: 10 * time.Second, Method: "GET",
+		URL: url, Protocol: HTTP11, Connections: 4, Streams: 1, Threads: 1, KeepAlive: true, Timeout: patient, Method: "GET", patience: patient,
 	}
 }
 
@@ -221,7 +224,7 @@ func loadUntil(t *testing.T, o Options, condition func() bool) outcome {
 		waitFor(t, condition)
 		cancel()
 	}()
-	o.Duration = time.Minute
+	o.Duration = 2 * patient
 	return load(t, ctx, o)
 }
 

@@ -10,6 +10,7 @@ const (
 	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
 	maxTurnedAway = 3
 	noResponse    = "no complete response within the timeout"
+	closedEarly   = "connection closed before the response was complete"
 )
 
 type attempt struct {
@@ -21,15 +22,26 @@ type attempt struct {
 // streaming is what HTTP/2 and HTTP/3 have in common: several attempts on a connection, and those that wait for a stream.
 type streaming struct {
 	conn       *conn
+	own        streams
 	waiting    []attempt // waiting attempts were taken and have no stream yet; they go first.
 	turnedAway int       // turnedAway counts connections in a row that ended before a response.
 	page       pageLoad  // of a load whose streams begin together
 
-	// The rest belongs to the connection. oldest is no later than the begin of any attempt; newest is the begin of the last one taken on
-	// this connection, not before it.
+	// The rest belongs to the connection. active attempts have a stream. oldest is no later than the begin of any attempt; newest is the
+	// begin of the last one taken on this connection, not before it.
+	active             int
 	oldest, newest     int64
 	draining, answered bool // draining: no more streams are opened. answered: a response came in.
-	goneAway           bool // the server takes no more streams
+	goneAway           bool // the server takes no more streams, and has said so with goAwayCode
+	goAwayCode         http2.ErrCode
+}
+
+// streams are the protocol's own.
+type streams interface {
+	fill() // opens streams while there may be more
+	// each passes on every active attempt, and gives up those of which `ends` is true; resets tells the server so.
+	each(resets bool, ends func(*attempt) bool)
+	heard() int64 // when the connection last had bytes
 }
 
 // pageLoad are requests of a connection that begin together. begun is where the latency of the first one starts.
@@ -39,8 +51,32 @@ type pageLoad struct {
 }
 
 func (s *streaming) renewed() streaming {
-	return streaming{conn: s.conn, waiting: s.waiting, turnedAway: s.turnedAway, page: s.page}
+	return streaming{conn: s.conn, own: s.own, waiting: s.waiting, turnedAway: s.turnedAway, page: s.page}
 }
+
+func (s *streaming) next() {
+	switch c := s.conn; {
+	case c.backingOff:
+	case c.state == established:
+		s.own.fill()
+	case c.state == closed && s.haveWaiting():
+		c.connect()
+	}
+}
+
+func (s *streaming) refill() {
+	if !s.draining {
+		s.own.fill()
+	} else if s.active == 0 {
+		s.finish()
+		return
+	}
+	if s.underWay() == 0 && s.conn.hasNoneLeft() {
+		s.conn.close()
+	}
+}
+
+func (s *streaming) underWay() int64 { return int64(s.active + len(s.waiting)) }
 
 // haveWaiting tells whether an attempt waits for a stream, and takes one if need be.
 func (s *streaming) haveWaiting() bool {
@@ -49,7 +85,7 @@ func (s *streaming) haveWaiting() bool {
 	}
 	l := s.conn.loop
 	if l.plan.Together {
-		if s.conn.session.underWay() == 0 {
+		if s.underWay() == 0 {
 			s.page = pageLoad{}
 		}
 		if s.page.files == l.plan.Streams {
@@ -105,13 +141,13 @@ func (p *pageLoad) answered(start int64, files int) int64 {
 	return p.begun
 }
 
-// finish ends a connection on which nothing is under way. The code is that of the server's GOAWAY.
-func (s *streaming) finish(code http2.ErrCode) {
+// finish ends a connection on which nothing is under way.
+func (s *streaming) finish() {
 	c := s.conn
 	if s.answered {
 		s.turnedAway = 0
-	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || code != http2.ErrCodeNo) {
-		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+code.String()+") before it answered a request")
+	} else if s.turnedAway++; len(s.waiting) > 0 && s.goneAway && (s.turnedAway > maxTurnedAway || s.goAwayCode != http2.ErrCodeNo) {
+		c.fail(ErrRead, CauseShort, "the server sent GOAWAY ("+s.goAwayCode.String()+") before it answered a request")
 		return
 	}
 	c.close()
@@ -123,32 +159,71 @@ func (s *streaming) finish(code http2.ErrCode) {
 	c.reconnect()
 }
 
-// failFirst fails the attempt for which the connection was opened.
-func (s *streaming) failFirst(kind ErrorKind, cause ErrorCause, example string) {
-	if len(s.waiting) > 0 {
-		first := s.nextWaiting()
-		s.conn.loop.failure(s.conn, kind, cause, example, &first)
+// ended is for the end of the connection by the peer, an error if an attempt was under way.
+func (s *streaming) ended(kind ErrorKind, cause ErrorCause, example string) {
+	switch c := s.conn; {
+	case c.state != established || s.active > 0 || len(s.waiting) > 0 && !s.draining:
+		c.fail(kind, cause, example)
+	case len(s.waiting) > 0:
+		s.finish()
+	default:
+		c.close()
+		c.loop.enqueue(c) // The last response and the close may have come in together
 	}
 }
 
-// expireWaiting ends the waiting attempts that began before, and returns what does the same for one that has a stream.
-func (s *streaming) expireWaiting(before int64) (expires func(attempt) bool) {
-	l := s.conn.loop
-	s.oldest = l.clock
-	expires = func(a attempt) bool {
+// abort: without an active stream, the attempt for which the connection was opened fails.
+func (s *streaming) abort(kind ErrorKind, cause ErrorCause, example string) {
+	fails := func(a *attempt) bool {
+		s.conn.loop.failure(s.conn, kind, cause, example, a)
+		return true
+	}
+	if s.active == 0 && len(s.waiting) > 0 {
+		first := s.nextWaiting()
+		fails(&first)
+	}
+	s.own.each(false, fails)
+}
+
+// expire: if nothing at all has come in for the time-out, the connection ends with its streams.
+func (s *streaming) expire(before int64) {
+	if s.oldest >= before {
+		return
+	}
+	c := s.conn
+	isSilent, all := c.state == established && s.own.heard() < before, s.underWay()
+	if isSilent && all > 0 && s.newest < before {
+		c.fail(ErrTimeout, CauseTimedOut, noResponse)
+		return
+	}
+	s.oldest = c.loop.clock
+	expires := func(a *attempt) bool {
 		if a.begun >= before {
 			s.oldest = min(s.oldest, a.begun)
 			return false
 		}
-		l.failure(s.conn, ErrTimeout, CauseTimedOut, noResponse, &a)
+		c.loop.failure(c, ErrTimeout, CauseTimedOut, noResponse, a)
 		return true
 	}
-	s.waiting = slices.DeleteFunc(s.waiting, expires)
-	return expires
+	s.waiting = slices.DeleteFunc(s.waiting, func(a attempt) bool { return expires(&a) })
+	s.own.each(true, expires)
+	if c.state != established || s.underWay() == all {
+		return
+	}
+	// A silent connection may be dead: younger streams keep their time, but no other request is sent on it.
+	s.draining = s.draining || isSilent
+	generation := c.generation
+	if s.refill(); c.generation == generation {
+		c.session.flush()
+	}
 }
 
-func (s *streaming) eachWaiting(call func(due int64)) {
+func (s *streaming) eachDue(call func(due int64)) {
 	for i := range s.waiting {
 		call(s.waiting[i].due)
 	}
+	s.own.each(false, func(a *attempt) bool {
+		call(a.due)
+		return false
+	})
 }

@@ -15,6 +15,7 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 		sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
 		for i := range sides {
 			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*time.Millisecond, 200*time.Millisecond
+			sides[i].patience = 0
 		}
 		r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
 		begin, end := slices.MaxFunc([]time.Time{r[0].StartedAt, r[1].StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].EndedAt, r[1].EndedAt}, time.Time.Compare)

@@ -39,7 +39,7 @@ func TestARateBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	s := serve(t, firstStalls())
 	o := options(s.url)
-	o.Rate, o.Connections, o.Warmup, o.Timeout = 1000, 2, time.Millisecond, time.Minute
+	o.Rate, o.Connections, o.Warmup, o.patience = 1000, 2, time.Millisecond, 0
 	if r := loadUntil(t, o, func() bool { return s.requests.Load() > 500 }); r.Responses[0] == 0 || r.InFlight < 1 {
 		t.Errorf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 	}
@@ -89,7 +89,7 @@ func TestTheWindowBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
 	t.Parallel()
 	tried(t, func() string {
 		o := options(serve(t, firstStalls()).url)
-		o.Duration, o.Connections, o.Warmup, o.Timeout = 300*time.Millisecond, 2, time.Millisecond, time.Minute
+		o.Duration, o.Connections, o.Warmup, o.patience = 300*time.Millisecond, 2, time.Millisecond, 0
 		if r := load(t, context.Background(), o); r.Responses[0] == 0 || r.InFlight < 1 {
 			return fmt.Sprintf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 		}
@@ -120,7 +120,7 @@ func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
 		}
 	})
 	o := options(s.url)
-	o.Connections, o.Warmup = 2, time.Millisecond
+	o.Connections, o.Warmup, o.patience = 2, time.Millisecond, 0
 	if r := loadUntil(t, o, func() bool { return later.Load() > 2000 }); last.Load() == nil || r.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
 		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.StartedAt, last.Load(), r.Responses, r.ErrorExample)
 	}

@@ -15,7 +15,7 @@ const (
 	// The last of several loops to arrive begins this much ahead: by then all have looked.
 	meetsAfter = longestWait + 10*int64(time.Millisecond)
 	// Connections without a response are given up once none has got further for reachPatience, and after longestReach.
-	reachPatience = 2 * second
+	reachPatience = 2 * time.Second
 	longestReach  = 120 * second
 	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
 )
@@ -49,15 +49,49 @@ type measurement struct {
 	overdue                      []int64 // overdue are the ages of the attempts under way at the window's end that may be hung
 	gap                          loopGap
 	endCPU                       cpuReading
-	connectTimes, firstByteTimes *recorder
-	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
-	sendDelays, waits      *recorder
-	bucketCounts           []int64       // bucketCounts has one more than the plan has buckets
-	pages                  *pageRecorder // pages is nil for a single one
+	tally
 	unsent                 int64
 	sampleFrom, sampleBase int64
 	threadRps, connRps     []float64
 	example                string
+}
+
+// tally is what a loop records of the whole window, or of a cycle.
+type tally struct {
+	connectTimes, firstByteTimes *recorder
+	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
+	sendDelays, waits *recorder
+	bucketCounts      []int64       // bucketCounts has one more than the plan has buckets
+	pages             *pageRecorder // pages is nil for a single one
+}
+
+func newTally(p *plan) tally {
+	t := tally{connectTimes: newRecorder(), firstByteTimes: newRecorder(), bucketCounts: make([]int64, len(p.Buckets)+1), pages: newPages(p)}
+	if p.Rate > 0 {
+		t.sendDelays, t.waits = newRecorder(), newRecorder()
+	}
+	return t
+}
+
+func (t *tally) recorders() [4]*recorder {
+	return [4]*recorder{t.connectTimes, t.firstByteTimes, t.sendDelays, t.waits}
+}
+
+func (t *tally) add(other *tally) {
+	others := other.recorders()
+	for i, r := range t.recorders() {
+		r.merge(others[i])
+	}
+	addEach(t.bucketCounts, other.bucketCounts)
+	t.pages.add(other.pages)
+}
+
+func (t *tally) reset() {
+	for _, r := range t.recorders() {
+		r.reset()
+	}
+	clear(t.bucketCounts)
+	t.pages.reset()
 }
 
 type interval struct {
@@ -73,12 +107,8 @@ type interval struct {
 
 func newMeasurement(l *loop, connections int) measurement {
 	m := measurement{
-		unreached: connections, spare: make(chan *interval, 2), connectTimes: newRecorder(), firstByteTimes: newRecorder(),
-		bucketCounts: make([]int64, len(l.plan.Buckets)+1), pages: newPages(l.plan),
+		unreached: connections, spare: make(chan *interval, 2), tally: newTally(l.plan),
 		interval: &interval{loop: l, latency: newRecorder()}, outside: &interval{latency: newRecorder()},
-	}
-	if l.plan.Rate > 0 {
-		m.sendDelays, m.waits = newRecorder(), newRecorder()
 	}
 	m.current = m.interval
 	m.spare <- &interval{loop: l, latency: newRecorder()}
@@ -203,7 +233,7 @@ func (l *loop) advancePhase() {
 			l.nextTick = origin + ((l.clock-origin)/second+1)*second
 		}
 	}
-	if !l.arrived && (l.unreached == 0 || l.clock > min(l.lastProgress+reachPatience, l.began+longestReach)) {
+	if !l.arrived && (l.unreached == 0 || l.clock > min(l.lastProgress+int64(cmp.Or(l.plan.patience, reachPatience)), l.began+longestReach)) {
 		l.arrived = true
 		l.shared.reached.arrive(l.clock, l.plan.Threads)
 	} else if l.phase == draining && l.outstanding == 0 {
@@ -253,11 +283,8 @@ func (l *loop) resetCounts(from int64) {
 	l.gap = loopGap{since: l.clock}
 	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.interval.Counts, l.outside.Counts = Counts{}, Counts{}
-	for _, r := range []*recorder{l.interval.latency, l.connectTimes, l.firstByteTimes, l.sendDelays, l.waits} {
-		r.reset()
-	}
-	clear(l.bucketCounts)
-	l.pages.reset()
+	l.interval.latency.reset()
+	l.tally.reset()
 	l.example = ""
 }
 
@@ -348,5 +375,79 @@ func (l *loop) endMeasuring() {
 			}
 		})
 		l.conns[i].noteUndeparted(l.clock)
+	}
+}
+
+// sharedGap is the longest time within the window with requests under way, on any loop, in which no response ended on any. An error ends
+// no gap. Loops look at the end of each iteration; with several the gap can be too long by publishEvery.
+type sharedGap struct {
+	_             [64]byte     // Cache lines of its own: every iteration reads what stands around it.
+	responded     atomic.Int64 // when a loop last had a response, as far as published
+	loopsUnderWay atomic.Int32 // loopsUnderWay have requests under way, without a pause since underWaySince
+	underWaySince atomic.Int64
+	longest       atomic.Int64
+	_             [64]byte
+}
+
+// publishEvery is how often a loop tells the others, so that they rarely write to one cache line.
+const publishEvery = int64(100_000)
+
+type loopGap struct {
+	// The last response was in the iteration that ended at since; the others were told at published.
+	responses, since, published int64
+	underWay                    bool
+	longest                     int64
+}
+
+func (l *loop) trackGap(reported int64) {
+	g, s := &l.gap, &l.shared.gap
+	responded, underWay := l.responses != g.responses, l.outstanding > 0
+	if responded {
+		l.endGap(reported)
+		g.responses, g.since = l.responses, l.clock
+		if g.since-g.published >= publishEvery {
+			raise(&s.responded, g.since)
+			g.published = g.since
+		}
+	}
+	if underWay == g.underWay {
+		return
+	}
+	g.underWay = underWay
+	if !underWay {
+		l.endGap(l.clock)
+		s.loopsUnderWay.Add(-1)
+		return
+	}
+	// Before the loop counts, so that no other loop takes the time before for time under load.
+	if s.loopsUnderWay.Load() == 0 {
+		s.underWaySince.Store(l.clock)
+	}
+	s.loopsUnderWay.Add(1)
+}
+
+// suspendGap is for the others' turns: late responses leave no gap, unless there was none in the whole turn.
+func (l *loop) suspendGap() {
+	if g := &l.gap; g.underWay && g.since >= l.began {
+		g.underWay = false
+		l.shared.gap.loopsUnderWay.Add(-1)
+	}
+}
+
+func (l *loop) endGap(at int64) {
+	g, s := &l.gap, &l.shared.gap
+	// The gap of all loops is no longer than this loop's, so most iterations need not look at the others.
+	if at-g.since <= g.longest || s.loopsUnderWay.Load() == 0 {
+		return
+	}
+	raise(&s.longest, at-max(g.since, s.responded.Load(), s.underWaySince.Load()))
+	g.longest = s.longest.Load()
+}
+
+func raise(value *atomic.Int64, to int64) {
+	for {
+		if old := value.Load(); to <= old || value.CompareAndSwap(old, to) {
+			return
+		}
 	}
 }

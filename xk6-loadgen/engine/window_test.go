@@ -3,6 +3,7 @@ package engine
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"maps"
 	"net"
 	"slices"
@@ -81,14 +82,14 @@ func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
 func TestACountEndsWithItsLastResponse(t *testing.T) {
 	t.Parallel()
 	// One of two threads waits for its warm-up's only attempt until the timeout; the other one makes all the requests.
-	s := serve(t, firstStalls())
-	o := options(s.url)
-	o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout = 2, 2, 500, 50*time.Millisecond, 5*time.Second
-	o.KeepAlive = false
-	r := load(t, context.Background(), o)
-	if r.Responses[0] != 500 || r.Seconds > 4 {
-		t.Errorf("%d responses in %f s", r.Responses[0], r.Seconds)
-	}
+	tried(t, func() string {
+		o := options(serve(t, firstStalls()).url)
+		o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout, o.KeepAlive = 2, 2, 50, 50*time.Millisecond, 5*time.Second, false
+		if r := load(t, context.Background(), o); r.Responses[0] != 50 || r.Seconds > 4 {
+			return fmt.Sprintf("%d responses in %f s", r.Responses[0], r.Seconds)
+		}
+		return ""
+	})
 }
 
 // idleLoop is a loop that does not run.

@@ -33,15 +33,13 @@ func Socket(family int) (int, syscall.Errno) {
 	return int(fd), errno
 }
 
-// BindWithoutPort has Bind leave the port to Connect, which may share it with connections to other addresses.
-func BindWithoutPort(fd int) syscall.Errno {
+// Bind leaves the port to Connect, which may share it with connections to other addresses.
+func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	on := int32(1)
 	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
-	return errno
-}
-
-func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
-	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
+	if errno == 0 {
+		_, _, errno = syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
+	}
 	return errno
 }
 
@@ -52,11 +50,7 @@ func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 
 func Close(fd int) { syscall.RawSyscall(unix.SYS_CLOSE, uintptr(fd), 0, 0) }
 
-func Recv(fd int, p []byte) (int, syscall.Errno) {
-	return transfer(unix.SYS_RECVFROM, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
-}
-
-// Discard takes up to n bytes off a TCP socket as Recv does, without copying them (MSG_TRUNC, tcp(7)).
+// Discard takes up to n bytes off a TCP socket as Read does, without copying them (MSG_TRUNC, tcp(7)).
 func Discard(fd, n int) (int, syscall.Errno) {
 	return transfer(unix.SYS_RECVFROM, fd, nil, n, syscall.MSG_TRUNC)
 }
