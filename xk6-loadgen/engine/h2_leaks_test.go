@@ -53,22 +53,20 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				}
 				s := servePeer(t, true, handler)
 				o := h2Options(s)
-				o.Connections, o.Threads, o.Requests, o.Timeout = 50, 2, 200, 2*time.Second
+				o.Connections, o.Threads, o.Requests = 50, 2, 200
 				ctx, cancel := context.WithCancel(context.Background())
 				defer cancel()
 				if test.stops {
-					o.Requests, o.Duration, o.Timeout = 0, time.Minute, time.Minute
+					o.Requests, o.Duration = 0, time.Minute
 					go func() {
 						waitFor(t, func() bool { return s.connections.Load() >= 50 })
 						cancel()
 					}()
 				} else if test.handler != nil {
-					o.Requests = 50
-				} else {
-					o.Timeout = 20 * time.Second
+					o.Requests, o.Timeout = 50, 2*time.Second
 				}
 				switch r := load(t, ctx, o); {
-				case test.stops && (r.ErrorTotal() > 0 || r.Seconds > 10):
+				case test.stops && (r.ErrorTotal() > 0 || r.Seconds > patient.Seconds()/2):
 					t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
 				case !test.stops && test.handler != nil:
 					wantErrors(t, r, ErrTLS, o.Requests)
@@ -79,7 +77,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 			}
 			files, goroutines := openFiles(t), runtime.NumGoroutine()
 			run()
-			deadline := time.Now().Add(10 * time.Second)
+			deadline := time.Now().Add(patient)
 			for openFiles(t) > files || runtime.NumGoroutine() > goroutines {
 				if time.Now().After(deadline) {
 					stacks := make([]byte, 1<<16)

@@ -61,12 +61,12 @@ func serveH2TLS(t testing.TB, config *tls.Config, script func(p *h2peer)) *peerS
 	})
 }
 
-// servePeer starts a server for HTTP or HTTPS that counts as a peer does. No connection lasts longer than 30 s.
+// servePeer starts a server for HTTP or HTTPS that counts as a peer does. No connection lasts longer than two minutes.
 func servePeer(t testing.TB, isTLS bool, handler func(s *peerServer, c net.Conn)) *peerServer {
 	t.Helper()
 	s, complete := &peerServer{}, make(chan struct{})
 	s.testServer = serve(t, func(_ *testServer, c net.Conn) {
-		c.SetDeadline(time.Now().Add(30 * time.Second))
+		c.SetDeadline(time.Now().Add(2 * patient))
 		<-complete
 		handler(s, c)
 	})

@@ -262,7 +262,7 @@ func (p *h2peer) read() {
 			p.wrong("what is no HTTP/2: %v (%v)", err, p.ErrorDetail())
 		}
 		if timeout, isNet := err.(net.Error); isNet && timeout.Timeout() {
-			p.t.Error("a connection was open for 30 s")
+			p.t.Errorf("a connection was open for %s", 2*patient)
 		}
 		panic(gone{})
 	}

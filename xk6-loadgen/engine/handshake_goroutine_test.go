@@ -63,7 +63,7 @@ func shakeHands(t *testing.T, address string, o TLSOptions) tls.ConnectionState 
 		t.Fatal(err)
 	}
 	defer raw.Close()
-	raw.SetDeadline(time.Now().Add(20 * time.Second))
+	raw.SetDeadline(time.Now().Add(patient))
 	c := &boundConn{t: t, raw: raw, goroutine: goroutine()}
 	client := tls.Client(c, config)
 	if err := client.Handshake(); err != nil {

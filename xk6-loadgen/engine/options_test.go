@@ -34,7 +34,7 @@ func TestRequestsAsWritten(t *testing.T) {
 			got := make(chan string, 1)
 			s := serve(t, func(_ *testServer, c net.Conn) {
 				buffer := make([]byte, len(test.want)+20)
-				c.SetReadDeadline(time.Now().Add(5 * time.Second))
+				c.SetReadDeadline(time.Now().Add(patient))
 				// One write of the engine is one segment here: nothing follows it before the answer.
 				n, _ := c.Read(buffer)
 				got <- string(buffer[:n])
