@@ -52,7 +52,7 @@ export interface Row {
 }
 
 /** CPU microseconds per unit. */
-export function cpuMicrosPer(
+function cpuMicrosPer(
   unit: Unit,
   { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample,
 ): number {

@@ -1,5 +1,4 @@
 // Runs the `scenario` command, and others like it, as a person does: in a process of its own.
-import { spawn } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,6 +8,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
 import { type Store, openStore } from '../lib/store/store.ts';
 import { newFolder } from './fixtures/new-folder.ts';
+import { launch } from './fixtures/node-process.ts';
 import { descendants, type Seen } from './fixtures/processes.ts';
 
 /** The folder for temporary files, locks and the database, and the tools, of the runs of a test file. */
@@ -86,23 +86,12 @@ export function startCommand(
   env: Readonly<Record<string, string>>,
   before: readonly string[] = [],
 ): ScenarioRun {
-  const all = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
-  const [command, ...words] = all as [string, ...string[]];
-  const child = spawn(command, words, {
-    cwd: projectRoot,
-    env: { ...process.env, ...env },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.setEncoding('utf8').on('data', (text: string) => void (stdout += text));
-  child.stderr.setEncoding('utf8').on('data', (text: string) => void (stderr += text));
+  const words = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
+  const { process: child, stdout, stderr, ...started } = launch(words, { ...process.env, ...env });
   let over = false;
-  const ended = new Promise<number | NodeJS.Signals>((resolve) => {
-    child.once('close', (code, signal) => {
-      over = true;
-      resolve(code ?? (signal as NodeJS.Signals));
-    });
+  const ended = started.ended.then(([code, signal]) => {
+    over = true;
+    return code ?? (signal as NodeJS.Signals);
   });
   onTestFinished(async () => {
     if (!over) child.kill('SIGTERM');
@@ -110,8 +99,8 @@ export function startCommand(
   });
   return {
     pid: child.pid as number,
-    stdout: () => stdout,
-    stderr: () => stderr,
+    stdout,
+    stderr,
     kill: (signal) => child.kill(signal),
     ended,
     hasEnded: () => over,

@@ -2,13 +2,11 @@
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
-import type { VariantRound } from '../../lib/runner/plan.ts';
-import { configOf } from '../../lib/scenario/variants.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
-import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
+import { hereAndThere, outcomeOf, planOf, scenarioOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 function resultOf(
@@ -37,26 +35,14 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
   const scenario = scenarioOf(variants, {
     page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
   });
-  const outcome = (server: ServerSpec): VariantRound => ({
-    phases: [phase({ requests: 1000 })],
-    requests: 1000,
-    integrity: null,
-    notes: [],
-    recordFile: '',
-    server: {
-      name: server.name,
-      version: '1.22.1',
-      workers: workersFor(server, serverCores, false),
-      config: configOf(server),
-      redirections: [],
-    },
-  });
-  const kept = [1, 2, 3, 4].map((round): KeptRound => ({
-    round,
-    outcomes: new Map(
-      [first, second].map((server, place) => ['ab'.charAt(place), outcome(server)]),
-    ),
-  }));
+  const outcomes = new Map(
+    variants.map(({ name, server }) => {
+      const outcome = outcomeOf(server, phase({ requests: 1000 }));
+      const workers = workersFor(server, serverCores, false);
+      return [name, { ...outcome, server: { ...outcome.server, workers } }] as const;
+    }),
+  );
+  const kept = [1, 2, 3, 4].map((round) => ({ round, outcomes }));
   return resultOf(scenario, scenario.variants, serverCores, kept).comparisons[0]?.why;
 }
 
@@ -73,12 +59,9 @@ test.each([
   [1, one, asManyAsCores, /^needs 2 server cores$/],
   [4, four, asManyAsCores, /^needs 5 server cores$/],
   [2, one, asManyAsCores, /^the whole interval/],
-])(
-  'on %i cores variants with the same setup have no verdict: %j, %j',
-  (cores, first, second, why) => {
-    expect(verdictReason(cores, first, second)).toMatch(why);
-  },
-);
+])('variants with the same setup on %i cores have no verdict: %j, %j', (cores, a, b, why) => {
+  expect(verdictReason(cores, a, b)).toMatch(why);
+});
 
 test('a footnote says that an address has cores of its own', () => {
   const scenario = scenarioOf(hereAndThere);

@@ -1,6 +1,6 @@
 // The commands are compiled once for each state of their sources.
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
 import { compiledCommands } from '../../bin/compile.mjs';
@@ -8,18 +8,13 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 function project() {
   const folder = `${newFolder()}/`;
-  const files = {
-    'lib/cli/main.ts':
-      "import { word } from '../word.ts';\nexport const said: string = word;\nexport const place = import.meta.url;\n",
-    'lib/word.ts': "export const word: string = 'one';\n",
-    'lib/index.ts': "export { word } from './word.ts';\n",
-    'bin/none.mjs': '',
-  };
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(folder, name)), { recursive: true });
-    writeFileSync(join(folder, name), text);
-  }
-  return folder;
+  for (const name of ['bin', 'lib/cli']) mkdirSync(join(folder, name), { recursive: true });
+  writeFileSync(
+    join(folder, 'lib/cli/main.ts'),
+    "export { word as said } from '../word.ts';\nexport const place = import.meta.url;\n",
+  );
+  writeFileSync(join(folder, 'lib/index.ts'), "export { word } from './word.ts';\n");
+  return { root: folder, say: (word: string) => writeFileSync(join(folder, 'lib/word.ts'), word) };
 }
 
 const load = async (main: string): Promise<unknown> => ({
@@ -27,7 +22,8 @@ const load = async (main: string): Promise<unknown> => ({
 });
 
 test('once, also where two start together; anew when a source has changed', async () => {
-  const root = project();
+  const { root, say } = project();
+  say("export const word: string = 'one';");
   const [first, second] = await Promise.all([compiledCommands(root), compiledCommands(root)]);
   expect(second).toBe(first);
   expect(await load(first)).toEqual({
@@ -39,22 +35,22 @@ test('once, also where two start together; anew when a source has changed', asyn
   const parts = () => readdirSync(join(root, 'dist')).filter((name) => name.startsWith('chunk-'));
   const [old = ''] = parts();
   expect(readdirSync(join(root, 'dist')).sort()).toEqual([old, 'index.mjs', 'main.mjs', 'state']);
-  writeFileSync(join(root, 'lib/word.ts'), "export const word: string = 'another';\n");
+  say("export const word: string = 'another';");
   await compiledCommands(root);
   // Node has the first one in memory.
   expect(await load(`${first}?another`)).toMatchObject({ said: 'another' });
   expect(parts()).toContain(old);
   // A day later nothing runs from it any more.
   utimesSync(join(root, 'dist', old), new Date(0), new Date(0));
-  writeFileSync(join(root, 'lib/word.ts'), "export const word: string = 'a third';\n");
+  say("export const word: string = 'a third';");
   await compiledCommands(root);
   expect(parts()).toHaveLength(2);
   expect(parts()).not.toContain(old);
 });
 
 test('what cannot be compiled leaves nothing behind', async () => {
-  const root = project();
-  writeFileSync(join(root, 'lib/word.ts'), 'export const = 1;\n');
+  const { root, say } = project();
+  say('export const = 1;');
   await expect(compiledCommands(root)).rejects.toThrow('word.ts');
   expect(readdirSync(join(root, 'dist'))).toEqual([]);
 });

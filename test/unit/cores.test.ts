@@ -34,24 +34,25 @@ interface MadeUp {
   values?: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
-/** Returns a function that writes files below a new root folder, and the root. */
-function newRoot(): { root: string; write(path: string, text: string): void } {
+/** Returns a new root folder with these files, and a function that writes more below it. */
+function newRoot(files: Readonly<Record<string, string>> = {}) {
   const root = newFolder();
   const write = (path: string, text: string) => {
     mkdirSync(dirname(join(root, path)), { recursive: true });
     writeFileSync(join(root, path), `${text}\n`);
   };
+  for (const [path, text] of Object.entries(files)) write(path, text);
   return { root, write };
 }
 
 function madeUp(machine: MadeUp, quota = Infinity): Processors {
   const { allowed = '0-7', online, siblings = [], nodes = [], values = {} } = machine;
-  const { root, write } = newRoot();
   const folder = 'sys/devices/system/cpu';
+  const status = `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${allowed}`;
+  const { root, write } = newRoot({ 'proc/self/status': status });
   const writeFor = (list: string, file: string, text: string) => {
     for (const cpu of parseCpuList(list, '')) write(`${folder}/cpu${cpu}/${file}`, text);
   };
-  write('proc/self/status', `Name:\tnode\nCpus_allowed:\tff\nCpus_allowed_list:\t${allowed}`);
   if (online !== undefined) write(`${folder}/online`, online);
   for (const list of siblings) writeFor(list, 'topology/core_cpus_list', list);
   for (const [node, list] of nodes.entries()) writeFor(list, `node${node}/cpulist`, list);
@@ -77,6 +78,7 @@ function asked(text: string): Record<'server' | 'generator', number[] | undefine
 
 const apart = ['0,4', '1,5', '2,6', '3,7'];
 const alone = (count: number) => Array.from({ length: count }, (_, cpu) => String(cpu));
+const pairs = ['0-1', '2-3', '4-5', '6-7', '8', '9', '10', '11'];
 const littleAndBig = { cpu_capacity: { '0-3': 446, '4-7': 1024 } };
 const biggest = { cpu_capacity: { '0-3': 325, '4-6': 870, '7': 1024 } };
 const byClock = {
@@ -95,15 +97,7 @@ test.each<[string, MadeUp, string]>([
   ],
   ['big and little cores', { siblings: alone(8), values: littleAndBig }, '6-7 / 4-5'],
   ['one that is bigger than the big ones', { siblings: alone(8), values: biggest }, '6 / 4-5'],
-  [
-    'two types by their clocks',
-    {
-      allowed: '0-11',
-      siblings: ['0-1', '2-3', '4-5', '6-7', ...alone(12).slice(8)],
-      values: byClock,
-    },
-    '4-7 / 0-3',
-  ],
+  ['two types by their clocks', { allowed: '0-11', siblings: pairs, values: byClock }, '4-7 / 0-3'],
 ])('each side gets whole physical cores of one node and type: %s', (_, machine, cores) => {
   expect(written(defaultCores(madeUp(machine)) as Cores)).toBe(cores);
 });
@@ -113,11 +107,13 @@ test('this machine has as many CPUs as Node says', () => {
 });
 
 describe('cores that are asked for', () => {
-  test.each<[string, MadeUp, string, string]>([
-    ['one thread of each core', { siblings: apart }, '/ 0-3', '4-7 / 0-3'],
-    ['a part of a node', { siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
-  ])('%s of %j as "%s"', (_, machine, text, cores) => {
-    expect(written(divideCores(madeUp(machine), asked(text)))).toBe(cores);
+  test.each<[MadeUp, string, string, number?]>([
+    [{ siblings: apart }, '/ 0-3', '4-7 / 0-3'],
+    [{ siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
+    [{ siblings: apart }, '', '2 / 0', 2],
+    [{ siblings: apart }, '3,7', '3,7 / 0-1', 4],
+  ])('of %j as "%s" are %s, with a quota of %s', (machine, text, cores, quota) => {
+    expect(written(divideCores(madeUp(machine, quota), asked(text)))).toBe(cores);
   });
 
   test.each([
@@ -141,18 +137,15 @@ describe('cores that are asked for', () => {
   });
 });
 
-test.each<[MadeUp, string, string | undefined]>([
-  [{ siblings: apart }, '', undefined],
-  [
-    { siblings: apart },
-    '4-5 / 0-1',
-    '(0,4 and 1,5) and slow each other down: give each side whole',
-  ],
-  [{ allowed: '0-1', siblings: ['0-1'] }, '', '(0-1) and slow each other down: there is no other'],
-])('a physical core of both sides is noted: %j as "%s"', (machine, text, note) => {
+test.each<[MadeUp, string, string[]]>([
+  [{ siblings: apart }, '', []],
+  [{ siblings: apart }, '4-5 / 0-1', ['(0,4 and 1,5) and slow each other down: give each side wh']],
+  [{ allowed: '0-1', siblings: ['0-1'] }, '', ['(0-1) and slow each other down: there is no oth']],
+])('a physical core of both sides is noted: %j as "%s"', (machine, text, notes) => {
   const processors = madeUp(machine);
-  const notes = notesOn(processors, divideCores(processors, asked(text)));
-  expect(notes).toEqual(note === undefined ? [] : [expect.stringContaining(note)]);
+  expect(notesOn(processors, divideCores(processors, asked(text)))).toEqual(
+    notes.map((note) => expect.stringContaining(note)),
+  );
   const shared = divideCores(processors, {}, { sharedCores: true });
   expect(notesOn(processors, shared)).toEqual([]);
 });
@@ -189,16 +182,13 @@ describe('a quota of CPU time', () => {
     ['of a group that is not mounted', { ...v2('/../x'), ...max('', '400000 100000') }, 4],
     ['of version 1', { ...v1('/a'), ...cfs('/a', 300_000) }, 3],
   ])('%s is read', (_, files, quota) => {
-    const { root, write } = newRoot();
-    write('proc/self/status', 'Cpus_allowed_list:\t0-7');
-    for (const [path, text] of Object.entries(files)) write(path, text);
+    const { root } = newRoot({ 'proc/self/status': 'Cpus_allowed_list:\t0-7', ...files });
     expect(readProcessors(root).quota).toBeCloseTo(quota, 9);
   });
 
   test('of cgroup v2 holds a run back so often and long', () => {
-    const { root, write } = newRoot();
     const files = { ...v2('/u/r'), ...max('/u/r', '150000 100000'), ...max('/u', '25000 50000') };
-    for (const [path, text] of Object.entries(files)) write(path, text);
+    const { root, write } = newRoot(files);
     const throttled = (path: string, times: number, micros: number) =>
       write(
         `${group}/${path}/cpu.stat`,
@@ -216,24 +206,16 @@ describe('a quota of CPU time', () => {
   });
 
   test('of cgroup v1 does so too, and none never', () => {
-    const { root, write } = newRoot();
-    expect(watchThrottling(root).read()).toBe(0);
-    const files = { ...v1('/docker/1', '/docker/1'), ...cfs('', 100_000) };
-    for (const [path, text] of Object.entries(files)) write(path, text);
-    write(`${group}/cpu/cpu.stat`, 'nr_periods 7\nnr_throttled 4\nthrottled_time 2500000');
+    expect(watchThrottling(newFolder()).read()).toBe(0);
+    const { root } = newRoot({
+      ...v1('/docker/1', '/docker/1'),
+      ...cfs('', 100_000),
+      [`${group}/cpu/cpu.stat`]: 'nr_periods 7\nnr_throttled 4\nthrottled_time 2500000',
+    });
     const { quotas, read } = watchThrottling(root);
     expect(quotas).toBe(`${root}/${group}/cpu/cpu.cfs_quota_us: 1 core`);
     expect(read()).toBe(2.5);
   });
-
-  test.each([
-    [2, '', '2 / 0'],
-    [4, '3,7', '3,7 / 0-1'],
-  ])('of %d cores gives no more CPUs, as "%s"', (quota, text, cores) => {
-    expect(written(divideCores(madeUp({ siblings: apart }, quota), asked(text)))).toBe(cores);
-  });
-
-  const shared = { sharedCores: true } as const;
 
   test('may be too small', () => {
     const small = madeUp({ siblings: apart }, 1.5);
@@ -241,9 +223,8 @@ describe('a quota of CPU time', () => {
       'needs the CPU time of 2 cores, and a quota allows that of 1.5 cores: give it more',
     );
     expect(defaultCores(small)).toBeUndefined();
-    expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow(
-      'the CPU time of 1 core, and a ',
-    );
+    const shared = () => divideCores(madeUp({}, 0.5), {}, { sharedCores: true });
+    expect(shared).toThrow('the CPU time of 1 core, and a ');
   });
 
   test.each([
@@ -275,8 +256,7 @@ describe('lists of cores', () => {
 });
 
 describe('servers on another host', () => {
-  const core = { node: 0, capacity: 0 };
-  const cores = [0, 1, 2, 3].map((cpu) => ({ ...core, cpus: [cpu] }));
+  const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
   const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
 
   test('have all of its cores, and the load has all of these', () => {
@@ -294,12 +274,12 @@ describe('servers on another host', () => {
   });
 
   test('have the cores that are asked for, each of its machine', () => {
-    const here = plain('0-1');
-    expect(written(coresOfTwo(here, there, asked('2-3 / 1')))).toBe('2-3 / 1');
-    expect(() => coresOfTwo(here, there, asked('4'))).toThrow(
+    const divided = (text: string) => coresOfTwo(plain('0-1'), there, asked(text));
+    expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
+    expect(() => divided('4')).toThrow(
       '--server-cpus on web1: core 4 is not there or not allowed; there are 0-3',
     );
-    expect(() => coresOfTwo(here, there, asked('/ 2'))).toThrow(
+    expect(() => divided('/ 2')).toThrow(
       '--generator-cpus: core 2 is not there or not allowed; there are 0-1',
     );
   });

@@ -19,19 +19,17 @@ import { refusalOf } from '../fixtures/refused.ts';
 /** A program that prints one line, which has no end. */
 function endless() {
   const file = join(newFolder(), 'endless');
-  writeFileSync(file, '#!/bin/sh\nexec tr "\\0" x </dev/zero\n', { mode: 0o755 });
+  writeFileSync(file, '#!/bin/sh\nexec cat /dev/zero\n', { mode: 0o755 });
   return file;
 }
 
 test('a binary that prints without end', async () => {
   const binary = endless();
-  const beganAtMs = performance.now();
   expect(await refusalOf(serverBuild('nginx', binary))).toBe(
     `${binary} -V does not end: set NGINX_BIN to the nginx to measure`,
   );
-  // It was not waited for until its time was over.
-  expect(performance.now() - beganAtMs).toBeLessThan(25_000);
-}, 60_000);
+  // It is not waited for until its time is over.
+}, 25_000);
 
 test('another host that sends a line without end', async () => {
   vi.stubEnv('BAKEOFF_SSH', endless());
@@ -44,32 +42,22 @@ test('another host that sends a line without end', async () => {
   expect(lines).toEqual([]);
 }, 60_000);
 
-const asList = async (file: string): Promise<unknown> => readPageList('--urls', file);
-const notAFile = 'it is a pipe, socket or device, not a file';
-
-test('a device as a list of pages, or as a body', async () => {
-  expect(await refusalOf(asList('/dev/zero'))).toBe(`--urls /dev/zero: ${notAFile}`);
-  expect(await refusalOf((async () => bodyOfFile('h2load -d', '/dev/zero'))())).toBe(
-    `h2load -d /dev/zero: ${notAFile}`,
-  );
-});
-
-test('a pipe that nobody writes into', async () => {
+test('a device, or a pipe that nobody writes into, as a list of pages or as a body', () => {
   const pipe = join(newFolder(), 'pipe');
   execFileSync('mkfifo', [pipe]);
-  expect(await refusalOf(asList(pipe))).toBe(`--urls ${pipe}: ${notAFile}`);
+  for (const read of [readPageList, bodyOfFile])
+    for (const file of ['/dev/zero', pipe])
+      expect(() => read('--flag', file)).toThrow(
+        new UserError(`--flag ${file}: it is a pipe, socket or device, not a file`, 2),
+      );
 });
 
 test('a pipe of the shell is read', () => {
   // Nothing listens there: the list is read before.
-  const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls`;
-  const said = (command: string) =>
-    spawnSync('bash', ['-c', `${compare} <(${command})`, process.execPath], {
-      cwd: projectRoot,
-      encoding: 'utf8',
-    }).stderr.replace(/\d+/, 'N');
-  expect(said('printf "/a\\n/b x\\n"')).toBe(
-    '--urls /dev/fd/N, line 2: write a path or URL, and its weight, a whole number from 1 to 1000000000\n',
+  const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls <(printf "/a\\n/b x\\n")`;
+  const { stderr } = spawnSync('bash', ['-c', compare, process.execPath], { cwd: projectRoot });
+  expect(String(stderr)).toMatch(
+    /^--urls \/dev\/fd\/\d+, line 2: write a path or URL, and its weight, .*\n$/,
   );
 }, 60_000);
 
@@ -79,11 +67,11 @@ test('a server that refused connections, and then takes them without an answer, 
   const asked = waitUntilReady(
     { origin: `http://${address}:${port}`, page: { path: '/' }, protocol: 'http/1.1' },
     new AbortController().signal,
-    3000,
+    1500,
   );
   await Promise.all([
     expect(asked).rejects.toThrow(
-      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 3 s`),
+      new UserError(`http://${address}:${port}/ did not answer over http/1.1 within 1.5 s`),
     ),
     delay(100).then(() => listening(createServer(), port, address)),
   ]);

@@ -17,37 +17,28 @@ test.each([
 });
 
 test('files that may have no bytes (ulimit -f 0)', async () => {
-  const limited = (bytes: number): Promise<unknown> =>
-    run({
-      command: 'prlimit',
-      args: [`--fsize=${bytes}`, process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'],
-    });
-  for (const bytes of [0, 102_400]) {
-    expect(await limited(bytes)).toMatchObject({
+  const words = [process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'];
+  for (const bytes of [0, 102_400])
+    expect(await run({ command: 'prlimit', args: [`--fsize=${bytes}`, ...words] })).toMatchObject({
       code: 1,
       stdout: '',
       stderr: `files may have ${bytes} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited\n`,
     });
-  }
 });
 
 test('all ports from 20000 to 29999 taken', async () => {
   const address = '127.86.73.14';
   // Without SO_REUSEADDR a socket that is bound alone keeps others out.
-  const holder = await startChild({
-    command: 'python3',
-    args: [
-      '-c',
-      `
-import resource, socket, sys
-resource.setrlimit(resource.RLIMIT_NOFILE, (11000, max(11000, resource.getrlimit(resource.RLIMIT_NOFILE)[1])))
-held = []
-for port in range(20000, 30000):
-    held.append(socket.socket())
-    held[-1].bind(('${address}', port))
+  const hold = `
+import socket, sys
+held = [socket.socket() for _ in range(10000)]
+for port, one in enumerate(held, 20000):
+    one.bind(('${address}', port))
 print('held', flush=True)
-sys.stdin.read()`,
-    ],
+sys.stdin.read()`;
+  const holder = await startChild({
+    command: 'prlimit',
+    args: ['--nofile=11000:', 'python3', '-c', hold],
     stdio: ['pipe', 'pipe', 'inherit'],
   });
   try {

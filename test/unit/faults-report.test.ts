@@ -9,12 +9,10 @@ const both = result([workers, openFileCache]);
 
 test('a result of more rounds than a run can have is refused at once', () => {
   const long = compared(both, { roundRatios: Array.from({ length: 100_000 }, () => 1.1) });
-  const beganAtMs = performance.now();
   expect(() => checkResult(JSON.stringify(long), 'result.json')).toThrow(
     'result.json is of an earlier bakeoff, or was changed: comparisons[0].roundRatios has more than 1000: run it again with this one',
   );
-  expect(performance.now() - beganAtMs).toBeLessThan(10_000);
-});
+}, 10_000);
 
 test('the line on a disagreement has the figures of the table, and its share is theirs', () => {
   const costly = {

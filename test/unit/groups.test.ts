@@ -9,16 +9,10 @@ import {
 } from '../../lib/runner/plan.ts';
 import { command, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
+import { delayed } from '../fixtures/link.ts';
 import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
-const network = {
-  toServer: { delayMs: 5 },
-  toClient: { delayMs: 0 },
-  serverSettings: [],
-  clientSettings: [],
-};
-
 /** Variants of nginx, unless they have another server. */
 const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) =>
   scenarioOf(
@@ -57,7 +51,7 @@ test('groupsOf has those with a rate apart from those without', () => {
 });
 
 test('groupsOf leaves those with a network alone, and all that have several phases', () => {
-  expect(groupsIn(variantsOf({ a: {}, far: { network }, b: {} }))).toEqual(['far', 'a b']);
+  expect(groupsIn(variantsOf({ a: {}, far: { network: delayed }, b: {} }))).toEqual(['far', 'a b']);
   expect(groupsIn(variantsOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } }))).toEqual(
     ['a', 'b'],
   );

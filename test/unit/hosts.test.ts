@@ -9,14 +9,15 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { addressesOf, connect, keepScript, measureLink } from '../../lib/hosts/agent-connection.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
+import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 test('a folder is sent with all that is in it, and what a link points to is not', async () => {
@@ -27,9 +28,9 @@ test('a folder is sent with all that is in it, and what a link points to is not'
   symlinkSync('/etc/passwd', join(own, 'elsewhere'));
   const files = await filesOf(own, 'web1');
   expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
-    { path: 'a.conf', mode: 0o600, base64: Buffer.from('events {}').toString('base64') },
+    { path: 'a.conf', mode: 0o600, base64: btoa('events {}') },
     { path: 'elsewhere', link: '/etc/passwd' },
-    { path: 'www/index.html', mode: 0o644, base64: Buffer.from('hello').toString('base64') },
+    { path: 'www/index.html', mode: 0o644, base64: btoa('hello') },
   ]);
 });
 
@@ -40,7 +41,7 @@ test('no home is sent, and no folder that is too large', async () => {
     );
   const [large, many] = [newFolder(), newFolder()];
   writeFileSync(join(large, 'file'), Buffer.alloc(20_000_001));
-  for (let file = 0; file <= 2000; file++) writeFileSync(join(many, String(file)), '');
+  for (let file = 0; file <= 2000; file++) symlinkSync('x', join(many, String(file)));
   for (const own of [large, many])
     await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
 });
@@ -70,20 +71,17 @@ test('a home is none by any name, and what has keys in it stays', async () => {
   await expect(filesOf(userInfo().homedir, 'web1')).rejects.toThrow('would be sent to web1');
 });
 
-/** What a shell comes to that has it in a cache, and is given the input. */
-async function kept(cache: string, script: string, input: string): Promise<unknown> {
-  const child = spawn('sh', ['-c', script], {
+/** A shell that puts a file into a cache, which it reads from its input. */
+const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
+  spawn('sh', ['-c', keepScript(...file)], {
     env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
     stdio: ['pipe', 'ignore', 'inherit'],
+    detached: true,
   });
-  child.stdin.on('error', () => undefined).end(input);
-  return (await once(child, 'close'))[0];
-}
-
-const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
 
 test('a file is kept once, and what nobody has come for in a month goes with the next one', async () => {
   const cache = newFolder();
+  const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
   const folders = ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine'].map((name) =>
     join(cache, 'bakeoff', name),
   );
@@ -92,13 +90,18 @@ test('a file is kept once, and what nobody has come for in a month goes with the
     writeFileSync(join(folder, 'lib/file'), 'text');
     utimesSync(folder, longAgo, longAgo);
   }
+  const kept = async (input: string, ...file: Parameters<typeof keepScript>) => {
+    const child = keeping(cache, ...file);
+    child.stdin.on('error', () => undefined).end(input);
+    return ((await once(child, 'close')) as unknown[])[0];
+  };
   // Nothing is sent where it is there, and it is used.
-  expect(await kept(cache, keepScript('agent-used/lib', 'file', 4), '')).toBe(0);
+  expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(0);
   expect(readdirSync(join(cache, 'bakeoff'))).toHaveLength(5);
-  expect(await kept(cache, keepScript('k6-used', 'k6', 4), 'k666')).toBe(0);
+  expect(await kept('k666', 'k6-used', 'k6', 4)).toBe(0);
   expect(readdirSync(join(cache, 'bakeoff')).sort()).toEqual(['agent-used', 'k6-used', 'mine']);
   expect(readFileSync(join(cache, 'bakeoff/k6-used/k6'), 'utf8')).toBe('k666');
-  expect(await kept(cache, keepScript('k6-new', 'k6', 4), 'k6')).toBe(91);
+  expect(await kept('k6', 'k6-new', 'k6', 4)).toBe(91);
   expect(readdirSync(join(cache, 'bakeoff/k6-new'))).toEqual([]);
 });
 
@@ -106,11 +109,7 @@ test.each(['SIGHUP', 'SIGTERM'] as const)(
   'a sending that %s ends leaves nothing half',
   async (signal) => {
     const cache = newFolder();
-    const child = spawn('sh', ['-c', keepScript('k6-new', 'k6', 9)], {
-      env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
-      stdio: ['pipe', 'ignore', 'ignore'],
-      detached: true,
-    });
+    const child = keeping(cache, 'k6-new', 'k6', 9);
     child.stdin.write('k6');
     const folder = join(cache, 'bakeoff/k6-new');
     await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
@@ -141,17 +140,10 @@ test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wro
   );
   for (const empty of ['', ' '])
     expect(await sshWith(empty)).toMatch(/^ssh -T .* -- web1 exec sh -c 'true'$/);
-  for (const [text, line] of [
-    ['ssh -i $HOME/key', '$HOME needs a shell'],
-    ["ssh -i 'key", "a ' is open to the end of the line: close it"],
-    ['~me/ssh', '~ needs a shell'],
-  ] as const) {
-    await expect(sshWith(text)).rejects.toMatchObject({
-      exitCode: 2,
-      message: expect.stringMatching(/^BAKEOFF_SSH: the command: /),
-    });
-    await expect(sshWith(text)).rejects.toThrow(line);
-  }
+  await expect(sshWith('ssh -i $HOME/key')).rejects.toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(/^BAKEOFF_SSH: the command: \$HOME needs a shell/),
+  });
 });
 
 test("the addresses that a host has here are those of ssh's name for it", async () => {
@@ -177,22 +169,14 @@ test("times of another host are as this machine's clocks have them", () => {
   ).toBe(
     '{"data":{"time":"2025-12-31T23:59:58.623456789Z","value":1}}\n{"data":{"time":"2025-12-31T23:59:58.500000000Z"}}',
   );
-  const result = {
-    startedAt: '2026-01-01T00:00:05.000Z',
-    endedAt: '2026-01-01T00:00:06.000Z',
-    monotonicMs: [1500, 2500],
-  } as unknown as LoadResult;
-  expect(byOurClocks([{ results: [result] }], { ...ahead, wallMs: 2500 })).toEqual([
-    {
-      results: [
-        {
-          startedAt: '2026-01-01T00:00:02.500Z',
-          endedAt: '2026-01-01T00:00:03.500Z',
-          monotonicMs: [1000, 2000],
-        },
-      ],
-    },
-  ]);
+  const result = (startedAt: string, endedAt: string, ...monotonicMs: [number, number]) => {
+    const at = (seconds: string) => `2026-01-01T00:00:0${seconds}Z`;
+    const ours = { startedAt: at(startedAt), endedAt: at(endedAt), monotonicMs };
+    return [{ results: [ours as unknown as LoadResult] }];
+  };
+  expect(byOurClocks(result('5.000', '6.000', 1500, 2500), { ...ahead, wallMs: 2500 })).toEqual(
+    result('2.500', '3.500', 1000, 2000),
+  );
 });
 
 test.each(['resetAndDestroy', 'destroy'] as const)(
@@ -201,11 +185,8 @@ test.each(['resetAndDestroy', 'destroy'] as const)(
     const server = createServer((socket) => {
       // Round trips are echoed; what is sent in bulk is too much for it.
       socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void server.close());
-    await once(server, 'listening');
-    await expect(
-      measureLink({ address: '127.0.0.1', port: (server.address() as AddressInfo).port }),
-    ).rejects.toThrow(/ECONNRESET|EPIPE|the connection was cut/);
+    });
+    const there = { address: '127.0.0.1', port: await listening(server) };
+    await expect(measureLink(there)).rejects.toThrow(/ECONNRESET|EPIPE|the connection was cut/);
   },
 );

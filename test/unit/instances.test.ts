@@ -9,7 +9,7 @@ import {
 } from '../../lib/runner/generators.ts';
 import { byName } from '../../lib/present.ts';
 import { wireNames, type HistogramBar, type LoadResult } from '../../lib/result/result.ts';
-import { latency, noLatency, phase } from '../fixtures/phase.ts';
+import { latency, phase } from '../fixtures/phase.ts';
 
 const planOf = (
   side: SideOptions = { connections: 30 },
@@ -44,23 +44,17 @@ describe('an instance', () => {
     expect(dividedPlan(planOf(), 3, meetAt)).toMatchObject({ meetAt });
   });
 
+  const twoPhases = { phases: [{ sides: [] }, { sides: [] }] };
   test.each([
     [
       planOf({ connections: 3 }),
-      ': 3 connections cannot be divided among 4 threads: give at least 4',
+      '3 connections cannot be divided among 4 threads: give at least 4',
     ],
-    [planOf({ connections: 7, threads: 8 }), 'among 8 threads: give at least 8'],
-    [
-      planOf({ connections: 9, requests: 2 }),
-      ': 2 requests cannot be divided among them: give at least 4',
-    ],
-    [
-      planOf(undefined, { phases: [{ sides: [] }, { sides: [] }] }),
-      'only the first of 2 load phases',
-    ],
+    [planOf({ connections: 7, threads: 8 }), '.* among 8 threads: give at least 8'],
+    [planOf({ connections: 9, requests: 2 }), '2 requests cannot be .* them: give at least 4'],
+    [planOf(undefined, twoPhases), '.*only the first of 2 load phases'],
   ])('is refused %j', (plan, message) => {
-    expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
-    expect(() => dividedPlan(plan, 4, 0)).toThrow(/^4 generators: /);
+    expect(() => dividedPlan(plan, 4, 0)).toThrow(new RegExp(`^4 generators: ${message}`));
     expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
   });
 });
@@ -70,6 +64,10 @@ describe('the results of all instances', () => {
     [0.5, 990],
     [1, 9],
     [80, 1],
+  ];
+  const bucketsOf = (below: number, above: number) => [
+    { fromMs: 0, toMs: 1, count: below },
+    { fromMs: 1, toMs: null, count: above },
   ];
   const one = phase({
     requests: 1003,
@@ -87,10 +85,7 @@ describe('the results of all instances', () => {
     longestGapMs: 80,
     latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
     connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }),
-    buckets: [
-      { fromMs: 0, toMs: 1, count: 999 },
-      { fromMs: 1, toMs: null, count: 1 },
-    ],
+    buckets: bucketsOf(999, 1),
     maxConcurrentStreams: 128,
     perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 },
     startedAt: '2026-11-20T08:15:31.040000Z',
@@ -110,11 +105,7 @@ describe('the results of all instances', () => {
         [2, 10],
       ],
     }),
-    sendDelayMs: noLatency,
-    buckets: [
-      { fromMs: 0, toMs: 1, count: 0 },
-      { fromMs: 1, toMs: null, count: 2000 },
-    ],
+    buckets: bucketsOf(0, 2000),
     seconds: 8,
     longestGapMs: 4,
     perConnectionRps: { min: 5, mean: 16, sd: 0, withinSd: 0.5, max: 16 },
@@ -130,19 +121,10 @@ describe('the results of all instances', () => {
       ],
       planOf({ connections: 3 }),
     );
-    const { errors, errorCauses, errorExample, inFlight, hung, unsent, unexpected } = one;
-    expect(rest).toEqual({
-      errors,
-      errorCauses,
-      errorExample,
-      inFlight,
-      hung,
-      unsent,
-      unexpected,
-      pages: [],
+    // Of one or the other, where one alone had some.
+    expect({ ...one, ...rest }).toEqual({
+      ...one,
       requests: 3003,
-      warmupRequests: 7,
-      seconds: 10,
       rps: 300,
       responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
       statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
@@ -156,8 +138,9 @@ describe('the results of all instances', () => {
         body: 1_224_004,
         sent: 120_005,
       },
+      latencyMs: one.latencyMs,
+      connectMs: one.connectMs,
       firstByteMs: expect.objectContaining({ p99: 2.9 }),
-      sendDelayMs: noLatency,
       // Of three connections the first has two: 10, 10 and 16.
       perConnectionRps: {
         min: 1,
@@ -166,15 +149,8 @@ describe('the results of all instances', () => {
         withinSd: expect.closeTo(2.5 / 3, 9),
         max: 20,
       },
-      perThreadRps: { min: 1, mean: 1, sd: 0, withinSd: 1, max: 1 },
-      buckets: [
-        { fromMs: 0, toMs: 1, count: 999 },
-        { fromMs: 1, toMs: null, count: 2001 },
-      ],
-      tls: null,
-      maxConcurrentStreams: 128,
-      startedAt: '2026-11-20T08:15:31.000000Z',
-      endedAt: '2026-11-20T08:15:41.040000Z',
+      buckets: bucketsOf(999, 2001),
+      startedAt: two.startedAt,
       monotonicMs: [1000, 11_040],
       cpuSeconds: 14,
     });
@@ -198,25 +174,22 @@ describe('the results of all instances', () => {
   test('of one are its own', () => expect(merged([one])).toBe(one));
 
   test('are none where one is missing', () => {
-    expect(() =>
-      mergeInstances(
-        [endOf(one), { failure: 'k6 ended with signal SIGKILL: it said nothing' }, endOf(two)],
-        planOf(),
-      ),
-    ).toThrow(
-      'generator 2 of 3: k6 ended with signal SIGKILL: it said nothing: its share is missing',
+    const merge =
+      (...ends: InstanceEnd[]) =>
+      () =>
+        mergeInstances(ends, planOf());
+    expect(merge(endOf(one), { failure: 'it said nothing' }, endOf(two))).toThrow(
+      'generator 2 of 3: it said nothing: its share is missing',
     );
-    expect(() => mergeInstances([endOf(one), { phases: [] }], planOf())).toThrow(
+    expect(merge(endOf(one), { phases: [] })).toThrow(
       'generator 2 of 2: ended after 0 of 1 phases: its share is missing',
     );
   });
 
   test('are none where they did not make one load', () => {
-    const late = { ...two, startedAt: '2026-11-20T08:15:31.150000Z' };
-    expect(merged([one, { ...late, startedAt: '2026-11-20T08:15:31.140000Z' }]).requests).toBe(
-      3003,
-    );
-    expect(() => merged([late, two, one])).toThrow(
+    const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
+    expect(merged([one, late(140)]).requests).toBe(3003);
+    expect(() => merged([late(150), two, one])).toThrow(
       'generator 1 of 3 began 150 ms after generator 2, and may 100 ms: they did not make one load',
     );
   });
