@@ -1,21 +1,17 @@
 // A real influxd, asked as Grafana asks it for the panels and variables of a dashboard.
 import { execFile } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect } from 'vitest';
 import { generatedFile, type DashboardName } from '../dashboards/names.ts';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
-import { ensureTools, toolVariable } from '../lib/setup/tools.ts';
 import { type Store, openStore } from '../lib/store/store.ts';
 import { database } from '../lib/store/schema.ts';
 import type { Cell } from './dashboard-figures.ts';
 import { accessUrl, authorization } from './fixtures/influx-access.ts';
-import { keptRounds } from './scenario-run.ts';
+import { keptRounds, makeHome, type Home } from './scenario-run.ts';
 import {
-  expressionsOf,
   interpolate,
   panelsOf,
   readDashboard,
@@ -47,92 +43,69 @@ export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Ch
   };
 }
 
-/** What the runs here need. */
-const runTools = ['k6', 'nginx', 'h2o'] as const;
-
 export class DashboardDatabase {
   readonly store: Store;
-  readonly #folder: string;
+  readonly #home: Home;
 
-  private constructor(store: Store, folder: string) {
+  private constructor(store: Store, home: Home) {
     this.store = store;
-    this.#folder = folder;
+    this.#home = home;
   }
 
   static async open(): Promise<DashboardDatabase> {
-    const folder = await mkdtemp(join(tmpdir(), 'bakeoff-dashboards-'));
-    const { influxd } = await ensureTools(['influxd']);
-    return new DashboardDatabase(
-      await openStore({ influxdBinary: influxd, folder: join(folder, 'influxd') }),
-      folder,
-    );
+    const home = await makeHome(['influxd', 'k6', 'nginx', 'h2o']);
+    const influxdBinary = home.env['INFLUXD_BIN'] as string;
+    const folder = join(home.folder, 'dashboards');
+    return new DashboardDatabase(await openStore({ influxdBinary, folder }), home);
   }
 
   async close(): Promise<void> {
     await this.store.close();
-    await rm(this.#folder, { recursive: true, force: true });
+    this.#home.remove();
   }
 
   /** Runs a scenario into the database. Of a round that was dropped and repeated nothing stays there: panels show what it has. */
   async run(args: readonly string[]): Promise<Result> {
-    const tools = await ensureTools(runTools);
+    const to = ['--json', '--influx', accessUrl(this.store.influx)];
+    const words = ['bin/bakeoff.mjs', 'scenario', ...args, ...to, '--out'];
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      [
-        'bin/bakeoff.mjs',
-        'scenario',
-        ...args,
-        '--json',
-        '--influx',
-        accessUrl(this.store.influx),
-        '--out',
-        join(this.#folder, 'results'),
-      ],
+      [...words, join(this.#home.folder, 'results')],
       {
         cwd: projectRoot,
         maxBuffer: 2 ** 26,
         timeout: 120_000,
-        // A bakeoff of its own: the person's may be measuring.
-        env: {
-          ...process.env,
-          BAKEOFF_HOME: this.#folder,
-          ...Object.fromEntries(runTools.map((tool) => [toolVariable(tool), tools[tool]])),
-        },
+        env: { ...process.env, ...this.#home.env },
       },
     );
     const result = JSON.parse(stdout) as Result;
     const kept = keptRounds(result);
-    const dropped = Array.from({ length: Math.max(...kept) }, (_, index) => index + 1).filter(
-      (round) => !kept.includes(round),
-    );
-    for (const round of dropped)
-      await this.store.query(`DROP SERIES WHERE "run" = '${result.run}' AND "round" = '${round}'`);
+    for (let round = 1; round < Math.max(...kept); round++)
+      if (!kept.includes(round))
+        await this.store.query(
+          `DROP SERIES WHERE "run" = '${result.run}' AND "round" = '${round}'`,
+        );
     return result;
   }
 
   /** One query, over GET with epoch=ms, as Grafana asks. */
   async ask(query: string): Promise<Answer[]> {
-    const parameters = new URLSearchParams({
-      db: database,
-      epoch: 'ms',
-      q: query,
-    });
+    const parameters = new URLSearchParams({ db: database, epoch: 'ms', q: query });
     const response = await fetch(`${this.store.influx.url}/query?${parameters}`, {
       headers: { Authorization: authorization(this.store.influx) },
     });
+    interface Series {
+      tags?: Record<string, string>;
+      columns: string[];
+      values: Cell[][];
+    }
     const answer = (await response.json()) as {
       error?: string;
-      results?: [
-        {
-          error?: string;
-          series?: { tags?: Record<string, string>; columns: string[]; values: Cell[][] }[];
-        },
-      ];
+      results?: [{ error?: string; series?: Series[] }];
     };
-    const result = answer.results?.[0];
-    if (result === undefined || result.error !== undefined)
-      throw new Error(`${query}: ${answer.error ?? result?.error}`);
-    return (result.series ?? []).map(({ tags, columns, values }) => ({
+    const { error = answer.error, series = [] } = answer.results?.[0] ?? {};
+    if (error !== undefined) throw new Error(`${query}: ${error}`);
+    return series.map(({ tags, columns, values }) => ({
       tags,
       rows: values.map((value) =>
         Object.fromEntries(columns.map((column, index) => [column, value[index] ?? null])),
@@ -143,14 +116,9 @@ export class DashboardDatabase {
   /** What those queries of a panel answer whose answers it shows, and what its expressions make of those of others; in their order. */
   async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, id);
-    const answers = new Map(
-      await Promise.all(
-        targetsOf(panel).map(
-          async ({ refId, query }) =>
-            [refId, await this.ask(interpolate(query, pickedOf(choice)))] as const,
-        ),
-      ),
-    );
+    const answers = new Map<string, Answer[]>();
+    for (const { refId, query } of targetsOf(panel))
+      answers.set(refId, await this.ask(interpolate(query, pickedOf(choice))));
     return panel.targets.flatMap((target) => {
       if ('expression' in target) return [divided(target.expression, answers)];
       return target.hide === true ? [] : [answers.get(target.refId) ?? []];
@@ -160,7 +128,7 @@ export class DashboardDatabase {
   /** What the dividends of a panel's quotients answer. */
   async dividends(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, id);
-    const letters = expressionsOf(panel).map(({ expression }) => expression[1]);
+    const letters = panel.targets.map((one) => 'expression' in one && one.expression[1]);
     const dividends = targetsOf(panel).filter(({ refId }) => letters.includes(refId));
     return Promise.all(
       dividends.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))),
@@ -169,15 +137,11 @@ export class DashboardDatabase {
 
   /** The rows of a table or of bars: one series, columns as selected. */
   async rows(name: DashboardName, id: number, choice: Choice): Promise<Record<string, Cell>[]> {
-    const [answers = [], ...others] = await this.panel(name, id, choice);
-    if (others.length > 0 || answers.length !== 1)
-      throw new Error(
-        `panel ${id} has ${others.length + 1} queries, the first with ${answers.length} series`,
-      );
+    const answers = await this.panel(name, id, choice);
+    expect(answers, `queries and series of panel ${id}`).toEqual([[expect.anything()]]);
     const columns = columnsOf(name, id);
-    return (answers[0]?.rows ?? []).map(({ time: _time, ...row }) => {
-      if (Object.keys(row).join() !== columns.join())
-        throw new Error(`panel ${id} answers ${Object.keys(row).join()}`);
+    return (answers[0]?.[0]?.rows ?? []).map(({ time: _time, ...row }) => {
+      expect(Object.keys(row), `panel ${id}`).toEqual(columns);
       return row;
     });
   }
@@ -213,8 +177,8 @@ export class DashboardDatabase {
 
   /** What Grafana's picker offers, the one it picks first. */
   async choices(name: DashboardName, variableName: string, choice: Choice): Promise<string[]> {
-    const variable = dashboardOf(name).templating.list.find((one) => one.name === variableName);
-    if (variable === undefined) throw new Error(`no variable ${variableName}`);
+    const { list } = dashboardOf(name).templating;
+    const variable = list.find((one) => one.name === variableName) ?? expect.fail(variableName);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
     // Grafana takes every column but the time for values; SHOW TAG VALUES calls the one that counts so.
     const values = answers.flatMap(({ rows }) =>
@@ -263,11 +227,8 @@ export function dashboardOf(name: DashboardName): Dashboard {
   return dashboard;
 }
 
-export function panelOf(name: DashboardName, id: number): Panel {
-  const found = panelsOf(dashboardOf(name)).find((one) => one.id === id);
-  if (found === undefined) throw new Error(`no panel ${id} in ${name}`);
-  return found;
-}
+const panelOf = (name: DashboardName, id: number) =>
+  panelsOf(dashboardOf(name)).find((one) => one.id === id) ?? expect.fail(`${name} has no ${id}`);
 
 /** What a panel's first query selects. */
 export function columnsOf(name: DashboardName, id: number): string[] {

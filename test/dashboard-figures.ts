@@ -6,29 +6,23 @@ import type { Phase, Result, VariantResult } from '../lib/result/result.ts';
 export type Cell = string | number | null;
 
 /** Rows of these columns in the points of a result, in their order. InfluxDB has no row without any of the fields. */
-function rowsOf(
-  measurement: string,
-  columns: readonly string[],
-  result: Result,
-): Record<string, Cell>[] {
-  return tablePoints(result)
-    .filter((line) => line.startsWith(`${measurement},`))
-    .map(parsed)
-    .filter(({ fields }) => columns.some((column) => column in fields))
-    .map(({ tags, fields }) =>
-      Object.fromEntries(columns.map((column) => [column, fields[column] ?? tags[column] ?? null])),
-    );
-}
+const rowsOf =
+  (measurement: string) =>
+  (columns: readonly string[], result: Result): Record<string, Cell>[] =>
+    tablePoints(result)
+      .filter((line) => line.startsWith(`${measurement},`))
+      .map(parsed)
+      .filter(({ fields }) => columns.some((column) => column in fields))
+      .map(({ tags, fields }) =>
+        Object.fromEntries(
+          columns.map((column) => [column, fields[column] ?? tags[column] ?? null]),
+        ),
+      );
 
 /** A row per variant. */
-export const expectedRows = (columns: readonly string[], result: Result): Record<string, Cell>[] =>
-  rowsOf('bench_comparison', columns, result);
-
+export const expectedRows = rowsOf('bench_comparison');
 /** A row per variant and load phase. */
-export const expectedPhaseRows = (
-  columns: readonly string[],
-  result: Result,
-): Record<string, Cell>[] => rowsOf('bench_phase', columns, result);
+export const expectedPhaseRows = rowsOf('bench_phase');
 
 /** What the plot of intervals draws of a run: a row for each variant, from -1 down, and what stands at which ratio in it. */
 export function expectedIntervals(result: Result): {

@@ -110,11 +110,6 @@ export function targetsOf(panel: Panel): Target[] {
   return panel.targets.filter((target): target is Target => 'query' in target);
 }
 
-/** What Grafana computes of it. */
-export function expressionsOf(panel: Panel): Expression[] {
-  return panel.targets.filter((target): target is Expression => 'expression' in target);
-}
-
 /** What stands between SELECT and FROM. */
 export function selectedColumns(query: string): string[] {
   const list = /^SELECT (.*?) FROM /.exec(query)?.[1] ?? '';
