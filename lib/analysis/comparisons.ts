@@ -1,4 +1,4 @@
-// Variants and comparisons of a result by their names, the marks of verdicts, and curves: latency by rate, requests/s by streams.
+// Finds variants and comparisons of a result, and its curves: latency by rate, requests/s by streams.
 import { median } from './statistics.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/load.ts';
@@ -61,7 +61,7 @@ export function marksOf(
   return delay + (verdict === 'none' ? '' : notFinalMark(result));
 }
 
-/** A step of a search, or all rounds of a sweep, in requests/s and milliseconds. `kept`: the step kept the search's limit. */
+/** In requests/s and milliseconds. `kept`: the step of a search kept its limit. */
 export interface CurvePoint {
   rate: number;
   p50: number;
@@ -92,7 +92,7 @@ export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants
   });
 }
 
-/** A row: a range of rates and, by name, the median of its points. `rate` is the geometric mean of its ends. */
+/** A range of rates, with the medians of its points by name. `rate` is the geometric mean of its ends. */
 export interface CurveRow {
   rate: number;
   seen: ReadonlyMap<string, CurvePoint>;
@@ -100,7 +100,7 @@ export interface CurveRow {
 
 const mostRows = 12;
 
-/** The curves side by side in ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
+/** In ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
 export function curveRows(curves: readonly Curve[]): CurveRow[] {
   const all = curves.flatMap(({ points }) => points);
   const rates = [...new Set(all.map(({ rate }) => rate))].sort((a, b) => a - b);
@@ -158,7 +158,7 @@ export function streamsOf({ load }: VariantResult): number {
   return load.streams ?? 1;
 }
 
-/** The sweep of a result, most streams first; undefined if it has none, or nothing was answered over HTTP/1.1. */
+/** Most streams first; undefined if there is none, or nothing was answered over HTTP/1.1. */
 export function streamSweep(result: Result): StreamSweep | undefined {
   const measured = result.variants.flatMap((variant) =>
     variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],

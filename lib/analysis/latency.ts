@@ -1,4 +1,4 @@
-// Distributions of latency: merged over phases and rounds, their percentiles and buckets; and the metrics of comparisons.
+// Distributions of latency: merged, their percentiles and buckets; and the metrics of comparisons.
 import type {
   BucketShare,
   Distribution,
@@ -14,7 +14,18 @@ import { byName } from '../present.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';
 
-/** The figures of all parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
+/** As quantiles, 0 to 1. */
+export const percentiles = {
+  p50: 0.5,
+  p75: 0.75,
+  p90: 0.9,
+  p95: 0.95,
+  p99: 0.99,
+  p999: 0.999,
+} as const;
+export const percentileNames = Object.keys(percentiles) as (keyof typeof percentiles)[];
+
+/** All parts together. Percentiles are within 0.1 %, `withinSd` comes from the histogram, the rest is exact. */
 export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFigures {
   const { histogram: _, ...figures } = mergedDistribution(parts);
   return figures;
@@ -26,10 +37,7 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
   const [first] = counted;
   if (first === undefined)
     return {
-      ...byName(
-        ['min', 'mean', 'sd', 'withinSd', 'max', 'p50', 'p75', 'p90', 'p95', 'p99', 'p999'],
-        () => 0,
-      ),
+      ...byName(['min', 'mean', 'sd', 'withinSd', 'max', ...percentileNames], () => 0),
       histogram: [],
     };
   if (counted.length === 1) return first.part;
@@ -46,17 +54,12 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
     sd,
     withinSd: within / total(counted, ({ n }) => n),
     max,
-    p50: at(0.5),
-    p75: at(0.75),
-    p90: at(0.9),
-    p95: at(0.95),
-    p99: at(0.99),
-    p999: at(0.999),
+    ...byName(percentileNames, (name) => at(percentiles[name])),
     histogram,
   };
 }
 
-/** The figures of all values together; `withinSd` is the mean of the parts'. @param counted parts of `n` values each, at least one */
+/** All values together; `withinSd` is the mean of the parts'. @param counted parts of `n` values, at least one */
 export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
@@ -97,7 +100,7 @@ function quantileOf(bars: readonly HistogramBar[], quantile: number): number {
   return bars.find(([, count]) => (below += count) >= rank)?.[0] ?? 0;
 }
 
-/** The figures of parts of equal size: `min` and `max` of all, means of the rest. @param parts at least one */
+/** Parts of equal size: `min` and `max` of all, means of the rest. @param parts at least one */
 export function meanDistribution(parts: readonly Distribution[]): Distribution {
   return {
     min: extent(parts.map((part) => part.min))[0],
@@ -194,8 +197,5 @@ export function quantileBucket(
 ): BucketShare | undefined {
   const due = quantile * total(buckets, ({ count }) => count);
   let below = 0;
-  return buckets.find(({ count }) => {
-    below += count;
-    return below > 0 && below >= due;
-  });
+  return buckets.find(({ count }) => (below += count) > 0 && below >= due);
 }

@@ -1,8 +1,8 @@
-// The limit of a load: server, generator or neither; whether it came to its rate; and other programs' use of the machine.
+// The limit of a load, whether it came to its rate, and other programs' use of the machine.
 import { byName } from '../present.ts';
 import type { LoadResult, Noise, Round, VariantResult } from '../result/result.ts';
 import { serverCpuSecondsOf } from './phases.ts';
-import { extent, median, total } from './statistics.ts';
+import { extent, mean, median, total } from './statistics.ts';
 
 /** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
 export const stealMatters = 0.02;
@@ -10,46 +10,38 @@ export const stealMatters = 0.02;
 /** On an idle machine interrupts and the kernel's own work use a few percent of the server's cores. */
 export const othersMatter = 0.05;
 
-/** The phases of a round together: shares as in Noise. `mhz`: the lowest clock at the end of a phase, and the highest at all. */
+/** Shares as in Noise. `mhz`: the lowest clock at the end of a phase, and the highest at all. */
 export interface RoundNoise extends Omit<Noise, 'serverMhz'> {
   mhz: { lowest: number; highest: number } | null;
 }
 
 /** null if a phase has no noise figures. */
 export function noiseOf({ phases }: Round): RoundNoise | null {
-  const seen = phases.flatMap(({ noise, seconds }) =>
-    noise === null ? [] : [{ ...noise, seconds }],
-  );
+  const seen = phases.flatMap(({ noise, seconds }) => (noise === null ? [] : { noise, seconds }));
   if (seen.length === 0 || seen.length < phases.length) return null;
   const seconds = total(seen, (phase) => phase.seconds);
   const share = (of: (noise: Noise) => number) =>
-    seconds === 0 ? 0 : total(seen, (phase) => of(phase) * phase.seconds) / seconds;
-  const upstream = seen.map(({ upstreamShare }) => upstreamShare);
+    seconds === 0 ? 0 : total(seen, (phase) => of(phase.noise) * phase.seconds) / seconds;
+  const noises = seen.map(({ noise }) => noise);
+  const upstreams = noises.map(({ upstreamShare }) => upstreamShare);
+  const upstreamShare = upstreams.includes(null) ? null : share((one) => one.upstreamShare ?? 0);
+  const clocks = noises.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
   return {
     ...byName(
       ['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'],
       (name) => share((noise) => noise[name]),
     ),
-    ...(upstream.every((one) => one === undefined)
-      ? {}
-      : {
-          upstreamShare: upstream.includes(null)
-            ? null
-            : share(({ upstreamShare }) => upstreamShare ?? 0),
-        }),
-    loadAverage: extent(seen.map((noise) => noise.loadAverage))[1],
-    mhz: clockOf(seen),
+    ...(upstreams.every((one) => one === undefined) ? {} : { upstreamShare }),
+    loadAverage: extent(noises.map((noise) => noise.loadAverage))[1],
+    // A clock may rise because the load began. Only a lower clock at the end shows that the core was slowed down.
+    mhz:
+      clocks.length === 0
+        ? null
+        : { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] },
   };
 }
 
-/** A clock may rise in a phase because its load began. Only a lower clock at the end shows that the core was slowed down. */
-function clockOf(seen: readonly Noise[]): RoundNoise['mhz'] {
-  const clocks = seen.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
-  if (clocks.length === 0) return null;
-  return { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] };
-}
-
-/** A side that uses this share of its available cores is at its limit; the kernel, the runner and InfluxDB use the rest. */
+/** From this share of its cores on a side is at its limit; the kernel, the runner and InfluxDB use the rest. */
 const limit = 0.9;
 
 type Limit = 'server' | 'generator' | 'both' | 'neither';
@@ -80,42 +72,38 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
-/** VariantResult.serverShare of a round, at most 1; null if the server's CPU time is unknown. */
-export function serverShareOf(round: Round, variant: Workers, cores: SideCores): number | null {
-  const cpuSeconds = serverCpuSecondsOf(round.phases);
-  return cpuSeconds === null ? null : shareOf('server', round, variant, cores, cpuSeconds);
-}
-
-/** VariantResult.generatorShare of a round, at most 1. */
-export function generatorShareOf(round: Round, variant: Workers, cores: SideCores): number {
-  const cpuSeconds = total(round.phases, (phase) => phase.generatorCpuSeconds);
-  return shareOf('generator', round, variant, cores, cpuSeconds);
-}
-
-function shareOf(
-  side: 'server' | 'generator',
+/** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time is unknown. */
+export function sharesOf(
   round: Round,
   variant: Workers,
   cores: SideCores,
-  cpuSeconds: number,
-): number {
-  const seconds = total(round.phases, (phase) => phase.seconds);
-  const direction = side === 'server' ? 'toServer' : 'toClient';
-  const linkCpuSeconds = total(
-    round.phases,
-    ({ network }) => network?.linkCpuSeconds[direction] ?? 0,
-  );
+): { serverShare: number | null; generatorShare: number } {
+  const { phases } = round;
+  const seconds = total(phases, (phase) => phase.seconds);
   const noise = noiseOf(round);
-  const upstream = side === 'server' ? (noise?.upstreamShare ?? 0) : 0;
-  const lost =
-    noise === null ? 0 : noise[`${side}StealShare`] + noise[`${side}OthersShare`] + upstream;
-  const left = cores[side] * (1 - lost);
-  const share = Math.max(
-    cpuSeconds / (seconds * Math.min(usableCores(variant, cores)[side], left)),
-    (cpuSeconds + linkCpuSeconds) / (seconds * left),
-  );
-  // CPU time is counted in ticks, so it may seem to exceed the time that was left.
-  return left > 0 ? Math.min(1, share) : 1;
+  const usable = usableCores(variant, cores);
+  const shareOf = (side: keyof SideCores, cpuSeconds: number) => {
+    const direction = side === 'server' ? 'toServer' : 'toClient';
+    const linkCpuSeconds = total(phases, (one) => one.network?.linkCpuSeconds[direction] ?? 0);
+    const upstream = side === 'server' ? (noise?.upstreamShare ?? 0) : 0;
+    const lost =
+      noise === null ? 0 : noise[`${side}StealShare`] + noise[`${side}OthersShare`] + upstream;
+    const left = cores[side] * (1 - lost);
+    const share = Math.max(
+      cpuSeconds / (seconds * Math.min(usable[side], left)),
+      (cpuSeconds + linkCpuSeconds) / (seconds * left),
+    );
+    // CPU time is counted in ticks, so it may seem to exceed the time that was left.
+    return left > 0 ? Math.min(1, share) : 1;
+  };
+  const cpuSeconds = serverCpuSecondsOf(phases);
+  return {
+    serverShare: cpuSeconds === null ? null : shareOf('server', cpuSeconds),
+    generatorShare: shareOf(
+      'generator',
+      total(phases, (phase) => phase.generatorCpuSeconds),
+    ),
+  };
 }
 
 /** Late sends of this share of the latency deserve a warning. */
@@ -124,7 +112,7 @@ const lateMatters = 0.25;
 /** With a shortfall of less than this, all figures are within 1 %. */
 const tolerableShortfall = 0.01;
 
-/** The rate of a variant and its own figure, in requests/s; null without a rate, and if it was not run. */
+/** In requests/s; null without a rate, and if the variant was not run. */
 export function rateOf({
   load: { rate: asked },
   rps,
@@ -140,7 +128,7 @@ export function rateOf({
 }
 
 /**
- * Whether `made` is more than 1 % below `asked` because requests did not leave: 1 % of those due, or the p99 of their
+ * Whether requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the p99 of their
  * lateness is above 1 % of the load's time. @param phases at least one
  */
 export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
@@ -171,7 +159,7 @@ export function rateCause(variant: Shares & Pick<VariantResult, 'load'>): string
     : causes[limit];
 }
 
-/** p99 of the lateness of requests and of the latency; null if the lateness does not distort the latency. */
+/** p99 of both; null if the lateness does not distort the latency. */
 export function lateSends(variant: VariantResult): { lateMs: number; latencyMs: number } | null {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
@@ -189,8 +177,6 @@ export const mostStoodStill = 0.2;
 
 /** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */
 export function stoodStill({ rounds }: Pick<VariantResult, 'rounds'>): number {
-  const shares = rounds.flatMap(({ phases }) =>
-    phases.flatMap(({ turns }) => turns?.stoodStill ?? []),
-  );
-  return shares.length === 0 ? 0 : total(shares, (share) => share) / shares.length;
+  const phases = rounds.flatMap((round) => round.phases);
+  return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }

@@ -1,11 +1,12 @@
-// The pages of a mix: their figures over all rounds, and how long each takes alone beside the baseline.
+// The pages of a mix over all rounds, and how long each takes alone beside the baseline.
 import type { Comparison, PageFigures, Result } from '../result/result.ts';
 import { measuredComparisons, variantOf } from './comparisons.ts';
+import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';
 
 /** With fewer answers in a round, a page's time alone is left to chance. */
 const fewestAlone = 5;
-/** A page also feels the answer before it, by up to 3 % of its time: a smaller difference may not be its own. */
+/** A page feels the answer before it, by up to 3 % of its time. */
 const carriedOver = 0.03;
 /** So many of the largest are compared: with each more the intervals of all grow. */
 const mostCompared = 10;
@@ -32,16 +33,12 @@ export function pagesOf(result: Rounds, name: string): PageSum[] {
   const rounds = pagesIn(result, name);
   const sums = [...(rounds[0]?.keys() ?? [])].map((page) => {
     const figures = rounds.flatMap((pages) => pages.get(page) ?? []);
-    const sum = (key: 'responses' | 'unexpected' | 'errors' | 'bodyBytes') =>
-      total(figures, (one) => one[key]);
     return {
       page,
-      responses: sum('responses'),
-      unexpected: sum('unexpected'),
-      errors: sum('errors'),
-      bodyBytes: sum('bodyBytes'),
-      p50Ms: median(figures.map(({ p50Ms }) => p50Ms)),
-      p99Ms: median(figures.map(({ p99Ms }) => p99Ms)),
+      ...byName(['responses', 'unexpected', 'errors', 'bodyBytes'], (name) =>
+        total(figures, (one) => one[name]),
+      ),
+      ...byName(['p50Ms', 'p99Ms'], (name) => median(figures.map((one) => one[name]))),
     };
   });
   const all = total(sums, ({ responses }) => responses);
@@ -55,7 +52,7 @@ function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {
   return low >= 1 / most && high <= most ? 'same' : 'inconclusive';
 }
 
-/** The effects on the largest pages with enough answers; their intervals hold together, as those of all comparisons. */
+/** For the largest pages with enough answers; their intervals hold together. */
 export function pageEffects(
   { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
   result: Pick<Result, 'variants' | 'comparisons'>,

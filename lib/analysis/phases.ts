@@ -1,4 +1,4 @@
-// Figures over the rounds of a variant: of its load phases, and of its emulated network and whether the delay held.
+// Figures over the rounds of a variant: of its load phases and its emulated network.
 import { isLatency, meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 import { short } from '../format.ts';
@@ -52,7 +52,7 @@ export function figureOf(metric: Metric, phases: readonly Phase[]): number {
   return metric === 'rps' ? roundRps(phases) : 1e6 * serverCpuSecondsPerResponse(phases);
 }
 
-/** With a larger share of failures, requests/s and latency say nothing about the server's speed. */
+/** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 
 /** @param successRatio as successRatioOf */
@@ -207,10 +207,10 @@ export function summed<Name extends string>(
 /** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
 const delayTolerance = 0.02;
 
-const directions = ['toServer', 'toClient'] as const;
-type Direction = (typeof directions)[number];
+export const directions = ['toServer', 'toClient'] as const;
+export type Direction = (typeof directions)[number];
 
-/** The tolerated p99 lateness of a direction, in milliseconds, by its delay or else the other direction's; Infinity without a delay. */
+/** In milliseconds, by the direction's delay or else the other's; Infinity without a delay. */
 function toleratedLatenessMs(spec: NetworkSpec, direction: Direction): number {
   const delayMs = spec[direction].delayMs || Math.max(spec.toServer.delayMs, spec.toClient.delayMs);
   return delayMs === 0 ? Infinity : delayTolerance * delayMs;
@@ -233,35 +233,29 @@ export function networkResult(
       : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)));
   const typical = (direction: Direction, of: (traffic: LinkTraffic) => number) =>
     median(seen.map(({ network }) => of(network[direction])));
-  const later = (of: (traffic: LinkTraffic) => number) =>
-    Math.max(...directions.map((direction) => typical(direction, of)));
+  const busy = ({ serverCpuSeconds, seconds }: Phase) =>
+    (serverCpuSeconds ?? 0) / (seconds * serverCores);
   return {
     spec,
     packetsPerRequest: byName(directions, (direction) =>
       perRequest((network) => network[direction].packets),
     ),
-    droppedShare: byName(directions, (direction) => typical(direction, droppedShare)),
-    latenessMs: byName(['p50', 'p99'], (name) => later(({ latenessMs }) => latenessMs[name])),
+    droppedShare: byName(directions, (direction) =>
+      typical(direction, ({ packets, dropped }) => (packets === 0 ? 0 : dropped / packets)),
+    ),
+    latenessMs: byName(['p50', 'p99'], (name) =>
+      Math.max(...directions.map((way) => typical(way, ({ latenessMs }) => latenessMs[name]))),
+    ),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
     listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
     // CPU time is counted in ticks, so its share may exceed 1.
-    serverIdleShare: Math.max(
-      0,
-      1 -
-        median(
-          seen.map(({ phase }) => (phase.serverCpuSeconds ?? 0) / (phase.seconds * serverCores)),
-        ),
-    ),
+    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => busy(phase)))),
     delayHeld: directions.every(
       (direction) =>
         typical(direction, ({ latenessMs }) => latenessMs.p99) <=
         toleratedLatenessMs(spec, direction),
     ),
   };
-}
-
-function droppedShare({ packets, dropped }: LinkTraffic): number {
-  return packets === 0 ? 0 : dropped / packets;
 }
 
 /** "held", "not held: p99 +138 ms", or '' without a delay. */

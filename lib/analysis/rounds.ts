@@ -11,7 +11,7 @@ export const falseHolds = 0.1;
 /** With less scatter, dependence does not matter. */
 const leastScatter = 0.001;
 
-/** `drift`: the ratio moved by this factor from the first round to the last. `echo`: the correlation of a round with the previous round. */
+/** `drift`: factor from the first round to the last. `echo`: correlation of a round with the previous round. */
 export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
 
 /**
@@ -67,7 +67,7 @@ export function outliersOf(logs: readonly number[]): number[] {
   return [...logs.keys()].filter((round) => Math.abs((logs[round] as number) - middle) > far);
 }
 
-/** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. @param verdictOf the verdict of some rounds */
+/** The only outlier, if it alone decides or prevents a verdict, and the verdict without it; else null. */
 export function swayingRound(
   logs: readonly number[],
   verdictOf: (logs: readonly number[]) => Verdict,

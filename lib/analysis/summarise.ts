@@ -1,15 +1,13 @@
 // From the rounds of a run to the figures of its table.
 import { byName, present } from '../present.ts';
-import type { Comparison, FoundRate, NoiseFloor, VariantResult } from '../result/result.ts';
+import type { Comparison, FoundRate, VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { latencyMetrics, mergedDistribution, percentilePerRound } from './latency.ts';
-import { generatorShareOf, serverShareOf, usableCores } from './limit.ts';
+import { sharesOf, usableCores } from './limit.ts';
 import {
   networkResult,
   phaseResults,
-  responsesOf,
   roundRps,
-  serverCpuSecondsOf,
   serverCpuSecondsPerResponse,
   successRatioOf,
   trafficOf,
@@ -30,19 +28,12 @@ import { warningsOf } from './warnings.ts';
 
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
-export interface Summary {
-  variants: VariantResult[];
-  comparisons: Comparison[];
-  noiseFloor: NoiseFloor | null;
-  warnings: string[];
-}
-
-/** Computes all figures of the table, with variants in the given order and the rows' comparisons before further ones. */
+/** `variants` are in the given order; the rows' comparisons come before further ones. */
 export function summarise(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
   asked: Asked = {},
-): Summary {
+) {
   const variants = measured.map((variant) => variantResult(facts, variant));
   const compared = comparisonsOf(facts, measured, variants, asked);
   const comparisons = compared.map((one) => {
@@ -70,46 +61,36 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     ...present({ note, series }),
     rounds,
   };
-  if (rounds.length === 0) {
+  if (rounds.length === 0)
     return {
       ...about,
-      rps: null,
-      serverCpuMicrosPerRequest: null,
-      latencyMs: null,
-      errorsPerMillion: null,
-      successRatio: null,
-      serverShare: null,
-      generatorShare: null,
-      network: null,
-      traffic: null,
+      ...byName(
+        ['rps', 'serverCpuMicrosPerRequest', 'latencyMs', 'errorsPerMillion', 'successRatio'],
+        () => null,
+      ),
+      ...byName(['serverShare', 'generatorShare', 'network', 'traffic'], () => null),
       phases: [],
     };
-  }
   const phases = rounds.flatMap((round) => round.phases);
   const requests = total(phases, (phase) => phase.requests);
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
-  const answered = rounds.filter(
-    (round) => total(round.phases, responsesOf) > 0 && serverCpuSecondsOf(round.phases) !== null,
-  );
-  const serverShares = rounds.flatMap((round) => serverShareOf(round, variant, cores) ?? []);
+  const cpuSeconds = rounds
+    .map((round) => serverCpuSecondsPerResponse(round.phases))
+    .filter(Number.isFinite);
+  const shares = rounds.map((round) => sharesOf(round, variant, cores));
+  const serverShares = shares.flatMap(({ serverShare }) => serverShare ?? []);
   const { p50, p99, max, histogram } = mergedDistribution(phases.map((phase) => phase.latencyMs));
   return {
     ...about,
     rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
     serverCpuMicrosPerRequest:
-      answered.length === 0
-        ? null
-        : {
-            median: median(
-              answered.map((round) => 1e6 * serverCpuSecondsPerResponse(round.phases)),
-            ),
-          },
+      cpuSeconds.length === 0 ? null : { median: 1e6 * median(cpuSeconds) },
     latencyMs: histogram.length === 0 ? null : { p50, p99, max },
     errorsPerMillion:
       requests === 0 ? null : (total(phases, (phase) => phase.errors.total) / requests) * 1e6,
     successRatio: successRatioOf(phases),
     serverShare: serverShares.length === 0 ? null : median(serverShares),
-    generatorShare: median(rounds.map((round) => generatorShareOf(round, variant, cores))),
+    generatorShare: median(shares.map(({ generatorShare }) => generatorShare)),
     network: networkResult(variant.network, rounds, usableCores(variant, cores).server),
     traffic: trafficOf(rounds.map((round) => round.phases)),
     phases: phaseResults(rounds),
@@ -120,23 +101,20 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
 export function foundRates(
   measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
 ): FoundRate[] {
-  return measured
-    .filter(({ found = [] }) => found.length > 0)
-    .map(({ name, found = [] }) => {
-      const rates = found.map(({ rate }) => rate);
-      return {
-        variant: name,
-        rate: geometricMean(rates),
-        ci95:
-          rates.length < minimumRounds
-            ? null
-            : exponential(meanInterval(rates.map(Math.log), alphaOf(1, 1))),
-        atLeast: found.some(({ atLeast }) => atLeast),
-      };
-    });
+  return measured.flatMap(({ name: variant, found = [] }) => {
+    if (found.length === 0) return [];
+    const rates = found.map(({ rate }) => rate);
+    const interval = meanInterval(rates.map(Math.log), alphaOf(1, 1));
+    return {
+      variant,
+      rate: geometricMean(rates),
+      ci95: rates.length < minimumRounds ? null : exponential(interval),
+      atLeast: found.some(({ atLeast }) => atLeast),
+    };
+  });
 }
 
-/** The rows' pairs in their order, then further ones. Pairs with a missing variant are left out. */
+/** Pairs with a missing variant are left out. */
 function pairsOf(
   measured: readonly MeasuredVariant[],
   variants: readonly VariantResult[],

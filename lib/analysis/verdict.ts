@@ -1,4 +1,4 @@
-// From the rounds' figures to a verdict on each variant against its baseline. The method: docs/verdicts.md.
+// From the rounds' figures to verdicts. The method: docs/verdicts.md.
 import { percent, tolerance, whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type {
@@ -34,7 +34,7 @@ import {
   type RatioInterval,
 } from './statistics.ts';
 
-/** A variant and its rounds. All variants that were run have the same rounds in the same order. */
+/** All variants that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
   VariantResult,
   'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'
@@ -68,7 +68,7 @@ export const minimumRounds = 4;
 
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
-  /** Per round: requests/s, the server's CPU seconds per response, and percentiles as in percentilePerRound. */
+  /** Per round: requests/s, the server's CPU seconds per response, and percentiles. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
@@ -86,7 +86,7 @@ interface Rules extends RunFacts {
 type Judged = Exclude<Verdict, 'none'>;
 type Figures = [baseline: readonly number[], variant: readonly number[]];
 
-/** A pair and a metric by which to judge it. `why`: there is no verdict, whatever the interval. */
+/** `why`: there is no verdict, whatever the interval. */
 interface Question {
   pair: Pair;
   metric: Metric;
@@ -95,7 +95,7 @@ interface Question {
 
 type Answer = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
 
-/** The comparisons that need more rounds: inconclusive and wider than `precision`, swayed by a single round, or of dependent rounds. */
+/** Those that need more rounds: wider than `precision`, swayed by a single round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.filter(
@@ -113,10 +113,7 @@ export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: nu
   return high < 1 ? 'slower' : 'inconclusive';
 }
 
-/**
- * Compares each variant with its baseline, in the same order. All verdicts of the run share α.
- * Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict.
- */
+/** All verdicts of the run share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
 export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
@@ -206,8 +203,8 @@ export function uncompared({ baseline, variant }: Pair, metric: Metric, why: str
 const leastDisagreement = Math.log(1.05);
 
 /**
- * Says with which variant the server used less of its cores, if requests/s and CPU per request disagree; else ''.
- * @param rps ln(variant / baseline) per round of requests/s. @param cpu the same of CPU per request. Their sum is CPU use.
+ * Names the variant with which the server used less of its cores, if requests/s and CPU per request disagree; else ''.
+ * @param rps ln(variant / baseline) per round. @param cpu the same of CPU per request. Their sum is CPU use.
  */
 function disagreementOf(
   { baseline, variant }: Pair,
@@ -272,7 +269,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
 }
 
-/** The side that may be faster than shown because its generator was the limit, if that could change the verdict. */
+/** The side whose generator was the limit, if it could change the verdict. */
 function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | undefined {
   const sides = {
     faster: [baseline],

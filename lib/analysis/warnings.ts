@@ -7,7 +7,7 @@ import {
   noiseOf,
   othersMatter,
   rateCause,
-  serverShareOf,
+  sharesOf,
   stealMatters,
   stoodStill,
   type RoundNoise,
@@ -17,7 +17,7 @@ import { dependenceOf, falseNotes } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
 
-/** Sentences on how the run went: what was seen, what it means for the figures, and what to do. */
+/** Sentences on how the run went. */
 export const warning = {
   repeated: (round: number, why: string, as = round + 1) =>
     `round ${round} was dropped and repeated as round ${as}: ${why}`,
@@ -37,7 +37,7 @@ export const warning = {
     `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
 } as const;
 
-/** All warnings that the figures give reason for. `variants` are those of `measured`, in the same order. */
+/** `variants` are those of `measured`, in the same order. */
 export function warningsOf(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
@@ -96,7 +96,7 @@ function intervalWarnings(comparisons: readonly Comparison[]): string[] {
   });
 }
 
-/** A server that uses this share of its available cores is busy: it has no time to wait for the generator. */
+/** From this share of its cores on a server is busy: it has no time to wait for the generator. */
 const busy = 0.95;
 
 interface VariantRound {
@@ -106,8 +106,8 @@ interface VariantRound {
 }
 
 /**
- * Other programs' use of the machine. Sides in turns are disturbed alike, so once all verdicts are there only the generator's
- * cores count: a program there costs the faster server more.
+ * Sides in turns are disturbed alike, so once all verdicts are there only the generator's cores count:
+ * a program there costs the faster server more.
  */
 function noiseWarnings(
   facts: RunFacts,
@@ -118,8 +118,9 @@ function noiseWarnings(
   const all = measured.flatMap((variant) =>
     variant.rounds.flatMap((one): VariantRound[] => {
       const noise = noiseOf(one);
-      const share = serverShareOf(one, variant, cores) ?? 0;
-      return noise === null ? [] : [{ round: one.round, noise, isBusy: share >= busy }];
+      const { serverShare } = sharesOf(one, variant, cores);
+      const isBusy = (serverShare ?? 0) >= busy;
+      return noise === null ? [] : [{ round: one.round, noise, isBusy }];
     }),
   );
   const tookTurns = measured.every(({ rounds }) =>
@@ -128,9 +129,9 @@ function noiseWarnings(
   const verdicts = comparisons.flatMap(({ verdict }) => (verdict === 'none' ? [] : verdict));
   const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
   const unsettled = settled ? [] : all;
-  // On shared cores the generator counts among the server's others, and others' time is missing on both sides.
+  // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** Such as "12 % of the server's cores in every round", in a list; empty if no share is too high. */
+  /** In a list, such as "12 % of the server's cores in every round". */
   const high = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
@@ -251,7 +252,7 @@ const causeNames: Readonly<Record<ErrorCause, string>> = {
   other: 'other',
 };
 
-/** "123 errors (100 timed out, 20 reset, 3 no free port)", the most frequent first, with an example of those without a known cause. */
+/** "123 errors (100 timed out, 20 reset)", with an example of those without a known cause. */
 function errorsTexts(phases: readonly Phase[]): string[] {
   const errors = total(phases, (phase) => phase.errors.total);
   if (errors === 0) return [];

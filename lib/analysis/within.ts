@@ -1,4 +1,4 @@
-// Whether loads at a rate keep a latency limit. k6 runs isKept, rateEnd and isHopeless, but cannot format numbers as whyNotKept does.
+// Whether loads at a rate keep a latency limit. k6 runs isKept, rateEnd and isHopeless.
 import { percent, scaledTime, whole } from '../format.ts';
 import type { LoadResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
@@ -9,7 +9,7 @@ import { roundRps, successRatioOf, tolerableFailures } from './phases.ts';
 /** No pause of the machine takes more of a rate. */
 const overloadedBelow = 0.9;
 
-/** Far from the limit a single kept step of so many is enough, because a pause of the machine may break the others. */
+/** One kept step of so many is enough, because a pause of the machine may break the others. */
 const mostStepsAtRate = 3;
 
 /** e.g. "p99 within 5 ms". */

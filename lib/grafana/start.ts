@@ -1,6 +1,5 @@
-// Runs a Grafana on loopback, from GRAFANA_HOME or PATH, or the image of docker/compose.yaml.
-// Its files are in a folder: grafana.ini and provisioning/ (written at each start), lock, and data/ (Grafana's own, with the
-// admin's password, which Grafana reads only when it makes its data).
+// Runs a Grafana on loopback. Its folder has grafana.ini and provisioning/ (written at each start), lock, and data/ with the
+// admin's password, which Grafana reads only when it makes its data.
 import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
@@ -111,7 +110,7 @@ const portsTried = 100;
 const startTimeoutMs = 180_000;
 
 /**
- * Starts Grafana with its files in `folder`. Returns once it answers; then it has the lowest priority on its cores `cpus`.
+ * Returns once it answers; then it has the lowest priority on its cores `cpus`.
  * @throws UserError when it does not start; the signal's reason
  */
 export async function startGrafana({
@@ -227,7 +226,7 @@ async function answering(
   }
 }
 
-/** Leaves the cores to a run. Only once Grafana answers, because its start would take minutes beside a load. */
+/** Leaves the cores to a run. Earlier, its start would take minutes beside a load. */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.
@@ -270,7 +269,7 @@ interface GrafanaFiles {
   password: string;
 }
 
-/** Writes Grafana's files. Only their owner may read them, because they contain InfluxDB's password. Throws the file system's error. */
+/** Only their owner may read the files: they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
   const at = (...names: string[]) => join(folder, ...names);
   makePrivateFolder(folder);
@@ -303,7 +302,7 @@ function writePrivate(file: string, text: string): void {
   writeFileSync(file, text, { mode: 0o600 });
 }
 
-/** The data source of dashboards/provisioning, with this InfluxDB's address, user and password. */
+/** dashboards/provisioning's data source, with this InfluxDB's address, user and password. */
 function withInflux(
   file: { datasources: [{ jsonData: object }] },
   { url, credentials }: Influx,

@@ -43,7 +43,7 @@ const kinds = {
 } as const;
 type Kind = keyof typeof kinds;
 
-/** Answers of a log's requests with other statuses, and which requests other sides answer otherwise than the first. */
+/** Answers of a log's requests with other statuses, and how they differ from the first side's. */
 export function requestLines([first, ...others]: readonly Answered[]): string[] {
   if (first === undefined) return [];
   const statuses = [first, ...others].flatMap(({ given, answer: { otherStatuses } }) =>

@@ -1,4 +1,4 @@
-// The charts of a run: bars in the terminal and in Markdown, plots in report.html, each with its figures in a table.
+// The charts of a run: bars in text, plots in report.html, each with its figures in a table.
 import {
   measuredComparisons,
   roundRatiosOf,
@@ -10,6 +10,8 @@ import {
 import {
   allBuckets,
   isLatency,
+  percentileNames,
+  percentiles,
   publishedBuckets,
   quantileBucket,
   sameBucket,
@@ -48,7 +50,7 @@ type Chart = Figure & { heading: string };
 /** The longest bar, in characters. */
 const barWidth = 12;
 
-/** The charts that the terminal and Markdown show; each is left out if the run has no such data. */
+/** The charts of the terminal and Markdown. */
 export function chartsOf(result: Result): Part[] {
   return [...curveChart(result), ...histogramChart(result)].map(({ heading, tables }) => ({
     title: heading,
@@ -209,7 +211,7 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
   },
 ];
 
-/** The figures of two series or more by the one number of their links that differs; empty without. Intervals of fewer rounds are too wide. */
+/** Two or more series by the one number of their links that differs. Intervals of fewer rounds are too wide. */
 function linkFigures(result: Result): Figure[] {
   const { metric, axis, points } = roundPoints(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
@@ -261,7 +263,7 @@ function linkFigures(result: Result): Figure[] {
   ];
 }
 
-/** Each variant in each round, by the metric of the verdict. Empty for a curve, and unless two variants succeeded. */
+/** By the metric of the verdict. Empty for a curve, and unless two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
   const { metric, axis, points } = roundPoints(result);
   const names = [...new Set(points.map(({ name }) => name))];
@@ -329,15 +331,6 @@ export function roundsTable(result: Result): Table {
   );
 }
 
-const percentiles = [
-  ['p50', 0.5, '50 %'],
-  ['p75', 0.75, '75 %'],
-  ['p90', 0.9, '90 %'],
-  ['p95', 0.95, '95 %'],
-  ['p99', 0.99, '99 %'],
-  ['p999', 0.999, '99.9 %'],
-] as const;
-
 /** With more variants the lines of single rounds are left out. */
 const mostWithRounds = 4;
 
@@ -385,7 +378,7 @@ function percentileFigures({ variants }: Result): Figure[] {
           isLog: true,
           ticks: [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]
             .filter((at) => at <= furthest)
-            .map((at) => ({ at, text: `${Number((100 * (1 - 1 / at)).toFixed(6))} %` })),
+            .map((at) => ({ at, text: percentText(1 - 1 / at) })),
         },
         y: { title: `latency, ms${isLog ? ' (log scale)' : ''}`, isLog },
         names: shown.map(({ name }) => name),
@@ -396,7 +389,7 @@ function percentileFigures({ variants }: Result): Figure[] {
         tableOf(shown, [
           leftColumn('variant', ({ name }) => name),
           column('min', 'min'),
-          ...percentiles.map(([key, , title]) => column(title, key)),
+          ...percentileNames.map((key) => column(percentText(percentiles[key]), key)),
           column('max', 'max'),
         ]),
       ],
@@ -406,15 +399,22 @@ function percentileFigures({ variants }: Result): Figure[] {
 
 /** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */
 function percentilesOf(latencyMs: LatencyFigures, responses: number) {
-  const middle = percentiles
-    .map(([key, p, percentile]) => ({ at: 1 / (1 - p), percentile, ms: latencyMs[key] }))
+  const middle = percentileNames
+    .map((key) => ({
+      at: Number((1 / (1 - percentiles[key])).toPrecision(12)),
+      percentile: percentText(percentiles[key]),
+      ms: latencyMs[key],
+    }))
     .filter(({ at }) => at < responses);
   return [
     { at: 1, percentile: 'min', ms: latencyMs.min },
     ...middle,
     { at: Math.max(2, responses), percentile: 'max', ms: latencyMs.max },
-  ].map((point) => ({ ...point, at: Number(point.at.toPrecision(12)) }));
+  ];
 }
+
+/** 0.999 is "99.9 %". */
+const percentText = (quantile: number) => `${Number((100 * quantile).toFixed(6))} %`;
 
 /** From when the latencies of these loads are counted. */
 export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {

@@ -118,7 +118,7 @@ function coresText(cpus: readonly number[]): string {
   return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
 }
 
-/** The servers' cores; with the host and the link to it, or the cluster, if they are elsewhere. */
+/** The servers' cores, with the host and the link to it, or the cluster. */
 export function serversPlace(environment: Heading['environment']): string {
   const { serverCpus, serverHost, cluster } = environment;
   if (cluster !== undefined) {

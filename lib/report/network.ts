@@ -1,5 +1,5 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { delayText } from '../analysis/phases.ts';
+import { delayText, directions, type Direction } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
@@ -7,18 +7,14 @@ import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
 
 const places = { toServer: 'to server', toClient: 'to client' };
-const directions = ['toServer', 'toClient'] as const;
-type Direction = (typeof directions)[number];
 
 /** A link in words: "100 ms to the server, queue of 1,000 packets". */
 export function linkText({ toServer, toClient }: NetworkSpec): string {
   if (directionText(toServer, '') === directionText(toClient, ''))
     return directionText(toServer, ' each way') || 'no delay';
-  const both = [
-    directionText(toServer, ' to the server'),
-    directionText(toClient, ' to the client'),
-  ];
-  return both.filter(Boolean).join('; ');
+  return [directionText(toServer, ' to the server'), directionText(toClient, ' to the client')]
+    .filter(Boolean)
+    .join('; ');
 }
 
 /** '' for a direction without delay or limits. */
@@ -50,12 +46,10 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     group: string,
     title: string,
     cell: (network: NetworkResult, variant: VariantResult) => string,
-  ) =>
-    rightColumn(
-      title,
-      (variant: VariantResult) => (variant.network === null ? '' : cell(variant.network, variant)),
-      group,
-    );
+  ) => {
+    const cellOf = (one: VariantResult) => figure(one.network, (network) => cell(network, one));
+    return rightColumn(title, cellOf, group);
+  };
   const perRequest = (group: string, title: string, value: (network: NetworkResult) => number) =>
     column(group, title, (network, { serverCpuMicrosPerRequest: cpu }) =>
       cpu === null ? '' : hundredths(value(network)),
@@ -68,9 +62,7 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     perRequest(packets, 'in all', (one) => total(directions, (way) => one.packetsPerRequest[way])),
     rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), packets),
     ...directions.map((way) => column('dropped', places[way], (one) => droppedText(one, way))),
-    ...directions.map((way) =>
-      column('lost', places[way], (one, { rounds }) => lostText(one, rounds, way)),
-    ),
+    ...directions.map((way) => column('lost', places[way], (_, one) => lostText(one, way))),
     column('late', 'p50 ms', ({ latenessMs }) => short(latenessMs.p50)),
     column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99)),
     leftColumn('delay', delayCell),
@@ -79,15 +71,9 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     column('', 'server idle', ({ serverIdleShare }) => percent(serverIdleShare)),
     leftColumn('link', (one) => (links.size < 2 || one.rounds.length === 0 ? '' : linkOf(one))),
   ]);
-  return [
-    {
-      title: 'What went over the link:',
-      tables: [table],
-      below: [
-        'Packets count at the entry of the link, with those that its queue dropped and their retransmissions. Late is the time beyond the asked delay, in the later direction.',
-      ],
-    },
-  ];
+  const below =
+    'Packets count at the entry of the link, with those that its queue dropped and their retransmissions. Late is the time beyond the asked delay, in the later direction.';
+  return [{ title: 'What went over the link:', tables: [table], below: [below] }];
 }
 
 function linkOf({ network }: VariantResult): string {
@@ -102,12 +88,8 @@ function droppedText({ spec, droppedShare }: NetworkResult, direction: Direction
 }
 
 /** The share that was lost in all rounds; '' where none was asked for. */
-function lostText(
-  { spec }: NetworkResult,
-  rounds: VariantResult['rounds'],
-  direction: Direction,
-): string {
-  if (spec[direction].lossShare === undefined) return '';
+function lostText({ network, rounds }: VariantResult, direction: Direction): string {
+  if (network?.spec[direction].lossShare === undefined) return '';
   const ways = rounds.flatMap(({ phases: [first] }) => first?.network?.[direction] ?? []);
   return exactPercent((100 * total(ways, ({ lost }) => lost)) / total(ways, (way) => way.packets));
 }

@@ -1,4 +1,4 @@
-// The tables of a run: the article's table, the link, and each load in detail, published beside measured.
+// The tables of a run: the article's table, the link, and each load in detail.
 import {
   comparisonOf,
   measuredComparisons,
@@ -49,7 +49,7 @@ export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
 
-/** The article's table; above it a table of the load phases if there are several, below it the link. */
+/** The article's table, between the load phases if there are several, and the link. */
 export function articleParts(result: Result): Part[] {
   const phases = hasPhases(result);
   return [
@@ -73,7 +73,7 @@ function disagreementLines(result: Result): string[] {
   );
 }
 
-/** The effects in all rounds of a comparison that is undecided or has outliers: "+40 %, +44 %, +80 %!, +42 %". */
+/** "+40 %, +44 %, +80 %!, +42 %", for a comparison that is undecided or has outliers. */
 function roundLines(result: Result): string[] {
   return measuredComparisons(result)
     .filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive')
@@ -144,10 +144,7 @@ export function variantTable(result: Result): Table {
   ]);
 }
 
-/**
- * The median round's requests/s, or the rate that a search found. "95,000 of 300,000": made of asked, or if most responses were errors,
- * successful of all.
- */
+/** "95,000 of 300,000": made of asked, or if most responses were errors, successful of all. */
 function rateText(variant: Row, { search }: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
@@ -195,7 +192,7 @@ function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
   );
 }
 
-/** The comparisons of a ladder, whose rows are compared with the row before; empty if there are fewer than 3. */
+/** The comparisons of rows with the row before; empty if there are fewer than 3. */
 export function ladderSteps({ variants, comparisons }: Result): ReadonlySet<Comparison> {
   // In a sweep over rates with two variants every other row is compared with the row before.
   if (variants.some(({ series }) => series !== undefined)) return new Set();
@@ -257,7 +254,7 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** Time, traffic and five distributions as wrk and h2load print them, a table each. Empty for a curve of many loads. */
+/** As wrk and h2load print them. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = [

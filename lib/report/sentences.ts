@@ -1,4 +1,4 @@
-// The sentences around the table. The terminal, Markdown, report.html and Grafana show the same ones.
+// The sentences around the table, the same in the terminal, Markdown, report.html and Grafana.
 import {
   hasRatio,
   measuredComparisons,
@@ -94,7 +94,7 @@ export function circumstanceLines(result: Result): string[] {
   ];
 }
 
-/** The knob that a sentence names: if the comparison is the only one, and between different configs of one server. */
+/** Only for a single comparison between different configs of one server. */
 function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
   const servers = new Set([variant, baseline].map((name) => variantOf(result, name)?.server?.name));
   const isOnly = result.comparisons.length === 1 && servers.size === 1;
@@ -177,7 +177,7 @@ function undecidedLines(comparisons: readonly Comparison[]): string[] {
   return open.length === 0 ? [] : [`Not decided: ${enumeration(open)}.`];
 }
 
-/** The ends of a curve over streams that have a verdict, and from how many streams on HTTP/2 is faster. */
+/** The curve's ends that have a verdict, and from how many streams on HTTP/2 is faster. */
 function sweepLines(sweep: StreamSweep | undefined): string[] {
   const judged = (sweep?.curve ?? []).filter(({ comparison }) => comparison?.verdict !== 'none');
   const [most, fewest] = [judged[0], judged.at(-1)];
@@ -235,7 +235,7 @@ export function scopeLines({ comparisons, environment }: Result): string[] {
   return [`Verdicts hold for ${where} (since ${since.slice(0, 16).replace('T', ' ')} UTC).`];
 }
 
-/** The side at its limit, with each side's share of its CPU time. Empty on shared cores, where shares are no limit. */
+/** Empty on shared cores, where shares are no limit. */
 export function limitLines({ variants, environment }: Result): string[] {
   const measured = variants.filter(({ generatorShare }) => generatorShare !== null);
   if (measured.length === 0 || sharesCores(environment)) return [];
@@ -410,7 +410,7 @@ function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   });
 }
 
-/** The lines of configs that run otherwise than they say; equal lines once, with all names. The free ports differ with each start. */
+/** Changes to users' configs; equal lines once, with all names. The free ports differ with each start. */
 export function redirectionLines(
   configs: readonly { name: string; redirections: readonly string[] }[],
 ): string[] {

@@ -113,10 +113,7 @@ interface Measured extends Heading {
   width: number;
 }
 
-/**
- * A table as lines. Columns that do not fit go into further tables below, which repeat the first column. A text that does not fit beside
- * the first column is wrapped.
- */
+/** Columns that do not fit go into further tables below, which repeat the first column. */
 export function terminalTable(
   { columns, rows }: Table,
   { width, colour }: TerminalOptions,

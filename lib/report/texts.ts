@@ -1,5 +1,4 @@
-// A result as text: for the terminal; Markdown (table.md, and a comment on a pull request); CSV (RFC 4180: a row per variant, units in
-// the titles).
+// A result as text: for the terminal; Markdown (table.md, a pull request's comment); CSV (RFC 4180).
 import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
@@ -70,10 +69,7 @@ function terminalLines({ title, tables, below }: Part, options: TerminalOptions)
   ];
 }
 
-/**
- * Verdicts, the article's table, notes and the load; all else is collapsed. Without paths: redirections are left out, and users'
- * configs go by their files' names, or by their variants' if two files have the same name.
- */
+/** Paths are left out: redirections, and users' configs go by their files' names, or else by their variants'. */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
@@ -142,7 +138,7 @@ function paragraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 
-/** Escapes text that may be a stranger's (a log's line): it makes no markup, link or mention. Underscores inside words may stay. */
+/** Escapes text that may be a stranger's: it makes no markup, link or mention. Underscores inside words may stay. */
 function escape(text: string): string {
   const marked = text.replaceAll(
     /[\\|*<&`~]|(?<![\p{L}\p{N}])_|_(?![\p{L}\p{N}])|(?<=\])[[(]/gu,
@@ -199,7 +195,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
 };
 
-/** A line of titles and a line per variant that ran, each ended by CRLF; unknown figures are empty cells. */
+/** A row per variant that ran, each ended by CRLF; unknown figures are empty cells. */
 export function csvReport(result: Result): string {
   const rows = result.variants
     .filter(({ rounds }) => rounds.length > 0)

@@ -1,4 +1,4 @@
-// What a verdict is made of, from the look of perf at its sides: sentences, tables and bars. docs/why.md says how to read them.
+// Causes of a verdict, from the look of perf at its sides. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { perRequestOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -26,7 +26,7 @@ const waitingCalls =
   /^(epoll_p?wait2?|p?poll|p?select6?|futex|clock_nanosleep|nanosleep|sched_yield|io_uring_enter|restart_syscall)$/;
 /** Per request (of about 2 µs each), and as a multiple: others on the machine cause some. */
 const leastSwitches = { more: 0.2, times: 2.5 };
-/** A server that is started again spends up to this share more or less on the same part: its memory lies elsewhere. */
+/** A server started again spends up to this share more or less on a part: its memory lies elsewhere. */
 const restartShare = 0.04;
 const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
@@ -97,7 +97,7 @@ interface CallChange {
   before: number;
 }
 
-/** System calls of which a side makes more per request: the largest difference first, those that wait last. */
+/** The largest difference first, calls that wait last. */
 function callChanges({ variant, baseline }: Pair, result: Result): CallChange[] {
   const sides = [variant, baseline];
   // To open the load's connections takes a server a call or two of a kind for each.
@@ -256,7 +256,7 @@ const namesOf = (all: readonly { name: string }[]): string[] => [
   ...new Set(all.map(({ name }) => name)),
 ];
 
-/** The counts and the parts of CPU time of all sides, in tables. Empty if nothing was looked at. */
+/** Counts and CPU time of all sides. Empty if nothing was looked at. */
 export function whyPart(result: Result): Part[] {
   const sides = result.why?.sides ?? [];
   if (sides.length === 0) return [];

@@ -1,4 +1,4 @@
-// The format of result.json (schema 1) and its check. A result that is read may come from another machine or an older bakeoff.
+// The format of result.json (schema 1) and its check. A result may come from another machine or an older bakeoff.
 import * as v from 'valibot';
 import { UserError } from '../errors.ts';
 import {
@@ -119,7 +119,7 @@ const turns = open({
   rampMs: figure,
   /** The server waits for a backend, a timer or such. */
   waits: flag,
-  /** At a rate: share of turns (0 to 1) in which the generator stood still; up to a quarter are left out and repeated. */
+  /** At a rate: share of turns (0 to 1) in which the generator stood still; most are left out and repeated. */
   stoodStill: optional(figure),
 });
 
@@ -156,7 +156,7 @@ const loadFields = {
   /** null for a side without turns. */
   turns: orElse(orNull(turns), null),
   /**
-   * Bytes of HTTP; with TLS, inside its records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
+   * Of HTTP; with TLS, inside its records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
    * values, `body` without framing and padding, `received` and `sent` everything.
    */
   bytes: open(each(byteFields, count)),
@@ -185,11 +185,11 @@ const loadResult = open(loadFields);
 /** What `loadgen.run` returns, and `loadgen.alternate` for each side. */
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
-   * CPU use of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
+   * Of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
    * `idleShare` in cores, during the turns of others (0 for a side without turns).
    */
   serverCpu?: { seconds: number; idleShare: number } | null;
-  /** Counts of all its connections, warm-up included, each as of its close; a phase has them in `perRequest`. */
+  /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;
 }
 
@@ -200,20 +200,20 @@ const noise = open({
   generatorStealShare: figure,
   /** Used on the server's cores, except by the server (and the generator on shared cores). */
   serverOthersShare: figure,
-  /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores; the database counts. */
+  /** Used on the generator's cores, except by k6, its link, the runner and servers on shared cores. */
   generatorOthersShare: orElse(figure, 0),
-  /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. Absent without backends. */
+  /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(figure)),
   /** Load average of one minute at the window's end. */
   loadAverage: figure,
-  /** Mean clock of the server's cores at the window's begin and end; null if the kernel does not report it. */
+  /** Mean clock of the server's cores at the window's begin and end; null if unknown. */
   serverMhz: orNull(interval),
 });
 export type Noise = v.InferOutput<typeof noise>;
 
 /**
- * Packets on the link in one direction: packets = delivered + dropped (by the queue's limit) + lost (by the asked share), except
- * for those under way at the window's ends. `latenessMs`: how late delivered packets left the link.
+ * One direction: packets = delivered + dropped (by the queue's limit) + lost (by the asked share), except for those
+ * under way at the window's ends. `latenessMs`: how late delivered packets left the link.
  */
 const linkTraffic = open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
@@ -225,7 +225,7 @@ export type LinkTraffic = v.InferOutput<typeof linkTraffic>;
 export type PacketKind = keyof LinkTraffic['kinds'];
 
 const bothWays = open(each(['toServer', 'toClient'], figure));
-/** The run's own network in a phase's window; for a count of requests, until the last request's packets have arrived. */
+/** In a phase's window; for a count of requests, until the last request's packets have arrived. */
 const networkUse = open({
   toServer: linkTraffic,
   toClient: linkTraffic,
@@ -238,10 +238,7 @@ const networkUse = open({
 });
 export type NetworkUse = v.InferOutput<typeof networkUse>;
 
-/**
- * What the server used for each request, connects and warm-up included: CPU time by kind, context switches, page faults, bytes that its
- * system calls read and wrote.
- */
+/** What the server used per request, connects and warm-up included. `readBytes` and `writtenBytes` are those of system calls. */
 export const counterNames = [
   'userCpuUs',
   'systemCpuUs',
@@ -253,8 +250,8 @@ export const counterNames = [
 ] as const;
 
 /**
- * What the load's connections had on the wire for each request: connections, full TLS handshakes (none is resumed), and by TCP's own
- * counts segments to the server and from it, segments sent again to it, and bytes with the headers of IP and TCP.
+ * What the load's connections had on the wire per request. TLS handshakes are full ones; segments and bytes, with the
+ * headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it.
  */
 export const wireNames = [
   'connections',
@@ -289,7 +286,7 @@ export type Phase = v.InferOutput<typeof phase>;
 const round = open({ round: roundNumber, phases: list(phase) });
 export type Round = v.InferOutput<typeof round>;
 
-/** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded); null without headers. */
+/** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
 const trafficFields = {
   ...each(['requests', 'seconds', 'receivedBytesPerSecond'], figure),
   bytes: open(each(byteFields, figure)),
@@ -303,8 +300,8 @@ const bucketShare = open({ ...bucketFields, share: figure });
 export type BucketShare = v.InferOutput<typeof bucketShare>;
 
 /**
- * A load phase over all rounds: counts are sums, times are of all values together. For requests/s per connection and thread, `min`
- * and `max` are over all rounds, the other figures means of the rounds.
+ * Counts are sums, times are of all values together. Of requests/s per connection and thread, `min` and `max` are over
+ * all rounds, the other figures means of the rounds.
  */
 const phaseResult = open({
   ...trafficFields,
@@ -338,7 +335,7 @@ export type NetworkResult = v.InferOutput<typeof networkResult>;
 
 const optionalCounts = <const N extends string>(names: readonly N[]) =>
   each(names, optional(figure));
-/** The load as fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `pages`: how many. `together`: latencies are of pages. */
+/** As fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `together`: latencies are of pages. */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
   v.objectWithRest(
@@ -391,7 +388,7 @@ const variant = open({
   errorsPerMillion: orNull(figure),
   successRatio: orNull(figure),
   /**
-   * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without the time that others took; or of
+   * Median share (0 to 1) of the available CPU: of the cores of its workers or threads, without others' time; or of
    * all its cores with the network's link, if that is more. The server's is null for an address.
    */
   ...each(['serverShare', 'generatorShare'], orNull(figure)),
@@ -419,8 +416,8 @@ const besideRatio = open({ ...ratioFields, verdict });
 export type BesideRatio = v.InferOutput<typeof besideRatio>;
 
 /**
- * `ratio` is exp(mean ln(variant / baseline)) over the rounds; `ci95` is simultaneous for all comparisons and looks of the run
- * (docs/verdicts.md). Both are 0 without a verdict if nothing can be compared. While the result is partial, a verdict is not final.
+ * `ratio` is exp(mean ln(variant / baseline)) over the rounds; `ci95` holds for all comparisons and looks together
+ * (docs/verdicts.md). Both are 0 if nothing can be compared. While the result is partial, a verdict is not final.
  */
 const comparison = open({
   ...ratioFields,
@@ -430,7 +427,7 @@ const comparison = open({
   verdict,
   why: text,
   publishedRatio: orNull(figure),
-  /** CPU time per request; its interval is for this comparison alone. null if a round has no CPU time. */
+  /** CPU time per request; its interval is for this comparison alone. */
   cpu: orNull(open(ratioFields)),
   /** null if a round has fewer than 10 slower responses. */
   latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(besideRatio))), () => ({
@@ -450,7 +447,7 @@ const comparison = open({
   disagreement: text,
   /** Variants whose link did not keep the delay. */
   delayNotHeld: texts,
-  /** The largest pages of a mix, by the time of an answer with one request at a time. The intervals of all hold together. */
+  /** The largest pages of a mix, by the time of an answer alone. The intervals of all hold together. */
   pages: optional(list(open({ page: text, ...ratioFields, verdict }))),
 });
 export type Comparison = v.InferOutput<typeof comparison>;
@@ -469,7 +466,7 @@ const searchStep = open({
 });
 export type SearchStep = v.InferOutput<typeof searchStep>;
 
-/** The highest rate within the limit: geometric mean in requests/s; an interval from 4 rounds on. */
+/** Geometric mean in requests/s; an interval from 4 rounds on. */
 const foundRate = open({ variant: name, rate: figure, ci95: orNull(ci95), atLeast: flag });
 export type FoundRate = v.InferOutput<typeof foundRate>;
 
@@ -500,7 +497,7 @@ const serverHost = open({
 export type ServerHostFacts = v.InferOutput<typeof serverHost>;
 export type LinkFigures = Pick<ServerHostFacts, 'roundTripMs' | 'bytesPerSecond'>;
 
-/** A machine that makes part of the load. Without link figures only ssh reaches it. `cores`: CPUs that it may use. */
+/** Without link figures only ssh reaches it. `cores`: CPUs that it may use. */
 const generatorHost = open({
   ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text),
   cores: count,
@@ -539,11 +536,11 @@ const environment = open({
 });
 export type Environment = v.InferOutput<typeof environment>;
 
-/** The smallest effect (a ratio above 1) that so many rounds tell from noise, in a config compared with itself. */
+/** The smallest effect (a ratio above 1) that so many rounds tell from noise. */
 const noiseFloor = open({ rounds: count, ratio: figure });
 export type NoiseFloor = v.InferOutput<typeof noiseFloor>;
 
-/** A kernel setting that variants ask for in a network namespace. `problem`: why it has no effect. */
+/** `problem`: why it has no effect. */
 const kernelSetting = open({
   side: oneOf(['server', 'client']),
   name: text,
@@ -569,7 +566,7 @@ export const perfCounts = [
 /** A side while perf looked on; all figures are per request. */
 const whySide = open({
   variant: name,
-  /** Settings of its config that differ from the baseline's; absent if there are more than two. */
+  /** Settings that differ from the baseline's; absent if there are more than two. */
   changed: optional(texts),
   /** That ended in the pass that samples CPU time. */
   requests: count,
@@ -584,7 +581,7 @@ const whySide = open({
     calls: figure,
     ...optionalCounts(perfCounts),
   }),
-  /** Parts of the CPU time, the largest first: a system call, other work of the kernel, an object in user space. */
+  /** The largest first: a system call, other work of the kernel, an object in user space. */
   cpu: list(open({ ...perRequest, kind: oneOf(['call', 'kernel', 'user']), sdUs: figure })),
   /** The largest functions in user space with a symbol. */
   functions: list(open(perRequest)),
@@ -641,7 +638,7 @@ export function resultJson(one: Result): string {
 }
 
 /**
- * Reads a result, without unknown fields and with defaults for the fields that an older bakeoff did not write.
+ * Reads a result, with defaults for the fields that an older bakeoff did not write.
  * @throws UserError that names `file` if it is not a result of this schema
  */
 export function checkResult(json: string, file: string): Result {

@@ -1,6 +1,6 @@
 // A search for the highest rate within a limit: its begin, and the result of a round.
 import { Disturbance, drawnBy, type PlannedVariant, type VariantRound } from './plan.ts';
-import { generatorShareOf, limitOf, serverShareOf } from '../analysis/limit.ts';
+import { limitOf, sharesOf } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
 import { limitText, whyNotKept } from '../analysis/within.ts';
@@ -72,11 +72,7 @@ export function searchIn(
   const alone = { round, phases: brokenBy };
   const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
   const wasGenerators =
-    brokenBy.length === 0 ||
-    limitOf({
-      serverShare: serverShareOf(alone, { server, load }, all),
-      generatorShare: generatorShareOf(alone, { server, load }, all),
-    }) === 'generator';
+    brokenBy.length === 0 || limitOf(sharesOf(alone, { server, load }, all)) === 'generator';
   const atLeast = found === highestRate || wasGenerators;
   return {
     found: { step: nearest.index, rate: found, atLeast },

@@ -1,6 +1,6 @@
 // Writes a run to the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
-import { generatorShareOf, usableCores } from '../analysis/limit.ts';
+import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { figureOf, networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { verdictSentences } from '../report/sentences.ts';
@@ -147,7 +147,7 @@ function roundPoints(
           tags,
           ratio: comparison && ratioOf(comparison, result, phase, index),
           soFar,
-          generatorShare: generatorShareOf(alone, result, cores),
+          generatorShare: sharesOf(alone, result, cores).generatorShare,
           network: networkResult(result.network?.spec, [alone], usableCores(result, cores).server),
         },
         phase,

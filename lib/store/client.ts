@@ -1,4 +1,4 @@
-// The HTTP API of InfluxDB 1.x, which 2.x serves too (with a bucket as database and a token as password), for bakeoff and k6.
+// InfluxDB's HTTP API 1.x, which 2.x serves too, with a bucket as database and a token as password.
 import { UserError } from '../errors.ts';
 import { database } from './schema.ts';
 
@@ -81,7 +81,7 @@ export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promis
   return version.replace(/^v/, '');
 }
 
-/** Whether it answers both a ping and a query within 2 s: a database may hang in queries alone. */
+/** Within 2 s, both a ping and a query: a database may hang in queries alone. */
 export function answers(influx: Influx): Promise<boolean> {
   const asked = request(influx, 'POST', '/query', {
     body: new URLSearchParams({ q: 'SHOW DATABASES' }),
@@ -117,7 +117,7 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
-/** The id of the organization that owns a 2.x bucket. Throws an InfluxError if the token shows none or several. */
+/** The id of the organization that owns a 2.x bucket. */
 async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
@@ -136,7 +136,7 @@ async function organizationId(influx: Influx): Promise<string> {
   );
 }
 
-/** Writes line protocol, in requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError. */
+/** In requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError. */
 export async function writeLines(influx: Influx, lines: readonly string[]): Promise<void> {
   for (let from = 0; from < lines.length; from += linesPerRequest) {
     await writeBatch(influx, lines.slice(from, from + linesPerRequest));
@@ -186,7 +186,7 @@ function basicAuthorization({ credentials }: Influx): string | undefined {
     : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
 }
 
-/** fetch hides the reason in the cause, or in an AggregateError when a name has several addresses. */
+/** fetch hides the reason in the cause, or for a name with several addresses in an AggregateError. */
 function reasonOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `nothing within ${timeoutMs / 1000} s`;
@@ -257,8 +257,8 @@ const outputVariable = 'BAKEOFF_K6_OUTPUT';
 const outputs = ['influxdb', 'xk6-influxdb'];
 
 /**
- * Chooses xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own output. Returns a function, because
- * a local database's port may change between rounds.
+ * xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own output. Returns a function,
+ * because a local database's port may change.
  * @throws UserError for an unknown output; InfluxError when the organization is unclear
  */
 export async function chooseK6Output(influx: Influx, version: string): Promise<() => K6Output> {
@@ -281,7 +281,7 @@ export async function chooseK6Output(influx: Influx, version: string): Promise<(
   });
 }
 
-/** k6's own output. Its settings are in the environment, because every user of the machine may read a command line. */
+/** Settings are in the environment, because every user of the machine may read a command line. */
 export function ownOutput(influx: Influx): K6Output {
   return {
     out: [`influxdb=${influx.url}/${database}`],

@@ -1,5 +1,4 @@
-// After each round the requests in the database are counted. Missing ones are written again from
-// k6's own record.
+// Counts the requests in the database after each round, and writes missing ones again from k6's record.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { messageOf } from '../errors.ts';
@@ -27,9 +26,8 @@ export interface RoundIntegrity extends Integrity {
 const pointsPerWrite = 5000;
 
 /**
- * Compares the sum of loadgen_requests in the database with the engine's count. If some are missing, writes the whole record
- * again, which replaces what is there, and counts once more. A failing database is no error: its requests are lost, and
- * `problems` says why.
+ * Compares the sum of loadgen_requests in the database with the engine's count. If some are missing, writes the whole
+ * record again, which replaces what is there. A failing database is no error: `problems` says why requests are lost.
  * @returns the counts (backfilled: missing at first, stored now)
  */
 export async function checkRound(
@@ -90,7 +88,7 @@ async function writeAgain(store: Store, recordFile: string): Promise<void> {
   await store.write(lines);
 }
 
-/** A sample as k6's influxdb output writes it: some tags have become fields, empty tags are left out. */
+/** As k6's influxdb output writes it: some tags have become fields, empty tags are left out. */
 interface RecordedPoint {
   metric: string;
   tags: Record<string, string>;
@@ -99,7 +97,7 @@ interface RecordedPoint {
   timestampNs: bigint;
 }
 
-/** Reads the samples of k6's `--out json`, in the order in which k6 made them. Throws the file system's error. */
+/** Reads the samples of k6's `--out json`. Throws the file system's error. */
 export async function* readRecord(file: string): AsyncGenerator<RecordedPoint> {
   for await (const text of createInterface({ input: createReadStream(file) })) {
     const point = parsePoint(text);
@@ -107,7 +105,7 @@ export async function* readRecord(file: string): AsyncGenerator<RecordedPoint> {
   }
 }
 
-/** Null for lines that are not samples: k6 also describes each metric, and a killed k6 leaves half a line. */
+/** Null for other lines: k6 describes each metric, and a killed k6 leaves half a line. */
 function parsePoint(text: string): RecordedPoint | null {
   let sample: {
     type?: string;
@@ -131,7 +129,7 @@ function parsePoint(text: string): RecordedPoint | null {
   return point;
 }
 
-/** The line of a sample with the series, fields and nanosecond of k6's own point, which it replaces. */
+/** A line that replaces k6's own point: the same series, fields and nanosecond. */
 export function recordedLine(point: RecordedPoint): string {
   return line(point.metric, point.tags, { ...point.fields, value: point.value }, point.timestampNs);
 }

@@ -1,9 +1,8 @@
-// InfluxDB's line protocol (https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/), with the same bytes
-// as k6's own output, and the quoting of InfluxQL.
+// InfluxDB's line protocol, with the same bytes as k6's own output, and the quoting of InfluxQL:
+// https://docs.influxdata.com/influxdb/v1/write_protocols/line_protocol_reference/
 
 /**
- * A line of line protocol, or '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers
- * are stored as floats, as k6 does.
+ * '' without a field. Leaves out empty tags, and fields that are null, undefined or not finite. Numbers are floats.
  * @param timestampNs nanoseconds since 1970; default: the time at which the database gets it
  */
 export function line(
@@ -59,7 +58,7 @@ export function quoteIdentifier(name: string): string {
   return `"${name.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')}"`;
 }
 
-// Names and tag values cannot contain line breaks, which end a point, or end in a backslash, which would escape the separator.
+// A line break would end a point, and a backslash at the end escape the separator.
 function plain(text: string): string {
   return text.replaceAll(/[\r\n]+/g, ' ').replace(/\\+$/, '');
 }

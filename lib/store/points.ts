@@ -36,7 +36,7 @@ import {
 
 type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 
-/** A line with the measurement's fields of the row. The types require exactly the tags of the catalogue. */
+/** The types require exactly the tags of the catalogue. */
 function pointOf<M extends Measurement, Row>(
   measurement: M & Written<Row>,
   tags: Tags<NoInfer<M>>,
@@ -56,10 +56,7 @@ export interface ServerSample {
   rssBytes: number;
 }
 
-/**
- * Returns a server_rss point for each sample, and a server_cpu point for each but the first.
- * @param samples of a server, in order of time
- */
+/** A server_rss point for each sample, and a server_cpu point for each but the first. @param samples in order of time */
 export function serverSamplePoints(
   tags: Tags<typeof serverCpu>,
   samples: readonly ServerSample[],
@@ -102,7 +99,7 @@ export function roundPoint(
   );
 }
 
-/** Returns a function that makes points of a result. `place` is their order, in nanoseconds after the run's start. */
+/** Returns a function that makes points. `place` is their order, in nanoseconds after the run's start. */
 function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' | 'startedAt'>) {
   const start = toNanoseconds(startedAt);
   return <M extends Measurement, Row>(
@@ -119,10 +116,7 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
     );
 }
 
-/**
- * The points of the table: bench_comparison, bench_phase, bench_bucket, bench_streams, bench_curve and bench_page. Their times begin at the
- * run's start, a nanosecond apart, so that they sort in the table's order.
- */
+/** The points of the table. Their times begin at the run's start, a nanosecond apart, so that they sort in its order. */
 export function tablePoints(result: Result): string[] {
   const { search, variants } = result;
   const at = pointsAt(result);
@@ -147,7 +141,7 @@ export function tablePoints(result: Result): string[] {
       variant,
       comparison,
       measured,
-      // If there is no ratio any more, NaN would leave an earlier round's interval in the database.
+      // NaN would leave an earlier round's interval in the database.
       interval: measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95),
       cpuInterval: variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined,
       found: search?.found.find((one) => one.variant === variant.name),
@@ -196,7 +190,7 @@ export function tablePoints(result: Result): string[] {
         { rps, http1Rps: sweep?.line.rps },
       ),
     ),
-    // A point's time depends only on its own curve, because later rounds add to some of the curves.
+    // Later rounds add to some of the curves: a point's time depends only on its own.
     ...curvesOf(result).flatMap(({ name, points }) =>
       points.map((point, position) =>
         at(
@@ -250,10 +244,7 @@ export function whyPoints(result: Result): string[] {
   );
 }
 
-/**
- * The bench_sentence points. They are written once, at the run's end, because each round changes them.
- * @param from place of the first among all sentences of the run
- */
+/** Written once, at the run's end, because each round changes them. @param from place of the first */
 export function sentencePoints(
   result: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
   found: readonly { kind: string; text: string }[],

@@ -1,6 +1,5 @@
-// The catalogue of bakeoff's points in InfluxDB, beside k6's loadgen_* samples: names, units and contents of all fields.
-// points.ts writes by it, and the dashboards read by it. lib/result defines the figures.
-// Numbers are stored as floats. A figure that is missing is left out.
+// The catalogue of bakeoff's points in InfluxDB, beside k6's samples. points.ts writes by it, the dashboards read by it.
+// Numbers are floats; a figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
 import {
@@ -84,7 +83,7 @@ function fieldsOf<Row>() {
     ) as Record<NamesIn<F>, Field<Row>>;
 }
 
-/** Returns a function that makes a measurement from its fields, and those that it shares with others. */
+/** Returns a function that makes a measurement. `shared` are fields of several measurements. */
 function written<Row>() {
   return <
     const Tags extends readonly string[],
@@ -142,7 +141,7 @@ export const serverRss = written<{ rssBytes: number }>()({
   fields: { bytes: { value: ({ rssBytes }) => rssBytes } },
 });
 
-/** Figures of an emulated network in a round, or their medians over the rounds. Absent on loopback. */
+/** In a round, or medians over the rounds. Absent on loopback. */
 const networkFields = fieldsOf<{ network?: NetworkResult | null | undefined }>()({
   packets: {
     packets_to_server_per_request: ({ network }) => network?.packetsPerRequest.toServer,
@@ -193,7 +192,7 @@ export interface RoundRow extends Omit<Phase, 'network'> {
   ratio?: number | undefined;
   /** Over the rounds up to this one. */
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
-  /** As generatorShareOf returns it. */
+  /** As sharesOf returns it. */
   generatorShare?: number | undefined;
   network?: NetworkResult | null | undefined;
   /** The phase alone. */
@@ -297,11 +296,10 @@ interface ComparisonRow {
   phases: readonly Phase[];
 }
 
-/** A point per variant and run: a row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
+/** A row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
-  // `version` is the server's. `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s are
-  // the rate that a search found.
+  // `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s were searched for.
   tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric', 'within'],
   fields: {
     number: {
@@ -341,7 +339,7 @@ export const benchComparison = written<ComparisonRow>()({
     },
     rounds: {
       rounds: ({ variant }) => variant.rounds.length,
-      // The point is written again after each round. 0 replaces an earlier figure, which would stay if the field were left out.
+      // 0 replaces the figure of an earlier round, which would stay if the field were left out.
       rounds_needed: ({ measured }) => measured && (measured.roundsNeeded ?? 0),
     },
     requests: { requests: ({ phases }) => total(phases, (phase) => phase.requests) },
@@ -404,7 +402,7 @@ function besidePublished<Name extends string>(fields: Record<Name, Field<Publish
   ) as Record<Name | `published_${Name}`, Field<PhaseRow>>;
 }
 
-/** A point per variant and load phase of a run: the figures of h2load and wrk, published beside measured. */
+/** A point per load phase of a run: the figures of h2load and wrk, published beside measured. */
 export const benchPhase = written<PhaseRow>()({
   measurement: 'bench_phase',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'protocol'],
@@ -460,7 +458,7 @@ interface BucketRow {
   measured: BucketShare | undefined;
 }
 
-/** A point per variant, load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
+/** A point per load phase and latency bucket, in the buckets' order, if the load asks for buckets. */
 export const benchBucket = written<BucketRow>()({
   measurement: 'bench_bucket',
   tags: ['run', 'scenario', 'variant', 'phase', 'server', 'bucket'],
@@ -481,7 +479,7 @@ export const benchBucket = written<BucketRow>()({
   },
 });
 
-/** A point per number of streams of a sweep, most streams first, if the run has such a sweep beside HTTP/1.1. */
+/** A point per number of streams, most streams first, if the run has such a sweep beside HTTP/1.1. */
 export const benchStreams = written<{ rps: number; http1Rps: number | undefined }>()({
   measurement: 'bench_streams',
   tags: ['run', 'scenario', 'variant', 'server', 'streams'],
@@ -490,7 +488,7 @@ export const benchStreams = written<{ rps: number; http1Rps: number | undefined 
   },
 });
 
-/** A point per rate with a latency: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
+/** A point per rate: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
 export const benchCurve = written<CurvePoint & { position: number }>()({
   measurement: 'bench_curve',
   tags: ['run', 'scenario', 'variant'],
@@ -534,7 +532,7 @@ export const benchWhy = written<WhyRow>()({
   },
 });
 
-/** A point per side and page of a mix, the greatest weights first. `effect` is on the time of an answer alone, against the baseline. */
+/** A point per side and page of a mix, the greatest weights first. `effect` is on the time of an answer alone. */
 export const benchPage = written<PageSum & { position: number; effect: PageEffect | undefined }>()({
   measurement: 'bench_page',
   tags: ['run', 'scenario', 'variant', 'page'],
@@ -556,14 +554,14 @@ export const benchPage = written<PageSum & { position: number; effect: PageEffec
 
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
-/** A point per sentence about a finished run, findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
+/** Findings before warnings. `kind` is a verdict of bench_comparison, `found` or `warning`. */
 export const benchSentence = written<{ text: string }>()({
   measurement: 'bench_sentence',
   tags: ['run', 'scenario', 'kind'],
   fields: { text: { text: ({ text }) => text } },
 });
 
-/** A run as it is now. `ended` in ms since 1970; null while it goes on, and for good if bakeoff was killed. */
+/** `ended` in ms since 1970; null while the run goes on, and for good if bakeoff was killed. */
 export interface RunRow extends Pick<
   Result,
   'title' | 'startedAt' | 'state' | 'integrity' | 'noiseFloor'
@@ -582,7 +580,7 @@ export const benchRun = written<RunRow>()({
       state: ({ ended, state }) => (ended === null ? 'running' : state),
       // End of the time range that shows the run.
       shown_to: ({ ended }) => String(ended ?? 'now'),
-      // If no article has figures of the run: tables leave out the columns whose names begin with this.
+      // Tables leave out the columns whose names begin with this, if no article has figures of the run.
       unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
     },

@@ -39,7 +39,7 @@ interface StoreOptions {
   influxdBinary?: string;
   /** Keeps the data, config, log and lock of the local influxd; made if missing. */
   folder: string;
-  /** `view` only reads: it makes no database at `url` and does not move influxd. Default `run`. */
+  /** `view` makes no database at `url` and does not move influxd. Default `run`. */
   purpose?: 'run' | 'view';
   /** Cores of the local influxd: the generator's. */
   cpus?: readonly number[] | undefined;
@@ -58,15 +58,15 @@ export interface Store {
   pid(): number | null;
   /** How k6 writes there. Ask again for every round: the port may have changed. */
   k6Output(): K6Output;
-  /** Writes line protocol, without its empty lines. Throws an InfluxError when the database refuses it. */
+  /** Writes line protocol. Throws an InfluxError when the database refuses it. */
   write(lines: readonly string[]): Promise<void>;
-  /** As write, for lines that no file has: if the database is away, they are sent with the next ones. */
+  /** As write, for lines that no file has: if the database is away, the next call sends them. */
   writeOrKeep(lines: readonly string[]): Promise<void>;
   /** Runs an InfluxQL statement. Throws an InfluxError. */
   query(influxql: string): Promise<Series[]>;
   /**
-   * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers. A database
-   * that hung less than 30 s ago is not asked, so that it delays a run once.
+   * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers.
+   * One that hung less than 30 s ago is not asked, so that it delays a run once.
    */
   revive(): Promise<boolean>;
   /** Ends a local influxd. May be called twice. */
@@ -138,7 +138,7 @@ async function storeOn(
     return isThere;
   }
 
-  /** Tries at least twice, and revives the database in between. Writing and asking twice do no harm. */
+  /** Tries at least twice, and revives the database in between. Both may be done twice. */
   async function persistently<T>(operation: () => Promise<T>) {
     const deadline = performance.now() + retryForMs;
     for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
@@ -192,7 +192,7 @@ type LocalInfluxd = Awaited<ReturnType<typeof startLocalInfluxd>>;
 
 /** influxd opens every shard of the history before it listens. */
 const startTimeoutMs = 120_000;
-/** How long another influxd may use the folder without an answer: it starts, or ends after a killed run. */
+/** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
 /** A tenth of a contended core: several times the need of a load's points. */
 const niceness = 10;
@@ -204,7 +204,7 @@ const passwordIn = (folder: string): string => join(folder, 'password');
 /** The influxd that was started last in the folder. */
 const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 
-/** Starts influxd, or joins the one that runs on the folder already. Throws a UserError when neither works. */
+/** Starts influxd, or joins the one that runs on the folder already. Throws a UserError. */
 async function startLocalInfluxd(options: StoreOptions) {
   const { folder, purpose = 'run', cpus } = options;
   const influx: Influx = { url: '', credentials: null };
@@ -333,7 +333,7 @@ async function launchUsable(
     return launch(options, lock, anyPort);
   });
   if (damaged !== undefined) {
-    // influxd has truncated the file and would write behind its old end. Its next start would then discard all new points.
+    // influxd would write behind the truncated file's old end, and its next start discard all new points.
     await child.stop(10_000);
     if (!isRestart)
       console.error(
@@ -421,7 +421,7 @@ async function launch(
   }
 }
 
-/** A failed start ends its log with a plain line such as "run: open server: …". On a full disk the log stays empty. */
+/** A failed start ends its log with a plain line. On a full disk the log stays empty. */
 async function startError(logFile: string, logStart: number): Promise<string> {
   const lines = await lastLines(logFile, logStart);
   return (

@@ -1,7 +1,7 @@
 // Figures of an emulated network over the rounds of a run, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
 import { delayText, networkResult } from '../../lib/analysis/phases.ts';
-import { summarise, type Summary } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import type { NetworkResult, NetworkUse, Phase } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
@@ -134,7 +134,7 @@ function variant(
   return overLink(name, phases, others);
 }
 
-const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}): Summary =>
+const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
   summarise({ ...facts, looks: [4], ...run }, variants);
 
 describe('a comparison', () => {

@@ -1,4 +1,4 @@
-// The differences between the sides besides the measured ones: configs, servers, loads and answers. The configs as they ran.
+// What differs between the sides besides the figures: configs, servers, loads and answers.
 import { join } from 'node:path';
 import { variantOf } from '../../analysis/comparisons.ts';
 import { answersByStatus, responsesOf } from '../../analysis/phases.ts';
@@ -25,7 +25,7 @@ export async function readable<T>(files: readonly Promise<T>[]): Promise<T[]> {
   return all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
-/** Reads the configs of the first round; those of others differ in ports and folders. Reads nothing outside the run's folder. */
+/** Reads the configs of the first round, inside the run's folder only; later ones differ in ports and folders. */
 export function readConfigs(folder: string, { variants }: Result): Promise<ComposedConfig[]> {
   const configs = variants.map(async ({ name, rounds: [first], server }) => {
     const file = `${server?.name}.conf`;
@@ -38,7 +38,7 @@ export function readConfigs(folder: string, { variants }: Result): Promise<Compo
   return readable(configs);
 }
 
-/** Settings that only a config or only that of its baseline has, each behind its blocks; undefined without a baseline with the same server. */
+/** Settings that only one of a config and its baseline has; undefined without a baseline of the same server. */
 function changeOf(
   { variant, text }: ComposedConfig,
   result: Result,
@@ -62,7 +62,7 @@ function changeOf(
 /** More differing names than these explain nothing. */
 const mostNames = 2;
 
-/** The names of the settings in which a config differs from its baseline, without their values, which may be secret; none if there are many. */
+/** The names of the settings that differ from the baseline's, without values, which may be secret; none if many. */
 export function changedSettings(
   result: Result,
   configs: readonly ComposedConfig[],
@@ -152,7 +152,6 @@ export function configsHtml(result: Result, configs: readonly ComposedConfig[]):
 ${hasOwnConfigs(result, configs) ? warning : nothing}${each}</section>`;
 }
 
-/** What a config has that its baseline has not, and the reverse. Up to 24 lines of all configs are unfolded. */
 function configDifference(
   config: ComposedConfig,
   result: Result,
@@ -192,7 +191,7 @@ function settingsOf(text: string): string[] {
   });
 }
 
-/** Masks the ports and folders that differ with each start, and removes the remark on the line's file. */
+/** Masks what differs with each start: ports, folders, and the remark on the line's file. */
 function withoutPlace(line: string): string {
   return line
     .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')

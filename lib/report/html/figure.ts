@@ -1,6 +1,6 @@
 // The plots of a page as data, for its script. No imports: the script is compiled for browsers alone.
 
-/** Shares of the answers in percent, as bars in groups, in the order of `names`. `label` is the share as text. */
+/** Shares of the answers in percent, in groups. `label` is the share as text. */
 export interface Bars {
   kind: 'bars';
   names: string[];

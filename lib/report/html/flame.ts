@@ -1,4 +1,4 @@
-// Flame graphs of the CPU time of a request: one of each side, and one of what differs between two.
+// Flame graphs of the CPU time of a request: of a side, or of the difference between two.
 import { total } from '../../analysis/statistics.ts';
 import { short } from '../../format.ts';
 import { html, type Html } from './page.ts';
@@ -49,10 +49,7 @@ const chart = { width: 1200, narrowest: 2, mostRows: 60 };
 /** Pixels of a letter. */
 const letter = 6.6;
 
-/**
- * Draws the stacks, the outermost function on top.
- * @param baseline draws what differs: red takes more CPU time than there, green less, and the stronger the colour the more
- */
+/** Draws the stacks, the outermost function on top. With a baseline, red takes more CPU time than it, green less. */
 export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
   const root = newNode('all');
   addStacks(root, stacks, 'now');

@@ -1,4 +1,4 @@
-// The first lines of a page: verdicts in words with their size, in their colour, and as bars with their intervals.
+// The first lines of a page: verdicts in words and as bars with their intervals.
 import { measuredComparisons, marksOf } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration } from '../../format.ts';
@@ -32,7 +32,7 @@ export function headlineHtml(result: Result): Html {
 ${around}${paragraphs([result.title], 'title')}`;
 }
 
-/** A row per comparison: words and a bar. All bars have one scale; the band shows within which ratios two are the same. */
+/** A row per comparison. All bars have one scale; the band shows within which ratios two are the same. */
 export function effectsHtml(shown: readonly Shown[], words: (shown: Shown) => Html): Html {
   const judged = shown.filter(({ one }) => one.verdict !== 'none');
   const gains = judged.flatMap(({ one, result }) =>
@@ -94,7 +94,7 @@ function gain({ metric }: Comparison, ratio: number): number {
   return lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
 }
 
-/** The effect from the middle, better ones to the right, over it the interval, and the article's effect as a line. */
+/** Better effects go to the right. The interval is over the effect, the article's effect is a line. */
 function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
   const place = (ratios: readonly number[]) => {
     const ends = ratios.map((ratio) => 50 + (50 * gain(one, ratio)) / reach);

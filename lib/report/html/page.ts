@@ -1,4 +1,4 @@
-// HTML as values: a template escapes its pieces unless they are HTML already. A whole page in one file, which loads nothing.
+// HTML as values: a template escapes its pieces unless they are HTML. A page is one file, which loads nothing.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,7 @@ function textOfPiece(piece: Piece): string {
     .replaceAll('"', '&quot;');
 }
 
-/** A table in a box that scrolls; '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` at a click on a title. */
+/** '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` at a click on a title. */
 export function tableHtml(
   { columns, rows }: Table,
   name = columns[0]?.title ?? '',
@@ -112,7 +112,7 @@ async function bundle(): Promise<string> {
   return notice + (script?.text ?? '').replaceAll('<!--', '\\x3C!--');
 }
 
-/** The place of a plot, its words, and its figures in tables. `index` is its place in page()'s `figures`. */
+/** A plot's place, words and tables. `index` is its place in page()'s `figures`. */
 export function figureHtml({ title, text, tables }: Figure, index: number): Html {
   return html`<figure><figcaption><h3>${title}</h3><p>${text}</p></figcaption>
 <div class="plot" id="plot-${index}" role="img" aria-label="${title}. ${text} The same figures are in the table below."></div>

@@ -41,7 +41,7 @@ export async function writeHtmlReport(folder: string, result: Result): Promise<s
   return file;
 }
 
-/** The page of a run with the configs in its folder. Its file mode is 0600 if it shows users' own configs, else undefined. */
+/** The page of a run, and its file mode: 0600 if it shows users' own configs, else undefined. */
 export async function runPage(
   folder: string,
   result: Result,

@@ -58,7 +58,6 @@ ${runAgainstRun(results, titles).map((part) => partHtml(part))}${found}
 ${tableHtml(environmentTable(results, titles), 'environment', { wraps: true })}</section>`;
 }
 
-/** Each later run against the first: requests/s of each variant, and its ratio to the baseline. */
 function runAgainstRun(
   [first, ...later]: readonly Result[],
   [firstTitle = '', ...titles]: readonly string[],
@@ -87,7 +86,7 @@ function ratioCell(before: readonly number[], after: readonly number[]): string 
   return effect(ratio, interval);
 }
 
-/** The ratios of all rounds; empty if metric, baseline or limit of the runs differ, or if a load failed. */
+/** Empty if metric, baseline or limit of the runs differ, or if a load failed. */
 function sameRatios(
   name: string,
   first: Result,

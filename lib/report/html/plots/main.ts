@@ -1,5 +1,4 @@
-// Draws the plots in the page, at the width that they find, and again when it changes. Colours come from the style sheet, so
-// that they follow the colour scheme.
+// Draws the plots at the width that they find. Colours come from the style sheet, to follow the colour scheme.
 import {
   axisX,
   axisY,
@@ -196,7 +195,7 @@ function figureIn(text: string): number {
   return sign !== '' && unit !== undefined ? 1 + figure / 100 : figure;
 }
 
-// A click on a title sorts the rows by its column: names from a to z, the largest figures first. Another one turns that round.
+// A click on a title sorts the rows: names from a to z, the largest figures first. Another click reverses.
 for (const table of document.querySelectorAll<HTMLTableElement>('table.sorts'))
   for (const [place, title] of [...table.querySelectorAll('thead tr:last-child th')].entries()) {
     const button = document.createElement('button');
