@@ -123,18 +123,16 @@ function pairsOf(
   const contenders = new Map(
     measured.map((one, index) => [one.name, contender(one, variants[index] as VariantResult)]),
   );
-  const rows = measured.flatMap(({ name, against, needsServerCores = 1 }) =>
-    against === undefined ? [] : [{ variant: name, against, needsServerCores }],
+  const rows = measured.flatMap(({ name: variant, against, needsServerCores }) =>
+    against === undefined ? [] : { variant, against, needsServerCores },
   );
   const beside = alsoCompare.filter(
     (pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against),
   );
   return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(
-    ({ needsServerCores, ...names }) => {
+    ({ needsServerCores = 1, ...names }) => {
       const [variant, baseline] = [contenders.get(names.variant), contenders.get(names.against)];
-      return variant === undefined || baseline === undefined
-        ? []
-        : [{ variant, baseline, needsServerCores }];
+      return variant && baseline ? { variant, baseline, needsServerCores } : [];
     },
   );
 }

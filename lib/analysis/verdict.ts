@@ -93,8 +93,6 @@ interface Question {
   why: string | undefined;
 }
 
-type Answer = Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'>;
-
 /** Those that need more rounds: wider than `precision`, swayed by a single round, or of dependent rounds. */
 export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
@@ -286,17 +284,14 @@ function answerTo(
   { pair, metric, why }: Question,
   alpha: number,
   { sameWithin, control }: Rules,
-): Answer {
-  if (why !== undefined) return { verdict: 'none', why, roundsNeeded: null };
+): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
+  const none = (because: string) =>
+    ({ verdict: 'none', why: because, roundsNeeded: null }) as const;
+  if (why !== undefined) return none(why);
   const logs = logRatios(...(figuresOf(pair, metric) as Figures));
   const verdict = judge(metric, logs, alpha, sameWithin);
   const held = control || metric === 'cpu' ? undefined : heldBack(verdict, pair);
-  if (held !== undefined)
-    return {
-      verdict: 'none',
-      why: `the generator was the limit with ${held.name}`,
-      roundsNeeded: null,
-    };
+  if (held !== undefined) return none(`the generator was the limit with ${held.name}`);
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
   const reasons = {

@@ -78,17 +78,9 @@ async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
 }
 
 /** Why Docker does not work, e.g. its daemon does not run; undefined if it works. */
-async function dockerProblem(
-  command: string,
-  machine: Machine,
-  signal?: AbortSignal,
-): Promise<string | undefined> {
-  const { code, stderr } = await run({
-    command,
-    args: ['info', '--format', '{{.ServerVersion}}'],
-    env: machine.env,
-    signal,
-  });
+async function dockerProblem(command: string, { env }: Machine, signal?: AbortSignal) {
+  const args = ['info', '--format', '{{.ServerVersion}}'];
+  const { code, stderr } = await run({ command, args, env, signal });
   return code === 0 ? undefined : lastLine(stderr) || `exit code ${code}`;
 }
 
@@ -167,7 +159,16 @@ export async function startGrafana({
   // A container takes a moment to end; its own limit is 10 s.
   const stop = () => child.stop(15_000);
   try {
-    await answering(origin, child, ended, logFile, signal);
+    const deadline = performance.now() + startTimeoutMs;
+    while (!(await isHealthy(origin).catch(() => false))) {
+      signal.throwIfAborted();
+      if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
+      if (performance.now() > deadline)
+        throw new UserError(
+          `Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
+        );
+      await delay(100);
+    }
     if (program.image === undefined) await comeLast(child.pid);
     return { origin, port, files, pid: child.pid, ended, stop };
   } catch (error) {
@@ -186,44 +187,15 @@ function commandOf(
   const server = ['server', '--homepath', home, '--config', config];
   // Some versions look for their files in the current folder.
   if (image === undefined) return { command, args: server, cpus, cwd: home };
-  const container = {
-    network: 'host',
-    'cpuset-cpus': cpus.join(','),
-    user: `${process.getuid?.()}:${process.getgid?.()}`,
-    entrypoint: `${home}/bin/grafana`,
-  };
-  const volumes = [`${folder}:${folder}`, `${dashboardsFolder}:${dashboardsFolder}:ro`];
-  return {
-    command,
-    args: [
-      'run',
-      '--rm',
-      '--init',
-      ...volumes.map((volume) => `--volume=${volume}`),
-      ...Object.entries(container).map(([name, value]) => `--${name}=${value}`),
-      image,
-      ...server,
-    ],
-  };
-}
-
-async function answering(
-  origin: string,
-  child: Child,
-  ended: Promise<string>,
-  logFile: string,
-  signal: AbortSignal,
-): Promise<void> {
-  const deadline = performance.now() + startTimeoutMs;
-  while (!(await isHealthy(origin).catch(() => false))) {
-    signal.throwIfAborted();
-    if (child.hasExited()) throw new UserError(`Grafana does not start: ${await ended}`);
-    if (performance.now() > deadline)
-      throw new UserError(
-        `Grafana did not answer within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
-      );
-    await delay(100);
-  }
+  const options = [
+    `volume=${folder}:${folder}`,
+    `volume=${dashboardsFolder}:${dashboardsFolder}:ro`,
+    'network=host',
+    `cpuset-cpus=${cpus.join(',')}`,
+    `user=${process.getuid?.()}:${process.getgid?.()}`,
+    `entrypoint=${home}/bin/grafana`,
+  ].map((option) => `--${option}`);
+  return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
 /** Leaves the cores to a run. Earlier, its start would take minutes beside a load. */
@@ -244,11 +216,8 @@ async function isHealthy(origin: string): Promise<boolean> {
 /** The last error in its log, or the last line. */
 async function lastComplaint(logFile: string): Promise<string> {
   const lines = await lastLines(logFile);
-  return (
-    lines.findLast((line) => /level=(error|crit)|error/i.test(line)) ??
-    lines.at(-1) ??
-    'it ended without a word'
-  ).slice(0, 300);
+  const complaint = lines.findLast((line) => /error|level=crit/i.test(line)) ?? lines.at(-1);
+  return complaint?.slice(0, 300) ?? 'it ended without a word';
 }
 
 async function freePort(): Promise<number> {
@@ -271,11 +240,16 @@ interface GrafanaFiles {
 
 /** Only their owner may read the files: they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
-  const at = (...names: string[]) => join(folder, ...names);
+  const at = (name: string) => join(folder, name);
   makePrivateFolder(folder);
-  for (const name of ['data', 'logs', 'plugins']) makeFolder(at(name));
-  for (const name of ['datasources', 'dashboards', 'plugins', 'alerting'])
-    makeFolder(at('provisioning', name));
+  const provisioned = ['datasources', 'dashboards', 'plugins', 'alerting'];
+  for (const name of [
+    'data',
+    'logs',
+    'plugins',
+    ...provisioned.map((one) => `provisioning/${one}`),
+  ])
+    makeFolder(at(name));
   const passwordFile = at('data/admin-password');
   if (!existsSync(passwordFile)) writePrivate(passwordFile, randomBytes(18).toString('base64url'));
   const provision = (kind: 'datasources' | 'dashboards', filled: (file: never) => object) => {
@@ -284,12 +258,10 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx):
     writePrivate(at(file), stringify(filled(shipped)));
   };
   provision('datasources', (file) => withInflux(file, influx));
-  provision('dashboards', (file: { providers: object[] }) => ({
+  const options = { path: literal(join(dashboardsFolder, 'generated')) };
+  provision('dashboards', ({ providers, ...file }: { providers: object[] }) => ({
     ...file,
-    providers: file.providers.map((one) => ({
-      ...one,
-      options: { path: literal(join(dashboardsFolder, 'generated')) },
-    })),
+    providers: providers.map((one) => ({ ...one, options })),
   }));
   const config = at('grafana.ini');
   writePrivate(config, grafanaIni(folder, port, passwordFile));

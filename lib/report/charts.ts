@@ -107,24 +107,17 @@ function curveChart(result: Result): Chart[] {
         names: curves.map(({ name }) => name),
         limit,
         marks: curves.flatMap(({ name, points }) =>
-          points.map(({ rate, p50, p99, kept }) => ({
-            name,
-            x: rate,
-            y: p99,
-            ...present({ kept }),
-            title: `${name}, ${whole(rate)} requests/s: p50 ${scaledTime(p50)}, p99 ${scaledTime(p99)}${kept === false ? ', not kept' : ''}`,
-          })),
+          points.map(({ rate: x, p50, p99: y, kept }) => {
+            const title = `${name}, ${whole(x)} requests/s: p50 ${scaledTime(p50)}, p99 ${scaledTime(y)}${kept === false ? ', not kept' : ''}`;
+            return { name, x, y, ...present({ kept }), title };
+          }),
         ),
         lines: (['p50', 'p99'] as const).flatMap((end) =>
           rows.flatMap(({ seen }) =>
-            [...seen].map(([name, point]) => ({
-              name,
-              line: `${name} ${end}`,
-              look: end === 'p50' ? ('dashed' as const) : ('strong' as const),
-              x: point.rate,
-              y: point[end],
-              end,
-            })),
+            [...seen].map(([name, { rate: x, [end]: y }]) => {
+              const look = end === 'p50' ? ('dashed' as const) : ('strong' as const);
+              return { name, line: `${name} ${end}`, look, x, y, end };
+            }),
           ),
         ),
       },
@@ -148,6 +141,14 @@ function histogramChart({ variants }: Result): Chart[] {
   const rows = allBuckets(series.map(({ buckets }) => buckets));
   const inRow = (buckets: readonly BucketShare[], row: BucketShare) =>
     buckets.filter((one) => sameBucket(one, row));
+  const bars = rows.flatMap((row) =>
+    series.flatMap(({ name, buckets }) =>
+      inRow(buckets, row).map(({ share }) => {
+        const value = 100 * share;
+        return { group: bucketLabel(row), name, value, label: exactPercent(value) };
+      }),
+    ),
+  );
   const column = ({ name, buckets }: (typeof series)[number]) =>
     leftColumn(name, (row: BucketShare) =>
       inRow(buckets, row)
@@ -162,20 +163,7 @@ function histogramChart({ variants }: Result): Chart[] {
       heading: 'Answers by latency:',
       title: 'Answers by latency, published beside measured',
       text: 'Shares of all answers within each range of latencies, as vegeta counts them.',
-      data: {
-        kind: 'bars',
-        names: series.map(({ name }) => name),
-        bars: rows.flatMap((row) =>
-          series.flatMap(({ name, buckets }) =>
-            inRow(buckets, row).map(({ share }) => ({
-              group: bucketLabel(row),
-              name,
-              value: 100 * share,
-              label: exactPercent(100 * share),
-            })),
-          ),
-        ),
-      },
+      data: { kind: 'bars', names: series.map(({ name }) => name), bars },
       tables: [tableOf(rows, [leftColumn('latency', bucketLabel), ...series.map(column)])],
     },
   ];
@@ -350,14 +338,9 @@ function percentileFigures({ variants }: Result): Figure[] {
         all,
         ...(withRounds ? single.filter(({ latencyMs }) => latencyMs.max > 0) : []),
       ].flatMap(({ line, look, latencyMs, responses }) =>
-        percentilesOf(latencyMs, responsesOf({ responses })).map(({ at, percentile, ms }) => ({
-          name,
-          line,
-          look,
-          x: at,
-          y: ms,
-          title: `${name}, ${percentile}: ${ms} ms`,
-        })),
+        percentilesOf(latencyMs, responsesOf({ responses })).map(([x, percentile, y]) => {
+          return { name, line, look, x, y, title: `${name}, ${percentile}: ${y} ms` };
+        }),
       );
     });
     const strong = points.filter(({ look }) => look === 'strong');
@@ -398,18 +381,18 @@ function percentileFigures({ variants }: Result): Figure[] {
 }
 
 /** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */
-function percentilesOf(latencyMs: LatencyFigures, responses: number) {
-  const middle = percentileNames
-    .map((key) => ({
-      at: Number((1 / (1 - percentiles[key])).toPrecision(12)),
-      percentile: percentText(percentiles[key]),
-      ms: latencyMs[key],
-    }))
-    .filter(({ at }) => at < responses);
+function percentilesOf(
+  latencyMs: LatencyFigures,
+  responses: number,
+): (readonly [at: number, percentile: string, ms: number])[] {
+  const middle = percentileNames.map((key) => {
+    const at = Number((1 / (1 - percentiles[key])).toPrecision(12));
+    return [at, percentText(percentiles[key]), latencyMs[key]] as const;
+  });
   return [
-    { at: 1, percentile: 'min', ms: latencyMs.min },
-    ...middle,
-    { at: Math.max(2, responses), percentile: 'max', ms: latencyMs.max },
+    [1, 'min', latencyMs.min],
+    ...middle.filter(([at]) => at < responses),
+    [Math.max(2, responses), 'max', latencyMs.max],
   ];
 }
 

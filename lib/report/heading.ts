@@ -35,17 +35,7 @@ export interface Heading {
   server: string;
   /** The hosts of servers that run already. */
   addresses: readonly string[];
-  environment: Pick<
-    Environment,
-    | 'serverCpus'
-    | 'serverHost'
-    | 'generatorCpus'
-    | 'generatorHosts'
-    | 'cluster'
-    | 'kernel'
-    | 'cpuModel'
-    | 'versions'
-  >;
+  environment: Environment;
 }
 
 export function headingLines(heading: Heading): string[] {
@@ -119,8 +109,7 @@ function coresText(cpus: readonly number[]): string {
 }
 
 /** The servers' cores, with the host and the link to it, or the cluster. */
-export function serversPlace(environment: Heading['environment']): string {
-  const { serverCpus, serverHost, cluster } = environment;
+export function serversPlace({ serverCpus, serverHost, cluster }: Environment): string {
   if (cluster !== undefined) {
     const { name, serverNode, serverSystem } = cluster;
     return `${counts(serverCpus.length, 'core')} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
@@ -131,7 +120,7 @@ export function serversPlace(environment: Heading['environment']): string {
 }
 
 /** The generator's cores, hosts or nodes. */
-export function generatorPlace(environment: Heading['environment']): string {
+export function generatorPlace(environment: Environment): string {
   const { generatorCpus, generatorHosts, cluster } = environment;
   if (cluster !== undefined) {
     const cores = counts(cluster.generatorCores, 'core');
@@ -172,7 +161,7 @@ export function loadText(
   return here.length === 0 ? command : `${command} (here ${here.join(', ')})`;
 }
 
-export function variantLoadText({ load }: Pick<VariantResult, 'load'>): string {
+export function variantLoadText({ load }: VariantResult): string {
   return loadText(load.asWritten ?? load, { command: '', ...load });
 }
 

@@ -27,7 +27,7 @@ import {
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type { Comparison, Integrity, Result, Search, VariantResult } from '../result/result.ts';
+import type { Comparison, Integrity, Result, Search } from '../result/result.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
@@ -41,15 +41,11 @@ export function findingLines(result: Result): string[] {
   return [...verdictLines(result), ...circumstanceLines(result)];
 }
 
-export function verdictLines(result: Result): string[] {
-  return verdictSentences(result).map(({ text }) => text);
-}
+export const verdictLines = (result: Result): string[] =>
+  verdictSentences(result).map(({ text }) => text);
 
 /** `kind` is the verdict with its marks; "found" for all other sentences. */
-interface Sentence {
-  text: string;
-  kind: string;
-}
+type Sentence = Record<'text' | 'kind', string>;
 
 /** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
@@ -62,9 +58,7 @@ export function verdictSentences(result: Result): Sentence[] {
   ]);
   const found = (text: string): Sentence => ({ text, kind: 'found' });
   return [
-    ...generalLines(result).map(found),
-    ...sweepLines(sweep).map(found),
-    ...undecidedLines([...shared]).map(found),
+    ...[...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])].map(found),
     ...measuredComparisons(result)
       .filter((one) => !shared.has(one))
       .map((one) => ({
@@ -83,21 +77,21 @@ export function generalLines(result: Result): string[] {
 /** Rates that were not reached, the limit, and for what the verdicts hold. */
 export function circumstanceLines(result: Result): string[] {
   return [
-    ...pageLines(result),
-    ...whyLines(result),
-    ...missedRateLines(result.variants),
-    ...lateLines(result.variants),
-    ...headerLines(result),
-    ...linkLines(result),
-    ...limitLines(result),
-    ...scopeLines(result),
-  ];
+    pageLines,
+    whyLines,
+    missedRateLines,
+    lateLines,
+    headerLines,
+    linkLines,
+    limitLines,
+    scopeLines,
+  ].flatMap((linesOf) => linesOf(result));
 }
 
 /** Only for a single comparison between different configs of one server. */
 function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
-  const servers = new Set([variant, baseline].map((name) => variantOf(result, name)?.server?.name));
-  const isOnly = result.comparisons.length === 1 && servers.size === 1;
+  const [one, other] = [variant, baseline].map((name) => variantOf(result, name)?.server?.name);
+  const isOnly = result.comparisons.length === 1 && one === other;
   return isOnly && result.control !== true ? result.knob : undefined;
 }
 
@@ -241,26 +235,23 @@ export function limitLines({ variants, environment }: Result): string[] {
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
   const [server = '', ...otherServers] = new Set(ofServers.map((one) => one.server?.name));
-  const shares = ofServers.map((one) => one.serverShare ?? 0);
   const uses = [
     ...(server !== '' && otherServers.length === 0
-      ? [`${server} at ${percentRange(shares)}`]
-      : ofServers.map(({ name }, index) => `${name} at ${percent(shares[index] ?? 0)}`)),
+      ? [`${server} at ${percentRange(ofServers.map((one) => one.serverShare ?? 0))}`]
+      : ofServers.map(({ name, serverShare }) => `${name} at ${percent(serverShare ?? 0)}`)),
     `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
   ];
-  const claims: [claim: string, ...limits: ReturnType<typeof limitOf>[]][] = [
-    ['Both sides were at their limit', 'both'],
-    ['The generator was the limit', 'generator', 'both'],
-    [
-      `${otherServers.length === 0 ? `${server} was` : 'The servers were'} the limit`,
-      'server',
-      'both',
-    ],
-    ['Neither was the limit', 'neither'],
-  ];
   const found = measured.map(limitOf);
-  const [claim = 'Use of the cores'] =
-    claims.find(([, ...limits]) => found.every((one) => limits.includes(one))) ?? [];
+  const areAll = (...limits: typeof found) => found.every((one) => limits.includes(one));
+  const claim = areAll('both')
+    ? 'Both sides were at their limit'
+    : areAll('generator', 'both')
+      ? 'The generator was the limit'
+      : areAll('server', 'both')
+        ? `${otherServers.length === 0 ? `${server} was` : 'The servers were'} the limit`
+        : areAll('neither')
+          ? 'Neither was the limit'
+          : 'Use of the cores';
   return [`${claim}: ${uses.join(', ')} of its available CPU.`];
 }
 
@@ -302,16 +293,16 @@ export function nothingLines({ variants }: Pick<Result, 'variants'>): string[] {
   });
 }
 
-function missedRateLines(variants: readonly VariantResult[]): string[] {
+function missedRateLines({ variants }: Result): string[] {
   return variants.flatMap((variant) => {
-    const { asked, made, reached } = rateOf(variant) ?? { asked: 0, made: 0, reached: true };
+    const { asked = 0, made = 0, reached = true } = rateOf(variant) ?? {};
     return reached || made === 0
       ? []
       : `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(variant)}. Its latency grows with the length of the run, and does not hold for that rate.`;
   });
 }
 
-function lateLines(variants: readonly VariantResult[]): string[] {
+function lateLines({ variants }: Result): string[] {
   const late = variants
     .filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false)
     .flatMap(({ name, phases }) =>
@@ -397,17 +388,16 @@ export function noteLines(result: Result): string[] {
 
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
-  const groups = groupedBy(kernelSettings, ({ side, variants: names }) => {
+  const settings = kernelSettings.map(({ side, variants: names, name, value, problem }) => {
     const all = names.length > 1 && names.length === inNamespaces;
-    return `${all ? 'every variant' : names.join(', ')}: kernel settings in the ${side}'s namespace`;
+    return {
+      where: `${all ? 'every variant' : names.join(', ')}: kernel settings in the ${side}'s namespace`,
+      text: `${name}=${value}${problem === undefined ? '' : ` (does not hold: ${problem})`}`,
+    };
   });
-  return [...groups].map(([where, settings]) => {
-    const texts = settings.map(
-      ({ name, value, problem }) =>
-        `${name}=${value}${problem === undefined ? '' : ` (does not hold: ${problem})`}`,
-    );
-    return `${where}: ${texts.join(', ')}.`;
-  });
+  return [...groupedBy(settings, ({ where }) => where)].map(
+    ([where, some]) => `${where}: ${some.map(({ text }) => text).join(', ')}.`,
+  );
 }
 
 /** Changes to users' configs; equal lines once, with all names. The free ports differ with each start. */

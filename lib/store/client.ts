@@ -31,7 +31,7 @@ export class InfluxError extends UserError {
 
 const requestTimeoutMs = 10_000;
 /** The batch size that InfluxDB's documentation recommends. */
-const linesPerRequest = 5000;
+export const linesPerRequest = 5000;
 
 /**
  * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
@@ -137,20 +137,19 @@ async function organizationId(influx: Influx): Promise<string> {
 }
 
 /** In requests of at most 5000 lines, fewer when the server refuses the size. Throws an InfluxError. */
-export async function writeLines(influx: Influx, lines: readonly string[]): Promise<void> {
-  for (let from = 0; from < lines.length; from += linesPerRequest) {
-    await writeBatch(influx, lines.slice(from, from + linesPerRequest));
-  }
-}
-
-async function writeBatch(influx: Influx, lines: readonly string[]): Promise<void> {
+export async function writeLines(
+  influx: Influx,
+  lines: readonly string[],
+  most = linesPerRequest,
+): Promise<void> {
   const path = `/write?${new URLSearchParams({ db: database, precision: 'ns' })}`;
-  const { response, text } = await request(influx, 'POST', path, { body: lines.join('\n') });
-  if (response.ok) return;
-  if (response.status !== 413 || lines.length === 1) throw failure(influx, response, text);
-  const middle = Math.ceil(lines.length / 2);
-  await writeBatch(influx, lines.slice(0, middle));
-  await writeBatch(influx, lines.slice(middle));
+  for (let from = 0; from < lines.length; from += most) {
+    const some = lines.slice(from, from + most);
+    const { response, text } = await request(influx, 'POST', path, { body: some.join('\n') });
+    if (response.ok) continue;
+    if (response.status !== 413 || some.length === 1) throw failure(influx, response, text);
+    await writeLines(influx, some, Math.ceil(some.length / 2));
+  }
 }
 
 async function request(
@@ -181,9 +180,8 @@ async function request(
 }
 
 function basicAuthorization({ credentials }: Influx): string | undefined {
-  return credentials === null
-    ? undefined
-    : `Basic ${Buffer.from(`${credentials.user}:${credentials.password}`).toString('base64')}`;
+  const words = credentials && `${credentials.user}:${credentials.password}`;
+  return words === null ? undefined : `Basic ${Buffer.from(words).toString('base64')}`;
 }
 
 /** fetch hides the reason in the cause, or for a name with several addresses in an AggregateError. */

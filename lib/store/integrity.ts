@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { messageOf } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { Integrity } from '../result/result.ts';
-import { tagsAsFields } from './client.ts';
+import { linesPerRequest, tagsAsFields } from './client.ts';
 import { line, parseGoTime, quoteString } from './line-protocol.ts';
 import type { Store } from './store.ts';
 
@@ -22,8 +22,6 @@ interface RoundToCheck {
 export interface RoundIntegrity extends Integrity {
   problems: string[];
 }
-
-const pointsPerWrite = 5000;
 
 /**
  * Compares the sum of loadgen_requests in the database with the engine's count. If some are missing, writes the whole
@@ -80,7 +78,7 @@ async function writeAgain(store: Store, recordFile: string): Promise<void> {
   let lines: string[] = [];
   for await (const point of readRecord(recordFile)) {
     lines.push(recordedLine(point));
-    if (lines.length === pointsPerWrite) {
+    if (lines.length === linesPerRequest) {
       await store.write(lines);
       lines = [];
     }

@@ -61,18 +61,14 @@ export function serverSamplePoints(
   tags: Tags<typeof serverCpu>,
   samples: readonly ServerSample[],
 ): string[] {
-  const lines: string[] = [];
-  let before: ServerSample | undefined;
-  for (const sample of samples) {
+  return samples.flatMap((sample, index) => {
     const at = toNanoseconds(sample.atMs);
-    lines.push(pointOf(serverRss, tags, sample, at));
-    if (before !== undefined && sample.atMs > before.atMs) {
-      const cores = ((sample.cpuSeconds - before.cpuSeconds) * 1000) / (sample.atMs - before.atMs);
-      lines.push(pointOf(serverCpu, tags, { cores }, at));
-    }
-    before = sample;
-  }
-  return lines;
+    const memory = pointOf(serverRss, tags, sample, at);
+    const before = samples[index - 1] ?? sample;
+    const seconds = (sample.atMs - before.atMs) / 1000;
+    const cores = (sample.cpuSeconds - before.cpuSeconds) / seconds;
+    return seconds > 0 ? [memory, pointOf(serverCpu, tags, { cores }, at)] : memory;
+  });
 }
 
 /** The bench_round point of a phase. Written again with a ratio, it replaces the first point. */
@@ -85,18 +81,9 @@ export function roundPoint(
   },
   phase: Phase,
 ): string {
-  return pointOf(
-    benchRound,
-    tags,
-    {
-      ...phase,
-      network: undefined,
-      ...known,
-      phases: [phase],
-      label: `round ${tags.round}: ${tags.variant}`,
-    },
-    toNanoseconds(phase.startedAt),
-  );
+  const label = `round ${tags.round}: ${tags.variant}`;
+  const row = { ...phase, network: undefined, ...known, phases: [phase] as const, label };
+  return pointOf(benchRound, tags, row, toNanoseconds(phase.startedAt));
 }
 
 /** Returns a function that makes points. `place` is their order, in nanoseconds after the run's start. */
@@ -122,17 +109,14 @@ export function tablePoints(result: Result): string[] {
   const at = pointsAt(result);
   const comparisons = variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
+    const { metric = 'rps' } = comparison ?? {};
     const tags = {
       variant: variant.name,
       server: variant.server?.name,
       version: variant.server?.version,
       baseline: comparison?.baseline,
-      metric:
-        comparison === undefined || comparison.metric === 'rps'
-          ? undefined
-          : metricNames[comparison.metric],
-      within:
-        search === undefined || variant.server === null ? undefined : limitText(search.within),
+      metric: metric === 'rps' ? undefined : metricNames[metric],
+      within: variant.server === null ? undefined : search && limitText(search.within),
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
     return at(benchComparison, position, tags, {
@@ -170,53 +154,33 @@ export function tablePoints(result: Result): string[] {
         const [published, measured] = [inArticle, here].map((buckets) =>
           buckets.find((one) => sameBucket(one, bucket)),
         );
-        return at(
-          benchBucket,
-          position,
-          { ...tags, bucket: bucketLabel(bucket) },
-          { position, bucket, published, measured },
-        );
+        const values = { position, bucket, published, measured };
+        return at(benchBucket, position, { ...tags, bucket: bucketLabel(bucket) }, values);
       });
     }),
-    ...(sweep?.curve ?? []).map(({ variant, rps }, index) =>
-      at(
-        benchStreams,
-        index,
-        {
-          variant: variant.name,
-          server: variant.server?.name,
-          streams: String(streamsOf(variant)),
-        },
-        { rps, http1Rps: sweep?.line.rps },
-      ),
-    ),
+    ...(sweep?.curve ?? []).map(({ variant, rps }, index) => {
+      const { name, server } = variant;
+      const tags = { variant: name, server: server?.name, streams: String(streamsOf(variant)) };
+      return at(benchStreams, index, tags, { rps, http1Rps: sweep?.line.rps });
+    }),
     // Later rounds add to some of the curves: a point's time depends only on its own.
     ...curvesOf(result).flatMap(({ name, points }) =>
-      points.map((point, position) =>
-        at(
-          benchCurve,
-          position * names.length + names.indexOf(name),
-          { variant: name },
-          { position, ...point },
-        ),
-      ),
+      points.map((point, position) => {
+        const place = position * names.length + names.indexOf(name);
+        return at(benchCurve, place, { variant: name }, { position, ...point });
+      }),
     ),
     // Side by side within each page.
     ...variants.flatMap(({ name: variant }, side) =>
       pagesOf(result, variant)
         .slice(0, mostPages)
-        .map((one, position) =>
-          at(
-            benchPage,
-            position * variants.length + side,
-            { variant, page: one.page },
-            {
-              ...one,
-              position,
-              effect: comparisonOf(result, variant)?.pages?.find(({ page }) => page === one.page),
-            },
-          ),
-        ),
+        .map((one, position) => {
+          const { page } = one;
+          const effects = comparisonOf(result, variant)?.pages ?? [];
+          const effect = effects.find((other) => other.page === page);
+          const place = position * variants.length + side;
+          return at(benchPage, place, { variant, page }, { ...one, position, effect });
+        }),
     ),
   ];
 }
@@ -232,14 +196,9 @@ export function whyPoints(result: Result): string[] {
   const at = pointsAt(result);
   return (result.why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>
     cpu.map(({ kind, name, us, sdUs }, position) => {
-      const perRequest =
-        kind === 'call' ? calls.find((call) => call.name === name)?.perRequest : undefined;
-      return at(
-        benchWhy,
-        side * mostParts + position,
-        { variant, part: name },
-        { position, us, sdUs, perRequest },
-      );
+      const call = kind === 'call' ? calls.find((one) => one.name === name) : undefined;
+      const values = { position, us, sdUs, perRequest: call?.perRequest };
+      return at(benchWhy, side * mostParts + position, { variant, part: name }, values);
     }),
   );
 }
@@ -264,14 +223,7 @@ export function runPoint(state: RunState, hasEnded: boolean): string {
   const { comparisons, search, endedAt } = state;
   // The noise floor is of requests/s.
   const isOfRps = search === undefined && comparisons.every(({ metric }) => metric === 'rps');
-  return pointsAt(state)(
-    benchRun,
-    0,
-    {},
-    {
-      ...state,
-      noiseFloor: isOfRps ? state.noiseFloor : null,
-      ended: hasEnded ? Date.parse(endedAt) : null,
-    },
-  );
+  const noiseFloor = isOfRps ? state.noiseFloor : null;
+  const ended = hasEnded ? Date.parse(endedAt) : null;
+  return pointsAt(state)(benchRun, 0, {}, { ...state, noiseFloor, ended });
 }

@@ -121,7 +121,7 @@ const silenceMs = 30_000;
 async function storeOn(
   influx: Influx,
   version: string,
-  local: LocalInfluxd | null,
+  local: Awaited<ReturnType<typeof startLocalInfluxd>> | null,
   retryForMs = 10_000,
 ): Promise<Store> {
   const k6Output = await chooseK6Output(influx, version);
@@ -149,10 +149,8 @@ async function storeOn(
       } catch (error) {
         if (!(error instanceof InfluxError) || !error.transient) throw error;
         if (tries > 1 && performance.now() + waitMs > deadline) {
-          const failure = local?.failure() ?? null;
-          throw failure === null
-            ? error
-            : new InfluxError(`${error.message}; ${failure}`, error.status);
+          const failure = local?.failure();
+          throw failure ? new InfluxError(`${error.message}; ${failure}`, error.status) : error;
         }
       }
       await revive();
@@ -160,13 +158,10 @@ async function storeOn(
     }
   }
 
-  const write = (lines: readonly string[]) =>
-    persistently(() =>
-      writeLines(
-        influx,
-        lines.filter((line) => line !== ''),
-      ),
-    );
+  const write = (lines: readonly string[]) => {
+    const filled = lines.filter((line) => line !== '');
+    return persistently(() => writeLines(influx, filled));
+  };
   return {
     influx,
     version,
@@ -187,8 +182,6 @@ async function storeOn(
     close: async () => local?.stop(),
   };
 }
-
-type LocalInfluxd = Awaited<ReturnType<typeof startLocalInfluxd>>;
 
 /** influxd opens every shard of the history before it listens. */
 const startTimeoutMs = 120_000;
@@ -321,11 +314,9 @@ async function launchUsable(
   const lastAddress = addressIn(textOf(logIn(folder))) ?? anyPort;
   // influxd makes it with its first points. Until then it would look deleted.
   makeFolder(join(folder, 'wal'));
+  const password = randomBytes(24).toString('base64url');
   if (!existsSync(passwordIn(folder)))
-    writeFileSync(passwordIn(folder), randomBytes(24).toString('base64url'), {
-      mode: 0o600,
-      flush: true,
-    });
+    writeFileSync(passwordIn(folder), password, { mode: 0o600, flush: true });
   if (!isRestart) writeFileSync(logIn(folder), '');
   let { child, damaged } = await launch(options, lock, lastAddress).catch((error: unknown) => {
     const isTaken = lastAddress !== anyPort && messageOf(error).includes(' bind: ');
@@ -382,15 +373,9 @@ async function launch(
   writeFileSync(configFile, influxdConfig(folder, address));
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
+  const args = ['run', '-config', configFile];
   const child = await startLogged(
-    {
-      command: influxdBinary,
-      args: ['run', '-config', configFile],
-      cwd: folder,
-      cpus,
-      env,
-      onlyTerm: true,
-    },
+    { command: influxdBinary, args, cwd: folder, cpus, env, onlyTerm: true },
     logFile,
     'a',
     lock,
@@ -425,7 +410,7 @@ async function launch(
 async function startError(logFile: string, logStart: number): Promise<string> {
   const lines = await lastLines(logFile, logStart);
   return (
-    lines.findLast((text) => !text.startsWith('ts=') || / lvl=(error|fatal) /.test(text)) ??
+    lines.findLast((text) => /^(?!ts=)| lvl=(error|fatal) /.test(text)) ??
     lines.at(-1) ??
     (statfsSync(logFile).bavail === 0 ? 'the disk is full' : 'it ended without a word')
   );

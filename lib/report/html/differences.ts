@@ -8,7 +8,7 @@ import { counts, success, whole } from '../../format.ts';
 import { without } from '../../present.ts';
 import type { Phase, Result, VariantResult } from '../../result/result.ts';
 import { variantLoadText } from '../heading.ts';
-import { leftColumn, rightColumn, tableOf } from '../table.ts';
+import { leftColumn, rightColumn, tableOf, type Column } from '../table.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
 import { protocolNames } from '../../scenario/load.ts';
 
@@ -92,30 +92,34 @@ export function differencesHtml(
   const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
   const [first] = sides;
   if (first === undefined || sides.length < 2) return notes;
-  const facts: [title: string, of: (side: VariantResult) => string][] = [
-    ['config', ({ server }) => (configs.length > 0 ? '' : (server?.config.join(' ') ?? ''))],
-    ['server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()],
-    ['load', (side) => `${protocolNames(side.load.protocol)}, ${variantLoadText(side)}`],
-    ['status', statusText],
+  const factColumns: Column<VariantResult>[] = [
+    leftColumn('config', ({ server }) =>
+      configs.length > 0 ? '' : (server?.config.join(' ') ?? ''),
+    ),
+    leftColumn('server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
+    leftColumn('load', (side) => `${protocolNames(side.load.protocol)}, ${variantLoadText(side)}`),
+    leftColumn('status', statusText),
   ];
-  const bytes: [title: string, of: (side: VariantResult) => number][] = [
-    ['B of body', (side) => perAnswer(side, (phase) => phase.bytes.body)],
-    ['B of headers', (side) => perAnswer(side, (phase) => phase.bytes.headersDecoded)],
-  ];
-  const differing = facts.filter(([, of]) => new Set(sides.map(of)).size > 1);
-  const differingBytes = bytes.filter(([, of]) => {
-    const [least, most] = extent(sides.map(of));
-    return most > least * (1 + near);
+  const facts = factColumns.filter(({ cell }) => new Set(sides.map(cell)).size > 1);
+  const bytes = (['body', 'headersDecoded'] as const).map((part) => {
+    const bytesOf = (side: VariantResult) => perAnswer(side, ({ bytes }) => bytes[part]);
+    const title = part === 'body' ? 'B of body' : 'B of headers';
+    const [least, most] = extent(sides.map(bytesOf));
+    const column = rightColumn(title, (side: VariantResult) => whole(bytesOf(side)));
+    return {
+      column,
+      text: `${whole(bytesOf(first))} ${title}`,
+      differs: most > least * (1 + near),
+    };
   });
+  const differing = bytes.filter(({ differs }) => differs);
   const table = tableOf(sides, [
     leftColumn('side', ({ name }) => name),
-    ...differing.map(([title, of]) => leftColumn(title, of)),
-    ...differingBytes.map(([title, of]) =>
-      rightColumn(title, (side: VariantResult) => whole(of(side))),
-    ),
+    ...facts,
+    ...differing.map(({ column }) => column),
   ]);
-  const isAlike = differingBytes.length === 0 && !differing.some(([, of]) => of === statusText);
-  const answer = [statusText(first), ...bytes.map(([title, of]) => `${whole(of(first))} ${title}`)];
+  const isAlike = differing.length === 0 && !facts.some(({ title }) => title === 'status');
+  const answer = [statusText(first), ...bytes.map(({ text }) => text)];
   return html`<section><h2>What differs</h2>
 ${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(isAlike ? [`All sides answer alike: ${answer.join(', ')}.`] : [])}${notes}</section>`;
 }

@@ -95,8 +95,7 @@ function sameRatios(
   const [before, after] = [comparisonOf(first, name), comparisonOf(later, name)];
   const isSame =
     before !== undefined &&
-    after !== undefined &&
-    before.metric === after.metric &&
+    before.metric === after?.metric &&
     before.baseline === after.baseline &&
     isDeepStrictEqual(first.search?.within, later.search?.within) &&
     [first, later]
