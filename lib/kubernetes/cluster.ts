@@ -98,10 +98,15 @@ export async function openCluster(options: ClusterOptions) {
     isThere = true;
     let servers = await startServers(options, 1);
     const { node } = servers;
+    // This user may not be allowed to read it.
+    const seen = await kubectl.get('nodes', node ?? '').catch(() => undefined);
+    const { kernelVersion, osImage, architecture } = seen?.status?.nodeInfo ?? {};
     const facts: ClusterFacts = {
       name: kubectl.context,
       serverNode: node ?? '',
-      serverSystem: node === undefined ? '' : await systemOf(kubectl, node),
+      serverSystem: [kernelVersion, osImage, architecture]
+        .filter((text) => text !== undefined)
+        .join(', '),
       generators,
       generatorCores: generator.cores,
     };
@@ -126,13 +131,6 @@ export async function openCluster(options: ClusterOptions) {
     await close();
     throw error;
   }
-}
-
-/** Kernel and distribution of a node; '' if this user may not read them. */
-async function systemOf(kubectl: Kubectl, node: string): Promise<string> {
-  const facts = await kubectl.get('nodes', node).catch(() => undefined);
-  const { kernelVersion, osImage, architecture } = facts?.status?.nodeInfo ?? {};
-  return [kernelVersion, osImage, architecture].filter((text) => text !== undefined).join(', ');
 }
 
 interface StartedServer {

@@ -6,15 +6,11 @@ import type { LoadProfile } from '../scenario/model.ts';
 const wantedBytes = 7 * 1024 * 1024;
 const limits = ['net.core.rmem_max', 'net.core.wmem_max'];
 
-function limitOf(name: string): number {
-  return Number(readFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, 'utf8'));
-}
-
 /** Returns a line if a load is HTTP/3 and a limit of UDP buffers is below what it wants. */
 export function udpNotes(
   loads: readonly Pick<LoadProfile, 'protocol'>[],
   isRoot = process.getuid?.() === 0,
-  limit = limitOf,
+  limit = (name: string) => Number(readFileSync(`/proc/sys/${name.replaceAll('.', '/')}`, 'utf8')),
 ): string[] {
   const small = limits.filter((name) => 2 * limit(name) < wantedBytes);
   if (isRoot || small.length === 0 || !loads.some(({ protocol }) => protocol === 'h3')) return [];

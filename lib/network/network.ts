@@ -9,23 +9,10 @@ import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
 import { startChild, weighSession, lastLine, run } from '../process.ts';
 import type { KernelSetting, NetworkUse } from '../result/result.ts';
-import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
+import type { NetworkSpec } from '../scenario/model.ts';
 import { readLayers, type Layer } from '../servers/config-files.ts';
 import type { ServerSide } from '../servers/server.ts';
 import { find, type Machine } from '../setup/machine.ts';
-
-/**
- * delaylink (xk6-loadgen/cmd/delaylink) reads and writes lines of JSON: LinkReady answers LinkOrder, LinkCounts answers the
- * words "counts" and "mark" (which also restarts the lateness), LinkReport answers "report". It ends with its input.
- */
-interface LinkOrder {
-  toServer: LinkDirection;
-  toClient: LinkDirection;
-  cpus: Record<'toServer' | 'toClient', readonly number[]>;
-  /** Written in this order, before anything else runs in the namespaces. */
-  settings: SettingOrder[];
-  seed: number;
-}
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
@@ -83,7 +70,7 @@ export async function openNetwork({
 }) {
   const { toServer, toClient } = spec;
   const cpus = { toServer: cores.serverCpus, toClient: cores.generatorCpus };
-  const order: LinkOrder = { toServer, toClient, cpus, settings: await settingsOf(spec), seed };
+  const order = { toServer, toClient, cpus, settings: await settingsOf(spec), seed };
   signal.throwIfAborted();
   const caller = thisCaller();
   const nice = caller.uid === 0 ? ['nice', '-n', String(linkNice)] : [];
@@ -111,7 +98,8 @@ export async function openNetwork({
     });
   });
 
-  async function ask<T>(line: string, limitSeconds: number): Promise<T> {
+  /** delaylink (xk6-loadgen/cmd/delaylink) answers each line in JSON, and ends with its input. */
+  async function ask<T>(line: string, limitSeconds = answerSeconds): Promise<T> {
     signal.throwIfAborted();
     const over = new AbortController();
     const whileAsked = { signal: over.signal };
@@ -152,7 +140,7 @@ export async function openNetwork({
       server: { address, netns },
       client,
       ...ready
-    } = await ask<LinkReady>(JSON.stringify(order), answerSeconds);
+    } = await ask<LinkReady>(JSON.stringify(order));
     const { pid } = child;
     const server: ServerSide = { address, port, enter: enterNetwork(caller, pid, netns) };
     return {
@@ -164,9 +152,9 @@ export async function openNetwork({
       /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
       /** Returns the use now. Like mark() and report(), must not run beside another question, and throws UserError, or Interrupted after a signal. */
-      counts: () => ask<LinkCounts>('counts', answerSeconds),
+      counts: () => ask<LinkCounts>('counts'),
       /** The same, and the lateness restarts. */
-      mark: () => ask<LinkCounts>('mark', answerSeconds),
+      mark: () => ask<LinkCounts>('mark'),
       report: () => ask<LinkReport>('report', reportSeconds),
       /** Ends the link with its devices and namespaces. Never throws; may be called twice. */
       stop,
@@ -181,7 +169,7 @@ async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }
 
-/** Reads the settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */
+/** Reads the settings of both sides, in the order of their use; the last value of a name applies. Throws UserError for a wrong file or line. */
 export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   const orders: SettingOrder[] = [];
   for (const side of ['server', 'client'] as const) {
@@ -237,28 +225,20 @@ function makeNamespaces({ uid }: Caller): readonly string[] {
 }
 
 /** Goes before a command to run it in the namespace at `netns` that process `maker` made; keeps its process id and user. */
-export function enterNetwork(
-  { uid, gid }: Caller,
-  maker: number,
-  netns: string,
-): readonly string[] {
+export function enterNetwork(caller: Caller, maker: number, netns: string): string[] {
+  const { uid, gid } = caller;
   if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
   // As root of the user namespace, the server would try to become nobody, and cannot.
   const asItself = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`, '--'];
-  return ['nsenter', ...userNamespaceOf(maker), `--net=${netns}`, '--', ...asItself];
+  return [...enterAsMaker(caller, maker, `--net=${netns}`), ...asItself];
 }
 
 /** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces; empty for root. */
-function enterAsMaker({ uid }: Caller, maker: number): readonly string[] {
-  return uid === 0 ? [] : ['nsenter', ...userNamespaceOf(maker), '--'];
+function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): string[] {
+  // Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace.
+  const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
+  return uid === 0 ? [] : ['nsenter', ...user, ...more, '--'];
 }
-
-/** Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace. */
-function userNamespaceOf(maker: number): string[] {
-  return ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];
-}
-
-const tunDevice = '/dev/net/tun';
 
 /** Throws UserError if this machine does not allow networks, or the signal's reason. */
 export async function requireNetworks(
@@ -266,21 +246,19 @@ export async function requireNetworks(
   caller: Caller,
   signal: AbortSignal,
 ): Promise<void> {
-  for (const command of ['unshare', 'nsenter'])
-    if ((await find(command, machine)) === undefined)
-      throw impossible(`${command} is missing: install util-linux`);
   const problem = (await noNamespaces(machine, caller, signal)) ?? (await noTun(caller));
-  if (problem !== undefined) throw impossible(problem);
+  if (problem !== undefined)
+    throw new UserError(`a network of the run's own cannot be made: ${problem}`);
 }
-
-const impossible = (problem: string): UserError =>
-  new UserError(`a network of the run's own cannot be made: ${problem}`);
 
 async function noNamespaces(
   machine: Machine,
   caller: Caller,
   signal: AbortSignal,
 ): Promise<string | undefined> {
+  for (const command of ['unshare', 'nsenter'])
+    if ((await find(command, machine)) === undefined)
+      return `${command} is missing: install util-linux`;
   const { code, stderr } = await run({
     before: makeNamespaces(caller),
     command: 'unshare',
@@ -297,15 +275,16 @@ async function noNamespaces(
 }
 
 async function noTun({ uid }: Caller): Promise<string | undefined> {
+  const device = '/dev/net/tun';
   try {
-    await (await open(tunDevice, 'r+')).close();
+    await (await open(device, 'r+')).close();
     return undefined;
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' || code === 'ENODEV')
-      return `there is no ${tunDevice} (${code}): as root "modprobe tun"; a container has to be started with --device ${tunDevice}`;
+      return `there is no ${device} (${code}): as root "modprobe tun"; a container has to be started with --device ${device}`;
     if (uid !== 0 && code === 'EACCES')
-      return `${tunDevice} is closed to this user: start as root, or open it as root with "chmod 666 ${tunDevice}"`;
-    return `${tunDevice} cannot be opened (${message})`;
+      return `${device} is closed to this user: start as root, or open it as root with "chmod 666 ${device}"`;
+    return `${device} cannot be opened (${message})`;
   }
 }

@@ -28,13 +28,8 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
   return Promise.all(names.map(read));
 
   async function read(name: string): Promise<Layer> {
-    if (path.isAbsolute(name)) {
-      requirePlainPath(name, `cannot use the ${of} config`);
-      const bytes = await readBytes(name, { megabytes: mostMegabytes }).catch((error: Error) => {
-        throw new UserError(`cannot read the ${of} config ${name}: ${error.message}`);
-      });
-      return { file: name, text: bytes.toString('utf8') };
-    }
+    if (path.isAbsolute(name))
+      return { file: name, text: await readText(name, undefined, `${of} config`) };
     if (name.includes('/'))
       throw new UserError(
         `${of} config ${name}: a config of your own is named by its absolute path`,
@@ -61,14 +56,14 @@ const known = new Map<string, string>();
  * Returns the text of a config, or of a file that `by` includes, as it was when it was first read.
  * @throws UserError if it cannot be read or is not text
  */
-export async function readText(file: string, by?: Inclusion): Promise<string> {
+export async function readText(file: string, by?: Inclusion, kind = 'config'): Promise<string> {
   const before = known.get(file);
   if (before !== undefined) return before;
-  requirePlainPath(file, by === undefined ? 'cannot use the config' : `${by.from}: includes`);
+  requirePlainPath(file, by === undefined ? `cannot use the ${kind}` : `${by.from}: includes`);
   // nginx reads /dev/null as an empty file.
   if (file === '/dev/null') return '';
   const fail = (problem: string) => {
-    const what = by === undefined ? `the config ${file}` : `${file}, which ${by.from} includes`;
+    const what = by === undefined ? `the ${kind} ${file}` : `${file}, which ${by.from} includes`;
     throw new UserError(`cannot read ${what}: ${problem}`);
   };
   const beside =

@@ -24,7 +24,6 @@ export const serverKinds: Record<ServerName, ServerKind> = {
   nghttpd: nghttpdKind,
 };
 
-/** Variables that a server may need. */
 const handedDown =
   /^(?:PATH|TZ|LANG|LANGUAGE|LC_\w+|LD_\w+|MALLOC_\w+|GLIBC_TUNABLES|H2O_\w+|OPENSSL_\w+|SSL_CERT_\w+)$/;
 

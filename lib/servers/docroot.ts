@@ -14,7 +14,6 @@ import { shippedConfigs } from './config-files.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
 
-/** Generated, not copied. */
 const generated = 'images';
 
 /**

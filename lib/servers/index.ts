@@ -100,7 +100,6 @@ export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean
 
 type Interruptible = StartOptions & { signal: AbortSignal };
 
-/** Throws UserError if another process has the port that was asked for. */
 async function addressOf(
   spec: ConfiguredServer | CommandServer,
   { network, port, address = loopbackAddress }: StartOptions,
@@ -118,7 +117,6 @@ async function addressOf(
   );
 }
 
-/** Starts the process, pinned to `options.cpus`, with its output in the log, and returns once it answers on its own port. */
 async function startPrepared(
   { about, process: its, mark, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
   at: Address,

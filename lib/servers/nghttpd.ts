@@ -41,7 +41,6 @@ export function composeFlags(layers: readonly Layer[]): Flag[] {
   }, []);
 }
 
-/** Returns the text of a config, each line with its origin as a comment. */
 function printFlags(flags: readonly Flag[], words: readonly string[]): string {
   const lines = flags.map((flag) => `${wordOf(flag)}  # ${flag.origin}\n`);
   return `${lines.join('')}# Port, key and certificate.\n${words.join(' ')}\n`;
@@ -95,7 +94,6 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   };
 }
 
-/** ServerKind.adopt. */
 async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   const { flags, listen, port, pair } = parse(file, await readText(file), place.laid);
   const { tls } = chooseListen(file, [listen], place.listen);
@@ -140,7 +138,6 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
 /** Flags with a path that begins at the config's folder. */
 const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
-/** The line with the port, and with key and certificate. */
 const portLine = /^[ \t]*(\d+)(?:[ \t]+(\S+)[ \t]+(\S+))?[ \t]*(?:#.*)?\r?$/m;
 
 /** Reads the flags of a user's config, in which `laid` replaces flags of the same names. Without a port it listens on the protocol's. */
@@ -183,7 +180,6 @@ export async function readNghttpd(file: string): Promise<ReadConfig> {
   };
 }
 
-/** --workers, by default 1. */
 function workersOf(flags: readonly Flag[]): number {
   const workers = flags.findLast(({ name }) => name === 'workers');
   const count = Number(workers?.value ?? 1);

@@ -12,7 +12,6 @@ export interface Directive {
   name: string;
   /** As written, quotes included. */
   args: readonly string[];
-  /** The content of its braces. */
   block?: Directive[];
   /** The text of a block of Lua code. */
   code?: string;
@@ -51,7 +50,6 @@ function isSimple({ block }: Directive): boolean {
   return block === undefined;
 }
 
-/** Whether a directive replaces the earlier one, or a block goes into it. */
 function takesPlace(later: Directive, earlier: Directive): boolean {
   return (
     later.name === earlier.name &&
@@ -130,7 +128,6 @@ const tokenPattern =
 const luaPattern =
   /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 
-/** The index of the brace that closes a Lua block whose text begins at `start`, or -1. */
 function endOfLua(text: string, start: number): number {
   let depth = 1;
   for (const { 0: part, index } of text.slice(start).matchAll(luaPattern)) {

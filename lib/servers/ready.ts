@@ -348,7 +348,6 @@ function completed(
   return { method, headers, body: request.method === undefined ? ofLoad.body : own };
 }
 
-/** The response, or an error if the emitter closes before it. */
 function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<T> {
   return new Promise((resolve, reject) => {
     emitter

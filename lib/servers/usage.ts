@@ -1,5 +1,6 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
-import { namesIn, readIfThere } from '../files.ts';
+import { total } from '../analysis/statistics.ts';
+import { namesIn, readIfThere, textOf } from '../files.ts';
 import { ticksPerSecond } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
@@ -26,12 +27,14 @@ export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUs
   let rssBytes = 0;
   const tasks = watchTasks(() => {
     const processes = lookUp();
-    rssBytes = processes.reduce((sum, pid) => sum + residentBytes(proc, pid), 0);
+    const kilobytes = (pid: string) =>
+      Number(/^VmRSS:\s+(\d+) kB/m.exec(textOf(`${proc}/${pid}/status`))?.[1] ?? 0);
+    rssBytes = 1024 * total(processes, kilobytes);
     return processes;
   }, proc);
   return () => {
     const used = tasks();
-    for (const seconds of used.values()) cpuSeconds += seconds;
+    cpuSeconds += total([...used.values()], (seconds) => seconds);
     return { cpuSeconds, rssBytes: used.size === 0 ? 0 : rssBytes };
   };
 }
@@ -49,14 +52,15 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, num
     }
     const used = new Map<string, number>();
     for (const [task, before] of lastSeen) {
-      const seconds = taskCpuSeconds(task);
-      if (seconds === undefined) {
-        lastSeen.delete(task);
-        continue;
+      // The first field is in ns. Kernels without it have clock ticks.
+      const schedstat = readIfThere(`${task}/schedstat`);
+      const seconds = schedstat ? parseInt(schedstat) / 1e9 : statCpuSeconds(task);
+      if (seconds === undefined) lastSeen.delete(task);
+      else {
+        // Less than before: a new task has got the id.
+        used.set(task, seconds < before ? seconds : seconds - before);
+        lastSeen.set(task, seconds);
       }
-      // Less than before: a new task has got the id.
-      used.set(task, seconds < before ? seconds : seconds - before);
-      lastSeen.set(task, seconds);
     }
     return used;
   };
@@ -98,12 +102,6 @@ function tasksOf(proc: string, pid: string): string[] {
   return namesIn(`${proc}/${pid}/task`).map((tid) => `${proc}/${pid}/task/${tid}`);
 }
 
-/** CPU seconds of one task: schedstat's first field (ns), or the clock ticks of stat on kernels without schedstat. */
-function taskCpuSeconds(task: string): number | undefined {
-  const schedstat = readIfThere(`${task}/schedstat`);
-  return schedstat === undefined ? statCpuSeconds(task) : Number(schedstat.split(' ', 1)[0]) / 1e9;
-}
-
 function statCpuSeconds(folder: string): number | undefined {
   const fields = statFields(folder);
   return fields && (Number(fields[11]) + Number(fields[12])) / ticksPerSecond;
@@ -116,11 +114,11 @@ export type Counters = Record<(typeof counterNames)[number], number>;
 export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
-  const numberIn = (text: string | undefined, name: string) =>
-    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text ?? '')?.[1] ?? 0);
+  const numberIn = (text: string, name: string) =>
+    Number(new RegExp(`^${name}:\\s+(\\d+)`, 'm').exec(text)?.[1] ?? 0);
   for (const pid of pids) {
     const stat = (statFields(`/proc/${pid}`) ?? []).map(Number);
-    const io = readIfThere(`/proc/${pid}/io`);
+    const io = textOf(`/proc/${pid}/io`);
     // minflt, majflt, utime and stime of proc(5).
     sum.pageFaults += (stat[7] ?? 0) + (stat[9] ?? 0);
     sum.userCpuUs += ticksToUs * (stat[11] ?? 0);
@@ -128,7 +126,7 @@ export function countersOf(pids: readonly string[]): Counters {
     sum.readBytes += numberIn(io, 'rchar');
     sum.writtenBytes += numberIn(io, 'wchar');
     for (const task of tasksOf('/proc', pid)) {
-      const status = readIfThere(`${task}/status`);
+      const status = textOf(`${task}/status`);
       sum.voluntarySwitches += numberIn(status, 'voluntary_ctxt_switches');
       sum.involuntarySwitches += numberIn(status, 'nonvoluntary_ctxt_switches');
     }
@@ -140,11 +138,6 @@ export function countersOf(pids: readonly string[]): Counters {
 export function statFields(folder: string): string[] | undefined {
   const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
-}
-
-function residentBytes(proc: string, pid: string): number {
-  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readIfThere(`${proc}/${pid}/status`) ?? '')?.[1];
-  return Number(kilobytes ?? 0) * 1024;
 }
 
 /**

@@ -231,7 +231,7 @@ describe('listens', () => {
       'on several ports and sockets: all are moved, and the loaded one gets the port',
       'server { listen 80; listen unix:/run/a.sock; } server { listen 443 ssl http2; listen 8000; }',
       443,
-      'listen 127.0.0.1:9001; listen unix:/t/1.sock; listen HERE ssl http2; listen 127.0.0.1:9002;',
+      'listen 127.0.0.1:9001; listen unix:/t/2.sock; listen HERE ssl http2; listen 127.0.0.1:9002;',
       'listen 80 → 127.0.0.1:9001',
       'listen unix:/run/a.sock → a temporary socket',
       'listen 443 → HERE',

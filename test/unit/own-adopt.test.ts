@@ -125,8 +125,8 @@ describe('h2o', () => {
         paths: {
           '/a': { 'proxy.reverse.url': 'http://127.0.0.1:9001/x' },
           '/b': { 'proxy.reverse.url': 'http://localhost:3000/' },
-          '/c': { 'proxy.reverse.url': 'http://[unix:/t/1.sock]/y' },
-          '/d': { 'fastcgi.connect': { port: '/t/1.sock', type: 'unix' } },
+          '/c': { 'proxy.reverse.url': 'http://[unix:/t/2.sock]/y' },
+          '/d': { 'fastcgi.connect': { port: '/t/2.sock', type: 'unix' } },
           '/e': { 'fastcgi.connect': '9000' },
           '/f': {
             'proxy.reverse.url': [{ url: 'http://127.0.0.1:9001/' }, 'http://[unix:/run/b]/y'],

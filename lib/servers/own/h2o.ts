@@ -12,6 +12,7 @@ import {
   leaving,
   listensByPort,
   localTarget,
+  noteUser,
   runLog,
   temporary,
   type Address,
@@ -36,7 +37,6 @@ import {
   type Tree,
 } from './yaml.ts';
 
-/** ServerKind.adopt. */
 export async function adoptH2o(file: string, place: AdoptPlace): Promise<AdoptedConfig> {
   const written = await readYaml({ file, text: await readText(file) });
   const { port, tls, hosts } = chooseListen(file, h2oListens(written), place.listen);
@@ -79,7 +79,6 @@ function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   return count;
 }
 
-/** A value of `listen`, and the hosts that it is for. */
 interface Entry {
   address: Address;
   tls: boolean;
@@ -98,7 +97,6 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
   return { address: { port, host: textAt(tree, 'host') }, ...about };
 }
 
-/** All `listen` of the config and of its hosts that are for HTTP/3, or those that are not. */
 function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   const hosts = pairsOf(get(config, 'hosts'));
   const entriesIn = (tree: Tree, names: readonly string[]) =>
@@ -136,7 +134,7 @@ const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes'])
 
 function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { key, value } = pair;
-  const { place, said } = here;
+  const { said } = here;
   const word = textOf(value);
   const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
   const refuse = (words: string) => {
@@ -153,8 +151,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       return instead(mapInside(value, (host) => changeTree(host, 'host', here)));
     case 'user':
       if (parent !== '') break;
-      if (word !== place.user?.name)
-        said.push(`user ${word} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
+      noteUser(word, here);
       return [];
     case 'pid-file':
       said.push(`pid-file ${word}: left out`);
@@ -163,10 +160,21 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       said.push(`error-log ${word} → ${runLog}`);
       return [];
     case 'access-log':
-      return instead(changeTexts(value, ['path'], (log) => changeLog(log, here)));
+      return instead(
+        changeTexts(value, ['path'], (log) => {
+          if (log === '/dev/null') return log;
+          said.push(`access-log ${log} → ${temporary}`);
+          return here.temporaryFile(log, 'access.log');
+        }),
+      );
     case 'proxy.reverse.url':
       return instead(
-        changeTexts(value, ['backends', 'url'], (url, where) => changeUrl(url, where, here)),
+        changeTexts(value, ['backends', 'url'], (url, where) => {
+          // A socket is [unix:PATH] in a URL of h2o.
+          const target = url.replace(/\[unix:([^\]]+)\]/, 'unix:$1:');
+          const text = localTarget(target, `proxy.reverse.url ${url}`, where, here);
+          return text === target ? url : text.replace(/unix:([^:]+):/, '[unix:$1]');
+        }),
       );
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
@@ -229,19 +237,6 @@ function changeTexts(
   );
 }
 
-function changeLog(log: string, here: Here): string {
-  if (log === '/dev/null') return log;
-  here.said.push(`access-log ${log} → ${temporary}`);
-  return here.temporaryFile(log, 'access.log');
-}
-
-/** A socket is [unix:PATH] in a URL of h2o. */
-function changeUrl(url: string, where: string, here: Here): string {
-  const target = url.replace(/\[unix:([^\]]+)\]/, 'unix:$1:');
-  const text = localTarget(target, `proxy.reverse.url ${url}`, where, here);
-  return text === target ? url : text.replace(/unix:([^:]+):/, '[unix:$1]');
-}
-
 function changeConnect(tree: Tree, here: Here): Tree {
   const port = textOf(tree) ?? textAt(tree, 'port') ?? '';
   const words = `fastcgi.connect ${port}`;
@@ -273,7 +268,6 @@ export async function readH2o(file: string): Promise<ReadConfig> {
   };
 }
 
-/** Lays the keys over a config. Throws UserError for an unknown context. */
 function layH2o(config: MapTree, laid: readonly LaidLines[]): MapTree {
   let tree = config;
   for (const { context, lines } of laid)

@@ -31,12 +31,12 @@ import {
   chooseListen,
   leaving,
   localTarget,
+  noteUser,
   runLog,
   temporary,
   type Here,
 } from './redirect.ts';
 
-/** ServerKind.adopt. */
 export async function adoptNginx(
   file: string,
   place: AdoptPlace,
@@ -147,8 +147,8 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
     case 'lock_file':
       return instead(quoted(path.join(place.temp, name)), temporary);
     case 'user':
-      if (first !== place.user?.name)
-        said.push(`user ${args.join(' ')} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
+      // The group follows.
+      if (first !== place.user?.name) noteUser(args.join(' '), here);
       return [];
     case 'worker_processes':
       return first === 'auto'

@@ -180,6 +180,11 @@ export async function beginHere(
   return here;
 }
 
+export function noteUser(user: string | undefined, { said, place }: Here): void {
+  if (user !== place.user?.name)
+    said.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
+}
+
 /** How lines about changes name the server's standard error, and a file that ends with the server. */
 export const runLog = 'error.log of this run';
 export const temporary = 'a temporary file';
