@@ -1,7 +1,7 @@
 // Errors for the person at the terminal, and what they offer for a wrong word.
 import { distance } from 'fastest-levenshtein';
 
-/** An error for the person at the terminal: one line that says what to do. `exitCode` as in docs/verdicts.md. */
+/** One line that says what to do. `exitCode` as in docs/verdicts.md. */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
   constructor(message: string, exitCode: 1 | 2 = 1) {
@@ -22,7 +22,7 @@ export function asWords<T>(read: () => T, before: string): T {
   }
 }
 
-/** Removes what a terminal obeys instead of showing it: escapes, and letters that turn the direction of writing. */
+/** Removes what a terminal obeys: escapes, and letters that turn the direction of writing. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]/gu, ' ');
 }
@@ -77,7 +77,7 @@ export function offer(
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 
-/** The choice that is most like the word; undefined if it takes more than two edits, or more than one for each three letters. */
+/** The nearest choice; undefined if none is within two edits, and one for each three letters. */
 export function nearest(word: string, choices: readonly string[]): string | undefined {
   const [choice] = sorted(word, choices);
   // Without the dashes of a flag.
@@ -93,7 +93,7 @@ function sorted(word: string, choices: readonly string[]): string[] {
   return choices.toSorted((a, b) => farness(a) - farness(b));
 }
 
-/** Edits between the word and the beginning of a choice: people stop typing early. Letters in another order are one edit. */
+/** People stop typing early: to the beginning of a choice. Letters in another order are one edit. */
 function edits(word: string, choice: string): number {
   if ([...word].sort().join('') === [...choice].sort().join(''))
     return Math.min(1, distance(word, choice));

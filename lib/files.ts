@@ -66,7 +66,7 @@ export async function filesBelow(folder: string): Promise<string[]> {
     .sort();
 }
 
-/** Bytes that this user may still write to a folder's file system; Infinity if unknown. The folder may not exist yet. */
+/** Bytes that this user may still write; Infinity if unknown. The folder may not exist yet. */
 export async function freeBytes(folder: string): Promise<number> {
   try {
     const { bavail, bsize } = await statfs(folder);
@@ -105,8 +105,8 @@ const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
 /**
  * Reads a plain file, or a pipe that a shell hands over; another could be endless.
- * @param below the folder that it must be in after all links are followed; absent: anywhere
- * @throws UserError that says why not, to follow the name and a colon: "it is a folder"
+ * @param below the folder that it must be in, links followed
+ * @throws UserError that follows the name and a colon: "it is a folder"
  */
 export function readBytesSync(file: string, mostBytes: number, below?: string): Buffer {
   const isHandedOver = handedOver.test(file);
@@ -153,10 +153,7 @@ export function requirePlainPath(file: string, begin: string): void {
     );
 }
 
-/**
- * Returns what `look` returns; undefined if the system refuses. For files that may be missing or closed to this user. Throws what says
- * nothing about the file: a mistake in `look`, or too many open files.
- */
+/** Returns what `look` returns; undefined if the file is missing or closed to this user. Throws other errors. */
 export function ifThere<T>(look: () => T): T | undefined {
   try {
     return look();
@@ -186,7 +183,7 @@ export function linkOf(file: string): string {
 }
 
 /**
- * Writes a file whole or not at all: under another name, then renamed. A link stays one.
+ * Writes a file whole or not at all. A link stays one.
  * @param mode as of chmod; the umask applies to the default
  * @throws the file system's error, or an Error that says what is there instead of a file
  */

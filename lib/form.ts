@@ -99,7 +99,7 @@ export const each = <const N extends string, S extends v.GenericSchema>(
   form: S,
 ): Record<N, S> => byName(names, () => form);
 
-/** Checks a value: returns it, or its problem with the path: `load.connections 0.5 has to be …`. @param everything names an unknown field before other problems: a misspelt field is missing, too */
+/** Returns the value, or its problem with the path. @param everything names an unknown field first: a misspelt field is missing, too */
 export function check<T>(
   form: Form<T>,
   value: unknown,

@@ -59,8 +59,8 @@ export function short(value: number): string {
 }
 
 /**
- * A ratio as an effect: 1.33 is "+33 %", with its interval "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents are as
- * exact as shows on which side of 0 an end is, and that −99.6 % is not all.
+ * A ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents show on which side of 0 an end is, and that
+ * −99.6 % is not all.
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
@@ -92,10 +92,7 @@ function inTimes(ratio: number): string {
     : Number(ratio.toPrecision(3)).toLocaleString('en-US');
 }
 
-/**
- * A ratio as a change: 1.33 is "+33 %", 0.998 is "−0.2 %". Below 10 % with one decimal. Up to three decimals avoid "±0 %", and up
- * to ten avoid "−100 %".
- */
+/** 1.33 is "+33 %", 0.998 is "−0.2 %". Up to three decimals avoid "±0 %", and up to ten avoid "−100 %". */
 function change(ratio: number): string {
   const percent = (ratio - 1) * 100;
   const size = Math.abs(percent);

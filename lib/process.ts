@@ -22,7 +22,7 @@ export interface ChildOptions {
   /** Absent: this process's own. */
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
-  /** The second signal leaves it to the kernel's TERM, as for a database. Absent: it kills the child and its group. */
+  /** The second signal spares it, as a database. Absent: it kills the group. */
   onlyTerm?: boolean;
 }
 
@@ -57,7 +57,7 @@ const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
   `--regid=${gid}`,
   '--clear-groups',
   '--inh-caps=-all',
-  // The kernel starts no program whose file has capabilities beyond the bounding set. Servers' files have at most this one.
+  // The kernel starts no program with capabilities beyond these.
   '--bounding-set=-all,+net_bind_service',
   '--no-new-privs',
   '--',
@@ -189,7 +189,7 @@ export class Interrupted extends Error {
 
 const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
-/** A second signal this soon is the same Ctrl-C: the terminal sends it to npm and to us, and npm passes it on. */
+/** npm passes the terminal's Ctrl-C on. */
 const sameWishMs = 500;
 
 const finishing = new Set<string>();
@@ -201,8 +201,8 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
 }
 
 /**
- * Takes over the signals until `release`. The first one prints the line `ending` and aborts `signal` with an Interrupted. The second
- * one, half a second later or more, kills the children and exits with 130.
+ * Takes over the signals until `release`. The first prints `ending` and aborts `signal` with an Interrupted. The second, half a second
+ * later or more, kills the children and exits with 130.
  */
 export function takeSignals(ending: string): { signal: AbortSignal; release(): void } {
   const controller = new AbortController();
@@ -284,7 +284,7 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/** Empties a program's log whenever it gets too long. Call the returned function when the program has ended: it keeps the last 64 KiB. */
+/** Empties a log whenever it gets too long. Call the returned function at the program's end: it keeps the last 64 KiB. */
 export function boundLog(file: string): () => Promise<void> {
   let isOver = false;
   let looked = Promise.resolve();
@@ -305,11 +305,11 @@ export function boundLog(file: string): () => Promise<void> {
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   /** Stops the command; `run` rejects after its end. */
   signal?: AbortSignal | undefined;
-  /** SIGTERM (default) goes to the process group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
+  /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
   /** Its standard input; default none. */
   input?: string;
-  /** Kills the process group after this time, or after 128 million characters of output; `run` rejects with a UserError of these words. */
+  /** Kills the process group after this time, or 128 million characters; `run` rejects with a UserError of these words. */
   limit?: { seconds: number; words: string };
   /** Called with its process id once it runs. */
   started?: (pid: number) => void;

@@ -11,7 +11,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, asWords, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { machineClock } from '../machine/usage.ts';
-import { startChild, run, type Child } from '../process.ts';
+import { startChild, run } from '../process.ts';
 import type { LinkFigures } from '../result/result.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { shippedConfigs } from '../servers/config-files.ts';
@@ -25,7 +25,7 @@ type Agent = Awaited<ReturnType<typeof greeted>>;
 
 export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
 
-/** A shell script that runs the agent from the remote user's cache. Asks for the file if it is missing. */
+/** Runs the agent from the remote user's cache. Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
 node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
@@ -37,12 +37,11 @@ exec node "$d/agent.mjs"`;
 const fits =
   'const [major, minor] = process.versions.node.split(".").map(Number); process.exit(major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19) ? 0 : 1)';
 
-/** Agents and k6 that no run has used for so long are deleted. Each use sets a folder's time. */
+/** Unused agents and k6 are deleted. Each use sets a folder's time. */
 const unusedDays = 30;
 
 /**
- * A shell script that stores a file of `bytes` bytes from its input in a folder of the remote user's cache, unless it is there. Sets
- * `$d` to the folder.
+ * A shell script that stores its input in a folder of the remote user's cache, unless it is there. Sets `$d` to the folder.
  * @param folder agent-… or k6-…, or a folder below it
  */
 export function keepScript(folder: string, name: string, bytes: number): string {
@@ -86,7 +85,7 @@ export async function openAgent(name: string) {
   }
 }
 
-/** A file that needs only Node. It contains the shipped configs by path, in base64. */
+/** Needs only Node. Contains the shipped configs by path, in base64. */
 async function bundledAgent(): Promise<Buffer> {
   const shippedFiles: Record<string, string> = {};
   for (const file of await filesBelow(shippedConfigs))
@@ -102,11 +101,9 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
   let count = 0;
+  const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
   const ended = connection.ended.then((how) =>
-    how.replace(
-      /: there is no Node there$/,
-      ': there is no Node there: install it (Debian: apt-get install nodejs), version 20.19 or newer',
-    ),
+    how.replace(/: there is no Node there$/, `$&: ${remedy}`),
   );
   let over: string | undefined;
   void ended.then((how) => {
@@ -123,13 +120,13 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
       else if (line.startsWith('{')) hear(line);
     });
   });
+  // Texts from there appear in messages and tables.
+  const plain = (key: string, value: unknown) =>
+    typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value;
   function hear(line: string) {
     let reply: Reply;
     try {
-      // Texts from there appear in messages and tables.
-      reply = JSON.parse(line, (key, value: unknown) =>
-        typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value,
-      ) as Reply;
+      reply = JSON.parse(line, plain) as Reply;
     } catch {
       return;
     }
@@ -142,21 +139,15 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
       question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
     else question?.resolve(reply.answer);
   }
-  const late = delay(
-    greetingLimitMs,
-    `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`,
-    { ref: false },
-  );
+  const slow = `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`;
+  const late = delay(greetingLimitMs, slow, { ref: false });
   const failed = await Promise.race([ready, ended, late]);
   if (failed !== undefined) throw new UserError(failed);
   const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
   return {
-    /**
-     * Throws UserError with the agent's message, with the end of the connection, or after `limitMs`, which ends the connection. Throws
-     * the signal's reason.
-     */
+    /** Throws UserError with the agent's message, the connection's end, or after `limitMs`, which ends it; or the signal's reason. */
     async ask<Name extends keyof Calls>(
       call: Name,
       given: Parameters<Calls[Name]>[0],
@@ -208,26 +199,22 @@ export interface ClocksAhead {
 
 /** Takes the quickest of some answers, whose error is at most half its time. */
 export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhead> {
-  let quickestMs = Infinity;
-  let ahead: ClocksAhead = { monotonicMs: 0, wallMs: 0 };
+  let quickest = { tookMs: Infinity, monotonicMs: 0, wallMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {
     const [beganMs, beganWallMs] = [machineClock.monotonicMs(), machineClock.wallMs()];
     const theirs = await agent.ask('clocks', undefined);
     const tookMs = machineClock.monotonicMs() - beganMs;
-    if (tookMs >= quickestMs) continue;
-    quickestMs = tookMs;
-    ahead = {
-      monotonicMs: theirs.monotonicMs - beganMs - tookMs / 2,
-      wallMs: theirs.wallMs - beganWallMs - tookMs / 2,
-    };
+    const monotonicMs = theirs.monotonicMs - beganMs - tookMs / 2;
+    const wallMs = theirs.wallMs - beganWallMs - tookMs / 2;
+    if (tookMs < quickest.tookMs) quickest = { tookMs, monotonicMs, wallMs };
   }
-  return ahead;
+  return quickest;
 }
 
 /** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
 const sshVariable = 'BAKEOFF_SSH';
 
-/** Never prompt, forward no keys, share no connection (to notice a cut within 15 s). */
+/** Never prompt, forward no keys, notice a cut within 15 s. */
 const options = [
   '-T',
   '-a',
@@ -256,19 +243,12 @@ function sshWords(): string[] {
 /** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
 export async function addressesOf(host: string): Promise<string[]> {
   const [command = '', ...words] = sshWords();
-  const settings = await run({
-    command,
-    args: [...words, '-G', '--', host],
-    limit: { seconds: 5, words: 'ssh -G' },
-  }).then(
-    ({ stdout }) => stdout,
-    () => '',
-  );
-  const name = /^hostname (\S+)$/m.exec(settings)?.[1] ?? host.replace(/^.*@/, '');
-  return lookup(name, { all: true }).then(
-    (found) => found.map(({ address }) => address),
-    () => [],
-  );
+  const limit = { seconds: 5, words: 'ssh -G' };
+  const asked = run({ command, args: [...words, '-G', '--', host], limit });
+  const settings = await asked.catch(() => undefined);
+  const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');
+  const found = await lookup(name, { all: true }).catch(() => []);
+  return found.map(({ address }) => address);
 }
 
 /** For the agent's end; servers get 5 s. */
@@ -277,10 +257,7 @@ const closeMs = 10_000;
 /** A line of the agent may hold a complete record of k6. */
 const mostLineBytes = 256e6;
 
-/**
- * Runs a script there in sh, whatever the remote user's shell is.
- * @throws UserError without ssh, or for a wrong BAKEOFF_SSH
- */
+/** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
 export async function connect(host: string, script: string) {
   const [program = '', ...words] = sshWords();
   if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0)
@@ -309,6 +286,11 @@ export async function connect(host: string, script: string) {
     child.stop(0).catch(() => undefined);
   });
   let closing: Promise<void> | undefined;
+  const end = async () => {
+    stdin?.end();
+    await Promise.race([child.exited, delay(closeMs, undefined, { ref: false })]);
+    await child.stop(1000).catch(() => undefined);
+  };
   return {
     /** Lines that the remote command prints. */
     onLine: (listen: (line: string) => void) => void lines.on('line', listen),
@@ -320,16 +302,9 @@ export async function connect(host: string, script: string) {
         ? `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`
         : explained(host, code, said);
     }),
-    /** Ends the command's input, waits for its end, and ends the connection. Never throws; may be called twice. */
-    close: () => (closing ??= close(child)),
+    /** Ends the command's input, then the connection. Never throws; may be called twice. */
+    close: () => (closing ??= end()),
   };
-}
-
-async function close(child: Child): Promise<void> {
-  child.process.stdin?.end();
-  const late = new Promise((resolve) => setTimeout(resolve, closeMs).unref());
-  await Promise.race([child.exited, late]);
-  await child.stop(1000).catch(() => undefined);
 }
 
 /** Messages by ssh's output; the first match counts. HOST is the host's name. */

@@ -1,5 +1,4 @@
-// bakeoff's agent on another host starts servers and k6 for the bakeoff that started it over ssh. It listens only to measure the
-// link. When its input ends, it ends everything that it has started.
+// bakeoff's agent on another host starts servers and k6 for the bakeoff that started it over ssh. It ends them when its input ends.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -47,7 +46,7 @@ const printedMs = 100;
 /** For a measurement of the link. */
 const mostEchoMs = 20_000;
 
-/** Between readings of the server's cores, which are slower and in ticks of 10 ms. */
+/** Between readings of the server's cores, which are in ticks of 10 ms. */
 const machineMs = 100;
 
 interface Hosted {
@@ -298,7 +297,7 @@ async function openEcho(): Promise<number> {
   return port;
 }
 
-/** Other agents may have written these files and use them, so they are moved into place at once. */
+/** Moved into place at once: other agents may use these files. */
 function writeShippedFiles(): void {
   if (existsSync(path.join(projectRoot, 'server-configs'))) return;
   const folder = `${projectRoot}/.${process.pid}`;

@@ -19,10 +19,7 @@ import type { GeneratorHostFacts } from '../result/result.ts';
 
 export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
 
-/**
- * Opens all hosts in parallel. Closes all of them if a host cannot be used, or two are the same.
- * @throws UserError
- */
+/** Opens all hosts, or closes them if one cannot be used, or two are the same. Throws UserError. */
 export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
   const opened = await Promise.allSettled(names.map(openGeneratorHost));
   const hosts = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));

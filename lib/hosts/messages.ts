@@ -1,4 +1,4 @@
-// The messages between bakeoff and its agent on another host: a JSON object per line, on the agent's standard streams.
+// The messages between bakeoff and its agent on another host: a JSON object per line.
 import type { MachineReading } from '../machine/usage.ts';
 import type { ServerSample } from '../store/points.ts';
 
@@ -29,7 +29,7 @@ export interface SampleThere extends ServerSample {
   machine?: MachineReading;
 }
 
-/** From the agent: an answer, a server that has ended by itself, output of a k6 script, or a line for the user. */
+/** An answer, a server that has ended by itself, output of a k6 script, or a line for the user. */
 export type Reply =
   | { id: number; answer?: unknown }
   | { id: number; problem: string; exitCode: 1 | 2 | undefined }

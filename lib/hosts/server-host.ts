@@ -52,12 +52,12 @@ export async function openServerHost(name: string) {
   const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
   const sent = new Map<string, Promise<string>>();
+  const sendNow = async (folder: string) => {
+    const given = { files: await filesOf(folder, name), open: true };
+    return agent.ask('keep', given, { limitMs: keepLimitMs });
+  };
   const send = (folder: string) => {
-    const there =
-      sent.get(folder) ??
-      filesOf(folder, name).then((files) =>
-        agent.ask('keep', { files, open: true }, { limitMs: keepLimitMs }),
-      );
+    const there = sent.get(folder) ?? sendNow(folder);
     sent.set(folder, there);
     return there;
   };
@@ -152,10 +152,9 @@ export async function openServerHost(name: string) {
   ) {
     const { hostname, port } = new URL(origin);
     const socket = connectTo({ host: hostname, port: Number(port) });
+    const until = AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]);
     try {
-      await once(socket, 'connect', {
-        signal: AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]),
-      });
+      await once(socket, 'connect', { signal: until });
     } catch {
       signal.throwIfAborted();
       throw new UserError(
@@ -200,11 +199,8 @@ function isOfMany(folder: string): boolean {
   const real = (name: string) =>
     name.startsWith('/') ? (ifThere(() => [realpathSync(name)]) ?? []) : [];
   // The home of a service's user has the service's files.
-  const users = textOf('/etc/passwd')
-    .split('\n')
-    .map((line) => line.split(':'))
-    .filter(([, , , , , , shell = '']) => !/\/(?:nologin|false)$/.test(shell));
-  const homes = [homedir(), ...users.map(([, , , , , home = '']) => home)].flatMap(real);
+  const users = textOf('/etc/passwd').matchAll(/^(?!.*\/(?:nologin|false)$).*:(.*):.*$/gm);
+  const homes = [homedir(), ...[...users].map(([, home = '']) => home)].flatMap(real);
   return real(folder).some(
     (place) =>
       [tmpdir(), '/tmp', '/'].flatMap(real).includes(place) ||
@@ -212,22 +208,22 @@ function isOfMany(folder: string): boolean {
   );
 }
 
-/**
- * Reads all files of a folder. Links stay links, and point into the other host.
- * @throws UserError if the folder is too large, unreadable, contains a home or has keys in it
- */
+/** Reads all files of a folder; links stay links. Throws UserError if it is too large, unreadable, contains a home or has keys in it. */
 export async function filesOf(folder: string, host: string): Promise<SentFile[]> {
   const ownFolder = 'put the config and what it needs into a folder of its own';
   if (isOfMany(folder))
     throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
+  const isSent = `${folder} is sent to ${host} with all that is in it`;
+  const closed = (error: Error): never => {
+    throw new UserError(`${isSent}, and cannot be read: ${error.message}`);
+  };
   let bytes = 0;
   for (const folders = ['']; folders.length > 0;) {
-    const inner = folders.pop() as string;
-    for (const one of await readdir(path.join(folder, inner), { withFileTypes: true }).catch(
-      (error: Error) => closed(error),
-    )) {
-      const [name, file] = [path.join(inner, one.name), path.join(folder, inner, one.name)];
+    const inner = path.join(folder, folders.pop() as string);
+    for (const one of await readdir(inner, { withFileTypes: true }).catch(closed)) {
+      const file = path.join(inner, one.name);
+      const name = path.relative(folder, file);
       if (keys.includes(one.name))
         throw new UserError(
           `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
@@ -237,27 +233,16 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
       else if (one.isFile()) {
         const { size, mode } = await stat(file);
         bytes += size;
-        if (bytes <= most.megabytes * 1e6)
-          files.push({
-            path: name,
-            mode: mode & 0o777,
-            base64: (await readFile(file).catch((error: Error) => closed(error))).toString(
-              'base64',
-            ),
-          });
+        if (bytes <= most.megabytes * 1e6) {
+          const base64 = await readFile(file, 'base64').catch(closed);
+          files.push({ path: name, mode: mode & 0o777, base64 });
+        }
       }
-      if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6) {
+      if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6)
         throw new UserError(
-          `${folder} is sent to ${host} with all that is in it, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
+          `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
         );
-      }
     }
   }
   return files;
-
-  function closed(error: Error): never {
-    throw new UserError(
-      `${folder} is sent to ${host} with all that is in it, and cannot be read: ${error.message}`,
-    );
-  }
 }

@@ -55,12 +55,12 @@ export interface ClusterOptions {
 
 /** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
-/** For the operator to take a TestRun, or to start generators that run: one that was killed is back by then. */
+/** For the operator to take a TestRun, or to start generators: a killed operator is back by then. */
 const operatorMs = 25_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** What is missing longer is printed, and kubectl may fail so long. */
+/** Problems that last longer are printed; kubectl may fail so long. */
 const patienceMs = 20_000;
 /** It takes long, and goes as it should: not printed. */
 const underWay = 'it is under way';
@@ -139,7 +139,7 @@ interface StartedServer {
   origin: string;
 }
 
-/** Starts all servers anew on one node, by default on one that the cluster chooses. Returns them in the variants' order. */
+/** Starts all servers anew, on one node. Returns them in the variants' order. */
 async function startServers(options: ClusterOptions, round: number, before?: string) {
   const { kubectl, clusterRun, variants } = options;
   const all = await Promise.all(
@@ -308,7 +308,7 @@ async function outcomeOf(
     const standstill = standstillIn(phase, program, undefined);
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
-  // The right size is not known for requests with headers of their own, or several pages.
+  // Headers and several pages change the size.
   if (page.requests === undefined && load.headers === undefined && load.method === undefined)
     bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
@@ -350,7 +350,7 @@ async function requireSameServer(
   );
 }
 
-/** Why a pod does not run yet. Throws UserError if it never will. @param node the only one that may run it, if that has had its time */
+/** Why a pod does not run yet. Throws UserError if it never will. @param node the only one that may run it, if it had its time */
 function troubleIn(pods: readonly ClusterObject[], node?: string): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {
@@ -368,8 +368,8 @@ function troubleIn(pods: readonly ClusterObject[], node?: string): string | unde
 }
 
 /**
- * Calls `look` each second until it returns `there` and not a text that says what is missing.
- * @param otherwise begins the error after `seconds`
+ * Calls `look` each second until it returns `there` instead of what is missing.
+ * @param otherwise begins the error
  * @throws UserError after `seconds`, Interrupted after a signal
  */
 async function waitFor<T>(

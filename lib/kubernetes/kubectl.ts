@@ -88,7 +88,7 @@ export async function findKubectl(namespace: string | undefined) {
     /** Events of pods that the cluster would not make; empty if this user may not read them. */
     refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
     async apply(manifests: readonly Manifest[]) {
-      // Client-side apply stores everything in an annotation, which is too small for large pages.
+      // Client-side apply stores all in an annotation, too small for large pages.
       await kubectl(
         ['apply', '--server-side', '--field-manager=bakeoff', '--filename=-', ...limited],
         manifests.map((manifest) => JSON.stringify(manifest)).join('\n'),
@@ -166,7 +166,7 @@ export function instanceWords(instance: number): string {
   return `generator ${instance}`;
 }
 
-/** A pod's name. The operator names its jobs `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
+/** A pod's name. The operator's jobs are `<TestRun>-2`, `<TestRun>-initializer`, `<TestRun>-starter`. */
 export function podWords({ metadata: { name, labels = {} } }: ClusterObject): string {
   if (labels['bakeoff/part'] === 'server')
     return `the server of ${labels['bakeoff/variant'] ?? name}`;

@@ -1,4 +1,4 @@
-// The manifests of a run: for each variant a server with its config, pages and Service, and a TestRun of k6-operator.
+// The manifests of a run: a server for each variant, and a TestRun of k6-operator.
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -84,16 +84,13 @@ const containerSecurity = {
   capabilities: { drop: ['ALL'] },
 };
 
-/** Equal requests and limits in whole cores, so that a node may give the container exclusive cores. */
+/** Equal requests and limits may get exclusive cores. */
 function resourcesOf({ cores, memory }: Resources) {
   const both = { cpu: String(cores), memory };
   return { requests: both, limits: both };
 }
 
-/**
- * Makes a text a Service's name (RFC 1035) or a label's value: replaces other characters, and appends a hash if it did.
- * @param most characters; Kubernetes allows 63
- */
+/** A Service's name (RFC 1035) or a label's value; replaced characters make a hash follow. @param most characters of at most 63 */
 function dnsLabel(text: string, most = 63): string {
   const plain = text
     .toLowerCase()
@@ -146,7 +143,7 @@ const places = {
 };
 const certificate = `${places.tls}/localhost.pem`;
 
-/** k6-operator's labels of generators, which must not share a node with servers. */
+/** k6-operator's labels of generators. */
 const generators = { app: 'k6', runner: 'true' };
 
 /** A name for an object of a variant. @param id distinguishes runs, or rounds */
@@ -169,7 +166,7 @@ export function labelsOf(
 }
 
 /**
- * Returns the manifests of a variant's server, and its origin in the cluster by the name of its Service or the address of its pod.
+ * Returns the manifests of a variant's server, and its origin by its Service's name or its pod's address.
  * @param node that is to run it; undefined: the cluster chooses
  * @throws UserError for own configs, pages, builds, commands, addresses and networks
  */
@@ -377,9 +374,8 @@ function scriptName(run: string): string {
 }
 
 /**
- * A variant's load, divided among all generators: its plan in a ConfigMap, and its TestRun (k6.io/v1alpha1 of k6-operator v1.6.0).
- * @param origin of the server
- * @throws UserError if the load cannot be divided
+ * A variant's load, divided among all generators (TestRun k6.io/v1alpha1 of k6-operator v1.6.0). Throws UserError if it cannot be
+ * divided.
  */
 export function loadManifests(
   clusterRun: ClusterRun,
@@ -389,7 +385,7 @@ export function loadManifests(
 ): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
   const { run, scenario, generators, namespace, influx } = clusterRun;
   const { variant } = planned;
-  // Shared cores, so that no thread spins: a spinning thread would exceed the container's CPU limit.
+  // A spinning thread would exceed the container's CPU limit.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
   const one = loadPlanFor(
     { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },

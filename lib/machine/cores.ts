@@ -13,7 +13,7 @@ export interface Cores {
   generatorCpus: number[];
   /** The host of the server's cores, as the user named it; absent: this machine. */
   serverHost?: string;
-  /** Hosts that make the load, as the user named them; absent: `generatorCpus` do. `overheadSeconds` of each load; absent: the usual. */
+  /** As the user named them; absent: `generatorCpus` make the load. `overheadSeconds`: of each load; absent: the usual. */
   generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
   /** The hard limits of open files on other hosts; absent: this machine's. */
   serverFiles?: FilesThere;
@@ -44,9 +44,8 @@ export function sharesCores(
 const sameType = 0.9;
 
 /**
- * Returns the default cores of each side; undefined without two CPUs, or a quota of two. Each side gets half of the physical cores of
- * one NUMA node and one type, the fastest with two or more. The generator has the lower half and an odd core, because most interrupts go
- * to CPU 0. A quota of CPU time gives both sides fewer CPUs.
+ * Returns the default cores of each side; undefined without two CPUs, or a quota of two. Each side gets half of the fastest physical
+ * cores of one NUMA node and one type. The generator has the lower half and an odd core, because most interrupts go to CPU 0.
  */
 export function defaultCores(processors: Processors): Cores | undefined {
   const most = Math.floor(Math.min(processors.quota, cpusOf(processors.cores).length));
@@ -60,7 +59,7 @@ export function defaultCores(processors: Processors): Cores | undefined {
   };
 }
 
-/** The first group of two or more like cores, otherwise all cores; of a single core, its threads as cores. */
+/** The first group of like cores, otherwise all cores; of a single core, its threads. */
 function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   const group = likeCores(cores).find(({ length }) => length > 1);
   if (group !== undefined) return group;
@@ -69,7 +68,7 @@ function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
     : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
-/** Groups the cores by node and type: the fastest type first, then the largest group, then in the order of CPUs. */
+/** By node and type: the fastest type, then the largest group, then the order of CPUs. */
 function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   const types: PhysicalCore[][] = [];
   let fastest = Infinity;
@@ -89,7 +88,7 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   });
 }
 
-/** At most `most` CPUs of the cores, ascending. Takes the first of each core before the second of any. */
+/** Ascending. Takes the first CPU of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
   const inTurn = Array.from({ length: threads }, (_, thread) =>
@@ -102,8 +101,8 @@ type Asked = Partial<Record<'server' | 'generator', readonly number[] | undefine
 
 /**
  * Divides the cores as asked, or as defaultCores. If one side is asked for, the other gets like cores of the same node if possible. With
- * `sharedCores`, both sides get all cores unless asked otherwise, and may ask for the same ones. Throws UserError for sides that overlap
- * (with `sharedCores`: in part), missing cores, or fewer than two CPUs.
+ * `sharedCores`, both sides get all cores unless asked otherwise.
+ * @throws UserError for sides that overlap (with `sharedCores`: in part), missing cores, or fewer than two CPUs
  */
 export function divideCores(
   processors: Processors,
@@ -135,7 +134,7 @@ export function divideCores(
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
-/** Returns the cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
+/** The cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
 export function coresOfTwo(
   here: Processors,
   there: { name: string; processors: Processors; files: number },
@@ -165,7 +164,7 @@ function requireCpus(
     );
 }
 
-/** The cores for one side if the other has `taken`. Takes threads of the other side's cores only if nothing else is left. */
+/** Takes threads of the other side's cores only if nothing else is left. */
 function besides({ cores, quota }: Processors, taken: readonly number[]): number[] {
   const has = ({ cpus }: PhysicalCore) => cpus.some((cpu) => taken.includes(cpu));
   const near = new Set(cores.filter(has).map(({ node }) => node));

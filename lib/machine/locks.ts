@@ -1,4 +1,4 @@
-// Locks: one for all runs, since two would measure each other, and locks of files. The kernel releases both when their holder ends.
+// Locks: one for all runs, and locks of files. The kernel releases both when their holder ends.
 import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
 import { createConnection, createServer, type Server } from 'node:net';
@@ -10,19 +10,12 @@ import { duration } from '../format.ts';
 import { startChild } from '../process.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/** As long as the kernel's field, since Node before 22 pads a shorter name with zeros and Node 22 does not. */
+/** As long as the kernel's field: Node before 22 pads a shorter name. */
 export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A stopped process accepts connections and sends nothing. */
 const patienceMs = 1000;
 const askAgainMs = 500;
-
-/** `seconds`: how long to wait for another run; `say` gets the line that names it. */
-interface WaitForRun {
-  seconds: number;
-  signal: AbortSignal;
-  say(line: string): void;
-}
 
 /** Identifies a run to its parts on other hosts. `from`: the host that started it. */
 export interface Run {
@@ -35,16 +28,16 @@ export function runHere(): Run {
 }
 
 /**
- * Returns once no other bakeoff of any user measures on this machine; call the returned function at the end of the run. The lock is an
- * abstract unix socket: the kernel frees it with its process, and each network namespace (such as a container's) has its own.
- * @param run of which this process is a part, which may measure beside the run and its other parts
- * @param wait absent: the command has no --wait
+ * Returns once no other bakeoff of any user measures here; call the returned function at the end of the run. The kernel frees the lock,
+ * an abstract unix socket, with its process. Each network namespace has its own.
+ * @param run of which this process is a part, which may measure beside its other parts
+ * @param wait how long, and what gets the line that names the other run; absent: the command has no --wait
  * @throws UserError that names the other run, or the signal's reason
  */
 export async function oneRunAtATime(
   name = machineName,
   run?: Run,
-  wait?: WaitForRun,
+  wait?: { seconds: number; signal: AbortSignal; say(line: string): void },
 ): Promise<() => void> {
   const address = `\0${name}`;
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
@@ -87,12 +80,10 @@ function listen(address: string, about: string): Promise<Server | undefined> {
         .end(`${about}\n`, () => socket.destroy());
     });
     server.unref();
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      if (error.code === 'EADDRINUSE') resolve(undefined);
-      else
-        reject(
-          new UserError(`cannot see whether another run of bakeoff is measuring: ${error.message}`),
-        );
+    server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
+      const why = `cannot see whether another run of bakeoff is measuring: ${message}`;
+      if (code === 'EADDRINUSE') resolve(undefined);
+      else reject(new UserError(why));
     });
     server.listen(address, () => resolve(server));
   });
@@ -119,7 +110,7 @@ function printableLine(text: string): string {
 
 const startedAt = new Date();
 
-/** Such as "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me". Leaves out flags, which may have a password. */
+/** "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me", without flags: they may have a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
@@ -132,9 +123,8 @@ function aboutThis(): string {
 const conflict = 75;
 
 /**
- * Takes an exclusive flock(2) on a file, made if missing. flock(1) takes it on our descriptor and ends.
- * @returns the descriptor, or null if another process keeps the lock for `waitSeconds`. The lock lasts until the descriptor is closed,
- * here and in each child that inherits it
+ * Takes an exclusive flock(2) on a file, made if missing. The lock lasts until the descriptor is closed, here and in children.
+ * @returns the descriptor, or null if another process keeps the lock for `waitSeconds`
  */
 export async function lockFile(file: string, waitSeconds = 0): Promise<number | null> {
   // A link's target would be written to.
@@ -183,7 +173,7 @@ export function writeHolder(lock: number, pid: number): void {
   writeSync(lock, `${pid}\n`, 0);
 }
 
-/** Names the process that has the lock, e.g. " (process 123)", for messages: the content may be older than the lock. */
+/** Names the process with the lock: " (process 123)". The content may be older than the lock. */
 export function holder(file: string): string {
   const pid = readFileSync(file, 'utf8').trim();
   return /^\d+$/.test(pid) ? ` (process ${pid})` : '';

@@ -4,10 +4,7 @@ import { UserError } from '../errors.ts';
 import { namesIn, textOf } from '../files.ts';
 import { limitedGroups } from './usage.ts';
 
-/**
- * A physical core. `cpus`: its hardware threads that this process may use, ascending. `node`: NUMA. `capacity`: relative speed in any
- * unit; 0 if unknown.
- */
+/** `cpus`: hardware threads that this process may use, ascending. `node`: NUMA. `capacity`: relative speed in any unit; 0 if unknown. */
 export interface PhysicalCore {
   cpus: readonly number[];
   node: number;
@@ -16,13 +13,12 @@ export interface PhysicalCore {
 
 export interface Processors {
   cores: readonly PhysicalCore[];
-  /** CPU seconds per second that the control groups allow this process and its children; Infinity without a limit. */
+  /** CPU seconds per second; Infinity without a limit. */
   quota: number;
 }
 
 /**
- * Reads the processors that this process may use: online, and allowed by taskset and cpusets. Without /sys, as in some containers, each
- * CPU counts as a core. @param root the folder with /proc and /sys
+ * Reads the processors that this process may use. Without /sys, as in some containers, each CPU is a core. @param root of /proc and /sys
  */
 export function readProcessors(root = '/'): Processors {
   const cpuFolder = join(root, 'sys/devices/system/cpu');

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import type { LoadProfile } from '../scenario/model.ts';
 
-/** What quic-go asks for, which the kernel doubles. As root it may exceed the kernel's limits. */
+/** What quic-go asks for. The kernel doubles it. */
 const wantedBytes = 7 * 1024 * 1024;
 const limits = ['net.core.rmem_max', 'net.core.wmem_max'];
 

@@ -1,4 +1,4 @@
-// The machine while it is measured: its clocks, the use of its cores, throttling by CPU quotas, and cores that stay awake.
+// The machine under load: clocks, use of cores, throttling by CPU quotas, and cores that stay awake.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
@@ -53,10 +53,7 @@ export function watchMachine(
 /** The kernel counts CPU time in USER_HZ, which is 100 on every Linux that Node runs on. */
 export const ticksPerSecond = 100;
 
-/**
- * Whether the CPU time of a process excludes the interrupts during it (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's
- * config cannot be read.
- */
+/** Whether a process's CPU time excludes interrupts (CONFIG_IRQ_TIME_ACCOUNTING); undefined if the kernel's config is unreadable. */
 export function interruptsApart(root = '/'): boolean | undefined {
   const config =
     ifThere(() => gunzipSync(readFileSync(join(root, 'proc/config.gz'))).toString('latin1')) ??
@@ -99,7 +96,7 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
 /** `quotas`: such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
 export interface ThrottlingWatch {
   quotas: string;
-  /** Milliseconds for which the groups with a quota were held back since they were made. */
+  /** Milliseconds for which quotas held the groups back. */
   read(): number;
 }
 
@@ -118,10 +115,7 @@ export function watchThrottling(root = '/'): ThrottlingWatch {
   };
 }
 
-/**
- * Returns the control groups that limit this process and its children: its own and those above it, of cgroup v2 (cpu.max) and v1
- * (cpu.cfs_quota_us). `file` has the quota, `cores` is CPU seconds per second. @param root the folder with /proc and /sys
- */
+/** The control groups that limit this process: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
 export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
   return groupsOf(root).flatMap((folder) => {
     const text = (name: string) => textOf(join(folder, name));
@@ -137,7 +131,7 @@ export function limitedGroups(root = '/'): { folder: string; file: string; cores
   });
 }
 
-/** The folders of this process's group and those above it, in each hierarchy that may limit the CPU. */
+/** Its own group and those above it, in each hierarchy that may limit the CPU. */
 function groupsOf(root: string): string[] {
   const own = textOf(join(root, 'proc/self/cgroup'))
     .split('\n')
@@ -163,18 +157,15 @@ function groupsOf(root: string): string[] {
     });
 }
 
-/**
- * `monotonicMs` is CLOCK_MONOTONIC, as in the engine: it ignores steps of the wall clock, and stops while the machine is suspended.
- * `wallMs`, since 1970, is the time of samples in the database.
- */
+/** `monotonicMs` is CLOCK_MONOTONIC, as in the engine. `wallMs`, since 1970, is the time of samples in the database. */
 export const machineClock = {
   monotonicMs: () => Number(process.hrtime.bigint()) / 1e6,
   wallMs: () => Date.now(),
 };
 
 /**
- * Keeps idle cores awake until the returned function is called, since waking a core takes microseconds, on a virtual machine
- * milliseconds. The latency limit of 0 µs (cpu_latency_qos) applies while the device is open. Does nothing without root.
+ * Keeps idle cores awake until the returned function is called: waking takes microseconds, on a virtual machine milliseconds. The device
+ * (cpu_latency_qos) needs root.
  */
 export function keepCoresAwake(device = '/dev/cpu_dma_latency'): () => void {
   const file = ifThere(() => openSync(device, 'r+'));

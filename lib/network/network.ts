@@ -1,5 +1,4 @@
-// An emulated network: two namespaces joined by a link. The process delaylink makes them, and they end with it. Without root they
-// are in a user namespace.
+// An emulated network: two namespaces joined by a link, made by the process delaylink. Without root they are in a user namespace.
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
@@ -16,7 +15,7 @@ import { find, type Machine } from '../setup/machine.ts';
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 
-/** `netns`: the path of a network namespace, for setns and nsenter, as long as delaylink runs. */
+/** `netns`: the path of a network namespace, as long as delaylink runs. */
 interface LinkReady {
   /** `address`: IPv4. */
   server: { netns: string; address: string };
@@ -26,12 +25,12 @@ interface LinkReady {
   toServerThread: number;
 }
 
-/** The use since the last report or the start; some packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
+/** The use since the last report; some packets may be on their way. `atMs`: CLOCK_MONOTONIC. */
 export interface LinkCounts extends NetworkUse {
   atMs: number;
 }
 
-/** The use since the last report or the start, once the link has been empty for a round trip; `quiet` is false if it was not within 10 s. */
+/** The use since the last report, once the link was empty for a round trip; `quiet` is false if it was not within 10 s. */
 export interface LinkReport extends NetworkUse {
   quiet: boolean;
   /** Packets that the devices of both sides dropped; should be 0. */
@@ -45,12 +44,11 @@ const port = 8080;
 const answerSeconds = 10;
 /** The link itself waits 10 s at most to be empty. */
 const reportSeconds = 30;
-/** So that packets leave on time. Needs root; otherwise nice prints a warning and starts the link as it is. */
+/** So that packets leave on time. Needs root. */
 const linkNice = -15;
 
 /**
- * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed. The receiving side's cores
- * carry the packets of each direction.
+ * Starts the link and returns once both namespaces have their settings; `settings` says which ones failed.
  * @param binary delaylink's path
  * @throws UserError if the link cannot start or a settings file cannot be read, Interrupted after a signal
  */
@@ -151,7 +149,7 @@ export async function openNetwork({
       client: { netns: client.netns, enter: enterAsMaker(caller, pid) },
       /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
-      /** Returns the use now. Like mark() and report(), must not run beside another question, and throws UserError, or Interrupted after a signal. */
+      /** Returns the use now. Must not run beside another question. Throws UserError, or Interrupted after a signal. */
       counts: () => ask<LinkCounts>('counts'),
       /** The same, and the lateness restarts. */
       mark: () => ask<LinkCounts>('mark'),
@@ -169,7 +167,7 @@ async function failed(line: Promise<string>): Promise<never> {
   throw new UserError(await line);
 }
 
-/** Reads the settings of both sides, in the order of their use; the last value of a name applies. Throws UserError for a wrong file or line. */
+/** Reads the settings of both sides; the last value of a name applies. Throws UserError for a wrong file or line. */
 export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
   const orders: SettingOrder[] = [];
   for (const side of ['server', 'client'] as const) {
@@ -181,8 +179,7 @@ export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
 }
 
 /**
- * Returns name and value of each line of sysctl.conf(5). Ignores a `-` before a name, since a setting may always fail. Throws UserError
- * for any other line.
+ * Returns name and value of each line of sysctl.conf(5), without its `-`: a setting may always fail. Throws UserError for any other line.
  */
 export function readSettings({
   file,
@@ -201,7 +198,7 @@ export function readSettings({
   });
 }
 
-/** At least two parts, none of them empty: the link makes a path below /proc/sys of the name. */
+/** At least two parts: the link makes a path below /proc/sys of the name. */
 const settingName = /^[\w-]+(\/[\w-]+)*(\.[\w-]+(\/[\w-]+)*)+$/;
 
 /** In a name with slashes first, dots belong to the parts, such as eth0.1. */
@@ -219,12 +216,12 @@ export function thisCaller(): Caller {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 
-/** Goes before the program that makes network namespaces; keeps its process id. */
+/** Goes before a program that makes network namespaces; keeps its process id. */
 function makeNamespaces({ uid }: Caller): readonly string[] {
   return uid === 0 ? [] : ['unshare', '--user', '--map-root-user', '--'];
 }
 
-/** Goes before a command to run it in the namespace at `netns` that process `maker` made; keeps its process id and user. */
+/** Goes before a command to run it in the namespace that process `maker` made; keeps its process id and user. */
 export function enterNetwork(caller: Caller, maker: number, netns: string): string[] {
   const { uid, gid } = caller;
   if (uid === 0) return ['nsenter', `--net=${netns}`, '--'];
@@ -233,7 +230,7 @@ export function enterNetwork(caller: Caller, maker: number, netns: string): stri
   return [...enterAsMaker(caller, maker, `--net=${netns}`), ...asItself];
 }
 
-/** Goes before a command that stays in the machine's network and opens sockets in the maker's namespaces; empty for root. */
+/** Goes before a command that opens sockets in the maker's namespaces; empty for root. */
 function enterAsMaker({ uid }: Caller, maker: number, ...more: string[]): string[] {
   // Without --preserve-credentials, nsenter changes the groups, which fails in this user namespace.
   const user = ['--preserve-credentials', `--user=/proc/${maker}/ns/user`];

@@ -11,12 +11,11 @@ import { ensureTools } from '../setup/tools.ts';
 
 /** As in article 002. */
 const validDays = 3650;
-/** A certificate with less time left is replaced: no run takes so long. */
+/** No run takes so long. */
 const renewMs = 30 * 24 * 3600 * 1000;
 
 /**
- * Returns the path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1. They
- * share a file below `.bakeoff/`, so that both are replaced in one step.
+ * Returns the path of a PEM file (mode 0600) with an RSA-2048 key and its self-signed certificate for localhost and 127.0.0.1.
  * @throws UserError if it cannot be made, kept or read, or the signal's reason
  */
 export async function machineCertificate(
@@ -43,7 +42,7 @@ export function certificateArgs(file: string): string[] {
   return [...fixed.split(' '), ...names, '-keyout', file, '-out', file];
 }
 
-/** Whether the file is there, complete and not about to expire. Throws if this user may not read it. */
+/** Throws if this user may not read it. */
 async function isValid(file: string): Promise<boolean> {
   const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';

@@ -17,7 +17,7 @@ export interface Layer {
   origin?: string;
 }
 
-/** The most that a config may have: the longest are lists of addresses. */
+/** Lists of addresses are long. */
 const mostMegabytes = 32;
 
 /**
@@ -43,13 +43,13 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
   }
 }
 
-/** An include. `from`: FILE:LINE; `name`: the included file as it is written there. */
+/** `from`: FILE:LINE; `name`: the included file, as written. */
 interface Inclusion {
   from: string;
   name: string;
 }
 
-/** Texts by file: all rounds of a run measure the configs as they were at its start. */
+/** All rounds of a run measure the configs as they were at its start. */
 const known = new Map<string, string>();
 
 /**
@@ -80,9 +80,8 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
 }
 
 /**
- * Reads an included file.
- * @param open files that include each other, from the config on
- * @throws UserError if it cannot be read, or is one of these
+ * Reads an included file. @param open files that include each other, from the config on @throws UserError if it cannot, or it is one of
+ * these
  */
 export async function readIncluded(
   file: string,
@@ -108,9 +107,8 @@ function firstOrigin(lines: readonly string[]): string | undefined {
 }
 
 /**
- * Returns a server's error on a single line, which begins with the config's file and, if known, the line in it.
- * @param said by the server about `text`, the config that runs
- * @param user that the server runs as, if root started it
+ * Returns a server's error on a line that begins with the config's file and, if known, the line in it.
+ * @param said by the server about `text`, the config that runs @param user of the server, if root started it
  */
 export function complaintOf(
   kind: ServerKind,

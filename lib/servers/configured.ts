@@ -32,7 +32,7 @@ const checkSeconds = 30;
 
 /**
  * Prepares a server to start; as nobody if root starts it.
- * @throws UserError if its config cannot be used: with the server's words, the file and the line. Or the signal's reason
+ * @throws UserError with the server's words, file and line if its config cannot be used, or the signal's reason
  */
 export async function prepareConfigured(
   spec: ConfiguredServer,

@@ -17,9 +17,9 @@ const shippedPages = path.join(shippedConfigs, 'www');
 const generated = 'images';
 
 /**
- * Copies pages to a new folder, readable for all; a link becomes what it leads to.
- * @param docroot as in Page: the name of a folder of `server-configs/www/`, `images`, or an absolute path
- * @throws UserError if there is no such folder, or it has links out of it, sockets, pipes or what cannot be read
+ * Copies pages to a new folder, readable for all; a link becomes its target.
+ * @param docroot a folder of `server-configs/www/`, `images`, or an absolute path
+ * @throws UserError if it is missing or unreadable, or has sockets, pipes, or links out of it
  */
 export async function copyDocroot(docroot: string, target: string): Promise<void> {
   if (docroot === generated) {
@@ -56,9 +56,8 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
 }
 
 /**
- * img.html, article 002's page: a heading, and an `<img>` for each picture of the Caltech 101 data set
- * (https://data.caltech.edu/records/mzrjq-6wc02), whose categories are in images.txt in the order of a folder listing, with the number
- * of their pictures. The article's page has as many tags (9144) and as many bytes (525,304).
+ * img.html, article 002's page: an `<img>` for each picture of the Caltech 101 data set (https://data.caltech.edu/records/mzrjq-6wc02),
+ * by the counts in images.txt. The article's page has as many tags (9144) and bytes (525,304).
  */
 export function imagePage(): string {
   const pictures = readFileSync(path.join(shippedConfigs, 'images.txt'), 'utf8');

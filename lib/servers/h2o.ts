@@ -53,7 +53,7 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   };
 }
 
-/** Lays a layer over the config: mappings are merged, any other value replaces the earlier value. */
+/** Merges mappings; any other value replaces the earlier one. */
 function merge(config: MapTree, layer: MapTree): MapTree {
   const pairs = [...config.pairs];
   for (const pair of layer.pairs) {
@@ -69,7 +69,7 @@ function merge(config: MapTree, layer: MapTree): MapTree {
   return { ...config, pairs };
 }
 
-/** The only host, and whether the only `listen` is for all hosts, with TLS. Others would serve the network. */
+/** The only host, and whether `listen` is for all hosts, with TLS. Others would serve the network. */
 function oneAddress(config: MapTree, names: readonly string[]) {
   const hosts = pairsOf(get(config, 'hosts'));
   const shared = listensIn(config);

@@ -170,7 +170,7 @@ async function startPrepared(
         ready,
         network ?? untilItListens(listening, at, pid, who, readyLimitMs, until),
       ]);
-      // It may have opened another port meanwhile, or gone to the background. Nobody else is in a network of the run.
+      // It may have opened another port, or gone to the background.
       if (network === undefined) requireLoopback(listening(), at, who);
       if (child.hasExited()) throw new UserError(await died);
       return answered;

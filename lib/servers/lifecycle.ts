@@ -17,7 +17,7 @@ const pollMs = 10;
 
 /**
  * Returns `died` and `stop` of a RunningServer. Once the first process has ended, ends the others and runs `cleanUp`.
- * @param members finds the processes of a command, which all get TERM; absent: a known server, which passes TERM on
+ * @param members a command's processes, which all get TERM; absent: a known server, which passes TERM on
  */
 export function watchLifecycle(
   who: string,
@@ -86,7 +86,7 @@ export async function whileItRuns<T>(
   }
 }
 
-/** Sends each process `signal` once, if given, and KILL after `graceMs`, until `find` finds no more. */
+/** Sends `signal`, if given, and KILL after `graceMs`, until `find` finds no more. */
 async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM'): Promise<void> {
   const signalled = new Set<number>();
   const killAtMs = performance.now() + graceMs;
@@ -110,7 +110,7 @@ export function newMark(): string {
   return `BAKEOFF_SIDE=${randomUUID()}`;
 }
 
-/** Returns the running processes of the group that `pid` leads, of the environments with `mark`, and all their descendants. */
+/** Returns the running processes of the group that `pid` leads, of environments with `mark`, and their descendants. */
 export function groupOf(pid: number, mark?: string): string[] {
   const own = processIds('/proc').filter(
     (one) =>
@@ -136,10 +136,7 @@ const killMarked = `
     kill -KILL "\${file%/environ}"
   done`;
 
-/**
- * Starts a shell that kills everything with the mark 5 s after this process was killed: the kernel's TERM reaches the command's first
- * process alone. Returns a function that ends the shell.
- */
+/** Starts a shell that kills everything with the mark 5 s after this process was killed. Returns a function that ends the shell. */
 export async function guardMarked(mark: string): Promise<() => Promise<void>> {
   const { stop } = await startChild({
     command: 'sh',
@@ -160,7 +157,7 @@ export interface LogAlarms {
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
-  // nginx without root says so before it reads its config, if it cannot open the log that it was built with.
+  // Without root it says so before it reads its config.
   nginx: {
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,
@@ -171,7 +168,7 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
   address: {},
 };
 
-/** A server that complains of each request writes gigabytes of the same line. */
+/** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
 
 export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
@@ -193,7 +190,6 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   return last === undefined ? found : { ...found, last: withoutTime(last) };
 }
 
-/** Makes "[alert] worker process exited on signal 11" of "2026/11/20 08:15:31 [alert] 7#7: worker process 12 exited on signal 11". */
 function withoutTime(line: string): string {
   return printable(line)
     .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')

@@ -102,13 +102,12 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   const address = valueOf('address');
   const was = `${address === undefined ? '' : `${address}:`}${port ?? '(none there)'}`;
   const said = [`port ${was} → ${place.address}:${place.port}`];
-  const kept = flags
-    .filter(({ name }) => name !== 'daemon' && name !== 'address')
-    .map((flag) =>
-      pathFlags.has(flag.name) && flag.value !== undefined
-        ? { ...flag, value: path.resolve(folder, flag.value) }
-        : flag,
-    );
+  const kept = flags.flatMap((flag): Flag[] => {
+    const { name, value } = flag;
+    if (name === 'daemon' || name === 'address') return [];
+    const isPath = pathFlags.has(name) && value !== undefined;
+    return [isPath ? { ...flag, value: path.resolve(folder, value) } : flag];
+  });
   if (flags.some(({ name }) => name === 'daemon'))
     said.push('--daemon: left out, so that its end is seen');
   if (valueOf('htdocs') === undefined) {
@@ -140,7 +139,7 @@ const pathFlags = new Set(['htdocs', 'dh-param-file', 'mime-types-file']);
 
 const portLine = /^[ \t]*(\d+)(?:[ \t]+(\S+)[ \t]+(\S+))?[ \t]*(?:#.*)?\r?$/m;
 
-/** Reads the flags of a user's config, in which `laid` replaces flags of the same names. Without a port it listens on the protocol's. */
+/** `laid` replaces flags of the same names. Without a port it listens on the protocol's. */
 function parse(file: string, text: string, laid: readonly LaidLines[] = []) {
   const [, port, key, certificate] = portLine.exec(text) ?? [];
   const flags = composeFlags([
@@ -148,13 +147,8 @@ function parse(file: string, text: string, laid: readonly LaidLines[] = []) {
     ...laid.map(({ lines }) => ({ file: laidOrigin, origin: laidOrigin, text: lines })),
   ]);
   const tls = !flags.some(({ name }) => name === 'no-tls');
-  const listen: Listen = {
-    port: Number(port ?? (tls ? 443 : 80)),
-    tls,
-    http2: true,
-    http2Only: true,
-    hosts: [],
-  };
+  const at = Number(port ?? (tls ? 443 : 80));
+  const listen: Listen = { port: at, tls, http2: true, http2Only: true, hosts: [] };
   const pair = key === undefined || certificate === undefined ? undefined : [key, certificate];
   return { flags, listen, port, pair };
 }
@@ -163,14 +157,15 @@ function parse(file: string, text: string, laid: readonly LaidLines[] = []) {
 export async function readNghttpd(file: string): Promise<ReadConfig> {
   const text = await readText(file);
   const { flags, listen } = parse(file, text);
-  const viewOf = (lines: readonly Flag[]): View => ({
-    workers: workersOf(lines),
-    settings: lines.map((flag) => ({
-      block: file,
-      name: flag.name,
-      text: wordOf(flag),
-      place: flag.origin,
-    })),
+  const settingOf = (flag: Flag) => ({
+    block: file,
+    name: flag.name,
+    text: wordOf(flag),
+    place: flag.origin,
+  });
+  const viewOf = (all: readonly Flag[]): View => ({
+    workers: workersOf(all),
+    settings: all.map(settingOf),
   });
   return {
     ...viewOf(flags),

@@ -20,8 +20,8 @@ export interface Directive {
 }
 
 /**
- * Lays the layers over each other, the first is the base. A directive replaces all earlier ones of its name in the same
- * block. Blocks with the same name and arguments become one.
+ * Lays layers over the first. A directive replaces earlier ones of its name in its block; blocks of the same name and arguments are
+ * merged.
  */
 export function composeConfig(layers: readonly (readonly Directive[])[]): Directive[] {
   return layers.reduce<Directive[]>(merge, []);
@@ -40,7 +40,7 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
     } else if (same.length === 0) merged.push(earlier);
     else merged.push(...fresh);
   }
-  // New directives come after the last directive without a block, new blocks at the end.
+  // New directives follow the last one without a block.
   const added = layer.filter((one) => !taken.has(one));
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
   return [...merged, ...added.filter((one) => !isSimple(one))];
@@ -105,7 +105,7 @@ export function bareWord(word: string): string {
   );
 }
 
-/** Arguments with which nginx logs to its standard error from its start: the server's user may not write the build's log. */
+/** Arguments to log to standard error from the start: the server's user may not write the build's log. */
 export function logArgs({ version }: Build): string[] {
   return atLeast(version, '1.19.5') ? ['-e', 'stderr'] : [];
 }
@@ -117,10 +117,7 @@ export function tempModules({ answer }: Build): string[] {
   );
 }
 
-/**
- * A token of nginx's grammar: a comment, `{`, `}`, `;`, or a word (quoted, or bare with `${name}` in it; a bare word may
- * contain `}`, which does not end it). Only these four are blanks: a no-break space is part of a word.
- */
+/** Comments, `{`, `}`, `;`, and words. A bare word may contain `${name}`, `}` and a no-break space. */
 const tokenPattern =
   /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
 
@@ -185,7 +182,7 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
   return top;
 }
 
-/** Files by pattern: the list stays as it was at first, as their texts do. */
+/** As with their texts, the first list of a pattern's files stays. */
 const lists = new Map<string, readonly string[]>();
 
 /** Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves. */
@@ -194,7 +191,6 @@ export async function readNginxConfig(layer: Layer): Promise<Directive[]> {
   const folder = path.dirname(layer.file);
   return withIncludes(parseConfig(layer), [await realpath(layer.file)]);
 
-  /** @param open files that include each other, from the config to the file with these directives */
   async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
     const all: Directive[] = [];
     for (const directive of directives) {
@@ -223,7 +219,7 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
-/** The sorted paths that match an absolute pattern with `*`, `?` and `[…]`. Hidden names match only if the pattern has the dot. */
+/** The sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
 async function glob(pattern: string): Promise<string[]> {
   let found = ['/'];
   for (const segment of pattern.split('/').filter((one) => one !== '')) {

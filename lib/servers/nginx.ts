@@ -13,7 +13,6 @@ import {
   quoted,
   readNginxConfig,
   tempModules,
-  type Directive,
 } from './nginx-config.ts';
 import { adoptNginx } from './own/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
@@ -37,8 +36,10 @@ async function compose(
   const layers = await readLayers('nginx', names);
   const shipped = composeConfig(await Promise.all(layers.map(readNginxConfig)));
   const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1).map(bareWord) ?? [];
-  const tls = listen.includes('ssl') || isOn(shipped, 'ssl');
-  const http2 = listen.includes('http2') || isOn(shipped, 'http2');
+  const has = (word: string) =>
+    listen.includes(word) ||
+    findDirectives(shipped, word).some(({ args: [value = ''] }) => bareWord(value) === 'on');
+  const [tls, http2] = [has('ssl'), has('http2')];
   if (http2 && !atLeast(build.version, oldestHttp2)) {
     throw new UserError(
       `nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`,
@@ -46,7 +47,13 @@ async function compose(
   }
   const machine = await machineLines(listen, tls, place, build);
   const config = composeConfig([shipped, parseConfig(ourLines(machine))]);
-  requireOneAddress(config, names);
+  const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
+  const listens = findDirectives(config, 'listen');
+  // Others would serve the network.
+  if (servers.length !== 1 || listens.length !== 1)
+    throw new UserError(
+      `nginx config ${names.join(' + ')}: has ${servers.length} server blocks and ${listens.length} listen lines; keep one server block, bakeoff gives it its address`,
+    );
   return {
     text: printConfig(config),
     tls,
@@ -85,19 +92,4 @@ async function machineLines(
         }
       }
     }`;
-}
-
-/** Throws UserError unless there is a single server with a listen line: others would serve the network. */
-function requireOneAddress(config: readonly Directive[], names: readonly string[]): void {
-  const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
-  const listens = findDirectives(config, 'listen');
-  if (servers.length === 1 && listens.length === 1) return;
-  throw new UserError(
-    `nginx config ${names.join(' + ')}: has ${servers.length} server blocks and ${listens.length} listen lines; ` +
-      'keep one server block, bakeoff gives it its address',
-  );
-}
-
-function isOn(config: readonly Directive[], name: string): boolean {
-  return findDirectives(config, name).some(({ args: [word = ''] }) => bareWord(word) === 'on');
 }

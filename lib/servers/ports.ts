@@ -1,6 +1,5 @@
 // Ports and addresses of this machine: free ones and the processes that listen.
 import { randomInt } from 'node:crypto';
-import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,45 +22,37 @@ const octet = '(?:25[0-5]|2[0-4]\\d|1\\d\\d|[1-9]?\\d)';
 const v6 = '::1|(?:0{1,4}:){7}0{0,3}1';
 const loopback = new RegExp(`^(?:localhost|127(?:\\.${octet}){3}|${v6}|\\[(?:${v6})\\])$`, 'i');
 
-/** Whether a host of a URL or a config is this machine. Accepts the usual notations only, which no resolver is asked about. */
+/** Whether a host of a URL or a config is this machine. Accepts the usual notations only, and asks no resolver. */
 export function isLoopback(host: string): boolean {
   return loopback.test(host);
 }
 
-/** Below the ports that the kernel gives to connections, so that no other process gets one by chance. */
+/** The kernel gives higher ports to connections. */
 const ownPorts = { first: 20_000, count: 10_000 };
 export const ownPortsText = `${ownPorts.first} to ${ownPorts.first + ownPorts.count - 1}`;
 const portsTried = 100;
-/** Counts up, so that two servers that start at once never get the same port. */
+/** Servers that start at once get different ports. */
 let nextPort = randomInt(ownPorts.count);
 
-/** Returns a port on which nothing listens now. It is not reserved. Throws UserError if all tried ports are in use, or the error of listening. */
+/** Returns a port on which nothing listens now. Throws UserError if all tried ports are in use, or the error of listening. */
 export async function freePort(address = loopbackAddress): Promise<number> {
-  for (let tried = 1; ; tried++) {
+  for (let tried = 0; tried < portsTried; tried++) {
     const port = ownPorts.first + (nextPort++ % ownPorts.count);
     const problem = await portProblem({ address, port });
     if (problem === undefined) return port;
     if (problem.code !== 'EADDRINUSE') throw problem;
-    if (tried === portsTried)
-      throw new UserError(
-        `none of ${portsTried} ports of ${address} from ${ownPortsText} is free: end what has them (ss -tlnp)`,
-      );
   }
+  throw new UserError(
+    `none of ${portsTried} ports of ${address} from ${ownPortsText} is free: end what has them (ss -tlnp)`,
+  );
 }
 
 /** Returns the error of listening there (EADDRINUSE, EACCES, …); undefined if a server can listen. */
-export async function portProblem({
-  address,
-  port,
-}: Address): Promise<NodeJS.ErrnoException | undefined> {
-  const server = createServer().listen(port, address);
-  try {
-    await once(server, 'listening');
-  } catch (error) {
-    return error as NodeJS.ErrnoException;
-  }
-  await new Promise((resolve) => server.close(resolve));
-  return undefined;
+export function portProblem(at: Address): Promise<NodeJS.ErrnoException | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer().once('error', resolve);
+    server.listen(at.port, at.address, () => server.close(resolve));
+  });
 }
 
 const pollMs = 50;
@@ -70,9 +61,7 @@ const elsewhereLimitMs = 5000;
 
 /**
  * Waits until a server listens at its address itself, since another process may have answered.
- * @param listening returns the sockets of its processes
- * @param limitMs its time to answer
- * @throws UserError if others on the network can reach it, it listens elsewhere only, or another process has its port; the signal's reason
+ * @throws UserError if others on the network can reach it, it listens elsewhere, or another process has its port; the signal's reason
  */
 export async function untilItListens(
   listening: () => Listening[],
@@ -99,11 +88,12 @@ export async function untilItListens(
 }
 
 function elsewhere(found: readonly Listening[], at: Address, who: string): string {
-  const there = `${who} listens on ${[...new Set(found.map(hostAndPort))].join(' and ')}, and not on ${hostAndPort(at)}`;
+  const places = [...new Set(found.map(hostAndPort))].join(' and ');
   const port = found[0]?.port;
-  return found.some((one) => one.port === at.port)
-    ? `${there}: write 127.0.0.1 where its address belongs`
-    : `${there}: write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
+  const remedy = found.some((one) => one.port === at.port)
+    ? 'write 127.0.0.1 where its address belongs'
+    : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
+  return `${who} listens on ${places}, and not on ${hostAndPort(at)}: ${remedy}`;
 }
 
 function noPort(pid: number, at: Address, who: string, limitMs: number): string {
@@ -129,7 +119,7 @@ interface Listening extends Address {
   inode: string;
 }
 
-/** The TCP sockets on which processes of one network namespace listen. Reads its list once, which is long after many connections. */
+/** The TCP sockets on which processes of one network namespace listen. */
 export function listeningOf(pids: readonly (number | string)[]): Listening[] {
   const own = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
   return own.size === 0
@@ -137,7 +127,7 @@ export function listeningOf(pids: readonly (number | string)[]): Listening[] {
     : listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => own.has(inode));
 }
 
-/** Throws UserError if others on the network can reach one of the sockets, other than those of the server's own address. */
+/** Throws UserError if others on the network can reach a socket, except at the server's own address. */
 export function requireLoopback(found: readonly Listening[], at: Address, who: string): void {
   const open = found.find(({ address }) => address !== at.address && !/^127\.|^::1$/.test(address));
   if (open !== undefined)
@@ -166,13 +156,9 @@ export function listeningSockets(folder: string): Listening[] {
 
 /** The kernel writes an address as 32-bit words in its own byte order. */
 function addressText(hex: string): string {
-  const bytes = (hex.match(/.{8}/g) ?? []).flatMap((word) => [
-    ...Buffer.from(word, 'hex').reverse(),
-  ]);
-  const [mapped, last] = [bytes.slice(0, -4), bytes.slice(-4)];
-  if (mapped.every((byte, index) => byte === (index < 10 ? 0 : 0xff))) return last.join('.');
-  const words = Array.from({ length: 8 }, (_, index) =>
-    ((bytes[2 * index] as number) * 256 + (bytes[2 * index + 1] as number)).toString(16),
-  );
-  return new URL(`http://[${words.join(':')}]`).hostname.slice(1, -1);
+  const bytes = Buffer.from(hex, 'hex').swap32();
+  const text = bytes.toString('hex');
+  // An IPv4 address may be mapped into IPv6.
+  if (/^(?:0{20}ffff)?.{8}$/.test(text)) return bytes.subarray(-4).join('.');
+  return new URL(`http://[${text.match(/.{4}/g)?.join(':')}]`).hostname.slice(1, -1);
 }

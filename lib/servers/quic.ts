@@ -5,16 +5,13 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { UserError } from '../errors.ts';
 
-/** Within 3 s in all, and longer than a server that is there takes. */
+/** Longer than a server that is there takes. */
 const answerMs = 2500;
 const repeatMs = 100;
 /** Servers drop what is shorter (RFC 9000, section 14.1). */
 const datagramBytes = 1200;
 
-/**
- * The beginning of a connection in a version that there never will be (RFC 9000, section 15): a server answers with its own versions and
- * keeps nothing. The answer has the client's identifier, `id`.
- */
+/** A greeting in a reserved version (RFC 9000, section 15): a server answers its versions and `id`, and keeps nothing. */
 function greeting(id: Buffer): Buffer {
   const head = [Buffer.of(0xc0, 0x1a, 0x2a, 0x3a, 0x4a, 8), randomBytes(8), Buffer.of(8), id];
   return Buffer.concat([...head, Buffer.alloc(datagramBytes)], datagramBytes);

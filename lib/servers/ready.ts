@@ -141,7 +141,7 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(page.path)}; in a scenario page.host)`;
 }
 
-/** Errors that show another protocol, by code and message. Node's words follow a colon at the end. */
+/** By code and message. Node's words follow a colon at the end. */
 const wrongProtocols: readonly [RegExp, string?][] = [
   // Caddy answers so until it has made its certificate, for seconds on a busy machine.
   [/tlsv1 alert internal error/],
@@ -157,7 +157,7 @@ const wrongProtocols: readonly [RegExp, string?][] = [
   [/^ERR_HTTP2_ERROR/, 'does not speak HTTP/2'],
 ];
 
-/** Explains an error that shows another protocol; undefined for the errors of a server that is still starting. */
+/** undefined for the errors of a server that is still starting. */
 function wrongProtocol(code: string, message: string, protocol: Protocol): string | undefined {
   const words = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
   if (words?.endsWith(':'))
@@ -172,7 +172,7 @@ const named = 3;
 /** The share of a log's requests that a server may answer with another status than the log says. */
 const mostOthers = 0.05;
 
-/** Asks for each page. Returns the mean length of their bodies by weight, and its standard deviation. */
+/** Asks for each page. Returns the mean length by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],

@@ -12,7 +12,7 @@ export function unprivilegedUser(): RunAs | undefined {
 
 const runnable = new Set<string>();
 
-/** Throws UserError if root cannot become this user, or the user cannot run the binary, such as one in a folder of root's. */
+/** Throws UserError if root cannot become this user, or the user cannot run the binary. */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
   if (user === undefined) return;
   const asked = `${user.uid}:${user.gid} ${binary}`;
@@ -27,7 +27,7 @@ export async function requireRunnable(binary: string, user: RunAs | undefined): 
   runnable.add(asked);
 }
 
-/** Open files of a server beside its connections: listening socket, epoll, logs, channels, pages. */
+/** Listening socket, epoll, logs, channels, pages. */
 const otherFiles = 256;
 
 /** The hard limit of open files, which child processes inherit. */
@@ -44,8 +44,8 @@ export function filesNeeded(asked: number | undefined, connections: number): num
 }
 
 /**
- * Returns the limit of open files for a server: `asked`, or the hard limit. Throws UserError if the hard limit is too low.
- * @param asked ServerSpec.fileLimit, which may be too low for the load on purpose
+ * Returns the limit of open files for a server. Throws UserError if the hard limit is too low.
+ * @param asked ServerSpec.fileLimit, maybe too low for the load on purpose; absent: the hard limit
  * @param connections of the load, which may all go to one worker
  * @param host as in requireFiles
  */

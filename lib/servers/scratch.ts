@@ -19,8 +19,8 @@ import { ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
 
 /**
- * Makes a folder below the system's temporary one, closed to other users, and removes those that killed processes left. Where root's
- * temporary folder is closed to the server's user (pam_tmpdir), takes /tmp.
+ * Makes a folder closed to other users, and removes those of killed processes. Takes /tmp if the server's user cannot enter root's
+ * temporary folder (pam_tmpdir).
  */
 export function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
   const place = process.geteuid?.() === 0 && !letsAllIn(tmpdir()) ? '/tmp' : tmpdir();
@@ -34,7 +34,7 @@ export function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 
-/** Removes a folder of this user. Leaves a link, another user's folder, and what cannot be removed. */
+/** Leaves links, other users' folders, and folders that cannot be removed. */
 function removeOwn(folder: string): void {
   try {
     const found = lstatSync(folder);
@@ -47,7 +47,7 @@ function removeOwn(folder: string): void {
 
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
-/** Makes the folder of a server, outside the run's folder, which may be closed to the server's user. */
+/** The run's folder may be closed to the server's user. */
 export async function makeScratch() {
   const folder = await temporaryFolder();
   const temp = path.join(folder, 'temp');
@@ -66,7 +66,7 @@ export async function makeScratch() {
     /** For a copy of the pages; not there yet. */
     docroot: path.join(folder, 'www'),
     temp,
-    /** Gives the server's user its files, which are closed to other users; undefined: the server runs as the current user. */
+    /** Gives the server's user its files; undefined: the server runs as the current user. */
     giveTo(user: RunAs | undefined): void {
       if (user !== undefined)
         for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))])

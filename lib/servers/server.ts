@@ -44,7 +44,7 @@ export interface RunningServer {
   redirections: readonly string[];
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
-  /** Settles if the process ends before stop() is called, with a line: signal or code, and the log's last line. */
+  /** Settles if the process ends before stop(), with a line: signal or code, and the log's last line. */
   died: Promise<string>;
   /** Ends all processes (TERM, then KILL) and returns when they are gone. Never throws; may be called twice. */
   stop(): Promise<void>;
@@ -119,7 +119,7 @@ export interface Prepared {
   explain?(message: string, lines: readonly string[], hasEnded: boolean): string;
 }
 
-/** A server's address in an emulated network, in which nothing else listens. `enter` (`nsenter … --`) goes before a command. */
+/** In an emulated network, where nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {
   enter: readonly string[];
 }
@@ -149,7 +149,7 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   /** Lines to add to the blocks that serve the pages with these paths. */
   laid: readonly LaidLines[];
   paths: readonly string[];
-  /** Returns a free port of 127.0.0.1 for a further address of the config; may return the same port twice. */
+  /** Returns a free port of 127.0.0.1; may return the same one twice. */
   nextPort(): Promise<number>;
 }
 
@@ -174,7 +174,7 @@ export interface AdoptedConfig
 /** The steps that differ by server; startServer does the rest. */
 export interface ServerKind {
   compose(names: readonly string[], place: Place, build: Build): Promise<ComposedConfig>;
-  /** Changes a user's own config to run here, beside a server that runs already. Throws UserError if it cannot be used. */
+  /** Changes a user's own config to run beside a running server. Throws UserError if it cannot be used. */
   adopt(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig>;
   http2Only?: true;
   /** Arguments that have the server only check its config; absent if it cannot. */

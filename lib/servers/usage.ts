@@ -14,12 +14,11 @@ export interface TreeUsage {
   rssBytes: number;
 }
 
-/** Processes and memory are looked up at most this often, so that a call costs one small read per task. */
+/** A call between look-ups costs one small read per task. */
 const refreshMs = 1000;
 
 /**
- * Returns a function that gives the use of the processes that `lookUp` finds. It never throws. It misses a task that starts and ends
- * between two look-ups.
+ * Returns a function that gives the use of the processes that `lookUp` finds. It never throws, and misses tasks shorter than a second.
  * @param proc the folder of the proc file system
  */
 export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUsage {
@@ -39,7 +38,7 @@ export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUs
   };
 }
 
-/** Returns a function that gives the CPU seconds of each task since the previous call; for a new task, since it began. */
+/** Gives the CPU seconds of each task since the previous call, or since the task began. */
 function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
   const lastSeen = new Map<string, number>();
   let refreshedAtMs = -Infinity;
@@ -83,7 +82,7 @@ export function processTree(proc: string, root: string): string[] {
   return tree;
 }
 
-/** From the kernel's own list; undefined on a kernel without it (CONFIG_PROC_CHILDREN), or if the process has ended. */
+/** undefined on a kernel without CONFIG_PROC_CHILDREN, or if the process has ended. */
 function childrenByTask(proc: string, pid: string): string[] | undefined {
   const lists = tasksOf(proc, pid).flatMap((task) => readIfThere(`${task}/children`) ?? []);
   return lists.length === 0 ? undefined : lists.flatMap((list) => list.match(/\d+/g) ?? []);
@@ -110,7 +109,7 @@ function statCpuSeconds(folder: string): number | undefined {
 /** Counts of processes since they began. */
 export type Counters = Record<(typeof counterNames)[number], number>;
 
-/** Sums of the processes' counters, with their ended threads and without their ended children. What may not be read counts as 0. */
+/** Sums with ended threads and without ended children. Unreadable counters are 0. */
 export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
@@ -134,17 +133,16 @@ export function countersOf(pids: readonly string[]): Counters {
   return sum;
 }
 
-/** The fields of a stat file after the command name, which may contain spaces and brackets: state, ppid, pgrp, …, utime at 11. */
+/** The fields after the command name, which may have spaces and brackets: state, ppid, pgrp, …, utime at 11. */
 export function statFields(folder: string): string[] | undefined {
   const stat = readIfThere(`${folder}/stat`);
   return stat?.slice(stat.lastIndexOf(')') + 2).split(' ');
 }
 
 /**
- * Returns a function that returns the CPU seconds of the processes at these addresses, and of their descendants, on `cpus` since its
- * first call; null if none listens in this network, or it is another user's. A task's time counts for the core that it was last on,
- * which is exact for pinned tasks.
- * @param proc where the proc file system is mounted
+ * Returns a function that gives the CPU seconds on `cpus`, since its first call, of the processes at these addresses and their
+ * descendants; null if none listens in this network, or it is another user's. A task's time counts for its last core, exact for pinned
+ * tasks.
  */
 export function watchUpstreams(
   addresses: readonly UpstreamAddress[],
@@ -154,7 +152,7 @@ export function watchUpstreams(
   if (addresses.length === 0) return () => 0;
   const listeners = listenersOn(addresses, proc);
   if (listeners === undefined) return () => null;
-  // A process and its descendants; alone if this process is among them: systemd keeps the sockets of its services.
+  // This process may be a descendant: systemd keeps the sockets of its services.
   const startedBy = (pid: string) => {
     const [tree, self] = [processTree(proc, pid), String(process.pid)];
     return pid !== self && tree.includes(self) ? [pid] : tree;
@@ -173,7 +171,7 @@ export function watchUpstreams(
   };
 }
 
-/** The processes that have a listening socket of the addresses open, workers included; undefined if an address has none. */
+/** The processes that have their listening sockets open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
   const inodes = addresses.map((address) =>
     'socket' in address

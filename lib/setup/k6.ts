@@ -1,4 +1,4 @@
-// Builds k6 with the module k6/x/loadgen from xk6-loadgen/, and delaylink beside it. Builds are kept under a hash of their sources.
+// Builds k6 with the module of xk6-loadgen/, and delaylink beside it. Builds are kept under a hash of their sources.
 import { createHash } from 'node:crypto';
 import {
   mkdir,
@@ -127,7 +127,7 @@ export async function lookForK6(
   return { path };
 }
 
-/** Whether all programs of this build are complete: a full disk or a crash may have cut them. */
+/** A full disk or a crash may have cut a program. */
 async function isWholeBuild(k6: string): Promise<boolean> {
   const folder = dirname(k6);
   try {
@@ -157,7 +157,7 @@ export async function writeSizes(programs: string): Promise<void> {
   await writeFile(join(programs, sizesFile), `${JSON.stringify(sizes)}\n`, { flush: true });
 }
 
-/** Builds k6 and delaylink into a folder. Returns what Go says if it fails, else undefined. @param env as goEnvironment */
+/** Builds k6 and delaylink into a folder. Returns Go's words if it fails. @param env as goEnvironment */
 export async function compileK6(
   { go, sources, programs }: { go: string; sources: string; programs: string },
   env: NodeJS.ProcessEnv,
@@ -173,15 +173,11 @@ export async function compileK6(
   return built.code === 0 ? undefined : cause(built.stderr);
 }
 
-/**
- * Builds k6 to `target`, and the other programs beside it, in another folder, which is moved when complete. A second process waits
- * for the first and uses its result.
- * @throws UserError with Go's last line
- */
+/** Builds k6 and delaylink. Another process waits and uses the result. @throws UserError with Go's last line */
 function build(machine: Machine, go: Go, target: string, signal: AbortSignal): Promise<void> {
   const cache = dirname(dirname(target));
   const another = 'name another folder in BAKEOFF_HOME';
-  // Has Go's temporary files too, so that the next build removes everything that an interrupted build leaves.
+  // Has Go's temporary files too. The next build removes an interrupted build.
   const unfinished = join(cache, 'unfinished');
   const programs = join(unfinished, 'programs');
   const remove = (folder: string) => rm(folder, { recursive: true, force: true });
@@ -223,15 +219,12 @@ function cause(said: string): string {
 }
 
 async function removeOldBuilds(cache: string): Promise<void> {
-  const folders = (await readdir(cache, { withFileTypes: true }))
-    .filter((entry) => entry.isDirectory())
-    .map((entry) => join(cache, entry.name));
-  const builds = await Promise.all(
-    folders.map(async (folder) => ({
-      folder,
-      time: (await stat(join(folder, 'k6')).catch(() => undefined))?.mtimeMs ?? 0,
-    })),
-  );
+  const builds: { folder: string; time: number }[] = [];
+  for (const entry of await readdir(cache, { withFileTypes: true })) {
+    const folder = join(cache, entry.name);
+    const k6 = await stat(join(folder, 'k6')).catch(() => undefined);
+    if (entry.isDirectory()) builds.push({ folder, time: k6?.mtimeMs ?? 0 });
+  }
   builds.sort((a, b) => b.time - a.time);
-  await Promise.all(builds.slice(buildsKept).map(({ folder }) => rm(folder, { recursive: true })));
+  for (const { folder } of builds.slice(buildsKept)) await rm(folder, { recursive: true });
 }

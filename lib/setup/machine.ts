@@ -23,7 +23,7 @@ export interface Machine {
 /** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
-/** The machine that bakeoff runs on. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
+/** This machine. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
 export function thisMachine(): Machine {
   return {
     env: process.env,
@@ -54,7 +54,7 @@ export async function isExecutableFile(path: string): Promise<boolean> {
   }
 }
 
-/** Absolute paths of all executables of that name, in the order in which they are searched. */
+/** Absolute paths of all executables of that name, in search order. */
 export async function findAll(command: string, machine: Machine): Promise<string[]> {
   const folders = [
     ...(machine.env.PATH ?? '').split(':').filter((folder) => folder.startsWith('/')),
@@ -70,7 +70,7 @@ export async function find(command: string, machine: Machine): Promise<string | 
   return (await findAll(command, machine))[0];
 }
 
-/** Compares versions by their numbers: "go1.26.8", "1.22.1" or "2.3.0-DEV" with "1.25.0". Text without a number is the oldest. */
+/** Compares versions by their numbers: "go1.26.8" or "2.3.0-DEV" with "1.25.0". Text without a number is the oldest. */
 export function atLeast(version: string, needed: string): boolean {
   const have = numbers(version);
   const firstDifference =
@@ -103,7 +103,7 @@ interface RunningStep {
   startedAt: number;
 }
 
-/** Steps that run side by side: on a terminal a live line for each running step, in a pipe a line at each step's start and end. */
+/** Steps side by side: on a terminal a live line each, in a pipe a line at each start and end. */
 export class Progress {
   readonly #stream: ProgressStream;
   readonly #running = new Set<RunningStep>();
@@ -114,7 +114,7 @@ export class Progress {
     this.#stream = stream;
   }
 
-  /** Does `work` as a step named `name`; passes its result or failure on. */
+  /** Does `work` as a step. */
   async step<T>(name: string, what: string, work: (step: Step) => Promise<T>): Promise<T> {
     const running: RunningStep = { name, what, startedAt: performance.now() };
     let outcome = 'done';
@@ -148,7 +148,7 @@ export class Progress {
     this.#draw(this.#stream.isTTY ? '' : `${step.name}: ${step.what} …\n`);
   }
 
-  /** Writes a text in the place of the live lines, and these anew below it. */
+  /** Writes a text in place of the live lines, which follow it. */
   #draw(text: string): void {
     this.#stream.write((this.#drawnLines > 0 ? `\x1b[${this.#drawnLines}A\x1b[J` : '') + text);
     if (!this.#stream.isTTY) return;

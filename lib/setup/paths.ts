@@ -9,8 +9,8 @@ export const projectRoot = resolve(fileURLToPath(new URL('../../', import.meta.u
 const isInstalled = projectRoot.split(sep).includes('node_modules');
 
 /**
- * Keeps the k6 binary, InfluxDB's data and the certificate between runs. BAKEOFF_HOME moves it. An installed package has a folder
- * per user, so that all their projects share k6 and the history.
+ * Keeps the k6 binary, InfluxDB's data and the certificate. BAKEOFF_HOME moves it. The projects of a user share that of an installed
+ * package.
  */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
@@ -18,10 +18,7 @@ export const bakeoffFolder = process.env.BAKEOFF_HOME
     ? resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff')
     : resolve(projectRoot, '.bakeoff');
 
-/**
- * Makes a user's path absolute. In a checkout, `npm run` starts bakeoff in the checkout's folder and names the user's in INIT_CWD.
- * Elsewhere paths begin at the current folder.
- */
+/** Makes a user's path absolute. In a checkout, `npm run` names the user's folder in INIT_CWD. */
 export function fromCallersFolder(path: string): string {
   const folder = process.cwd();
   return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);

@@ -21,7 +21,7 @@ export function toolVariable(name: ToolName): string {
 }
 
 /**
- * Finds or gets the tools, with progress on stderr. Returns absolute paths. If a tool cannot be had, nothing is installed.
+ * Finds or installs the tools, with progress on stderr. Returns absolute paths. If a tool cannot be had, nothing is installed.
  * @throws UserError with a line for each missing tool; the signal's reason once apt and Go have ended
  */
 export async function ensureTools<N extends ToolName>(
@@ -78,7 +78,7 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   );
 }
 
-/** All values. Throws a UserError with the messages of all UserErrors; another error is a defect. */
+/** All values. Throws a UserError of all UserErrors, or another error, which is a defect. */
 function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const messages: string[] = [];
   const values: T[] = [];
@@ -101,7 +101,7 @@ const installs = {
 
 type Manager = keyof typeof installs;
 
-/** The names of a tool's packages by package manager, `all` for the others, and the tool's own page. */
+/** A tool's packages by package manager, `all` for the others, and its page. */
 type Packaged = { page: string; all?: string } & { [M in Manager]?: string };
 
 const packaged = {
@@ -168,13 +168,13 @@ async function howToInstall(tool: PackagedTool, machine: Machine): Promise<strin
 }
 
 const lockPatienceSeconds = 120;
-/** It forbids starts for bakeoff's own apt-get only, so that a file that a killed bakeoff leaves does nothing. */
+/** For bakeoff's own apt-get alone: a file that a killed bakeoff leaves does nothing. */
 const policy =
   '#!/bin/sh\n# Placed by bakeoff while it installs packages, so that they do not start services; removed right after.\n[ -z "$BAKEOFF_INSTALLS" ] || exit 101\n';
 
 /**
- * Installs packages as root without starting or enabling their services. Only one bakeoff does this at a time. On `signal` apt ends
- * as on Ctrl-C: at once while it downloads, else after the packages are set up.
+ * Installs packages as root without starting or enabling their services. On `signal` apt ends as on Ctrl-C: after the packages are set
+ * up.
  * @throws UserError with apt's own error line; the signal's reason once apt has ended
  */
 async function aptInstall(
@@ -212,7 +212,7 @@ async function aptInstall(
         `apt-get could not install ${packages.join(', ')}: ${cause}; by hand: apt-get update && apt-get install ${packages.join(' ')}`,
       );
     };
-    // The simulation names the old version of packages that it would upgrade.
+    // The simulation names the old version of packages to upgrade.
     const added = [...(await install('--simulate')).matchAll(/^Inst (\S+) \(/gm)].map(
       ([, name]) => name as string,
     );
@@ -247,7 +247,7 @@ async function aptInstall(
   });
 }
 
-/** Runs apt-get and waits while others hold its locks. apt-get itself waits for only some of them. */
+/** Waits while others hold apt-get's locks. apt-get itself waits for only some of them. */
 async function aptGet(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -274,7 +274,7 @@ async function aptGet(
   }
 }
 
-/** The last error line of apt that names a cause instead of summing up. */
+/** The last line that names a cause instead of summing up. */
 function errorLine(stderr: string): string {
   const errors = [...stderr.matchAll(/^E: (.*)$/gm)].map(([, line = '']) => line.trim());
   const summaries =

@@ -15,7 +15,7 @@ export interface Entry {
   time?: unknown;
 }
 
-/** A form of text lines, such as a log_format of nginx: which variable each group of the expression is. */
+/** A form of text lines, such as nginx's log_format: the variable of each group. */
 export interface LineForm {
   pattern: RegExp;
   variables: readonly string[];

@@ -22,7 +22,7 @@ interface Found extends LoadRequest {
 }
 
 /**
- * Reads a HAR 1.2, such as a browser's developer tools save it. Takes the requests of `site`, or of its most frequent host.
+ * Reads a HAR 1.2 of a browser's developer tools: the requests of `site`, or of its most frequent host.
  * @param methods as in readLog @throws UserError (exit code 2) for another file, and if nothing is left
  */
 export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: string): Traffic {

@@ -34,14 +34,13 @@ export interface LogOptions {
   pace?: Pace | undefined;
 }
 
-/** So many requests are made as they are; the others stand together by path, up to so many paths. */
+/** Rarer requests stand together by path, up to so many paths. */
 const mostRequests = 10_000;
 /** Different requests that are kept in memory; later ones are left out. */
 const mostKept = 1_000_000;
 
 /**
- * Reads access logs in the combined or common format (also with a host before it), or with a JSON object per line, as nginx, Apache and
- * Caddy write them. Plain, or gzip if the name ends with .gz; `-` is stdin.
+ * Reads access logs: combined or common format (also with a host before it), or a JSON object per line. `-` is stdin; .gz is gzip.
  * @throws UserError (exit code 2) for a file that cannot be read, an unknown format, and if nothing is left
  */
 export async function readLog(
@@ -97,10 +96,7 @@ export async function readLog(
   return { requests, ...host, said: [said, ...left] };
 }
 
-/**
- * The requests of access logs for a scenario's page, as readLog reads them.
- * @param files URLs such as `new URL('access.log', import.meta.url)`, or paths from the user's working directory
- */
+/** The requests of access logs, as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */
 export async function fromLog(
   ...files: (string | { readonly href: string })[]
 ): Promise<readonly LoadRequest[]> {

@@ -10,7 +10,7 @@ export interface Pace {
   factor: number;
   /** The longest replay. */
   seconds: number;
-  /** Of requests of the same second, if the log has whole seconds: evenly spread (default), or at random times. */
+  /** Within the second of a log of whole seconds: evenly spread (default), or at random times. */
   arrivals?: Arrivals | undefined;
 }
 
@@ -128,7 +128,7 @@ export class BusiestPiece {
   }
 }
 
-/** The times of ascending lines: of whole seconds spread over the second, since the log does not say more. */
+/** Whole seconds are spread over the second. */
 function spread(lines: readonly Timed[], arrivals: Arrivals | undefined): number[] {
   if (lines.some(({ at }) => at % 1 !== 0)) return lines.map(({ at }) => at);
   const inSecond = new Counts<number>();

@@ -4,8 +4,7 @@ import type { LaidLines } from '../../scenario/model.ts';
 import type { OwnConfig } from './redirect.ts';
 
 /**
- * Facts that decide which knobs apply to a config. `proxied`: requests for the page may go to a backend. `logs`: requests are logged.
- * `logLine`: a line of the config, which can be extended, has them logged.
+ * Facts that decide which knobs apply. `proxied`: the page may come from a backend. `logLine`: a line that can be extended logs requests.
  */
 export interface Facts {
   proxied: boolean;

@@ -106,7 +106,7 @@ function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   return [...entriesIn(config, names), ...inHosts].filter(({ isQuic }) => isQuic === wantsQuic);
 }
 
-/** Each port once. h2o has HTTP/2 on all: by ALPN with TLS, and without for a client that begins with it. */
+/** h2o has HTTP/2 on all ports: by ALPN with TLS, and without for a client that begins with it. */
 function h2oListens(config: MapTree): Listen[] {
   const http3 = entriesOf(config, true).map(({ address }) => 'port' in address && address.port);
   return listensByPort(
@@ -122,7 +122,7 @@ function h2oListens(config: MapTree): Listen[] {
 function changeTree(tree: Tree, parent: string, here: Here): Tree {
   if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, here));
   const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, here));
-  // Several addresses may have become the same, which h2o takes twice only with different certificates.
+  // h2o takes an address twice only with different certificates.
   const isFirst = ({ key, value }: Pair, index: number) =>
     key !== 'listen' ||
     changed.findIndex((one) => one.key === key && oneLine(one.value) === oneLine(value)) === index;
@@ -223,7 +223,7 @@ function withoutOcsp(ssl: Tree, { said }: Here): Tree {
   return { ...ssl, pairs: [...others, pairOf('ocsp-update-interval', '0')] };
 }
 
-/** Changes a text, all texts of a list, and the values of these keys, in upper or lower case. */
+/** Changes texts: in lists, and of these keys in upper or lower case. */
 function changeTexts(
   tree: Tree,
   keys: readonly string[],
@@ -291,7 +291,7 @@ function layPair(config: MapTree, context: string, pair: Pair): MapTree {
   return setPair({ ...config, pairs }, pair, true);
 }
 
-/** Sets a key in place, or removes it for the value "~". @param puts adds the key if it is not there */
+/** Sets a key, or removes it for the value "~". @param puts adds the key if it is not there */
 function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
   const removes = textOf(pair.value) === '~';
   const last = map.pairs.findLast(({ key }) => key === pair.key);
@@ -308,7 +308,7 @@ function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
   return { ...map, pairs };
 }
 
-/** Changes each mapping of a tree, innermost first. `key`: of the mapping, '' for the tree itself and in lists. */
+/** Changes each mapping, innermost first. `key`: of the mapping, '' in lists. */
 function eachMap(tree: Tree, change: (map: MapTree, key: string) => MapTree, key = ''): Tree {
   const changed = mapInside(tree, (value, own) => eachMap(value, change, own));
   return changed.kind === 'map' ? change(changed, key) : changed;
@@ -324,7 +324,7 @@ function factsOf(config: MapTree): Facts {
 /** Mappings in which knobs set keys, beside each host and path. */
 const holders = ['hosts', 'paths', 'listen', 'ssl'];
 
-/** The keys of a config with their values. @param block the heading for keys of this tree's own; `holder`: the key of the tree */
+/** @param block the heading for this tree's keys; `holder`: the tree's key */
 function settingsOf(tree: Tree, block: string, holder = ''): Setting[] {
   if (tree.kind === 'text') return [];
   if (tree.kind === 'list') return tree.items.flatMap((item) => settingsOf(item, block));

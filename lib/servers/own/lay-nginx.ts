@@ -29,7 +29,7 @@ import {
   parseAddress,
 } from './nginx-listens.ts';
 
-/** Reads a file in the http block of `within`, if given, in place of the sites there; relative names begin at its folder. */
+/** Reads a file, in the http block of `within` if given: in place of its sites, and relative to its folder. */
 export async function readInPlace(file: string, within?: string): Promise<Directive[]> {
   const whole = within ?? file;
   const main = await readNginxConfig({ file: whole, text: await readText(whole) });
@@ -109,10 +109,7 @@ function layLine(
   );
 }
 
-/**
- * Sets a line in this block alone. The argument "..." stands for the arguments that the config has.
- * @param puts adds the line if the block has none of its name
- */
+/** Sets a line in this block alone. "..." stands for the arguments of the config. @param puts adds the line if the block lacks it */
 function setIn(
   block: readonly Directive[],
   line: Directive,
@@ -156,7 +153,7 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
   return JSON.stringify(isAuto ? [String(cores)] : words);
 }
 
-/** Adds words to those of a line. A word with = replaces the word of the same name. */
+/** A word with = replaces the word of the same name. */
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string) => bareWord(word).split('=')[0] as string;
   if (words.every((word) => standing.includes(word))) return [...standing];
@@ -231,7 +228,7 @@ function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
 /** Words of a listen line that nginx takes once for each address. */
 const socketWord = /^(?:backlog|reuseport|deferred|fastopen|rcvbuf|sndbuf|so_keepalive|bind)\b/;
 
-/** Adds words to the listen line of each address that has such words already, or else to its first. */
+/** Adds words to the listen line of each address: the one with such words, or the first. */
 function setListens(
   http: readonly Directive[],
   words: readonly string[],
@@ -283,7 +280,7 @@ function inside(block: readonly Directive[], paths: Paths): Directive[] {
   return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
 }
 
-/** The lines of a config. @param block the heading for lines that are in no block of the config */
+/** @param block the heading for lines outside the config's blocks */
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
   return config.flatMap((one) =>
     one.block === undefined

@@ -122,7 +122,7 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
   });
 }
 
-/** Directives with a path that begins at the config's folder. All other relative paths begin at the build's prefix. */
+/** Paths that begin at the config's folder; all others begin at the build's prefix. */
 const pathsOfConfig =
   /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
 
@@ -211,7 +211,7 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
   return text === target ? word : quoted(text);
 }
 
-/** Adds paths that the config leaves to the build: a server of that build may already use those. */
+/** A server of the same build may use its paths. */
 function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
   const temp = (name: string) => quoted(path.join(here.place.temp, name));
   const added: string[] = [];

@@ -32,8 +32,8 @@ export async function readOwnConfig(name: string, within?: string): Promise<OwnC
 export type Layable = Awaited<ReturnType<typeof layable>>;
 
 /**
- * Reads a config over which knobs' lines can be laid, for a page. `lay` returns the changes that the lines make, none if the config has
- * them already, and the workers with them. Throws UserError as readOwnConfig does.
+ * Reads a config for a page. `lay` returns the changes that knobs' lines make, and the workers with them. Throws UserError as
+ * readOwnConfig does.
  */
 export async function layable(
   { server, file, within }: Pick<OwnConfig, 'server' | 'file' | 'within'>,
@@ -49,7 +49,7 @@ export async function layable(
   };
 }
 
-/** The server of a config, by its text; a site is a part of nginx's. Throws UserError for an empty config, or another server's. */
+/** Throws UserError for an empty config, or another server's. */
 function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   const lines = text
     .replace(/^\uFEFF/, '')

@@ -128,12 +128,12 @@ export async function beginHere(
     /** Changes other than of addresses, a line each. */
     said,
 
-    /** Returns what replaces an address, HOST:PORT or unix:PATH; undefined if the config does not listen there. */
+    /** HOST:PORT or unix:PATH; undefined if the config does not listen there. */
     movedTo: (address: Address): string | undefined =>
       fresh.get(nameOf(address)) ??
       ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
-    /** Notes and returns the new address of a listen line; undefined for HTTP/3 on a port that is not loaded by it. */
+    /** Notes and returns the new address of a listen line; undefined for HTTP/3 that is not loaded. */
     move(address: Address, words: string, isQuic: boolean): string | undefined {
       if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
         const what = place.http3 ? 'another port' : 'HTTP/3';
@@ -151,10 +151,7 @@ export async function beginHere(
       upstreams.push(address);
     },
 
-    /**
-     * Returns the temporary path that replaces a log or folder of the config, different for each `original`.
-     * @param name of the file; it gets a number: access.log becomes access-1.log
-     */
+    /** Returns the temporary path for a log or folder of the config, one for each `original`. @param name gets a number: access-1.log */
     temporaryFile(original: string, name: string): string {
       const { name: stem, ext } = path.parse(name);
       const next = path.join(place.temp, `${stem}-${temporaryFiles.size + 1}${ext}`);
@@ -197,8 +194,8 @@ export const leaving =
  * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
  * @param target host:port, a URL, or unix:PATH with or without a scheme
  * @param words the directive, as written; `where`: FILE:LINE
- * @param blocks names of upstream blocks, in lower case: their servers are checked themselves
- * @param asksResolver whether a DNS resolver is asked for names, as nginx does if there is a variable
+ * @param blocks upstream blocks, in lower case: their servers are checked themselves
+ * @param asksResolver names need DNS, as in nginx if there is a variable
  * @throws UserError for another machine, or an address that depends on a variable
  */
 export function localTarget(
@@ -243,12 +240,12 @@ export function localTarget(
       throw new UserError(
         `${where}: ${words}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
       );
-    // The stub's time is no backend's: its thread is bakeoff's own.
+    // The stub's thread is bakeoff's own.
     here.said.push(`${said}, which answers in place of a backend`);
     return localTarget(next, said, where, { ...there, noteBackend: () => undefined });
   }
   const standing = `, or say what stands for it: --upstream '${/^[^/?]*/.exec(bare)?.[0]}=127.0.0.1:9000'`;
-  // $request_uri always begins with / or ?. Any other variable could continue the name of the host.
+  // Any variable but $request_uri could continue the name of the host.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
       `${where}: ${words} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,

@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 
-/** As text, since other hosts have no files of bakeoff. It closes no idle connection: the server could be about to use it. */
+/** As text, since other hosts have no files of bakeoff. The server could be about to use an idle connection. */
 const source = `
 const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
 const body = Buffer.alloc(bytes, 'x');
@@ -13,17 +13,17 @@ const server = require('node:http').createServer((request, response) => {
 server.keepAliveTimeout = 0;
 server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
 
-const usualBytes = 1000;
-const mostBytes = 100e6;
-const factors = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
+const factors: Record<string, number> = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 
 /** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
 export function readStub(text: string): { ms: number; bytes: number } | undefined {
-  const [, time, unit, size, kind] =
+  const [, time, unit = '', size = 1000, kind = 'b'] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
-  const times = (count: string, name = '') => Number(count) * factors[name as 'ms'];
-  const bytes = size === undefined ? usualBytes : times(size, kind);
-  return time === undefined || bytes > mostBytes ? undefined : { ms: times(time, unit), bytes };
+  const [ms, bytes] = [
+    Number(time) * (factors[unit] ?? NaN),
+    Number(size) * (factors[kind] ?? NaN),
+  ];
+  return ms >= 0 && bytes <= 100e6 ? { ms, bytes } : undefined;
 }
 
 const stubs = new Map<string, Promise<string>>();
