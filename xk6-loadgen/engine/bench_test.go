@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto"
 	"encoding/binary"
 	"fmt"
@@ -143,7 +142,7 @@ func benchmarkURL(b *testing.B, url string, change func(*Options)) {
 	o.Connections, o.Requests = 100, int64(b.N)
 	change(&o)
 	b.ReportAllocs()
-	load(b, context.Background(), o)
+	load(b, o)
 }
 
 // answerFrames is an HTTP/2 server that allocates nothing for a request: every HEADERS frame gets the same response.

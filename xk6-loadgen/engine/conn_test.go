@@ -29,7 +29,7 @@ func TestReconnectsWhenTheServerClosesAfterAnnouncingIt(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Requests = 1000
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 1000 || s.connections.Load() < 100 || s.connections.Load() > 104 {
 		t.Errorf("responses %v over %d connections, errors: %s", r.Responses, s.connections.Load(), r.ErrorExample)
 	}
@@ -46,7 +46,7 @@ func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Requests = 40
-	if r := load(t, context.Background(), o); r.Responses[0] != 40 || s.connections.Load() != 40 {
+	if r := load(t, o); r.Responses[0] != 40 || s.connections.Load() != 40 {
 		t.Errorf("responses %v over %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
 	}
 }
@@ -54,7 +54,7 @@ func TestAConnectionClosedWithTheResponseIsNotUsedAgain(t *testing.T) {
 func TestRefusedConnectionsUseUpRequestsAndBackOff(t *testing.T) {
 	o := options("http://" + freeAddress(t) + "/")
 	o.Requests = 12
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrConnect, 12)
 	if !strings.Contains(r.ErrorExample, "refused") {
 		t.Errorf("example %q", r.ErrorExample)
@@ -80,7 +80,7 @@ func TestComesBackWhenTheServerDoes(t *testing.T) {
 		second.Store(serveAt(t, address, always(ok)))
 		waitFor(t, func() bool { return second.Load().requests.Load() > 150 })
 	}()
-	r := load(t, ctx, o)
+	r := loadWithin(t, ctx, o)
 	if s := second.Load(); s == nil || s.requests.Load() < 150 {
 		t.Fatal("the second server got no requests")
 	}
@@ -94,7 +94,7 @@ func TestAServerThatDoesNotCloseAsAnnouncedIsLeft(t *testing.T) {
 	s := serve(t, stallsAfter("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"))
 	o := options(s.url)
 	o.Requests, o.Connections = 3, 1
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 3 || s.connections.Load() != 3 || r.Seconds < 0.4 {
 		t.Errorf("responses %v over %d connections in %f s", r.Responses, s.connections.Load(), r.Seconds)
 	}
@@ -104,7 +104,7 @@ func TestAResetIsNotTheEndOfABody(t *testing.T) {
 	// With many connections data and reset are often reported together.
 	o := options(serve(t, resetsAfter("HTTP/1.1 200 OK\r\n\r\nhalf of it")).url)
 	o.Requests, o.Connections = 200, 50
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrRead, 200)
 }
 
@@ -117,7 +117,7 @@ func TestLargeRequestBodiesArriveWhole(t *testing.T) {
 	defer server.Close()
 	o := options(server.URL + "/up")
 	o.Requests, o.Method, o.Body = 10, "PUT", make([]byte, 8<<20)
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 10 || bytes.Load() != 80<<20 || r.SentBytes < 80<<20 {
 		t.Errorf("responses %v, %d bytes arrived, %d sent: %s", r.Responses, bytes.Load(), r.SentBytes, r.ErrorExample)
 	}

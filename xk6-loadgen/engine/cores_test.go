@@ -73,7 +73,7 @@ func TestLoopsHaveCoresOfTheirOwnAndNothingElseDoes(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			load(t, ctx, o)
+			loadWithin(t, ctx, o)
 		}()
 		waitFor(t, func() bool { return s.requests.Load() > 1000 })
 		// New threads must not have a loop's cores, whoever asks for them: these goroutines each need one.

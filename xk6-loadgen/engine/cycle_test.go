@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -76,11 +75,8 @@ func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
 func TestTheCountOfARateIsMadeWhateverIsLeftOut(t *testing.T) {
 	t.Parallel()
 	a, b := serve(t, always(ok)), serve(t, always(ok))
-	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
-	for i := range sides {
-		sides[i].Rate, sides[i].Requests, sides[i].Warmup = 500, 200, 20*time.Millisecond
-	}
-	for i, r := range alternate(t, context.Background(), 20*time.Millisecond, sides...) {
+	sides := sidesOf(func(side *Side) { side.Rate, side.Requests, side.Warmup = 500, 200, 20*time.Millisecond }, a.url, b.url)
+	for i, r := range alternate(t, 20*time.Millisecond, sides...) {
 		seen := []*testServer{a, b}[i].requests.Load()
 		if r.Requests != 200 || r.Requests+r.WarmupRequests != seen || r.InFlight != 0 || r.Turns.StoodStill < 0 || r.Turns.StoodStill > 1 {
 			t.Errorf("side %d: %d requests, %d beside, %d in flight, the server saw %d; stood still in %g of the turns", i, r.Requests, r.WarmupRequests, r.InFlight, seen, r.Turns.StoodStill)
@@ -92,11 +88,10 @@ func TestTheCountOfARateIsMadeWhateverIsLeftOut(t *testing.T) {
 func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 	defer func(before int64) { longestStandstill = before }(longestStandstill)
 	longestStandstill = -1
-	sides := []Side{{Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}}
-	for i := range sides {
-		sides[i].Rate, sides[i].Duration, sides[i].Warmup = 500, 400*time.Millisecond, 20*time.Millisecond
-	}
-	for i, r := range alternate(t, context.Background(), 20*time.Millisecond, sides...) {
+	sides := sidesOf(func(side *Side) {
+		side.Rate, side.Duration, side.Warmup = 500, 400*time.Millisecond, 20*time.Millisecond
+	}, serve(t, always(ok)).url, serve(t, always(ok)).url)
+	for i, r := range alternate(t, 20*time.Millisecond, sides...) {
 		if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill < 0.8 || made < 190 || made > 210 || r.Seconds < 0.399 || r.Seconds > 0.401 || r.WarmupRequests < 20 {
 			t.Errorf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stood still in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
 		}

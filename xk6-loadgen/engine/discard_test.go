@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -33,7 +32,7 @@ func TestBytesOfBodiesAroundTheBuffersSize(t *testing.T) {
 				})
 				o := options(s.url)
 				o.Requests = 12
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				want := Counts{Requests: 12, BodyBytes: 12 * int64(length), HeaderBytes: 12 * int64(len(head)), ReceivedBytes: 12 * int64(len(answer))}
 				if r.Responses[0] != 12 || r.BodyBytes != want.BodyBytes || r.HeaderBytes != want.HeaderBytes || r.ReceivedBytes != want.ReceivedBytes {
 					t.Errorf("responses %v, %d + %d of %d bytes, want %d + %d of %d: %s", r.Responses, r.HeaderBytes, r.BodyBytes, r.ReceivedBytes,
@@ -74,7 +73,7 @@ func TestWhatEndsALongBodyWrongly(t *testing.T) {
 			if test.kind == ErrTimeout {
 				o.Timeout = 400 * time.Millisecond
 			}
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if name == "another response" {
 				// It may come after the response was complete: nobody asked for it then.
 				if r.Responses[0]+r.Errors[ErrProtocol]+r.Errors[ErrRead] != 6 {

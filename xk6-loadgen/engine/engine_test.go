@@ -18,7 +18,7 @@ func TestDurationModeCountsWhatTheServerAnswered(t *testing.T) {
 		s := serve(t, always(ok))
 		o := options(s.url)
 		o.Duration, o.Warmup, o.Connections = 1600*time.Millisecond, warmup, 10
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		// The server reads every request before the engine's sockets are closed, or never.
 		if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight {
 			t.Errorf("the server saw %d, the engine %d + %d + %d", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight)
@@ -72,7 +72,7 @@ func TestBodiesOfEveryFraming(t *testing.T) {
 			s := serve(t, test.answer)
 			o := options(s.url)
 			o.Requests, o.Method = 40, test.method
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Responses[test.class] != 40 || r.BodyBytes != 40*test.body {
 				t.Errorf("responses %v, body %d bytes, errors %v: %s", r.Responses, r.BodyBytes, r.Errors, r.ErrorExample)
 			}
@@ -100,7 +100,7 @@ func TestStopsWithin100msAndKeepsItsCounts(t *testing.T) {
 					cancelled = time.Now()
 					cancel()
 				}()
-				r := load(t, ctx, o)
+				r := loadWithin(t, ctx, o)
 				late = append(late, r.EndedAt.Sub(cancelled))
 				if name == "silent" && (r.InFlight != 4 || r.Requests != 0) {
 					t.Errorf("in flight %d, requests %d", r.InFlight, r.Requests)
@@ -123,7 +123,7 @@ func TestStopDuringWarmupLeavesAnEmptyWindow(t *testing.T) {
 		waitFor(t, func() bool { return s.requests.Load() > 100 })
 		cancel()
 	}()
-	r := load(t, ctx, o)
+	r := loadWithin(t, ctx, o)
 	if r.Requests != 0 || r.WarmupRequests < 90 || r.RPS != 0 || s.requests.Load() > r.WarmupRequests+r.InFlight {
 		t.Errorf("requests %d, in flight %d, warm-up %d", r.Requests, r.InFlight, r.WarmupRequests)
 	}
@@ -142,7 +142,7 @@ func TestAStallShowsAsLatency(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Requests = 1, 100
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.LatencyMs.Max < 120 || r.LatencyMs.P50 > 60 || r.LatencyMs.P999 < 119.9 {
 		t.Errorf("max %f, p50 %f, p999 %f ms", r.LatencyMs.Max, r.LatencyMs.P50, r.LatencyMs.P999)
 	}
@@ -152,7 +152,7 @@ func TestPerConnectionAndPerThreadRates(t *testing.T) {
 	s := serve(t, always(ok))
 	o := options(s.url)
 	o.Connections, o.Duration = 10, 550*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if sum := r.PerConnectionRPS.Mean * 10; sum < 0.999*r.RPS || sum > 1.001*r.RPS {
 		t.Errorf("connections make %f requests/s, all together %f", sum, r.RPS)
 	}
@@ -174,7 +174,7 @@ func wantFewAllocations(t *testing.T, o Options) {
 	t.Helper()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	load(t, context.Background(), o)
+	load(t, o)
 	runtime.ReadMemStats(&after)
 	// Set-up, the test server's connections and the result take a few hundred; one per request would be 20,000.
 	if n := after.Mallocs - before.Mallocs; n > 4000 {

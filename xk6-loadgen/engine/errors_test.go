@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -89,7 +88,7 @@ func TestErrorsByKindAndCause(t *testing.T) {
 				if test.cause == CauseTimedOut {
 					o.Timeout = 200 * time.Millisecond
 				}
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				wantErrors(t, r, test.kind, 12)
 				wantCauses(t, r, map[ErrorCause]int64{test.cause: 12})
 				if r.ErrorExample == "" {
@@ -107,7 +106,7 @@ func TestAServerThatClosesAtOnce(t *testing.T) {
 	s := serve(t, func(*testServer, net.Conn) {})
 	o := options(s.url)
 	o.Requests = 12
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// What it had not read by then it answers with a reset, which may even come before the request is out.
 	if r.Errors[ErrRead]+r.Errors[ErrWrite] != 12 || r.Causes[CauseShort]+r.Causes[CauseReset] != 12 || r.ErrorExample == "" {
 		t.Errorf("errors %v, causes %v: %s", r.Errors, r.Causes, r.ErrorExample)
@@ -118,7 +117,7 @@ func TestAServerThatDoesNotReadResetsWhatIsSent(t *testing.T) {
 	s := serve(t, func(_ *testServer, c net.Conn) { c.(*net.TCPConn).SetLinger(0) })
 	o := options(s.url)
 	o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 16<<20)
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// While it sends or while it reads, or even before the connection was seen to be up.
 	wantCauses(t, r, map[ErrorCause]int64{CauseReset: 8})
 }
@@ -136,7 +135,7 @@ func TestConnectsByCause(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			o := options("http://" + test.address + "/")
 			o.Requests, o.Timeout = 8, 200*time.Millisecond
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrConnect, 8)
 			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
 		})
@@ -199,7 +198,7 @@ func TestNoPortLeftToConnectFrom(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Requests, o.NetNS = 10, 10, path
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 4 {
 		t.Errorf("%v responses from 4 ports", r.Responses)
 	}
@@ -234,7 +233,7 @@ func TestTLSByCause(t *testing.T) {
 			if test.cause == CauseTimedOut {
 				o.Timeout = 200 * time.Millisecond
 			}
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrTLS, 8)
 			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
 		})
@@ -267,7 +266,7 @@ func TestHTTP2ByCause(t *testing.T) {
 			if test.cause == CauseTimedOut {
 				o.Timeout = 200 * time.Millisecond
 			}
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantCauses(t, r, map[ErrorCause]int64{test.cause: 8})
 		})
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -53,7 +52,7 @@ func TestRatesAreOfResponses(t *testing.T) {
 		t.Run(name+", in less time than a thread's sample takes", func(t *testing.T) {
 			o := options(serve(t, resetsEvery(every)).url)
 			o.Duration = 50 * time.Millisecond
-			if r := load(t, context.Background(), o); math.Abs(r.PerThreadRPS.Mean-r.RPS) > 0.01*r.RPS {
+			if r := load(t, o); math.Abs(r.PerThreadRPS.Mean-r.RPS) > 0.01*r.RPS {
 				t.Errorf("the thread made %f requests/s, all together %f", r.PerThreadRPS.Mean, r.RPS)
 			}
 		})
@@ -64,7 +63,7 @@ func TestTheWindowIsOnTheMonotonicClock(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
 	o.Duration, o.Warmup = 100*time.Millisecond, 30*time.Millisecond
 	before := linux.Monotonic()
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	after := linux.Monotonic()
 	begin, end := r.MonotonicMs[0], r.MonotonicMs[1]
 	if begin < float64(before)/1e6+30 || end > float64(after)/1e6 || math.Abs(end-begin-1e3*r.Seconds) > 1e-3 {
@@ -89,7 +88,7 @@ func TestAStragglerOfTheWarmupDoesNotStretchTheWindow(t *testing.T) {
 			})
 			o := options(s.url)
 			o.Connections, o.Threads, o.Requests, o.Warmup, o.Rate = 2, 2, 200, 50*time.Millisecond, rate
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if begin := r.MonotonicMs[0] * 1e6; begin < float64(answered.Load()) {
 				t.Errorf("the window began %f ms before the warm-up was over", (float64(answered.Load())-begin)/1e6)
 			}
@@ -113,7 +112,7 @@ func TestRunsAtTheSameTimeLeaveProcessorsToAllElse(t *testing.T) {
 	o.Connections, o.Threads, o.Requests = 3, 3, 3
 	var runs sync.WaitGroup
 	for range 2 {
-		runs.Go(func() { load(t, context.Background(), o) })
+		runs.Go(func() { load(t, o) })
 	}
 	waitFor(t, func() bool { return s.requests.Load() == 6 })
 	if n := runtime.GOMAXPROCS(0); n < 8 {
@@ -220,7 +219,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 func TestSamplesOfSeveralThreadsAddUp(t *testing.T) {
 	o := options(serve(t, always(ok)).url)
 	o.Duration, o.Threads, o.Warmup = 2300*time.Millisecond, 2, 20*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if len(r.seconds) != 2 {
 		t.Errorf("%d samples of a window of %f s", len(r.seconds), r.Seconds)
 	}
@@ -246,7 +245,7 @@ func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
 	}
 	sides[1].Rate = 20
 	before := linux.ProcessCPU()
-	r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
+	r := alternate(t, 5*time.Millisecond, sides...)
 	all := float64(linux.ProcessCPU()-before) / 1e9
 	// Counted over the turns of both, they would be alike, and together twice of all.
 	if busy, idle := r[0].CPUSeconds, r[1].CPUSeconds; idle <= 0 || idle >= busy || busy+idle > all {

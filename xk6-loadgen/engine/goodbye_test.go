@@ -124,7 +124,7 @@ func TestConnectionsEndInOrder(t *testing.T) {
 				s, ends := x.serveToTheEnd(t, name == "ended with all waiting")
 				o := x.options(s.url)
 				change(&o)
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				if r.ErrorTotal() > 0 {
 					t.Errorf("%d errors: %s", r.ErrorTotal(), r.ErrorExample)
 				}
@@ -150,7 +150,7 @@ func TestConnectionsEndInOrder(t *testing.T) {
 func TestNoGoodbyeAfterAFault(t *testing.T) {
 	s := serveH2(t, answering(func(p *h2peer, _ *h2stream) { p.WriteData(0, true, nil) }))
 	o := h2Options(s)
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Errors[ErrProtocol] != o.Requests {
 		t.Errorf("errors %v", r.Errors)
 	}
@@ -201,24 +201,4 @@ func TestTheLastStreamsFitTheirNumber(t *testing.T) {
 	if most := uint64(lastStreamID) + 2*2*maxStreams; most > 1<<32-1 {
 		t.Errorf("%d does not fit 32 bits", most)
 	}
-}
-
-func TestTheHostHeaderReplacesTheAddress(t *testing.T) {
-	onAll(t, func(t *testing.T, x transport) {
-		s := x.serve(t, func(a asked) answer {
-			if a.header["host"] != "example.test" || a.header["x"] != "y" {
-				t.Errorf("the request has %v", a.header)
-			}
-			return fine(a)
-		})
-		o := x.options(s.url)
-		o.Requests = 10
-		for _, name := range []string{"Host", "host", "HOST"} {
-			// The peers refuse a request with two of them.
-			o.Headers = []Header{{"X", "y"}, {name, "example.test"}}
-			if r := load(t, context.Background(), o); r.Responses[0] != o.Requests {
-				t.Errorf("%s: responses %v: %s", name, r.Responses, r.ErrorExample)
-			}
-		}
-	})
 }

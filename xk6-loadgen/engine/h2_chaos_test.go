@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
 	"strconv"
@@ -31,7 +30,7 @@ func TestAServerThatDoesEverythingItMay(t *testing.T) {
 				if seed%2 == 1 {
 					o.Method, o.Body = "POST", []byte(strings.Repeat("0123456789", 300))
 				}
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				// Of the connections that ended in the middle of it, the engine may not have seen the last answers.
 				if unseen := s.answered.Load() - r.Responses[0]; unseen < 0 || unseen > broken.Load()*20 {
 					t.Errorf("responses %v, the peer answered %d", r.Responses, s.answered.Load())

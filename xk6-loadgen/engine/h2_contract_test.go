@@ -7,9 +7,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"io"
-	"math"
 	"net"
-	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -67,7 +65,7 @@ func TestContractCountsAreExact(t *testing.T) {
 				if !o.KeepAlive {
 					o.Streams = 1
 				}
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				if got := s.requests.Load(); got != test.requests || r.Responses[0] != test.requests || r.InFlight != 0 || r.WarmupRequests != 0 || r.Unsent != 0 {
 					t.Errorf("the peer saw %d requests; responses %v, in flight %d, warm-up %d, unsent %d: %s", got, r.Responses, r.InFlight, r.WarmupRequests, r.Unsent, r.ErrorExample)
 				}
@@ -99,7 +97,7 @@ func TestContractWindowAndWarmup(t *testing.T) {
 				} else {
 					o.Duration = 100 * time.Millisecond
 				}
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				// The peer reads a request before the engine closes the socket, or never.
 				if total := r.Requests + r.WarmupRequests + r.InFlight; s.requests.Load() > total || s.requests.Load() < total-r.InFlight || r.ErrorTotal() != 0 {
 					t.Fatalf("the peer saw %d, the engine %d + %d + %d: %s", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight, r.ErrorExample)
@@ -131,11 +129,11 @@ func TestContractErrorsByKind(t *testing.T) {
 				if test.ending == stalling {
 					o.Timeout = 300 * time.Millisecond
 				}
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				// On a busy machine a connection is not always open within the timeout.
 				for test.ending == stalling && r.Errors[ErrConnect]+r.Errors[ErrTLS] > 0 && o.Timeout < 5*time.Second {
 					o.Timeout *= 2
-					r = load(t, context.Background(), o)
+					r = load(t, o)
 				}
 				if test.kind == ErrRead && r.Errors[ErrRead]+r.Errors[ErrWrite] == o.Requests {
 					// A close can come before the request is out.
@@ -162,7 +160,7 @@ func TestContractSomeErrorsAmongResponses(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Requests = 300
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		// What is under way on a connection ends with it.
 		if errors := r.Errors[ErrRead] + r.Errors[ErrWrite]; errors != r.ErrorTotal() || errors < 1 || errors > 6*int64(x.streams) {
 			t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
@@ -186,7 +184,7 @@ func TestContractStop(t *testing.T) {
 				cancel()
 			}()
 			started := time.Now()
-			r := load(t, ctx, o)
+			r := loadWithin(t, ctx, o)
 			if time.Since(started) > o.Timeout/2 {
 				t.Errorf("it took %s to end", time.Since(started))
 			}
@@ -200,39 +198,11 @@ func TestContractStop(t *testing.T) {
 	})
 }
 
-func TestContractTheMixByItsWeights(t *testing.T) {
-	onAll(t, func(t *testing.T, x transport) {
-		var seen [3]atomic.Int64
-		paths := []string{"/", "/a%20b?c=d", "/z/" + strings.Repeat("long", 100)}
-		s := x.serve(t, func(r asked) answer {
-			if i := slices.Index(paths, r.path); i >= 0 {
-				seen[i].Add(1)
-			} else {
-				t.Errorf("path %q", r.path)
-			}
-			return fine(r)
-		})
-		o := x.options(s.url)
-		o.Requests = 301
-		for i, path := range paths {
-			o.Mix = append(o.Mix, Request{Target: path, Weight: 3 - i})
-		}
-		r := load(t, context.Background(), o)
-		for i := range seen {
-			if n, share := seen[i].Load(), 301*float64(3-i)/6; math.Abs(float64(n)-share) >= 1 {
-				t.Errorf("%d of %s, whose share is %g", n, paths[i], share)
-			}
-		}
-		if r.Responses[0] != 301 {
-			t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
-		}
-	})
-}
-
 func TestContractMethodsHeadersAndBodies(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		body := bytes.Repeat([]byte("0123456789abcdef"), 2000)
-		for _, method := range []string{"GET", "POST", "HEAD"} {
+		// A Host header in any case replaces the address's: the peers refuse a request with two of them.
+		for method, host := range map[string]string{"GET": "Host", "POST": "host", "HEAD": "HOST"} {
 			t.Run(method, func(t *testing.T) {
 				s := x.serve(t, func(r asked) answer {
 					if r.method != method || r.header["x-test"] != "some value" || r.header["host"] != "example.test" || r.header["user-agent"] != "bakeoff" {
@@ -245,8 +215,8 @@ func TestContractMethodsHeadersAndBodies(t *testing.T) {
 				})
 				o := x.options(s.url)
 				o.Requests, o.Method, o.Body = 16, method, body
-				o.Headers = []Header{{"X-Test", "some value"}, {"Host", "example.test"}, {"User-Agent", "bakeoff"}}
-				r := load(t, context.Background(), o)
+				o.Headers = []Header{{"X-Test", "some value"}, {host, "example.test"}, {"User-Agent", "bakeoff"}}
+				r := load(t, o)
 				want := int64(16 * len(body))
 				if method == "HEAD" {
 					want = 0
@@ -269,7 +239,7 @@ func TestContractStatuses(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Requests = 100
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if r.Responses != [4]int64{30, 20, 20, 30} || r.BodyBytes != 80*8 {
 			t.Errorf("responses %v, %d bytes of body: %s", r.Responses, r.BodyBytes, r.ErrorExample)
 		}
@@ -293,7 +263,7 @@ func TestContractLargeBodies(t *testing.T) {
 			}, http2.Setting{ID: http2.SettingInitialWindowSize, Val: window})
 			o := x.options(s.url)
 			o.Requests, o.Connections, o.Method, o.Body = 2, 2, "PUT", []byte(big)
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Responses[0] != 2 || r.BodyBytes != 2<<20 || r.SentBytes < 2<<20 {
 				t.Errorf("window %d: responses %v, %d bytes down, %d sent: %s", window, r.Responses, r.BodyBytes, r.SentBytes, r.ErrorExample)
 			}
@@ -322,7 +292,7 @@ func TestContractAnswerBeforeTheWholeBody(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Requests, o.Method, o.Body = 8, "POST", make([]byte, 16<<20)
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if r.Responses[2] != 8 || s.requests.Load() != 8 {
 			t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 		}

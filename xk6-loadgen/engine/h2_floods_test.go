@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"io"
 	"runtime"
 	"strings"
@@ -54,7 +53,7 @@ func wantBoundedFlood(t *testing.T, serve func(most *atomic.Int64) *peerServer, 
 	before := heapInUse()
 	o := h2Options(serve(&most))
 	o.Connections, o.Streams, o.Requests, o.Timeout = 1, 1, 1, 400*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	counted := int64(0)
 	for _, kind := range kinds {
 		counted += r.Errors[kind]
@@ -160,7 +159,7 @@ func TestALargeAnswerWithManyHeadersIsCountedExactly(t *testing.T) {
 		}
 		hello(p, r)
 	}))
-	r := load(t, context.Background(), h2Options(s))
+	r := load(t, h2Options(s))
 	if r.Responses[0] != 40 || r.HeadersDecodedBytes != s.decoded.Load() || r.HeaderBytes != s.headers.Load() {
 		t.Errorf("responses %v, decoded %d of %d, headers %d of %d: %s", r.Responses, r.HeadersDecodedBytes, s.decoded.Load(), r.HeaderBytes, s.headers.Load(), r.ErrorExample)
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -39,7 +38,7 @@ func TestGoAwayInOrder(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Requests = 200
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 200 || s.answered.Load() != 200 || s.requests.Load() != 200 {
 		t.Errorf("responses %v, the peer answered %d of %d: %s", r.Responses, s.answered.Load(), s.requests.Load(), r.ErrorExample)
 	}
@@ -67,7 +66,7 @@ func TestStreamsAboveTheGoAwayAreQueuedAgain(t *testing.T) {
 			})
 			o := h2Options(s)
 			o.Connections = 1
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Responses[0] != 40 || s.answered.Load() != 40 || s.requests.Load() != 43 || s.connections.Load() != 2 {
 				t.Errorf("responses %v, the peer saw %d requests on %d connections and answered %d: %s", r.Responses, s.requests.Load(), s.connections.Load(), s.answered.Load(), r.ErrorExample)
 			}
@@ -89,7 +88,7 @@ func TestStreamsBelowTheGoAwayThatAreNotAnsweredAreErrors(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Connections = 1
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrRead, 2)
 	if r.Responses[0] != 38 || s.connections.Load() != 2 || s.requests.Load() != 43 {
 		t.Errorf("responses %v, the peer saw %d requests on %d connections", r.Responses, s.requests.Load(), s.connections.Load())
@@ -114,7 +113,7 @@ func TestAServerThatTurnsAllAwayIsNotAskedForEver(t *testing.T) {
 			s := serveH2(t, script)
 			o := h2Options(s)
 			o.Requests, o.Timeout = 10, time.Second
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.ErrorTotal() != 10 || r.Seconds > 10 || s.connections.Load() > 100 {
 				t.Errorf("errors %v after %f s and %d connections", r.Errors, r.Seconds, s.connections.Load())
 			}
@@ -138,7 +137,7 @@ func TestTheLatencyOfAQueuedRequestBeginsWithItsFirstStream(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Connections, o.Streams = 1, 1
-	if r := load(t, context.Background(), o); r.Responses[0] != 40 || r.LatencyMs.Max < 79 {
+	if r := load(t, o); r.Responses[0] != 40 || r.LatencyMs.Max < 79 {
 		t.Errorf("responses %v, greatest latency %f ms: %s", r.Responses, r.LatencyMs.Max, r.ErrorExample)
 	}
 }
@@ -161,7 +160,7 @@ func TestAResetEndsItsStreamOnly(t *testing.T) {
 			}))
 			o := h2Options(s)
 			o.Requests = 200
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrRead, 200-s.answered.Load())
 			if r.Responses[0] != s.answered.Load() || s.answered.Load() > 120 || s.connections.Load() != 2 || s.requests.Load() != 200 {
 				t.Errorf("responses %v, the peer answered %d of %d on %d connections", r.Responses, s.answered.Load(), s.requests.Load(), s.connections.Load())
@@ -186,7 +185,7 @@ func TestStreamsRefusedBeforeTheLimitWasKnownAreQueuedAgain(t *testing.T) {
 			hello(p, p.next())
 		}
 	})
-	r := load(t, context.Background(), h2Options(s))
+	r := load(t, h2Options(s))
 	if r.Responses[0] != 40 || s.requests.Load() != 40+refused.Load() || refused.Load() != 6 || s.connections.Load() != 2 {
 		t.Errorf("responses %v, the peer saw %d requests, refused %d, on %d connections: %s", r.Responses, s.requests.Load(), refused.Load(), s.connections.Load(), r.ErrorExample)
 	}
@@ -217,7 +216,7 @@ func TestAStreamThatTimesOutIsGivenUpAlone(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Requests, o.Duration, o.Timeout = 0, time.Second, 400*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrTimeout, 2)
 	if late.Load() != 2 || s.connections.Load() != 2 || r.Responses[0] == 0 {
 		t.Errorf("%d late answers, %d connections, responses %v", late.Load(), s.connections.Load(), r.Responses)
@@ -234,7 +233,7 @@ func TestATimeoutOfAllStreamsEndsTheConnection(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Connections, o.Timeout = 1, 400*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// The server's SETTINGS can be a sign of life that came just after the requests: then it gets a second chance.
 	if timeouts := r.Errors[ErrTimeout]; timeouts < 5 || timeouts > 10 || r.ErrorTotal() != timeouts || r.Responses[0] != 40-timeouts || s.connections.Load() != 2 {
 		t.Errorf("responses %v on %d connections, errors %v", r.Responses, s.connections.Load(), r.Errors)
@@ -247,7 +246,7 @@ func TestASilentServer(t *testing.T) {
 	s := serveH2(t, func(p *h2peer) { p.gather(1) })
 	o := h2Options(s)
 	o.Requests, o.Timeout = 10, 80*time.Millisecond
-	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
+	wantErrors(t, load(t, o), ErrTimeout, 10)
 }
 
 func TestAServerThatRefusesEveryFirstStreamIsNotAskedAtFullSpeed(t *testing.T) {
@@ -260,7 +259,7 @@ func TestAServerThatRefusesEveryFirstStreamIsNotAskedAtFullSpeed(t *testing.T) {
 	o := h2Options(s)
 	o.Connections, o.Streams, o.KeepAlive = 1, 1, false
 	o.Requests, o.Duration, o.Timeout = 0, 600*time.Millisecond, 10*time.Second
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// At once, then after 0, 10, 20, 40, 80, 160 and 320 ms.
 	if n := s.connections.Load(); n < 2 || n > 8 {
 		t.Errorf("%d connections in %f s", n, r.Seconds)
@@ -270,5 +269,5 @@ func TestAServerThatRefusesEveryFirstStreamIsNotAskedAtFullSpeed(t *testing.T) {
 	}
 	// A wait for the next connection counts towards the time-out.
 	o.Requests, o.Duration, o.Timeout = 2, 0, 100*time.Millisecond
-	wantErrors(t, load(t, context.Background(), o), ErrTimeout, 2)
+	wantErrors(t, load(t, o), ErrTimeout, 2)
 }

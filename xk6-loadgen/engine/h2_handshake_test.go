@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -119,9 +118,7 @@ func TestAHandshakeInManyRecords(t *testing.T) {
 				})
 				o := h2Options(s)
 				o.Requests = 10
-				if r := load(t, context.Background(), o); r.Responses[0] != 10 {
-					t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
-				}
+				wantResponses(t, load(t, o), 10)
 			})
 		}
 	}

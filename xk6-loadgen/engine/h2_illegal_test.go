@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"io"
 	"strings"
 	"sync/atomic"
@@ -188,7 +187,7 @@ func TestIllegalAnswersAreProtocolErrors(t *testing.T) {
 			s := serveH2(t, answering(answer))
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrProtocol, 3)
 			if r.ErrorExample == "" {
 				t.Error("no example of the error")
@@ -212,7 +211,7 @@ func TestAMalformedResponseLeavesTheOthersAlone(t *testing.T) {
 			}))
 			o := h2Options(s)
 			o.Requests = 100
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrProtocol, bad.Load())
 			if r.Responses[0] != 100-bad.Load() || s.connections.Load() != 2 {
 				t.Errorf("responses %v on %d connections, %d malformed", r.Responses, s.connections.Load(), bad.Load())
@@ -237,7 +236,7 @@ func TestFramesAfterTheEndOfAStream(t *testing.T) {
 					after(p, r)
 				}
 			}))
-			r := load(t, context.Background(), h2Options(s))
+			r := load(t, h2Options(s))
 			if r.Responses[0]+r.Errors[ErrProtocol] != 40 || r.Responses[0] < 8 {
 				t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 			}
@@ -268,7 +267,7 @@ func TestAServerThatDoesNotSpeakHTTP2(t *testing.T) {
 			})
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			wantErrors(t, r, ErrProtocol, 3)
 			if !strings.Contains(r.ErrorExample, test.hint) {
 				t.Errorf("example %q", r.ErrorExample)
@@ -299,7 +298,7 @@ func TestConnectionsThatEndTooSoonAreReadErrors(t *testing.T) {
 			s := serveH2(t, script)
 			o := h2Options(s)
 			o.Connections, o.Streams, o.Requests = 3, 1, 3
-			if r := load(t, context.Background(), o); r.Errors[ErrRead]+r.Errors[ErrWrite] != 3 {
+			if r := load(t, o); r.Errors[ErrRead]+r.Errors[ErrWrite] != 3 {
 				t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 			}
 		})
@@ -318,7 +317,7 @@ func TestHalfAFrameIsWaitedFor(t *testing.T) {
 			})
 			o := h2Options(s)
 			o.Requests, o.Timeout = 10, 300*time.Millisecond
-			wantErrors(t, load(t, context.Background(), o), ErrTimeout, 10)
+			wantErrors(t, load(t, o), ErrTimeout, 10)
 		})
 	}
 }

@@ -65,7 +65,7 @@ func TestNothingIsLeftBehind(t *testing.T) {
 				} else if test.handler != nil {
 					o.Requests, o.Timeout = 50, 2*time.Second
 				}
-				switch r := load(t, ctx, o); {
+				switch r := loadWithin(t, ctx, o); {
 				case test.stops && (r.ErrorTotal() > 0 || r.Seconds > patient.Seconds()/2):
 					t.Errorf("errors %v after %f s: %s", r.Errors, r.Seconds, r.ErrorExample)
 				case !test.stops && test.handler != nil:

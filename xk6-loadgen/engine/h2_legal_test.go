@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -228,7 +227,7 @@ func TestLegalOddities(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serveH2(t, answering(answer))
-			r := load(t, context.Background(), h2Options(s))
+			r := load(t, h2Options(s))
 			if r.Responses[0] != 40 || s.requests.Load() != 40 || s.connections.Load() != 2 {
 				t.Errorf("responses %v, the peer saw %d requests on %d connections, errors %v: %s", r.Responses, s.requests.Load(), s.connections.Load(), r.Errors, r.ErrorExample)
 			}

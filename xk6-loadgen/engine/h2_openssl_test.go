@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/x509"
 	"encoding/pem"
 	"net"
@@ -65,7 +64,7 @@ func TestEveryCipherOfTLS13(t *testing.T) {
 			// It serves one connection after the other, and closes each after its response.
 			o := options("https://" + address + "/")
 			o.Connections, o.Requests, o.TLS.InsecureSkipVerify = 1, 5, true
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if want := (TLSState{"TLSv1.3", cipher, "X25519"}); r.Responses[0] != 5 || r.TLS == nil || *r.TLS != want || r.BodyBytes < 5*500 {
 				t.Errorf("responses %v, %d bytes, TLS %+v: %s", r.Responses, r.BodyBytes, r.TLS, r.ErrorExample)
 			}

@@ -52,7 +52,7 @@ func TestOpenModelStartsAreEvenlySpread(t *testing.T) {
 			o := x.options(s.url)
 			o.Rate, o.Requests, o.Threads = rate, requests, 2
 			started := time.Now()
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Responses[0] != requests || s.requests.Load() != requests || r.Unsent != 0 || r.InFlight != 0 {
 				t.Fatalf("responses %v, the peer saw %d, unsent %d, in flight %d: %s", r.Responses, s.requests.Load(), r.Unsent, r.InFlight, r.ErrorExample)
 			}
@@ -91,7 +91,7 @@ func TestOpenModelLatencyRunsFromTheIntendedStart(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Connections = 50, requests, 1
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		const lastSent, lastDue = (requests - 1) * busy, (requests - 1) * 20
 		if r.Responses[0] != requests || r.LatencyMs.Min < busy || r.LatencyMs.Max < lastSent+busy-lastDue || r.SendDelayMs.Max < lastSent-lastDue {
 			t.Errorf("responses %v, latency %+v, send delay %+v", r.Responses, r.LatencyMs, r.SendDelayMs)
@@ -115,7 +115,7 @@ func TestOpenModelStreamsDoNotWaitForEachOther(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 || r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
 		t.Errorf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
 	}
@@ -127,7 +127,7 @@ func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {
 			s := x.serve(t, func(asked) answer { return answer{ending: stalling} })
 			o := x.options(s.url)
 			o.Rate, o.Duration, o.Connections, o.Threads = 75, 400*time.Millisecond, 2, threads
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			// Due at 0, 13.3, 26.7 … 386.7 ms.
 			if r.Requests+r.InFlight+r.Unsent != 30 || r.InFlight != int64(2*x.streams) || r.ErrorTotal() != 0 {
 				t.Errorf("%d threads: requests %d, in flight %d, unsent %d, errors %v: %s", threads, r.Requests, r.InFlight, r.Unsent, r.Errors, r.ErrorExample)
@@ -142,7 +142,7 @@ func TestOpenModelConnectionsAreMadeInTheWarmUp(t *testing.T) {
 		s := x.serve(t, fine)
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Connections, o.Warmup, o.Threads = 200, 20, 6, 100*time.Millisecond, 2
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		// Over HTTP/2 a connection has many streams: without the warm-up one of them would do.
 		if r.Responses[0] != 20 || s.connections.Load() != 6 || r.ConnectMs.Max != 0 || r.WarmupRequests < 6 || r.WarmupRequests > 6+21 {
 			t.Errorf("responses %v, %d connections, connects in the window %+v, %d requests before it: %s", r.Responses, s.connections.Load(), r.ConnectMs, r.WarmupRequests, r.ErrorExample)
@@ -164,7 +164,7 @@ func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Connections, o.Timeout = 100, 20, 8, 200*time.Millisecond
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if timeouts := r.Causes[CauseTimedOut]; timeouts == 0 || sumOf(r.LatencyMs.Histogram) != r.ResponseTotal()+timeouts || r.LatencyMs.Max < 200 {
 			t.Errorf("%d timed out, %d of %d responses and those in the latency, up to %f ms", timeouts, sumOf(r.LatencyMs.Histogram), r.ResponseTotal(), r.LatencyMs.Max)
 		}
@@ -172,13 +172,13 @@ func TestOpenModelLatencyHasThoseThatWaitInVain(t *testing.T) {
 		s = x.serve(t, func(asked) answer { return answer{ending: stalling} })
 		o = x.options(s.url)
 		o.Rate, o.Duration, o.Connections = 200, 150*time.Millisecond, 2
-		r = load(t, context.Background(), o)
+		r = load(t, o)
 		if r.InFlight == 0 || sumOf(r.LatencyMs.Histogram) != r.InFlight+r.Unsent || r.LatencyMs.Max < 145 || r.LatencyMs.Max > 1e3*r.Seconds+1 {
 			t.Errorf("%d under way, %d unsent, %d in the latency, up to %f of %f ms", r.InFlight, r.Unsent, sumOf(r.LatencyMs.Histogram), r.LatencyMs.Max, 1e3*r.Seconds)
 		}
 		// The closed model sets its own pace.
 		o.Rate = 0
-		if r = load(t, context.Background(), o); r.InFlight == 0 || sumOf(r.LatencyMs.Histogram) != 0 {
+		if r = load(t, o); r.InFlight == 0 || sumOf(r.LatencyMs.Histogram) != 0 {
 			t.Errorf("closed: %d under way, %d in the latency", r.InFlight, sumOf(r.LatencyMs.Histogram))
 		}
 	})
@@ -214,7 +214,7 @@ func TestARateGoesFirstOnItsCore(t *testing.T) {
 		o.Duration, o.Rate = 10*time.Second, rate
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		responses := make(chan int64)
-		go func() { responses <- load(t, ctx, o).Responses[0] }()
+		go func() { responses <- loadWithin(t, ctx, o).Responses[0] }()
 		waitFor(t, func() bool { return s.requests.Load() > 0 })
 		if mayGoFirst && goesFirst() != (rate > 0) {
 			t.Errorf("rate %g: goes first %t", rate, rate == 0)
@@ -232,7 +232,7 @@ func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
 		s := x.serve(t, fine)
 		o := x.options(s.url)
 		o.Rate, o.Duration, o.Warmup, o.Threads = 300, 200*time.Millisecond, 40*time.Millisecond, 2
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		// What the warm-up left under way ends in the window.
 		if total := r.Requests + r.InFlight + r.Unsent; total < 60 || total > 60+int64(4*x.streams) || r.ErrorTotal() != 0 {
 			t.Errorf("requests %d, in flight %d, unsent %d, warm-up %d: %s", r.Requests, r.InFlight, r.Unsent, r.WarmupRequests, r.ErrorExample)
@@ -248,7 +248,7 @@ func TestOpenModelErrorsUseUpWhatIsDue(t *testing.T) {
 		s := x.serve(t, func(asked) answer { return answer{ending: closing} })
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.KeepAlive, o.Streams = 500, 20, true, 1
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if r.Errors[ErrRead]+r.Errors[ErrWrite] != 20 || r.LatencyMs.Max != 0 {
 			t.Errorf("errors %v, latency %+v: %s", r.Errors, r.LatencyMs, r.ErrorExample)
 		}
@@ -261,7 +261,7 @@ func TestOpenModelNewConnections(t *testing.T) {
 		s := x.serve(t, fine)
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.KeepAlive = 300, 30, false
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if r.Responses[0] != 30 || s.connections.Load() != 30 || r.LatencyMs.Min < r.ConnectMs.Min {
 			t.Errorf("responses %v on %d connections, latency %f, connect %f ms: %s", r.Responses, s.connections.Load(), r.LatencyMs.Min, r.ConnectMs.Min, r.ErrorExample)
 		}
@@ -278,7 +278,7 @@ func TestOpenModelStop(t *testing.T) {
 			waitFor(t, func() bool { return s.requests.Load() >= 20 })
 			cancel()
 		}()
-		r := load(t, ctx, o)
+		r := loadWithin(t, ctx, o)
 		due := int64(r.Seconds*o.Rate) + 1
 		if total := r.Requests + r.InFlight + r.Unsent; total > due || total < due-1 || r.Seconds > 20 {
 			t.Errorf("requests %d, in flight %d, unsent %d after %f s, %d were due", r.Requests, r.InFlight, r.Unsent, r.Seconds, due)
@@ -294,7 +294,7 @@ func TestOpenModelStopOfACount(t *testing.T) {
 	o.Requests, o.Rate, o.Timeout = 50, 1000, time.Minute
 	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 	defer cancel()
-	r := load(t, ctx, o)
+	r := loadWithin(t, ctx, o)
 	if r.Requests != 0 || r.InFlight > 10 || r.InFlight+r.Unsent > 50 || r.Seconds > 0.06 && r.InFlight+r.Unsent != 50 {
 		t.Errorf("requests %d, in flight %d, unsent %d after %f s", r.Requests, r.InFlight, r.Unsent, r.Seconds)
 	}
@@ -306,7 +306,7 @@ func TestOpenModelBeyondWhatCanBeDone(t *testing.T) {
 	s := serveH2(t, answering(hello))
 	o := h2Options(s)
 	o.Requests, o.Rate = 3000, 5_000_000
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 3000 || s.requests.Load() != 3000 || r.Unsent != 0 || r.SendDelayMs.Max <= 0 || r.LatencyMs.Max < r.SendDelayMs.Max {
 		t.Errorf("responses %v, the peer saw %d, unsent %d, send delay %+v", r.Responses, s.requests.Load(), r.Unsent, r.SendDelayMs)
 	}
@@ -326,7 +326,7 @@ func TestOpenModelServerThatGoesAway(t *testing.T) {
 	})
 	o := h2Options(s)
 	o.Requests, o.Rate = 60, 1000
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 60 || s.answered.Load() != 60 || s.connections.Load() < 8 {
 		t.Errorf("responses %v, the peer answered %d on %d connections: %s", r.Responses, s.answered.Load(), s.connections.Load(), r.ErrorExample)
 	}
@@ -361,7 +361,7 @@ func TestLatencyBucketsHoldEveryResponse(t *testing.T) {
 		o.Requests, o.Streams, o.Connections, o.Warmup = 30, 1, 2, time.Millisecond
 		o.Buckets = []time.Duration{20 * time.Millisecond, 10 * time.Second}
 		before := len(slow)
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if len(r.Buckets) != 3 {
 			t.Fatalf("buckets %v", r.Buckets)
 		}
@@ -384,7 +384,7 @@ func TestASecondIsHandedOutInTheOpenModelToo(t *testing.T) {
 	s := serveH2(t, answering(hello))
 	o := h2Options(s)
 	o.Requests, o.Rate, o.Duration = 0, 100, 1600*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if len(r.seconds) != 2 || r.Requests+r.InFlight+r.Unsent != 160 {
 		t.Errorf("%d seconds, requests %d, in flight %d, unsent %d", len(r.seconds), r.Requests, r.InFlight, r.Unsent)
 	}

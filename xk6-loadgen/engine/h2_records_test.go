@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -83,7 +82,7 @@ func TestRecordsOfAnyShape(t *testing.T) {
 				})
 				o := h2Options(s)
 				o.Requests = 10
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				if r.Responses[0] != 10 || s.connections.Load() != 2 {
 					t.Errorf("responses %v on %d connections: %s", r.Responses, s.connections.Load(), r.ErrorExample)
 				}
@@ -112,7 +111,7 @@ func TestCloseNotify(t *testing.T) {
 		})
 		o := h2Options(s)
 		o.Streams, o.Requests, o.Timeout = 1, 4, 2*time.Second
-		wantErrors(t, load(t, context.Background(), o), ErrRead, 4)
+		wantErrors(t, load(t, o), ErrRead, 4)
 
 		// It takes the place of the FIN that an announced close has.
 		answers := func(answer string, corks bool) func(*peerServer, net.Conn) {
@@ -136,7 +135,7 @@ func TestCloseNotify(t *testing.T) {
 			s = servePeer(t, true, handler)
 			o = options(s.url)
 			o.Requests, o.TLS.InsecureSkipVerify = 8, true
-			if r := load(t, context.Background(), o); r.Responses[0] != 8 || s.connections.Load() != 8 {
+			if r := load(t, o); r.Responses[0] != 8 || s.connections.Load() != 8 {
 				t.Errorf("%s: responses %v on %d connections, errors %v: %s", name, r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
 			}
 		}
@@ -193,7 +192,7 @@ func TestIllegalRecordsAreTLSErrors(t *testing.T) {
 				})
 				o := h2Options(s)
 				o.Streams, o.Requests, o.Timeout = 1, 2, 2*time.Second
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				wantErrors(t, r, ErrTLS, 2)
 				if r.ErrorExample == "" {
 					t.Error("no example of the error")
@@ -224,7 +223,7 @@ func TestARecordThatIsCutOffIsAnError(t *testing.T) {
 			})
 			o := h2Options(s)
 			o.Streams, o.Requests = 1, 2
-			if r := load(t, context.Background(), o); r.Errors[ErrRead]+r.Errors[ErrTLS] != 2 {
+			if r := load(t, o); r.Errors[ErrRead]+r.Errors[ErrTLS] != 2 {
 				t.Errorf("%d bytes: errors %v: %s", n, r.Errors, r.ErrorExample)
 			}
 		}

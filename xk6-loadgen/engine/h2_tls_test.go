@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/tls"
 	"io"
 	"net"
@@ -61,7 +60,7 @@ func TestWhatTLSNegotiates(t *testing.T) {
 			o.KeepAlive = !strings.Contains(name, "new connections")
 			o.TLS = test.client
 			o.TLS.InsecureSkipVerify = true
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Responses[0] != 6 || r.TLS == nil {
 				t.Fatalf("responses %v, TLS %v: %s", r.Responses, r.TLS, r.ErrorExample)
 			}
@@ -92,9 +91,7 @@ func TestServerName(t *testing.T) {
 		o := h2Options(s)
 		o.Connections, o.Streams, o.Requests = 1, 1, 1
 		o.TLS = TLSOptions{ServerName: name, InsecureSkipVerify: true}
-		if r := load(t, context.Background(), o); r.Responses[0] != 1 {
-			t.Fatalf("responses %v: %s", r.Responses, r.ErrorExample)
-		}
+		wantResponses(t, load(t, o), 1)
 		states := s.handshakes()
 		if got := states[len(states)-1].ServerName; got != name {
 			t.Errorf("asked for %q, want %q", got, name)
@@ -119,7 +116,7 @@ func openSSLName(id uint16) string {
 func wantTLSFailure(t *testing.T, o Options, hint string) {
 	t.Helper()
 	o.Connections, o.Streams, o.Requests = 3, 1, 3
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrTLS, 3)
 	if !strings.Contains(r.ErrorExample, hint) || strings.Contains(r.ErrorExample, "\n") {
 		t.Errorf("example %q, want one line with %q", r.ErrorExample, hint)
@@ -169,7 +166,7 @@ func TestHTTP1OverTLSNeedsNoALPN(t *testing.T) {
 	s := servePeer(t, true, func(s *peerServer, c net.Conn) { always(ok)(s.testServer, tls.Server(c, config)) })
 	o := options(s.url)
 	o.Requests, o.TLS.InsecureSkipVerify = 10, true
-	if r := load(t, context.Background(), o); r.Responses[0] != 10 || r.TLS == nil {
+	if r := load(t, o); r.Responses[0] != 10 || r.TLS == nil {
 		t.Errorf("responses %v: %s", r.Responses, r.ErrorExample)
 	}
 }
@@ -181,7 +178,7 @@ func TestPlainHTTPToATLSPort(t *testing.T) {
 			s := serveH2TLS(t, serverTLS(rsaKey), answering(hello))
 			o := options(strings.Replace(s.url, "https:", "http:", 1))
 			o.Protocol, o.Requests = protocol, 4
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Errors[ErrProtocol]+r.Errors[ErrRead] != 4 || protocol == H2C && r.Errors[ErrProtocol] > 0 && !strings.Contains(r.ErrorExample, "https") {
 				t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 			}
@@ -198,7 +195,7 @@ func TestConnectTimeIncludesTheHandshake(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Requests, o.TLS.InsecureSkipVerify = 20, true
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 20 || r.ConnectMs.Min < 60 || r.FirstByteMs.Min < 60 || r.LatencyMs.Min >= 60 || r.Seconds < 0.06 {
 		t.Errorf("responses %v, connect %f, first byte %f, latency %f ms", r.Responses, r.ConnectMs.Min, r.FirstByteMs.Min, r.LatencyMs.Min)
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"fmt"
@@ -60,7 +59,7 @@ https://localhost:%[2]s {
 	o.TLS = TLSOptions{InsecureSkipVerify: true, ServerName: "localhost"}
 	o.Headers = []Header{{"Host", "localhost:" + port}}
 	o.Mix = []Request{{Target: "/a", Weight: 7}, {Target: "/missing", Weight: 1, Status: 404}, {Target: "/away"}, {Target: "/big"}}
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.ErrorTotal() > 0 || r.Unexpected > 0 || r.TLS == nil || r.TLS.Version != "TLSv1.3" {
 		t.Fatalf("errors %v, %d unexpected, TLS %+v: %s", r.Errors, r.Unexpected, r.TLS, r.ErrorExample)
 	}

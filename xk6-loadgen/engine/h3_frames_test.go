@@ -40,7 +40,7 @@ func TestH3DoesNotResetRequestsThatHaveLeft(t *testing.T) {
 		if bodyBytes > 0 {
 			o.Method, o.Body = "POST", make([]byte, bodyBytes)
 		}
-		if r := load(t, context.Background(), o); r.Responses[0] != o.Requests || resets.count.Load() > 0 {
+		if r := load(t, o); r.Responses[0] != o.Requests || resets.count.Load() > 0 {
 			t.Errorf("bodies of %d bytes: responses %v, %d resets: %s", bodyBytes, r.Responses, resets.count.Load(), r.ErrorExample)
 		}
 	}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -90,7 +89,7 @@ func TestH3GarbageBesideTheServersDatagrams(t *testing.T) {
 	})
 	o := h3Options(r.url)
 	o.Requests = 400
-	if r := load(t, context.Background(), o); r.Responses[0] != 400 || s.requests.Load() != 400 {
+	if r := load(t, o); r.Responses[0] != 400 || s.requests.Load() != 400 {
 		t.Errorf("responses %v, the peer saw %d: %s", r.Responses, s.requests.Load(), r.ErrorExample)
 	}
 }
@@ -131,7 +130,7 @@ func TestH3ALostServerIsATimeOut(t *testing.T) {
 			})
 			o := h3Options(r.url)
 			o.Connections, o.Requests, o.Timeout = 1, 30, time.Second
-			out := load(t, context.Background(), o)
+			out := load(t, o)
 			if out.Errors[ErrTimeout] == 0 || out.Errors[ErrTimeout]+out.Errors[ErrConnect] != out.ErrorTotal() || out.Causes[CauseTimedOut] != out.ErrorTotal() {
 				t.Errorf("responses %v, errors %v: %s", out.Responses, out.Errors, out.ErrorExample)
 			}
@@ -151,7 +150,7 @@ func TestH3AClientsAddressMayChange(t *testing.T) {
 	})
 	o := h3Options(r.url)
 	o.Connections, o.Requests = 1, 2000
-	if out := load(t, context.Background(), o); out.Responses[0] != 2000 || s.connections.Load() != 1 || passed.Load() < 200 {
+	if out := load(t, o); out.Responses[0] != 2000 || s.connections.Load() != 1 || passed.Load() < 200 {
 		t.Errorf("responses %v on %d connections: %s", out.Responses, s.connections.Load(), out.ErrorExample)
 	}
 }
@@ -191,7 +190,7 @@ func TestH3AHoleForLongDatagrams(t *testing.T) {
 				o.Requests, o.Timeout = 8, 500*time.Millisecond
 			}
 			began := time.Now()
-			out := load(t, context.Background(), o)
+			out := load(t, o)
 			took := time.Since(began)
 			switch {
 			case test.works && (out.Responses[0] != 40 || vanished.Load() == 0 && took > time.Second):
@@ -226,7 +225,7 @@ func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 	o := h3Options(first.url)
 	o.Connections, o.Requests = 2, 100
 	began := time.Now()
-	out := load(t, context.Background(), o)
+	out := load(t, o)
 	// Between the two servers a connect may be refused.
 	if lost := out.ErrorTotal(); out.Causes[CauseReset] == 0 || lost > 8 || out.Responses[0]+lost != 100 || time.Since(began) > o.Timeout/2 {
 		t.Errorf("after %s: responses %v, errors %v, causes %v: %s", time.Since(began), out.Responses, out.Errors, out.Causes, out.ErrorExample)
@@ -248,7 +247,7 @@ func TestH3ServersThatAskBackFirst(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serveH3On(t, &quic.Transport{Conn: silentPort(t), VerifySourceAddress: test.verify}, test.config, answer200)
-			if r := load(t, context.Background(), h3Options(s.url)); r.Responses[0] != 40 || s.connections.Load() != 4 {
+			if r := load(t, h3Options(s.url)); r.Responses[0] != 40 || s.connections.Load() != 4 {
 				t.Errorf("responses %v on %d connections, errors %v: %s", r.Responses, s.connections.Load(), r.Errors, r.ErrorExample)
 			}
 		})
@@ -341,7 +340,7 @@ func TestH3PeersThatNeverConnect(t *testing.T) {
 			o := h3Options(test.url)
 			o.Requests, o.patience = 4, 0
 			began := time.Now()
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if took := time.Since(began); took > o.Timeout/2 || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {
 				t.Errorf("after %s: errors %v, causes %v: %s", took, r.Errors, r.Causes, r.ErrorExample)
 			}

@@ -80,7 +80,7 @@ func TestH3ResponsesByTheirFrames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := serveH3(t, nil, test.script)
-			r := load(t, context.Background(), h3Options(s.url))
+			r := load(t, h3Options(s.url))
 			if test.fault == "" {
 				if r.Responses[0] != 40 || r.BodyBytes != 200 {
 					t.Errorf("responses %v, %d bytes, errors %v: %s", r.Responses, r.BodyBytes, r.Errors, r.ErrorExample)
@@ -125,7 +125,7 @@ func TestH3AnAnswerBeforeTheWholeBody(t *testing.T) {
 	}()
 	o := h3Options("https://" + listener.Addr().String() + "/")
 	o.Method, o.Body = "POST", make([]byte, 16<<20)
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[2] != 40 || r.SentBytes < 40*1000 || r.SentBytes > 20<<20 {
 		t.Errorf("responses %v, errors %v, %d bytes sent: %s", r.Responses, r.Errors, r.SentBytes, r.ErrorExample)
 	}
@@ -141,7 +141,7 @@ func TestH3TheServersLimitOfStreamsIsKept(t *testing.T) {
 	})
 	o := h3Options(s.url)
 	o.Connections, o.Streams, o.Requests = 2, 50, 500
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 500 || s.requests.Load() != 500 || most.Load() > 2*3 {
 		t.Errorf("responses %v, the peer saw %d, at most %d at once: %s", r.Responses, s.requests.Load(), most.Load(), r.ErrorExample)
 	}
@@ -162,7 +162,7 @@ func TestH3GoAway(t *testing.T) {
 	})
 	o := h3Options(s.url)
 	o.Connections, o.Requests = 1, 55
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// Streams beside the one that says so may be rejected before the client knows.
 	if got := r.Responses[0]; got+r.Causes[CauseReset] != 55 || got < 55-5*int64(o.Streams) || s.connections.Load() < got/10 || s.answered.Load() != got {
 		t.Errorf("responses %v, errors %v on %d connections: %s", r.Responses, r.Errors, s.connections.Load(), r.ErrorExample)
@@ -176,7 +176,7 @@ func TestH3AServerThatOnlySaysGoAway(t *testing.T) {
 	})
 	o := h3Options(s.url)
 	o.Connections, o.Requests = 1, 3
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Errors[ErrRead] != 3 || !strings.Contains(r.ErrorExample, "GOAWAY") {
 		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 	}
@@ -212,7 +212,7 @@ func TestH3WithoutAnAnswer(t *testing.T) {
 			o := h3Options("https://" + test.address + "/")
 			o.Requests, o.patience = 4, 0
 			began := time.Now()
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if took := time.Since(began); took > o.Timeout/2 || r.Errors[ErrConnect] != 4 || r.Causes[test.cause] != 4 || !strings.Contains(r.ErrorExample, test.example) {
 				t.Errorf("after %s: errors %v, causes %v: %s", took, r.Errors, r.Causes, r.ErrorExample)
 			}
@@ -225,7 +225,7 @@ func TestH3HandshakesThatFail(t *testing.T) {
 	s := serveH3(t, nil, answer200)
 	o := h3Options(s.url)
 	o.Requests, o.TLS.InsecureSkipVerify = 4, false
-	if r := load(t, context.Background(), o); r.Errors[ErrTLS] != 4 || !strings.Contains(r.ErrorExample, "certificate is not accepted") {
+	if r := load(t, o); r.Errors[ErrTLS] != 4 || !strings.Contains(r.ErrorExample, "certificate is not accepted") {
 		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 	}
 	tls := serverTLS(ecdsaKey)
@@ -237,7 +237,7 @@ func TestH3HandshakesThatFail(t *testing.T) {
 	defer listener.Close()
 	o = h3Options("https://" + listener.Addr().String() + "/")
 	o.Requests = 4
-	if r := load(t, context.Background(), o); r.Errors[ErrTLS] != 4 || r.ErrorExample != errNoProtocol.Error() {
+	if r := load(t, o); r.Errors[ErrTLS] != 4 || r.ErrorExample != errNoProtocol.Error() {
 		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 	}
 }
@@ -252,7 +252,7 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 	run := func() {
 		o := h3Options(s.url)
 		o.Threads, o.Timeout = 2, 100*time.Millisecond
-		load(t, context.Background(), o)
+		load(t, o)
 		ctx, cancel := context.WithCancel(context.Background())
 		o.Requests, o.Duration, o.Timeout = 0, time.Minute, time.Minute
 		until := s.requests.Load() + 20
@@ -260,7 +260,7 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 			waitFor(t, func() bool { return s.requests.Load() > until })
 			cancel()
 		}()
-		load(t, ctx, o)
+		loadWithin(t, ctx, o)
 	}
 	state := func() (string, bool) {
 		stacks := make([]byte, 1<<20)

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"math"
 	"slices"
 	"sync"
@@ -51,7 +50,7 @@ func TestH3AServersWaitingIsMeasured(t *testing.T) {
 					o.Warmup, o.Duration = 300*service, 800*service
 				}
 				from := time.Now()
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				figures := [][2]float64{{r.RPS, most}, {r.LatencyMs.Mean, 1000 * 400 / most}}
 				if isOpen {
 					handshakeMs := began.Sub(from).Seconds() * 1000 // for which all wait that are due

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"fmt"
 	"math"
@@ -18,8 +17,8 @@ func TestContractAMixOfRequests(t *testing.T) {
 	onAll(t, func(t *testing.T, x transport) {
 		long := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 		mix := []Request{
-			{Target: "/a?x=1", Weight: 5, Headers: []Header{{"X-Own", "a"}, {"X-All", "own"}}},
-			{Target: "/a?x=2", Weight: 3, Status: 404},
+			{Target: "/a%20b?x=1", Weight: 5, Headers: []Header{{"X-Own", "a"}, {"X-All", "own"}}},
+			{Target: "/a%20b?x=2", Weight: 3, Status: 404},
 			{Target: "/b", Method: "HEAD", Weight: 2},
 			{Target: "/b", Method: "POST", Weight: 2, Body: []byte("x")},
 			{Target: "/b", Method: "PUT", Body: long, Headers: []Header{{"Content-Type", "text/plain"}}},
@@ -33,14 +32,14 @@ func TestContractAMixOfRequests(t *testing.T) {
 			mutex.Lock()
 			seen[asWritten(r.method, r.path, r.header["x-own"], r.header["x-all"], r.body)]++
 			mutex.Unlock()
-			if r.path == "/a?x=2" {
+			if r.path == "/a%20b?x=2" {
 				return answer{status: 404, body: "not here"}
 			}
 			return answer{status: 200, body: "hello"}
 		})
 		o := x.options(s.url)
-		o.Mix, o.Requests, o.Headers, o.Timeout = mix, 130, []Header{{"X-All", "load"}}, time.Minute
-		r := load(t, context.Background(), o)
+		o.Mix, o.Requests, o.Headers = mix, 130, []Header{{"X-All", "load"}}
+		r := load(t, o)
 		if r.Responses[0] != 100 || r.Responses[2] != 30 || r.Unexpected != 0 || r.SuccessRatio() != 1 {
 			t.Fatalf("responses %v, %d unexpected, errors %v: %s", r.Responses, r.Unexpected, r.Errors, r.ErrorExample)
 		}
@@ -48,14 +47,14 @@ func TestContractAMixOfRequests(t *testing.T) {
 		defer mutex.Unlock()
 		for _, m := range o.mixed(&url.URL{}) {
 			own, all := "", "load"
-			if m.Target == "/a?x=1" {
+			if m.Target == "/a%20b?x=1" {
 				own, all = "a", "own"
 			}
 			if n := seen[asWritten(m.Method, m.Target, own, all, m.Body)]; n != m.Weight*10 {
 				t.Errorf("%s %s came %d times: %v", m.Method, m.Target, n, seen)
 			}
 		}
-		want := []PageFigures{{Page: "/a", Responses: 80, BodyBytes: 50*5 + 30*8}, {Page: "HEAD /b", Responses: 20},
+		want := []PageFigures{{Page: "/a%20b", Responses: 80, BodyBytes: 50*5 + 30*8}, {Page: "HEAD /b", Responses: 20},
 			{Page: "POST /b", Responses: 20, BodyBytes: 100}, {Page: "PUT /b", Responses: 10, BodyBytes: 50}}
 		for i, p := range r.Pages {
 			if p.MidMeanMs <= 0 || p.MidMeanMs < p.LatencyMs.Min*0.98 || p.MidMeanMs > p.LatencyMs.Max*1.02 {
@@ -78,7 +77,7 @@ func TestAPageOfItsOwnLatencyIsKnownByIt(t *testing.T) {
 		})
 		o := x.options(s.url)
 		o.Mix, o.Requests, o.Streams, o.Connections = []Request{{Target: "/", Weight: 3}, {Target: "/slow"}, {Target: "/slow?again"}}, 50, 1, 1
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if len(r.Pages) != 2 || r.Pages[0].MidMeanMs > 10 || r.Pages[1].MidMeanMs < 20 || r.Pages[1].LatencyMs.P50 < 20 {
 			t.Errorf("%g and %g ms", r.Pages[0].MidMeanMs, r.Pages[1].MidMeanMs)
 		}

@@ -77,12 +77,12 @@ func TestAllSocketsAreMadeInTheNamespace(t *testing.T) {
 				within(t, path, func() { s = x.serve(t, func(asked) answer { return answer{status: 200, body: "inside"} }) })
 				o := x.options(s.url)
 				o.Requests, o.Connections, o.Threads, o.KeepAlive, o.NetNS = 30, 6, 3, keepAlive, path
-				if r := load(t, context.Background(), o); r.Responses[0] != 30 || r.BodyBytes != 30*6 {
+				if r := load(t, o); r.Responses[0] != 30 || r.BodyBytes != 30*6 {
 					t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 				}
 				// Nothing listens there outside.
 				o.NetNS = ""
-				if r := load(t, context.Background(), o); r.Errors[ErrConnect] != 30 {
+				if r := load(t, o); r.Errors[ErrConnect] != 30 {
 					t.Errorf("outside: responses %v, errors %v", r.Responses, r.Errors)
 				}
 			})
@@ -94,11 +94,11 @@ func TestWhatIsNotInTheNamespaceCannotBeReached(t *testing.T) {
 	path, s := newNamespace(t), serve(t, always(ok))
 	o := options(s.url)
 	o.Requests, o.Threads, o.NetNS = 8, 2, path
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	wantErrors(t, r, ErrConnect, 8)
 	// There is no route to it: loopback is all that there is inside.
 	o.URL = "http://198.51.100.1/"
-	r = load(t, context.Background(), o)
+	r = load(t, o)
 	wantErrors(t, r, ErrConnect, 8)
 	if s.connections.Load() != 0 || !strings.Contains(r.ErrorExample, "unreachable") {
 		t.Errorf("%d connections came in outside; %s", s.connections.Load(), r.ErrorExample)
@@ -210,7 +210,7 @@ func TestThreadsInTheNamespaceEndWithTheRun(t *testing.T) {
 	within(t, path, func() { s = serve(t, always(ok)) })
 	o := options(s.url)
 	o.Requests, o.Threads, o.NetNS = 8, 4, path
-	load(t, context.Background(), o)
+	load(t, o)
 	waitFor(t, func() bool {
 		tasks, _ := filepath.Glob("/proc/self/task/*/ns/net")
 		in := 0

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"maps"
@@ -77,7 +76,7 @@ func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
 				})
 				o := options(s.url)
 				o.Connections, o.Threads, o.KeepAlive, o.Requests, o.Timeout = connections, threads, keepAlive, 2400, 20*time.Millisecond
-				r := load(t, context.Background(), o)
+				r := load(t, o)
 				// It sees the full number only when another one comes at that moment.
 				if got := most.Load(); got > connections || got < connections/2 {
 					t.Errorf("the server had up to %d connections open at once, asked for were %d", got, connections)
@@ -113,7 +112,7 @@ func TestErrorsGoOnAndUseUpOneAttemptEach(t *testing.T) {
 			})
 			o := options(s.url)
 			o.Protocol, o.KeepAlive, o.Requests, o.Connections = x.protocol, false, 1000, 20
-			r := load(t, context.Background(), o)
+			r := load(t, o)
 			if r.Causes[CauseReset] == 0 || r.ErrorTotal() != r.Causes[CauseReset] || s.connections.Load() != 1000 || s.requests.Load() != 1000 || wrong.Load() != 0 {
 				t.Errorf("causes %v, %d connections, %d of them began otherwise: %s", r.Causes, s.connections.Load(), wrong.Load(), r.ErrorExample)
 			}
@@ -153,7 +152,7 @@ func TestConnectionsThatTakeTheirTime(t *testing.T) {
 	}()
 	o := options("http://" + listener.Addr().String() + "/")
 	o.Connections, o.Requests, o.KeepAlive, o.Protocol = 60, 200, false, HTTP10
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.Responses[0] != 200 || answered.Load() != 200 {
 		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
 	}

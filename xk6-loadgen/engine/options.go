@@ -225,8 +225,6 @@ func (o Options) check() error {
 		return errors.New("rate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case len(o.Buckets) > maxBuckets:
 		return fmt.Errorf("buckets: at most %d, got %d", maxBuckets, len(o.Buckets))
-	case o.Requests < 0 || o.Duration < 0 || o.Warmup < 0:
-		return errors.New("requests, duration and warmup must not be negative")
 	case (o.Requests > 0) == (o.Duration > 0):
 		return errors.New("requests, duration: give one of the two, greater than zero")
 	case o.Timeout <= 0:

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"math"
@@ -137,10 +136,8 @@ func TestTheMixIsMadeByItsWeights(t *testing.T) {
 				}
 			}
 			test.change(&o)
-			r := load(t, context.Background(), o)
-			if r.Responses[0] != o.Requests {
-				t.Fatalf("responses %v: %s", r.Responses, r.ErrorExample)
-			}
+			r := load(t, o)
+			wantResponses(t, r, o.Requests)
 			for i := range counts {
 				share := 0.2
 				if test.weights != nil {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -101,7 +100,7 @@ func TestPoissonArrivalsKeepTheRateAndTheCount(t *testing.T) {
 		o := x.options(s.url)
 		o.Rate, o.Requests, o.Arrivals, o.Warmup, o.Threads = 400, 200, PoissonArrivals, 50*time.Millisecond, 2
 		// 200 arrivals at 400/s take half a second, give or take 0.035.
-		if r := load(t, context.Background(), o); r.Responses[0] != 200 || r.Unsent != 0 || r.Seconds < 0.3 {
+		if r := load(t, o); r.Responses[0] != 200 || r.Unsent != 0 || r.Seconds < 0.3 {
 			t.Errorf("responses %v, unsent %d in %f s: %s", r.Responses, r.Unsent, r.Seconds, r.ErrorExample)
 		}
 	})
@@ -111,7 +110,7 @@ func TestARateOfNextToNothing(t *testing.T) {
 	s := serve(t, always(ok))
 	o := options(s.url)
 	o.Duration, o.Rate = 100*time.Millisecond, 1e-11
-	if r := load(t, context.Background(), o); r.Requests != 1 {
+	if r := load(t, o); r.Requests != 1 {
 		t.Errorf("%d requests", r.Requests)
 	}
 }
@@ -138,7 +137,7 @@ func TestAStalledThreadOwesItsOwnRequests(t *testing.T) {
 	}()
 	o := h2Options(s)
 	o.Connections, o.Threads, o.Streams, o.Requests, o.Rate = 2, 2, 1, 200, 2000
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// The second half was due within 100 ms of the first: half of all requests waited for it, on average for half of it.
 	if r.Responses[0] != 200 || r.LatencyMs.P75 < 20 || r.SendDelayMs.P75 < 20 {
 		t.Errorf("responses %v, p75 of latency %f ms, of the send delay %f ms", r.Responses, r.LatencyMs.P75, r.SendDelayMs.P75)

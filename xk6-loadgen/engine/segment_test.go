@@ -131,7 +131,7 @@ func TestARateIsDividedBySegments(t *testing.T) {
 		o.Rate, o.Duration, o.Connections, o.Threads, o.Arrivals = 2000, 400*time.Millisecond, 4, 2, arrivals
 		o.Segment = NewSegment(0, []int64{1, 3}, 4)
 		// Half of the 800, of a Poisson process give or take 5 times 14, and what the last wait made late.
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if n := r.Responses[0] + r.InFlight + r.Unsent; arrivals == ConstantArrivals && n != 400 || n < 330 || n > 470 {
 			t.Errorf("%s: %d responses, %d in flight, %d unsent", arrivals, r.Responses[0], r.InFlight, r.Unsent)
 		}
@@ -146,7 +146,7 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	o := options(s.url)
 	o.Threads, o.Connections, o.Requests = 2, 4, 100
 	o.StartAt = time.Now().Add(ahead)
-	if r := load(t, context.Background(), o); r.Responses[0] != 100 || r.StartedAt.Before(o.StartAt) {
+	if r := load(t, o); r.Responses[0] != 100 || r.StartedAt.Before(o.StartAt) {
 		t.Errorf("responses %v, begun %s early", r.Responses, o.StartAt.Sub(r.StartedAt))
 	}
 	// Turns have their own.
@@ -185,7 +185,7 @@ func TestWaitingForTheBeginEndsWithTheContext(t *testing.T) {
 	o.Threads, o.Connections, o.Duration = 2, 2, time.Minute
 	o.StartAt = time.Now().Add(59 * time.Second)
 	time.AfterFunc(50*time.Millisecond, cancel)
-	if r := load(t, ctx, o); r.Requests+r.InFlight != 0 || time.Now().After(o.StartAt) {
+	if r := loadWithin(t, ctx, o); r.Requests+r.InFlight != 0 || time.Now().After(o.StartAt) {
 		t.Errorf("%d requests, %d in flight", r.Requests, r.InFlight)
 	}
 }

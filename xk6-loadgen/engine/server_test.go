@@ -159,7 +159,12 @@ type outcome struct {
 }
 
 // load runs the engine, and checks what must hold for every run.
-func load(t testing.TB, ctx context.Context, o Options) outcome {
+func load(t testing.TB, o Options) outcome {
+	t.Helper()
+	return loadWithin(t, context.Background(), o)
+}
+
+func loadWithin(t testing.TB, ctx context.Context, o Options) outcome {
 	t.Helper()
 	var out outcome
 	result, err := Run(ctx, o, func(s Second) {
@@ -225,7 +230,14 @@ func loadUntil(t *testing.T, o Options, condition func() bool) outcome {
 		cancel()
 	}()
 	o.Duration = 2 * patient
-	return load(t, ctx, o)
+	return loadWithin(t, ctx, o)
+}
+
+func wantResponses(t *testing.T, r outcome, n int64) {
+	t.Helper()
+	if r.Responses[0] != n {
+		t.Errorf("responses %v, not %d; errors %v: %s", r.Responses, n, r.Errors, r.ErrorExample)
+	}
 }
 
 // wantErrors checks that errors of this kind and no other were counted.

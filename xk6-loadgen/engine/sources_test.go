@@ -48,9 +48,7 @@ func TestMoreConnectionsThanAnAddressHasPorts(t *testing.T) {
 			})
 			o := options(s.url)
 			o.Connections, o.Requests, o.KeepAlive, o.NetNS = 1000, 1000, keepAlive, path
-			if r := load(t, context.Background(), o); r.Responses[0] != 1000 {
-				t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
-			}
+			wantResponses(t, load(t, o), 1000)
 			mu.Lock()
 			defer mu.Unlock()
 			// Half of the ports of each address.
@@ -79,9 +77,7 @@ func TestAsManyConnectionsAsPortsComeFromOneAddress(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Requests, o.NetNS = 30, 300, path
-	if r := load(t, context.Background(), o); r.Responses[0] != 300 {
-		t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
-	}
+	wantResponses(t, load(t, o), 300)
 }
 
 func TestConnectionsThatNoPortsAreForAreRefusedEarly(t *testing.T) {

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net"
@@ -18,7 +17,7 @@ func TestALoopThatSpinsIsAwakeAllTheTimeAndSaysWhatItWorked(t *testing.T) {
 		o.Connections, o.Rate, o.Duration = 1, rate, 400*time.Millisecond
 		used := func() (r outcome, cpu, all float64) {
 			before, began := linux.ProcessCPU(), time.Now()
-			r = load(t, context.Background(), o)
+			r = load(t, o)
 			return r, float64(linux.ProcessCPU()-before) / 1e9, time.Since(began).Seconds()
 		}
 		tried(t, func() string {

@@ -34,7 +34,7 @@ func TestTheLatencyOfStreamsThatStartTogetherIsThatOfPages(t *testing.T) {
 		}
 		o := served()
 		o.Requests = pages * files
-		r := load(t, context.Background(), o)
+		r := load(t, o)
 		if r.Responses[0] != pages*files || sumOf(r.LatencyMs.Histogram) != pages || r.LatencyMs.Min < 20 {
 			t.Errorf("responses %v, %d latencies from %g ms: %s", r.Responses, sumOf(r.LatencyMs.Histogram), r.LatencyMs.Min, r.ErrorExample)
 		}

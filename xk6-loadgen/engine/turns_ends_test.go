@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"slices"
 	"testing"
 	"time"
@@ -17,7 +16,7 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 			sides[i].Rate, sides[i].Connections, sides[i].Warmup, sides[i].Duration = rate, 2, 20*time.Millisecond, 200*time.Millisecond
 			sides[i].patience = 0
 		}
-		r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
+		r := alternate(t, 5*time.Millisecond, sides...)
 		begin, end := slices.MaxFunc([]time.Time{r[0].StartedAt, r[1].StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].EndedAt, r[1].EndedAt}, time.Time.Compare)
 		if !begin.Before(end) {
 			t.Errorf("rate %g: one window begins at %v, when the other one has ended, at %v", rate, begin, end)
@@ -27,13 +26,12 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 
 func TestLongTurnsDoNotMakeTheWarmupLong(t *testing.T) {
 	t.Parallel()
-	sides := []Side{{Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}, {Options: options(serve(t, always(ok)).url)}}
-	for i := range sides {
-		sides[i].Warmup, sides[i].Duration = 20*time.Millisecond, 50*time.Millisecond
-	}
+	sides := sidesOf(func(side *Side) {
+		side.Warmup, side.Duration = 20*time.Millisecond, 50*time.Millisecond
+	}, serve(t, always(ok)).url, serve(t, always(ok)).url, serve(t, always(ok)).url)
 	began := time.Now()
 	// Nobody waits through a turn of its own, which would take 30 s for all.
-	if alternate(t, context.Background(), 10*time.Second, sides...); time.Since(began) > 8*time.Second {
+	if alternate(t, 10*time.Second, sides...); time.Since(began) > 8*time.Second {
 		t.Errorf("three sides of 70 ms took %v", time.Since(began))
 	}
 }

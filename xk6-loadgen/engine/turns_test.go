@@ -59,8 +59,18 @@ func serverProcess(t *testing.T) (url string, group int) {
 	return "", 0
 }
 
+// sidesOf are loads of these servers.
+func sidesOf(change func(*Side), urls ...string) (sides []Side) {
+	for _, url := range urls {
+		side := Side{Options: options(url)}
+		change(&side)
+		sides = append(sides, side)
+	}
+	return sides
+}
+
 // alternate runs the sides, and checks what must hold for each.
-func alternate(t *testing.T, ctx context.Context, slice time.Duration, sides ...Side) []outcome {
+func alternate(t *testing.T, slice time.Duration, sides ...Side) []outcome {
 	t.Helper()
 	outcomes := make([]outcome, len(sides))
 	for i := range sides {
@@ -70,13 +80,13 @@ func alternate(t *testing.T, ctx context.Context, slice time.Duration, sides ...
 			out.seconds = append(out.seconds, s)
 		}
 	}
-	results, err := Alternate(ctx, sides, Turns{Slice: slice, Seed: 1})
+	results, err := Alternate(context.Background(), sides, Turns{Slice: slice, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, result := range results {
 		outcomes[i].Result = result
-		outcomes[i].check(t, ctx, sides[i].Options)
+		outcomes[i].check(t, context.Background(), sides[i].Options)
 	}
 	return outcomes
 }
@@ -98,11 +108,10 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 			}
 		}
 		a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
-		sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
-		for i := range sides {
-			sides[i].KeepAlive, sides[i].Duration, sides[i].Warmup = keepAlive, 200*time.Millisecond, 20*time.Millisecond
-		}
-		r := alternate(t, context.Background(), 5*time.Millisecond, sides...)
+		sides := sidesOf(func(side *Side) {
+			side.KeepAlive, side.Duration, side.Warmup = keepAlive, 200*time.Millisecond, 20*time.Millisecond
+		}, a.url, b.url)
+		r := alternate(t, 5*time.Millisecond, sides...)
 		for i := range r {
 			if r[i].Responses[0] == 0 || r[i].ErrorTotal() > 0 || r[i].Seconds < 0.2 || r[i].InFlight > 4 {
 				t.Errorf("side %d: %d responses in %g s, %d in flight, errors %s", i, r[i].Responses[0], r[i].Seconds, r[i].InFlight, r[i].ErrorExample)
@@ -124,7 +133,7 @@ func TestACountIsMadeInTurnsToo(t *testing.T) {
 	a, b := serve(t, always(ok)), serve(t, always(ok))
 	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
 	sides[0].Requests, sides[1].Requests, sides[1].Threads = 2000, 500, 2
-	alternate(t, context.Background(), 2*time.Millisecond, sides...)
+	alternate(t, 2*time.Millisecond, sides...)
 	if a.requests.Load() != 2000 || b.requests.Load() != 500 {
 		t.Errorf("the servers saw %d and %d requests, 2000 and 500 were asked for", a.requests.Load(), b.requests.Load())
 	}
@@ -149,20 +158,14 @@ func TestACountsFirstTurnAwaitsWhatItBegan(t *testing.T) {
 		}
 	}
 	a, b := serve(t, handler(&underWay[0], &underWay[1])), serve(t, handler(&underWay[1], &underWay[0]))
-	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
-	for i := range sides {
-		sides[i].Requests = 100
-	}
-	alternate(t, context.Background(), 2*time.Millisecond, sides...)
+	sides := sidesOf(func(side *Side) { side.Requests = 100 }, a.url, b.url)
+	alternate(t, 2*time.Millisecond, sides...)
 }
 
 func TestARateIsKeptWithinTheTurns(t *testing.T) {
 	a, b := serve(t, always(ok)), serve(t, always(ok))
-	sides := []Side{{Options: options(a.url)}, {Options: options(b.url)}}
-	for i := range sides {
-		sides[i].Rate, sides[i].Duration = 200, 500*time.Millisecond
-	}
-	for i, r := range alternate(t, context.Background(), 50*time.Millisecond, sides...) {
+	sides := sidesOf(func(side *Side) { side.Rate, side.Duration = 200, 500*time.Millisecond }, a.url, b.url)
+	for i, r := range alternate(t, 50*time.Millisecond, sides...) {
 		// Each cycle that is left out and made again begins and ends between two requests. A cycle is two turns of a side; one, and a
 		// quarter of all, may be left out.
 		made, off := r.Requests+r.InFlight+r.Unsent, int64(0)
@@ -190,7 +193,7 @@ func TestAServerThatDiesInItsTurnFailsItsSideOnly(t *testing.T) {
 	for i := range sides {
 		sides[i].Duration = 300 * time.Millisecond
 	}
-	r := alternate(t, context.Background(), 10*time.Millisecond, sides...)
+	r := alternate(t, 10*time.Millisecond, sides...)
 	if r[0].ErrorTotal() == 0 || r[1].ErrorTotal() > 0 || r[1].Responses[0] == 0 {
 		t.Errorf("errors %d and %d, responses of the other side %d", r[0].ErrorTotal(), r[1].ErrorTotal(), r[1].Responses[0])
 	}
@@ -208,7 +211,7 @@ func TestEverySessionTakesTurns(t *testing.T) {
 			o.Requests, o.Threads, o.Warmup = requests, 2, 20*time.Millisecond
 			servers, sides = append(servers, s), append(sides, Side{Options: o})
 		}
-		for i, r := range alternate(t, context.Background(), 2*time.Millisecond, sides...) {
+		for i, r := range alternate(t, 2*time.Millisecond, sides...) {
 			if seen := servers[i].requests.Load(); r.Responses[0] != requests || seen != requests+r.WarmupRequests || r.InFlight != 0 {
 				t.Errorf("side %d: %d responses, %d in the warm-up, the server saw %d; %s", i, r.Responses[0], r.WarmupRequests, seen, r.ErrorExample)
 			}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"net"
 	"os"
@@ -35,7 +34,7 @@ func TestAServersWaitingCountsAsWaiting(t *testing.T) {
 	for i := range sides {
 		sides[i].Connections, sides[i].Warmup, sides[i].Duration = connections, 100*time.Millisecond, 400*time.Millisecond
 	}
-	r := alternate(t, context.Background(), 0, sides...)
+	r := alternate(t, 0, sides...)
 	for _, i := range []int{0, 2, 3} {
 		most := connections / wait.Seconds()
 		// No more than the answers allow, however busy the machine is: each turn may hold one of each connection more, and one that
@@ -65,14 +64,13 @@ func TestALateAnswerCountsWithItsWholeTime(t *testing.T) {
 				}
 			}
 		})
-		sides := []Side{{Options: options(s.url)}, {Options: options(serve(t, always(ok)).url)}}
-		for i := range sides {
-			sides[i].Rate, sides[i].Duration, sides[i].Warmup = rate, 600*time.Millisecond, 20*time.Millisecond
-		}
+		sides := sidesOf(func(side *Side) {
+			side.Rate, side.Duration, side.Warmup = rate, 600*time.Millisecond, 20*time.Millisecond
+		}, s.url, serve(t, always(ok)).url)
 		if rate == 0 {
 			sides[0].Duration, sides[1].Duration = 400*time.Millisecond, 400*time.Millisecond
 		}
-		r := alternate(t, context.Background(), 20*time.Millisecond, sides...)
+		r := alternate(t, 20*time.Millisecond, sides...)
 		if sum := r[0].WarmupRequests + r[0].Requests + r[0].InFlight; sum != s.requests.Load() || r[0].ErrorTotal() > 0 {
 			t.Errorf("rate %g: %d requests before the window, %d in it, %d in flight, the server saw %d; %s", rate, r[0].WarmupRequests, r[0].Requests, r[0].InFlight, s.requests.Load(), r[0].ErrorExample)
 		}
@@ -103,7 +101,7 @@ func TestConnectionsThatAServerClosesBetweenTurnsAreOpenedAgain(t *testing.T) {
 			for i := range sides {
 				sides[i].Rate, sides[i].Duration, sides[i].Warmup = 400, 300*time.Millisecond, 20*time.Millisecond
 			}
-			r := alternate(t, context.Background(), 100*time.Millisecond, sides...)
+			r := alternate(t, 100*time.Millisecond, sides...)
 			if r[0].ErrorTotal() > 0 || r[0].ConnectMs.Max > 0 || s.connections.Load() < 2*int64(sides[0].Connections) {
 				return fmt.Sprintf("%d connections, connects in the window of %g ms, errors %v: %s", s.connections.Load(), r[0].ConnectMs.Max, r[0].Errors, r[0].ErrorExample)
 			}
@@ -119,7 +117,7 @@ func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
 	for i := range sides {
 		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
 	}
-	for i, r := range alternate(t, context.Background(), 10*time.Millisecond, sides...) {
+	for i, r := range alternate(t, 10*time.Millisecond, sides...) {
 		if cpu := r.ServerCPU; cpu == nil || cpu.Seconds <= 0 || cpu.IdleShare < 0 || cpu.IdleShare > 0.2 || cpu.Seconds > 10*r.Seconds {
 			t.Errorf("side %d: %+v in %g s", i, cpu, r.Seconds)
 		}
@@ -131,7 +129,7 @@ func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 	whole := linux.NewProcessTree([]int{pid})
 	side := Side{Options: options(url), CPUOf: []int{pid}}
 	side.Duration, side.Warmup = 200*time.Millisecond, 200*time.Millisecond
-	r := alternate(t, context.Background(), 0, side)[0]
+	r := alternate(t, 0, side)[0]
 	if cpu, all := r.ServerCPU, float64(whole.CPU())/1e9; cpu == nil || cpu.Seconds < 0.3*all || cpu.Seconds > 0.8*all || cpu.IdleShare != 0 {
 		t.Errorf("%+v of %g s in all", cpu, all)
 	}

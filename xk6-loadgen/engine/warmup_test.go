@@ -76,7 +76,7 @@ func TestTheWindowBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
 				// On a busy machine the window begins late, and the other connections go on until then.
 				r = loadUntil(t, o, func() bool { return later.Load() > 1000 && time.Since(*lastAnswered.Load()) > 2*time.Second })
 			} else {
-				r = load(t, context.Background(), o)
+				r = load(t, o)
 			}
 			if last := lastAnswered.Load(); last == nil || r.StartedAt.Before(*last) || r.Responses[0] == 0 || requests > 0 && r.Responses[0] != requests || r.ErrorTotal() != 0 {
 				t.Errorf("requests %d: the window began at %v, the last connection was answered at %v; responses %v: %s", requests, r.StartedAt, last, r.Responses, r.ErrorExample)
@@ -90,7 +90,7 @@ func TestTheWindowBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
 	tried(t, func() string {
 		o := options(serve(t, firstStalls()).url)
 		o.Duration, o.Connections, o.Warmup, o.patience = 300*time.Millisecond, 2, time.Millisecond, 0
-		if r := load(t, context.Background(), o); r.Responses[0] == 0 || r.InFlight < 1 {
+		if r := load(t, o); r.Responses[0] == 0 || r.InFlight < 1 {
 			return fmt.Sprintf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 		}
 		return ""

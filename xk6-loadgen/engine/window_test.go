@@ -24,7 +24,7 @@ func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Warmup, o.Duration = 1, 600*time.Millisecond, 600*time.Millisecond
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	if r.ErrorTotal() != 0 || r.ErrorExample != "" {
 		t.Errorf("errors %v, example %q", r.Errors, r.ErrorExample)
 	}
@@ -51,7 +51,7 @@ func TestKeptConnectionsMakeTheSameNumberOfRequests(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Threads, o.Requests = 6, 2, 100
-	load(t, context.Background(), o)
+	load(t, o)
 	mu.Lock()
 	defer mu.Unlock()
 	counts := slices.Sorted(maps.Values(made))
@@ -72,9 +72,7 @@ func TestAConnectionThatHasMadeItsShareIsClosed(t *testing.T) {
 			})
 			o := options(s.url)
 			o.Protocol, o.Connections, o.Requests = protocol, 3, 30
-			if r := load(t, context.Background(), o); r.Responses[0] != 30 {
-				t.Errorf("responses %v, errors %v: %s", r.Responses, r.Errors, r.ErrorExample)
-			}
+			wantResponses(t, load(t, o), 30)
 		})
 	}
 }
@@ -85,7 +83,7 @@ func TestACountEndsWithItsLastResponse(t *testing.T) {
 	tried(t, func() string {
 		o := options(serve(t, firstStalls()).url)
 		o.Connections, o.Threads, o.Requests, o.Warmup, o.Timeout, o.KeepAlive = 2, 2, 50, 50*time.Millisecond, 5*time.Second, false
-		if r := load(t, context.Background(), o); r.Responses[0] != 50 || r.Seconds > 4 {
+		if r := load(t, o); r.Responses[0] != 50 || r.Seconds > 4 {
 			return fmt.Sprintf("%d responses in %f s", r.Responses[0], r.Seconds)
 		}
 		return ""
@@ -161,7 +159,7 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 	s := serve(t, once(ok))
 	o := options(s.url)
 	o.Requests, o.Connections, o.KeepAlive = 50, 1, false
-	r := load(t, context.Background(), o)
+	r := load(t, o)
 	// The response comes in one read, so both are from the connect's start to that read.
 	if r.LatencyMs.Min != r.FirstByteMs.Min || r.LatencyMs.Max != r.FirstByteMs.Max {
 		t.Errorf("latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
@@ -170,7 +168,7 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 	s = serve(t, once("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello"))
 	o = options(s.url)
 	o.Requests, o.Connections = 50, 1
-	r = load(t, context.Background(), o)
+	r = load(t, o)
 	if r.LatencyMs.Min >= r.FirstByteMs.Min || r.LatencyMs.Mean >= r.FirstByteMs.Mean {
 		t.Errorf("kept alive: latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
 	}

@@ -29,7 +29,7 @@ func TestWireIsWhatTheConnectionsCarried(t *testing.T) {
 					o = options(serve(t, always(ok)).url)
 				}
 				o.Connections, o.KeepAlive, o.Requests = connections, keepAlive, requests
-				r := load(t, t.Context(), o)
+				r := load(t, o)
 				got := r.Wire
 				if got.Connections != want.Connections || got.Handshakes != want.Handshakes || got.Resent != 0 {
 					t.Errorf("got %+v, want %+v", got, want)
@@ -59,7 +59,7 @@ func TestRefusedConnectionsAreNotOnTheWire(t *testing.T) {
 	t.Parallel()
 	o := options("http://" + freeAddress(t) + "/")
 	o.Requests = 8
-	if r := load(t, t.Context(), o); r.Wire != (Wire{}) {
+	if r := load(t, o); r.Wire != (Wire{}) {
 		t.Errorf("got %+v", r.Wire)
 	}
 }
@@ -73,7 +73,7 @@ func TestWireHasTheHeadersOfIPv6(t *testing.T) {
 	}
 	o := options(serveAt(t, "[::1]:0", always(ok)).url)
 	o.Requests = 100
-	r := load(t, t.Context(), o)
+	r := load(t, o)
 	if headers := r.Wire.BytesOut - r.SentBytes; headers < 60*r.Wire.SegmentsOut || headers > 72*r.Wire.SegmentsOut {
 		t.Errorf("%d bytes of headers for %d segments", headers, r.Wire.SegmentsOut)
 	}
