@@ -59,7 +59,7 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly number[];
-  /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it. */
+  /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it; p50 of pages. */
   metric?: Metric | undefined;
 }
 
@@ -125,6 +125,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
 
 function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Metric[] {
   if (metric !== undefined) return [metric];
+  if (filesOf(baseline) > 1 || filesOf(variant) > 1) return ['p50'];
   return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];
 }
 
@@ -227,6 +228,9 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
 
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
+/** The files of a page that a latency is of. */
+const filesOf = ({ load }: Contender): number => (load.together ? (load.streams ?? 1) : 1);
+
 /** null if a round has no figure. */
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
   const [one, other] = [baseline.figures[metric], variant.figures[metric]];
@@ -245,6 +249,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
   if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant))
     return 'only one of the loads sets requests/s: their latencies are not of the same thing';
+  if (ofLatency && filesOf(baseline) !== filesOf(variant))
+    return 'their latencies are of pages with different numbers of files';
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return `${percent(1 - (failing.successRatio ?? 0))} of the requests of ${failing.name} failed`;

@@ -62,7 +62,7 @@ export const runFlags = {
   },
   metric: {
     value: 'p99',
-    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50)',
+    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50; of pages p50)',
   },
   'fail-if': {
     value: 'slower>3%',

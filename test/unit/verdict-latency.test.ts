@@ -56,6 +56,17 @@ test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
   );
 });
 
+test('the median of a page decides where the files of pages are asked for together', () => {
+  const pages = (streams: number) =>
+    ({ load: { protocol: 'h2', threads: 1, streams, together: true } }) as const;
+  const both = [timed('a', p50, p99, pages(10)), timed('b', times(1), p99, pages(10))];
+  expect(one(both)).toMatchObject({ metric: 'p50', verdict: 'slower' });
+  expect(one([timed('a', p50, p99, pages(5)), ...both.slice(1)])).toMatchObject({
+    verdict: 'none',
+    why: 'their latencies are of pages with different numbers of files',
+  });
+});
+
 test('latency decides if asked for, whatever the load', () => {
   const closed = { load: { protocol: 'h2', threads: 1 } } as const;
   const slower = p50.map((ms) => 1.5 * ms);
