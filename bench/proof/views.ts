@@ -6,7 +6,7 @@ import {
   ratioInterval,
   total,
 } from '../../lib/analysis/statistics.ts';
-import { limitText } from '../../lib/analysis/within.ts';
+import { limitText } from '../../lib/analysis/limit.ts';
 import { effect, duration, enumeration, percent, scaledTime, whole } from '../../lib/format.ts';
 import {
   leftColumn as left,

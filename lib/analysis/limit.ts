@@ -1,7 +1,11 @@
-// The limit of a load, whether it came to its rate, and other programs' use of the machine.
+// The limit of a load, whether it came to its rate and kept a latency limit, and other programs' use of the machine. k6 runs
+// isKept, rateEnd and isHopeless.
+import { percent, scaledTime, whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type { LoadResult, Noise, Round, VariantResult } from '../result/result.ts';
-import { serverCpuSecondsOf } from './phases.ts';
+import type { Within } from '../scenario/model.ts';
+import { responsesNeeded, valuesIn } from './latency.ts';
+import { roundRps, serverCpuSecondsOf, successRatioOf, tolerableFailures } from './phases.ts';
 import { extent, mean, median, total } from './statistics.ts';
 
 /** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
@@ -179,4 +183,68 @@ export const mostStoodStill = 0.2;
 export function stoodStill({ rounds }: Pick<VariantResult, 'rounds'>): number {
   const phases = rounds.flatMap((round) => round.phases);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
+}
+
+/** No pause of the machine takes more of a rate. */
+const overloadedBelow = 0.9;
+
+/** One kept step of so many is enough, because a pause of the machine may break the others. */
+const mostStepsAtRate = 3;
+
+/** e.g. "p99 within 5 ms". */
+export function limitText({ metric, ms }: Within): string {
+  return `${metric} within ${scaledTime(ms)}`;
+}
+
+/** The outcome of steps at a rate; 'open': it takes another step. */
+export type RateEnd = 'kept' | 'broken' | 'open';
+
+/** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
+export function isKept(step: LoadResult, rate: number, within: Within): boolean {
+  return (
+    !isBeyondPauses(step, rate, within) &&
+    step.latencyMs[within.metric] <= within.ms &&
+    !isBehind([step], rate, roundRps([step]))
+  );
+}
+
+/** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
+export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
+  if (isKept(step, rate, within)) return 'kept';
+  return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
+}
+
+/** Whether the step was so bad that no pause of the machine explains it. */
+function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
+  return (
+    failedShare(step) > tolerableFailures ||
+    roundRps([step]) < overloadedBelow * rate ||
+    isTooFew(step, within)
+  );
+}
+
+/** Whether half of the answers broke the limit of a higher percentile: no pause is so long. */
+export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
+  return metric !== 'p50' && p50 > ms;
+}
+
+/** Why a step did not keep the limit; '' if it did. */
+export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
+  if (isKept(step, rate, within)) return '';
+  const failed = failedShare(step);
+  if (failed > tolerableFailures) return `${percent(failed)} failed`;
+  const made = roundRps([step]);
+  if (made < overloadedBelow * rate || isBehind([step], rate, made))
+    return `${whole(made)} requests/s were made`;
+  return isTooFew(step, within)
+    ? `too few answers for a ${within.metric}`
+    : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
+}
+
+function failedShare(step: LoadResult): number {
+  return 1 - (successRatioOf([step]) ?? 0);
+}
+
+function isTooFew({ latencyMs }: LoadResult, { metric }: Within): boolean {
+  return valuesIn(latencyMs) < responsesNeeded[metric];
 }

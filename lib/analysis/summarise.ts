@@ -20,7 +20,6 @@ import {
   minimumRounds,
   type Contender,
   type MeasuredVariant,
-  type Pair,
   type RunFacts,
   uncompared,
 } from './verdict.ts';
@@ -35,7 +34,16 @@ export function summarise(
   asked: Asked = {},
 ) {
   const variants = measured.map((variant) => variantResult(facts, variant));
-  const compared = comparisonsOf(facts, measured, variants, asked);
+  const contenders = measured.map((one, index) => ({
+    ...one,
+    ...(variants[index] as VariantResult),
+    figures: {
+      rps: rpsPerRound(one),
+      cpu: one.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
+      ...byName(latencyMetrics, (metric) => percentilePerRound(one.rounds, metric)),
+    },
+  }));
+  const compared = comparisonsOf(facts, contenders, asked);
   const comparisons = compared.map((one) => {
     const pages = pageEffects(one, { variants, comparisons: compared });
     return pages.length === 0 ? one : { ...one, pages };
@@ -114,40 +122,29 @@ export function foundRates(
   });
 }
 
-/** Pairs with a missing variant are left out. */
-function pairsOf(
-  measured: readonly MeasuredVariant[],
-  variants: readonly VariantResult[],
-  { alsoCompare = [] }: Asked,
-): Pair[] {
-  const contenders = new Map(
-    measured.map((one, index) => [one.name, contender(one, variants[index] as VariantResult)]),
-  );
-  const rows = measured.flatMap(({ name: variant, against, needsServerCores }) =>
+/** The rows' comparisons in their order, then further ones. Those with a missing variant are left out. */
+function comparisonsOf(
+  facts: RunFacts,
+  contenders: readonly (Contender & Pick<MeasuredVariant, 'against' | 'needsServerCores'>)[],
+  { alsoCompare = [], control }: Asked,
+): Comparison[] {
+  const named = (name: string) => contenders.find((one) => one.name === name);
+  const rows = contenders.flatMap(({ name: variant, against, needsServerCores }) =>
     against === undefined ? [] : { variant, against, needsServerCores },
   );
   const beside = alsoCompare.filter(
     (pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against),
   );
-  return [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(
+  const pairs = [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(
     ({ needsServerCores = 1, ...names }) => {
-      const [variant, baseline] = [contenders.get(names.variant), contenders.get(names.against)];
+      const [variant, baseline] = [named(names.variant), named(names.against)];
       return variant && baseline ? { variant, baseline, needsServerCores } : [];
     },
   );
-}
-
-function comparisonsOf(
-  facts: RunFacts,
-  measured: readonly MeasuredVariant[],
-  variants: readonly VariantResult[],
-  asked: Asked,
-): Comparison[] {
-  const pairs = pairsOf(measured, variants, asked);
   const run = pairs.filter(
     ({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0,
   );
-  const compared = compareAll(run, { ...facts, control: asked.control === true });
+  const compared = compareAll(run, { ...facts, control: control === true });
   return pairs.flatMap((pair) =>
     pair.variant.server === null
       ? uncompared(pair, 'rps', 'published only')
@@ -155,20 +152,6 @@ function comparisonsOf(
   );
 }
 
-function contender(measured: MeasuredVariant, result: VariantResult): Contender {
-  const { rounds } = measured;
-  return {
-    ...measured,
-    ...result,
-    figures: {
-      rps: rpsPerRound(measured),
-      cpu: rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-      ...byName(latencyMetrics, (metric) => percentilePerRound(rounds, metric)),
-    },
-  };
-}
-
 function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {
-  if (found !== undefined) return found.map(({ rate }) => rate);
-  return rounds.map((round) => roundRps(round.phases));
+  return found?.map(({ rate }) => rate) ?? rounds.map((round) => roundRps(round.phases));
 }

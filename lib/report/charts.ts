@@ -19,7 +19,7 @@ import {
 import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
 import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/verdict.ts';
-import { limitText } from '../analysis/within.ts';
+import { limitText } from '../analysis/limit.ts';
 import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
 import type { PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';

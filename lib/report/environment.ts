@@ -1,9 +1,8 @@
 // The machine of a run, and what else used it, as tables.
 import { metricNames } from '../analysis/latency.ts';
-import { noiseOf, type RoundNoise } from '../analysis/limit.ts';
+import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent, groupedBy } from '../analysis/statistics.ts';
-import { limitText } from '../analysis/within.ts';
 import { coreCount, counts, duration, percent, whole } from '../format.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
 import {
@@ -14,79 +13,72 @@ import {
   variantLoadText,
 } from './heading.ts';
 import { linkText } from './network.ts';
-import { leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 
 /** `each`: the fact of one variant, if `of` may not name all variants. */
-interface Fact {
-  name: string;
-  of(result: Result): string;
-  each?(variant: VariantResult): string;
-}
+type Fact = [name: string, of: (result: Result) => string, each?: (one: VariantResult) => string];
 
 /** A fact of this machine; '' for a cluster, whose nodes do the work. */
-const machine = (name: string, of: (environment: Environment) => string): Fact => ({
+const machine = (name: string, of: (environment: Environment) => string): Fact => [
   name,
-  of: ({ environment }) => (environment.cluster === undefined ? of(environment) : ''),
-});
+  ({ environment }) => (environment.cluster === undefined ? of(environment) : ''),
+];
 
 /** Facts that differ between any two runs. */
 const ofEachRun: readonly Fact[] = [
-  { name: 'run', of: ({ run }) => run },
-  { name: 'began (UTC)', of: ({ startedAt }) => instant(startedAt) },
-  {
-    name: 'took',
-    of: ({ startedAt, endedAt }) => duration((Date.parse(endedAt) - Date.parse(startedAt)) / 1000),
-  },
+  ['run', ({ run }) => run],
+  ['began (UTC)', ({ startedAt }) => instant(startedAt)],
+  ['took', (result) => duration(resultHeading(result).seconds)],
   machine('load average before (1, 5, 15 min)', ({ loadAverage }) =>
     loadAverage.map((load) => load.toFixed(2)).join(', '),
   ),
 ];
 
 const comparableFacts: readonly Fact[] = [
-  {
-    name: 'rounds',
-    of: ({ variants, state, quick }) =>
+  [
+    'rounds',
+    ({ variants, state, quick }) =>
       `${wholeRounds(variants)}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`,
-  },
-  {
-    name: 'load',
-    of: (result) => {
+  ],
+  [
+    'load',
+    (result) => {
       const heading = resultHeading(result);
       return [heading.load, sizesText(heading)].filter(Boolean).join(', ');
     },
-    each: (variant) => `${variant.load.protocol} ${variantLoadText(variant)}`,
-  },
-  {
-    name: 'judged by',
-    of: ({ search, comparisons }) =>
+    (variant) => `${variant.load.protocol} ${variantLoadText(variant)}`,
+  ],
+  [
+    'judged by',
+    ({ search, comparisons }) =>
       search === undefined
         ? [...new Set(comparisons.map(({ metric }) => metricNames[metric]))].join(', ')
         : `the highest rate with ${limitText(search.within)}`,
-  },
-  {
-    name: 'network',
-    of: (result) => resultHeading(result).network,
-    each: ({ network }) => (network === null ? '' : linkText(network.spec)),
-  },
+  ],
+  [
+    'network',
+    (result) => resultHeading(result).network,
+    ({ network }) => figure(network, ({ spec }) => linkText(spec)),
+  ],
   // Not shown in the table, only compared.
-  { name: 'workers', of: () => '', each: ({ server }) => String(server?.workers) },
-  { name: 'configs', of: () => '', each: ({ server }) => server?.config.join(' ') ?? '' },
-  {
-    name: 'versions',
-    of: ({ environment: { bakeoff, versions } }) =>
+  ['workers', () => '', ({ server }) => String(server?.workers)],
+  ['configs', () => '', ({ server }) => server?.config.join(' ') ?? ''],
+  [
+    'versions',
+    ({ environment: { bakeoff, versions } }) =>
       Object.entries({ bakeoff, ...versions })
         .map((one) => one.join(' '))
         .join(', '),
-  },
+  ],
   machine('processor', ({ cpuModel, cores }) => `${cpuModel}, ${counts(cores, 'core')}`),
   machine('memory', ({ memoryBytes }) => `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`),
   machine('system', ({ os, kernel }) => `${os}, ${kernel}`),
   machine('booted (UTC)', ({ bootedAt }) => instant(bootedAt)),
   machine('CPU governor', ({ governor }) => governor ?? ''),
-  { name: 'servers on', of: ({ environment }) => serversPlace(environment) },
-  { name: 'generator on', of: ({ environment }) => generatorPlace(environment) },
+  ['servers on', ({ environment }) => serversPlace(environment)],
+  ['generator on', ({ environment }) => generatorPlace(environment)],
   machine('CPU quota', ({ cpuQuota }) =>
-    cpuQuota === undefined ? '' : `the time of ${coreCount(cpuQuota)}`,
+    figure(cpuQuota, (quota) => `the time of ${coreCount(quota)}`),
   ),
 ];
 
@@ -95,9 +87,9 @@ export function environmentTable(results: readonly Result[], titles: readonly st
   return tableOf(
     [...ofEachRun, ...comparableFacts],
     [
-      leftColumn('environment', ({ name }) => name),
+      leftColumn('environment', ([name]) => name),
       ...results.map((result, index) =>
-        leftColumn(titles[index] ?? '', ({ of }: Fact) => of(result)),
+        leftColumn(titles[index] ?? '', ([, of]: Fact) => of(result)),
       ),
     ],
   );
@@ -110,10 +102,10 @@ export function differingFacts(results: readonly Result[]): string[] {
   const variants = [...groupedBy(all, ({ name }) => name).values()];
   return comparableFacts
     .filter(
-      ({ of, each = () => '' }) =>
+      ([, of, each = () => '']) =>
         differ(results.map(of)) || variants.some((same) => differ(same.map(each))),
     )
-    .map(({ name }) => name);
+    .map(([name]) => name);
 }
 
 /** Other use of the machine, the maximum of the rounds; empty if the kernel does not report it. */

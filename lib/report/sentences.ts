@@ -10,11 +10,10 @@ import {
   type Point,
   type StreamSweep,
 } from '../analysis/comparisons.ts';
-import { limitOf, rateCause, rateOf } from '../analysis/limit.ts';
+import { limitOf, limitText, rateCause, rateOf } from '../analysis/limit.ts';
 import { isFailing, wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { verdictOf } from '../analysis/verdict.ts';
-import { limitText } from '../analysis/within.ts';
 import {
   amount,
   counts,

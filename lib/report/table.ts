@@ -1,4 +1,5 @@
 // Tables as data, and as lines of text. The terminal, Markdown and HTML show the same cells.
+import { total } from '../analysis/statistics.ts';
 import type { Verdict } from '../result/result.ts';
 
 /** Text; `part` of it has the colour of a verdict. */
@@ -144,9 +145,8 @@ export function terminalTable(
   ]);
 }
 
-function lineWidth(columns: readonly Measured[]): number {
-  return columns.reduce((sum, column) => sum + column.width, 0) + gap.length * (columns.length - 1);
-}
+const lineWidth = (columns: readonly Measured[]): number =>
+  total(columns, ({ width }) => width + gap.length) - gap.length;
 
 function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
   const cells = columns.map((column) => {

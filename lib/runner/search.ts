@@ -1,9 +1,8 @@
 // A search for the highest rate within a limit: its begin, and the result of a round.
 import { Disturbance, drawnBy, type PlannedVariant, type VariantRound } from './plan.ts';
-import { limitOf, sharesOf } from '../analysis/limit.ts';
+import { limitOf, limitText, sharesOf, whyNotKept } from '../analysis/limit.ts';
 import { roundRps } from '../analysis/phases.ts';
 import { extent, geometricMean } from '../analysis/statistics.ts';
-import { limitText, whyNotKept } from '../analysis/within.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { PhaseOutcome, SearchStart } from '../k6/load-plan.ts';

@@ -10,7 +10,7 @@ import {
 } from '../analysis/comparisons.ts';
 import { pagesOf } from '../analysis/pages.ts';
 import { phasePairs } from '../analysis/phases.ts';
-import { limitText } from '../analysis/within.ts';
+import { limitText } from '../analysis/limit.ts';
 import { bucketLabel } from '../format.ts';
 import type { Phase, Result } from '../result/result.ts';
 import { line, toNanoseconds } from './line-protocol.ts';

@@ -2,7 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/comparisons.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
-import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/within.ts';
+import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/limit.ts';
 import type { PhaseOutcome, SearchStart } from '../../lib/k6/load-plan.ts';
 import {
   RateSearch,

@@ -90,9 +90,8 @@ const publishedOf = ({ metric, publishedRatio }: Comparison): readonly number[] 
   metric === 'rps' && publishedRatio !== null ? [publishedRatio] : [];
 
 /** The natural logarithm of how many times better a ratio is. */
-function gain({ metric }: Comparison, ratio: number): number {
-  return lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
-}
+const gain = ({ metric }: Comparison, ratio: number): number =>
+  lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
 
 /** Better effects go to the right. The interval is over the effect, the article's effect is a line. */
 function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
