@@ -10,9 +10,9 @@ type collector struct {
 	shared           *shared
 	onSecond         func(Second)
 	gathering, whole *pendingSecond // gathering is the present second, whole the one before it.
-	running          int            // running loops have not ended; reported are those that have reported past the middle of the second
+	running          int            // running loops have not ended; reported are those that have reported past the second's shortest length
 	reported         map[*loop]bool
-	middle           int64
+	leastEnd         int64
 	open             map[*loop]int
 	connections      int
 }
@@ -29,7 +29,7 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	var result Result
 	total := newRecorder()
 	c := &collector{
-		shared: s, onSecond: onSecond, running: len(loops), reported: map[*loop]bool{}, middle: -1, open: map[*loop]int{},
+		shared: s, onSecond: onSecond, running: len(loops), reported: map[*loop]bool{}, leastEnd: -1, open: map[*loop]int{},
 		gathering: &pendingSecond{latency: newRecorder()},
 	}
 	for c.running > 0 {
@@ -51,11 +51,11 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	return result
 }
 
-// add takes a loop's interval. A second is complete when all loops that still run have reported past its middle.
+// add takes a loop's interval. A second is complete when all loops that still run have reported past leastEnd.
 func (c *collector) add(i *interval) {
-	if c.middle < 0 && i.measured {
+	if c.leastEnd < 0 && i.measured {
 		c.gathering.start, c.gathering.from = c.shared.windowStart, c.shared.startCPU
-		c.middle = c.shared.windowStart + second/2
+		c.leastEnd = c.shared.windowStart + second/2
 	}
 	if c.reported[i.loop] {
 		c.next() // Another loop is late with its second, which goes out with the next one
@@ -71,7 +71,7 @@ func (c *collector) add(i *interval) {
 	if i.last {
 		c.running--
 		delete(c.reported, i.loop)
-	} else if i.end >= c.middle {
+	} else if i.end >= c.leastEnd {
 		c.reported[i.loop] = true
 	}
 	if c.running > 0 && len(c.reported) == c.running {
@@ -92,8 +92,7 @@ func (c *collector) next() {
 	free.start, free.end, free.from, free.to = done.end, done.end, done.to, done.to
 	c.whole, c.gathering = done, free
 	clear(c.reported)
-	// Loops end their seconds at whole ones since the window's begin, or late.
-	c.middle = c.shared.windowStart + (done.end-c.shared.windowStart+second/2)/second*second + second/2
+	c.leastEnd = done.end + second/2
 }
 
 func (c *collector) finish(end int64, cpu cpuReading) {

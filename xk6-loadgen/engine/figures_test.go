@@ -183,6 +183,12 @@ func TestEverySampleHasItsLength(t *testing.T) {
 			},
 			[]sample{{1, 11, 0.5}, {1, 20, 0.5}, {1, 32, 0.5}, {1, 44, 0.5}},
 		},
+		"a late loop after another one that was, which then ends": {
+			[]report{
+				{0, 1, 10, 0.5, false}, {1, 1.49, 1, 0.5, false}, {0, 1.78, 5, 0.7, false}, {1, 1.9, 1, 0.8, true}, {0, 3, 10, 1.5, true},
+			},
+			[]sample{{1.49, 11, 0.5 / 1.49}, {1.51, 16, 1 / 1.51}},
+		},
 		"a loop ends early": {
 			[]report{{0, 0.2, 5, 0.1, true}, {1, 1, 10, 0.5, false}, {1, 2, 10, 1, true}}, []sample{{1, 15, 0.5}, {1, 10, 0.5}},
 		},

@@ -249,14 +249,14 @@ func (q *quicConn) awaitStream() {
 // readControl reads the server's control stream until it ends, or the connection, and returns why. Of the server's other streams, none of
 // which has anything to say without a dynamic table, it reads the types of those that come before.
 func (q *quicConn) readControl() *h3Fault {
-	r := h3Reader{of: q, buffer: make([]byte, 64)}
+	r := newH3Reader(64)
 	for kind := uint64(h3QPACKEncoder); kind != h3Control; {
 		stream, err := q.conn.AcceptUniStream(q.ctx)
 		if err != nil {
 			return faultOf(err)
 		}
-		r.stream, r.from, r.to, r.err = stream, 0, 0, nil
-		if kind, err = quicvarint.Read(&r); err != nil {
+		r.begin(stream, q)
+		if kind, err = quicvarint.Read(r); err != nil {
 			kind = h3QPACKEncoder
 		}
 		if kind != h3Control && kind != h3QPACKEncoder && kind != h3QPACKDecoder {
@@ -271,13 +271,13 @@ func (q *quicConn) readControl() *h3Fault {
 			return breach("the server's control stream does not begin with SETTINGS, or repeats them")
 		case kind == h3GoAway && length <= 8:
 			var id uint64
-			if id, err = quicvarint.Read(&r); err == nil {
+			if id, err = quicvarint.Read(r); err == nil {
 				q.mail.post(letter{of: q, isGoAway: true, goAway: quic.StreamID(id)})
 			}
 		case kind == h3Data || kind == h3Headers:
 			return breach("a frame of a request on the server's control stream")
 		default:
-			err = r.skip(int64(length))
+			_, err = r.Discard(int(length))
 		}
 		if err == nil {
 			continue

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"hash/maphash"
@@ -52,16 +53,16 @@ func (st *h3Stream) upload() {
 	st.quic.Close() //nolint:errcheck // read has the error, too
 }
 
-var h3Buffers = sync.Pool{New: func() any { return &h3Reader{buffer: make([]byte, 16<<10)} }}
+var h3Readers = sync.Pool{New: func() any { return newH3Reader(16 << 10) }}
 
 func (st *h3Stream) read() {
 	var first [1]byte
 	st.quic.Peek(first[:]) //nolint:errcheck // A stream that waits has no buffer; reading it has the error, too
-	r := h3Buffers.Get().(*h3Reader)
-	*r = h3Reader{stream: st.quic, of: st.of, buffer: r.buffer}
+	r := h3Readers.Get().(*h3Reader)
+	r.begin(st.quic, st.of)
 	st.fault = st.response(r)
-	st.received, st.firstAt = r.read, r.firstAt
-	h3Buffers.Put(r)
+	st.received, st.firstAt = r.from.read, r.from.firstAt
+	h3Readers.Put(r)
 	st.of.mail.post(letter{of: st.of, stream: st})
 }
 
@@ -76,7 +77,7 @@ func (st *h3Stream) response(r *h3Reader) *h3Fault {
 			return breach("DATA before the response's headers")
 		case kind == h3Data:
 			st.bodyBytes += int64(length)
-			err = r.skip(int64(length))
+			_, err = r.Discard(int(length))
 		case kind == h3Headers && st.headerBytes+int64(length) > maxHeadBytes:
 			return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: tooLong}
 		case kind == h3Headers:
@@ -89,7 +90,7 @@ func (st *h3Stream) response(r *h3Reader) *h3Fault {
 		case kind <= h3MaxPush && kind != 10 && kind != 11 && kind != 12:
 			return breach(fmt.Sprintf("a frame of type %d in a response", kind))
 		default:
-			err = r.skip(int64(length)) // an extension (RFC 9114, section 9)
+			_, err = r.Discard(int(length)) // an extension (RFC 9114, section 9)
 		}
 		switch {
 		case err == io.EOF || err == io.ErrUnexpectedEOF:
@@ -127,53 +128,42 @@ func (st *h3Stream) headers(p []byte) *h3Fault {
 
 // h3Reader reads frames off a stream.
 type h3Reader struct {
+	*bufio.Reader
+	from h3Source
+}
+
+// h3Source notes what comes in on a stream.
+type h3Source struct {
 	stream        io.Reader
 	of            *quicConn
 	read, firstAt int64
-	buffer        []byte
-	from, to      int // the unread part of the buffer
-	err           error
 }
 
-func (r *h3Reader) fill() error {
-	if r.err != nil {
-		return r.err
-	}
-	if r.from > 0 {
-		r.to = copy(r.buffer, r.buffer[r.from:r.to])
-		r.from = 0
-	}
-	var n int
-	n, r.err = r.stream.Read(r.buffer[r.to:])
-	r.to += n
-	if n == 0 {
-		return r.err
-	}
-	now := r.of.mail.now()
-	r.of.heard.Store(now)
-	if r.read += int64(n); r.firstAt == 0 {
-		r.firstAt = now
-	}
-	return nil
+func newH3Reader(bufferBytes int) *h3Reader {
+	return &h3Reader{Reader: bufio.NewReaderSize(nil, bufferBytes)}
 }
 
-// ReadByte is for the numbers of QUIC.
-func (r *h3Reader) ReadByte() (byte, error) {
-	for r.from == r.to {
-		if err := r.fill(); err != nil {
-			return 0, err
+func (r *h3Reader) begin(stream io.Reader, of *quicConn) {
+	r.from = h3Source{stream: stream, of: of}
+	r.Reset(&r.from)
+}
+
+func (s *h3Source) Read(p []byte) (int, error) {
+	n, err := s.stream.Read(p)
+	if n > 0 {
+		now := s.of.mail.now()
+		s.of.heard.Store(now)
+		if s.read += int64(n); s.firstAt == 0 {
+			s.firstAt = now
 		}
 	}
-	r.from++
-	return r.buffer[r.from-1], nil
+	return n, err
 }
 
 // frame reads the beginning of a frame. io.EOF means that the stream ended before it.
 func (r *h3Reader) frame() (kind, length uint64, err error) {
-	for r.from == r.to {
-		if err = r.fill(); err != nil {
-			return 0, 0, err
-		}
+	if _, err = r.Peek(1); err != nil {
+		return 0, 0, err
 	}
 	if kind, err = quicvarint.Read(r); err == nil {
 		length, err = quicvarint.Read(r)
@@ -184,32 +174,16 @@ func (r *h3Reader) frame() (kind, length uint64, err error) {
 	return kind, length, err
 }
 
-func (r *h3Reader) skip(length int64) error {
-	for {
-		n := min(length, int64(r.to-r.from))
-		r.from += int(n)
-		if length -= n; length <= 0 {
-			return nil
-		}
-		if err := r.fill(); err != nil {
-			return err
-		}
-	}
-}
-
 // next is the rest of a frame, valid until the next call.
 func (r *h3Reader) next(length int) ([]byte, error) {
-	if length > len(r.buffer) {
-		r.buffer = append(make([]byte, 0, length), r.buffer[r.from:r.to]...)[:length]
-		r.from, r.to = 0, r.to-r.from
+	if length > r.Size() {
+		p := make([]byte, length)
+		_, err := io.ReadFull(r, p)
+		return p, err
 	}
-	for r.to-r.from < length {
-		if err := r.fill(); err != nil {
-			return nil, err
-		}
-	}
-	r.from += length
-	return r.buffer[r.from-length : r.from], nil
+	p, err := r.Peek(length)
+	r.Discard(len(p)) //nolint:errcheck // they are in the buffer
+	return p, err
 }
 
 // h3Block is a header block and its meaning: a server sends the same bytes until the Date changes, or the same fields in a few orders.

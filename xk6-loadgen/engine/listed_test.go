@@ -39,7 +39,7 @@ func TestContractRequestsAtTimesOfTheirOwn(t *testing.T) {
 				steady = append(steady, ms)
 			}
 			o.Mix = []Request{{Target: "/rush", At: milliseconds(slices.Repeat([]int{200}, 50)...)}, {Target: "/steady", At: milliseconds(steady...)}}
-			o.Connections, o.Threads, o.Duration = 60, 2, 600*time.Millisecond
+			o.Connections, o.Threads, o.Duration = 60/x.streams+1, 2, 600*time.Millisecond
 			all := slices.Repeat([]Side{{Options: o}}, sides)
 			results, err := Alternate(context.Background(), all, Turns{Seed: 1})
 			if err != nil {
