@@ -136,15 +136,6 @@ describe('refuses', () => {
   const noAlpn = 'http { server { listen 443 ssl; } }';
   it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
     ['HTTP/1.1', nghttpd(['h2'], { workers: 1 }), '', 'http/1.1', /^nghttpd speaks HTTP\/2 only/],
-    ['h2 without TLS', one, '', 'h2', /^the load is h2, which needs TLS, /],
-    ['h2c of HTTP/1.1', one, '', 'h2c', /does not speak HTTP\/2 without TLS \(h2c\)$/],
-    [
-      'h2c with TLS',
-      h2o(['h2'], { workers: 1 }),
-      '',
-      'h2c',
-      /^the load is h2c, which has no TLS, /,
-    ],
     [
       'h2 without ALPN',
       tls,

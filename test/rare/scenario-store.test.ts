@@ -90,7 +90,7 @@ test('a database that refuses the figures of every round is noted once', async (
 
 test('an influxd that is killed in the middle loses nothing', async () => {
   const out = newOut();
-  const run = start(out, '--rounds 1 --duration 4s');
+  const run = start(out, '--rounds 1 --duration 2s');
   await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
   const result = await wholeResult(run, out);
   const requests = requestsOf(result);

@@ -260,21 +260,6 @@ test('the commands: each that is packed finds its modules and says how it is typ
   );
 });
 
-test('an import that is not in the package is one line', async () => {
-  const project = installed.project('wrong-import', {
-    'package.json': '{ "type": "module" }',
-    'x.ts': "import { ngnix } from 'server-bakeoff';\nexport default ngnix;",
-  });
-  const finished = await inProject(project, ['bakeoff', 'scenario', './x.ts']);
-  expect(finished).toMatchObject({
-    code: 1,
-    stdout: '',
-    stderr: expect.stringMatching(
-      /^\/.*\/x\.ts: No matching export in ".*" for import "ngnix" \(line 1\)\n$/,
-    ),
-  });
-});
-
 test("npx knows it by the package's name, too", async () => {
   const npx = (name: string) =>
     inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
