@@ -1,10 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  dependenceOf,
-  outliersOf,
-  noiseFloorOf,
-  roundsToDecide,
-} from '../../lib/analysis/rounds.ts';
+import { dependenceOf, outliersOf, roundsToDecide } from '../../lib/analysis/rounds.ts';
 import {
   alphaOf,
   extent,
@@ -109,17 +104,6 @@ describe('roundsToDecide', () => {
     expect(roundsToDecide(logs(0.001, 0.2), 0.05, 0.01)).toBeNull();
     expect(roundsToDecide(logs(0, 0.01), 0.05, 0)).toBeNull();
     expect(roundsToDecide([0.1], 0.05, 0.01)).toBeNull();
-  });
-});
-
-describe('noiseFloorOf', () => {
-  test('is half the interval of 10 rounds: t(9, 0.975) = 2.262157', () => {
-    const logs = [0.01, -0.01, 0.02, -0.02];
-    const s = Math.sqrt(0.001 / 3);
-    expect(noiseFloorOf([logs])).toEqual({
-      rounds: 10,
-      ratio: expect.closeTo(Math.exp((2.262157 * s) / Math.sqrt(10)), 8),
-    });
   });
 });
 
