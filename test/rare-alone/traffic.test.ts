@@ -39,7 +39,7 @@ test('the requests of a log are made by their shares, and the page that differs 
     );
   const out = newOut();
   const run = startCommand(
-    `compare a.conf b.conf --log access.log --rounds 4 --store none --no-why --out ${out} --load`
+    `compare a.conf b.conf --log access.log --rounds 4 --duration 500ms --store none --no-why --out ${out} --load`
       .split(' ')
       .concat("wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"),
     { ...home.env, INIT_CWD: home.folder },

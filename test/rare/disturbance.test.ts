@@ -3,12 +3,11 @@
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { descendants, halt, isRunning } from '../fixtures/processes.ts';
 import {
   inEachTry,
   loadBegins,
-  makeHome,
   newOut,
   readResult,
   wholeResult,
@@ -16,18 +15,14 @@ import {
   startCommand,
   startScenario,
   underLoad,
+  useHome,
   writeScenario,
-  type Home,
   type ScenarioRun,
 } from '../scenario-run.ts';
 
 const seconds = 3;
 
-let home: Home;
-beforeAll(async () => {
-  home = await makeHome(['k6', 'nginx']);
-}, 300_000);
-afterAll(() => home.remove());
+const home = useHome(['k6', 'nginx']);
 
 /** Words of a run of one nginx; its scenario is written beside the results. */
 const args = (out: string, duration = `${seconds}s`) => [
