@@ -121,7 +121,7 @@ export function check<T>(
   return { problem: [placeOf(keys), problem].filter(Boolean).join(' ') };
 }
 
-/** Writes a path: variants[0].load.connections */
+/** variants[0].load.connections */
 function placeOf(keys: readonly (string | number)[]): string {
   return keys
     .map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`))

@@ -30,7 +30,6 @@ export function bucketLabel({ fromMs, toMs }: { fromMs: number; toMs: number | n
   return `${fromMs === 0 ? '0' : from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
 }
 
-/** The end of a bucket, without trailing zeros. */
 function tick(ms: number): string {
   const [value, unit] = scaledTime(ms).split(' ');
   return `${Number(value)} ${unit}`;

@@ -16,10 +16,9 @@ export interface ChildOptions {
   before?: readonly string[] | undefined;
   /** User to run as (needs root); all capabilities are dropped. Absent: the current user. */
   user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
-  /** Cores to pin to; absent: all. */
+  /** Absent: all. */
   cpus?: readonly number[] | undefined;
   cwd?: string;
-  /** Absent: this process's own. */
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
   /** The second signal spares it, as a database. Absent: it kills the group. */
@@ -65,7 +64,6 @@ const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
 
 const usualGraceMs = 5000;
 
-/** Process groups that a second signal kills. */
 const groups = new Set<number>();
 
 /** Starts a child process. Throws if the command cannot be started. */
@@ -307,7 +305,6 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   signal?: AbortSignal | undefined;
   /** SIGTERM (default) goes to the group, and KILL 5 s later. SIGINT goes to the command alone, which may finish first. */
   stopWith?: 'SIGTERM' | 'SIGINT';
-  /** Its standard input; default none. */
   input?: string;
   /** Kills the process group after this time, or 128 million characters; `run` rejects with a UserError of these words. */
   limit?: { seconds: number; words: string };
@@ -315,7 +312,7 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   started?: (pid: number) => void;
 }
 
-/** In characters, on both streams. */
+/** In characters. */
 const mostOutput = 128e6;
 
 export interface Finished {

@@ -58,13 +58,11 @@ fi`;
 
 const usualLimitMs = 30_000;
 
-/** For sending files. */
 export const keepLimitMs = 120_000;
 
 /** The agent ends if it hears nothing for patienceMs. */
 const heartbeatMs = patienceMs / 6;
 
-/** For sending and starting the agent. */
 const greetingLimitMs = 60_000;
 
 /**
@@ -234,7 +232,6 @@ const options = [
 
 type Connection = Awaited<ReturnType<typeof connect>>;
 
-/** Throws UserError (exit code 2). */
 function sshWords(): string[] {
   const said = process.env[sshVariable]?.trim() || 'ssh';
   return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
@@ -341,7 +338,6 @@ const fullDisk: (typeof reasons)[number] = [
   'the disk of HOST is full: bakeoff needs some megabytes in ~/.cache and /tmp there',
 ];
 
-/** A line about ssh's end. */
 function explained(host: string, code: number | null, said: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
@@ -352,9 +348,7 @@ function explained(host: string, code: number | null, said: string): string {
 }
 
 const roundTrips = 500;
-/** Fewer round trips if they take longer. */
 const roundTripsMs = 2000;
-/** For connecting, and for a round trip. */
 const limitMs = 5000;
 const chunkBytes = 256 * 1024;
 const throughputMs = 500;
@@ -392,7 +386,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** Bytes/s that come back at full send rate. */
+/** In bytes/s. */
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();

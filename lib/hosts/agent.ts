@@ -37,13 +37,10 @@ import {
 /** Files of server-configs/ by path, put in by the bundler. */
 declare const shippedFiles: Readonly<Record<string, string>>;
 
-/** Between samples of a server. */
 const watchMs = 20;
 
-/** Between looks at the output of k6's script. */
 const printedMs = 100;
 
-/** For a measurement of the link. */
 const mostEchoMs = 20_000;
 
 /** Between readings of the server's cores, which are in ticks of 10 ms. */
@@ -76,7 +73,6 @@ const ownFolder = await temporaryFolder('bakeoff-agent-');
 // Its contents have names that nobody can guess.
 await chmod(ownFolder, 0o711);
 
-/** Names a server to the agent. */
 interface Named {
   server: number;
 }
@@ -109,11 +105,7 @@ const calls = {
     process.env[installVariable] = mayInstall ? 'yes' : 'no';
     const progress = new Progress({ write: (text) => say({ told: text }) });
     const machine = { ...thisMachine(), progress };
-    const binaries: Partial<Record<ServerName, string>> = await ensureTools(
-      names,
-      machine,
-      over.signal,
-    );
+    const binaries = await ensureTools(names, machine, over.signal);
     return { binaries, versions: await versionsOf(binaries, over.signal) };
   },
   /** Keeps other runs from measuring on the host until the agent ends. */
@@ -123,13 +115,11 @@ const calls = {
       throw error;
     }));
   },
-  start: async ({
-    spec,
-    options,
-  }: {
+  start: async (given: {
     spec: ConfiguredServer;
     options: Omit<StartOptions, 'signal' | 'folder' | 'address'>;
   }) => {
+    const { spec, options } = given;
     const id = ++count;
     const folder = path.join(ownFolder, `server-${id}`);
     mkdirSync(folder, { mode: 0o700 });
@@ -185,7 +175,6 @@ const calls = {
   },
 };
 
-/** Runs k6 to its end. */
 async function runK6({ k6, binary, args, env: own, folder }: K6There): Promise<K6Ended> {
   const files = k6Files(folder);
   // k6's own variables here would change the load, or send samples elsewhere.
@@ -265,7 +254,6 @@ function say(reply: Reply): void {
   process.stdout.write(`${JSON.stringify(reply)}\n`);
 }
 
-/** The address that the ssh connection came to. Throws UserError if servers cannot listen on it. */
 function ownAddress(): string {
   const address = process.env.SSH_CONNECTION?.split(' ')[2] ?? '';
   if (address.startsWith('127.'))

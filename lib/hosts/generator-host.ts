@@ -98,10 +98,9 @@ async function openGeneratorHost(name: string) {
   };
 }
 
-/** For sending k6, about 65 MB. */
+/** k6 has about 65 MB. */
 const sendLimitMs = 600_000;
 
-/** Sends k6 over its own connection if it is missing there. Returns its path there. */
 async function sendBinary(host: string, binary: string, signal: AbortSignal): Promise<string> {
   const text = await readFile(binary);
   const hash = createHash('sha256').update(text).digest('hex');

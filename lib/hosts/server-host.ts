@@ -5,7 +5,7 @@ import { readdir, readFile, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { UserError, usageError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
 import { ifThere, textOf } from '../files.ts';
@@ -38,10 +38,9 @@ export function isHosted(server: RunningServer): server is HostedServer {
 
 export type ServerHost = Awaited<ReturnType<typeof openServerHost>>;
 
-/** For a server's start there. */
 const startLimitMs = 120_000;
 
-/** For a connection from here to a server that answers there. */
+/** To a server that answers there. */
 const reachLimitMs = 5000;
 
 /**
@@ -88,9 +87,8 @@ export async function openServerHost(name: string) {
     ) {
       signal.throwIfAborted();
       if (!isConfigured(spec))
-        throw new UserError(
+        throw usageError(
           `on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`,
-          2,
         );
       const config = await Promise.all(
         spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)),
@@ -144,7 +142,7 @@ export async function openServerHost(name: string) {
     };
   }
 
-  /** Throws UserError if a server that answers there does not answer here. */
+  /** Throws UserError if the server does not answer here. */
   async function reached(
     { origin }: RunningServer,
     options: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
@@ -179,7 +177,6 @@ export async function openServerHost(name: string) {
     return { name, address, ...machine, ...measured };
   }
 
-  /** The remedy if ssh reaches the host and the servers' ports do not answer here. */
   async function remedy() {
     const [known, ...others] = await addressesOf(name);
     if (known === undefined || [known, ...others].includes(address))
@@ -188,10 +185,9 @@ export async function openServerHost(name: string) {
   }
 }
 
-/** Limits of a user's folder; configs and pages are far smaller. */
+/** Configs and pages are far smaller. */
 const most = { files: 2000, megabytes: 20 };
 
-/** Folders that are never sent. */
 const keys = ['.ssh', '.gnupg'];
 
 /** Whether a folder is /, a temporary folder, or contains a home, by any name. */

@@ -85,7 +85,7 @@ export async function openCluster(options: ClusterOptions) {
   const { run, generators, generator } = clusterRun;
   const mine = { 'bakeoff/run': runId(run) };
   let isThere = false;
-  /** Removes everything that was applied, or prints how to. Never throws. */
+  /** Prints what it cannot remove. Never throws. */
   const close = () =>
     kubectl.remove(mine).catch((error: Error) => {
       if (!isThere) return;
@@ -178,7 +178,6 @@ async function startServers(options: ClusterOptions, round: number, before?: str
   };
 }
 
-/** Throws UserError with the cluster's reason if it would not make a pod of these owners. */
 async function requireMade(
   kubectl: Kubectl,
   owners: readonly string[],
@@ -195,7 +194,6 @@ async function requireMade(
     );
 }
 
-/** Runs a load and returns its figures. Removes its objects in any case. */
 async function loaded(
   options: ClusterOptions,
   planned: PlannedVariant,
@@ -330,7 +328,6 @@ async function outcomeOf(
   };
 }
 
-/** Throws RoundFailure if the server's pod is gone, or was started again since it ran. */
 async function requireSameServer(
   kubectl: Kubectl,
   labels: Readonly<Record<string, string>>,

@@ -45,10 +45,9 @@ interface ContainerState {
 
 type Labels = Readonly<Record<string, string>>;
 
-/** kubectl's error in a line. The same call may succeed a moment later. */
+/** The same call may succeed a moment later. */
 export class KubectlError extends UserError {}
 
-/** The kinds that bakeoff applies. */
 const kinds = 'testruns.k6.io,deployments.apps,services,configmaps';
 
 const requestSeconds = 30;
@@ -150,7 +149,6 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   throw new KubectlError(`${began}kubectl ${args[0]}: ${line.replace(/^error: /, '')}`);
 }
 
-/** Reasons that do not go away by themselves. */
 const fatal = new Set([
   'ImagePullBackOff',
   'InvalidImageName',
@@ -178,37 +176,27 @@ export function podWords({ metadata: { name, labels = {} } }: ClusterObject): st
 
 /** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
 export function podTrouble({
-  status = {},
+  status: { initContainerStatuses = [], containerStatuses = [], conditions = [] } = {},
 }: ClusterObject): { text: string; fatal: boolean } | undefined {
-  for (const { image, state, lastState } of [
-    ...(status.initContainerStatuses ?? []),
-    ...(status.containerStatuses ?? []),
-  ]) {
-    const { reason, message = '' } = state?.waiting ?? {};
+  for (const { image, state, lastState } of [...initContainerStatuses, ...containerStatuses]) {
+    const { reason, message } = state?.waiting ?? {};
     if (reason === undefined || !fatal.has(reason)) continue;
     const exit = lastState?.terminated;
+    const ended = exit === undefined ? 'it does not start' : `it ended with code ${exit.exitCode}`;
     const what = /Image/.test(reason)
       ? `its image ${image} cannot be had (name it with --image)`
-      : exit === undefined
-        ? 'it does not start'
-        : `it ended with code ${exit.exitCode}`;
-    return {
-      text: `${what}: ${reason}${message === '' ? '' : `: ${message.trim().split('\n')[0]}`}`,
-      fatal: true,
-    };
+      : ended;
+    const why = message ? `: ${message.trim().split('\n')[0]}` : '';
+    return { text: `${what}: ${reason}${why}`, fatal: true };
   }
-  const unplaced = status.conditions?.find(
-    ({ type, status: is }) => type === 'PodScheduled' && is === 'False',
+  const unplaced = conditions.find(
+    ({ type, status }) => type === 'PodScheduled' && status === 'False',
   );
-  return unplaced === undefined
-    ? undefined
-    : {
-        text: `no node takes it (all servers share a node, and each generator needs another): ${unplaced.message?.split(' preemption:')[0]} Add nodes, or ask for less with --variants, --generators and --server-cores`,
-        fatal: false,
-      };
+  if (unplaced === undefined) return undefined;
+  const text = `no node takes it (all servers share a node, and each generator needs another): ${unplaced.message?.split(' preemption:')[0]} Add nodes, or ask for less with --variants, --generators and --server-cores`;
+  return { text, fatal: false };
 }
 
-/** How a pod ended, and k6's reason. */
 export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
   const ended = pod.status?.containerStatuses?.flatMap(({ state }) => state?.terminated ?? [])[0];
   const lines = (await kubectl.log(pod.metadata.name))

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { filesBelow, inTemporaryFolder } from '../files.ts';
 import { type LoadPlan, loadPlanVariable } from '../k6/load-plan.ts';
 import { present } from '../present.ts';
@@ -68,7 +68,6 @@ export interface ClusterRun {
   durationSeconds: number | undefined;
 }
 
-/** The image's user. */
 const user = 1000;
 
 /** No root and no capabilities: clusters may demand that. */
@@ -146,7 +145,7 @@ const certificate = `${places.tls}/localhost.pem`;
 /** k6-operator's labels of generators. */
 const generators = { app: 'k6', runner: 'true' };
 
-/** A name for an object of a variant. @param id distinguishes runs, or rounds */
+/** @param id distinguishes runs, or rounds */
 function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
   return `${dnsLabel(`${scenario.name}-${name}`, 40)}-${id}`;
 }
@@ -296,31 +295,27 @@ function mount(name: keyof typeof places, readOnly = false): object {
 function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
   const { name, server } = variant;
   const only = `${name}: in a cluster only shipped configs of nginx, h2o and nghttpd run, and this is`;
-  const refusal = (what: string) =>
-    new UserError(`${only} ${what}: leave it out with --variants`, 2);
+  const refusal = (what: string) => usageError(`${only} ${what}: leave it out with --variants`);
   if (!isConfigured(server)) throw refusal(server.name === 'command' ? 'a command' : 'an address');
   if (isOwn(server) || server.config.some((file) => path.isAbsolute(file)))
     throw refusal('a config of your own');
   if (server.binary !== undefined) throw refusal('a build of your own');
   if (networkOf(scenario, variant) !== undefined)
-    throw new UserError(
+    throw usageError(
       `${name}: has a network of its own, and a cluster has its one: leave it out with --variants, or take another scenario`,
-      2,
     );
   return server;
 }
 
-/** The files of the page's docroot, in www/. Throws UserError for a person's own docroot. */
 async function pagesOf({ docroot }: Page, variant: string) {
   if (docroot === undefined || path.isAbsolute(docroot))
-    throw new UserError(
+    throw usageError(
       `${variant}: in a cluster only shipped pages are served: leave it out with --variants`,
-      2,
     );
   return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }
 
-/** For the operator to start all generators in turn. */
+/** For the operator to start all. */
 const withinSeconds = 50;
 
 const scriptFile = 'script.js';
@@ -331,9 +326,8 @@ export function loadHere(
   variant: RunnableVariant,
 ): Load {
   if (scenario.within !== undefined)
-    throw new UserError(
+    throw usageError(
       `${scenario.name} searches for a rate, and in a cluster each load is one of a known rate or none: take another scenario`,
-      2,
     );
   const load = fitVariantLoad(scenario, variant, {
     generatorCores: generators * generator.cores,
@@ -345,9 +339,8 @@ export function loadHere(
     ([header, value]) => value !== load.headers?.[header],
   )?.[0];
   if (secret !== undefined)
-    throw new UserError(
+    throw usageError(
       `${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`,
-      2,
     );
   return load;
 }

@@ -186,7 +186,6 @@ function tooLittle({ cores, quota }: Processors, needed: number): UserError {
   );
 }
 
-/** Returns a line for each property of the cores that affects the figures. */
 function coreNotes({ cores, quota }: Processors, used: Cores): string[] {
   const notes: string[] = [];
   const { generatorCpus } = used;

@@ -1,6 +1,6 @@
 // The processors of this machine: physical cores, lists of CPUs, and CPU quotas.
 import { join } from 'node:path';
-import { UserError } from '../errors.ts';
+import { UserError, usageError } from '../errors.ts';
 import { namesIn, textOf } from '../files.ts';
 import { limitedGroups } from './usage.ts';
 
@@ -56,7 +56,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
 }
 
-/** Uses cpu_capacity if the CPUs differ in it, otherwise their highest clock. */
+/** By cpu_capacity if the CPUs differ in it, otherwise by their highest clock. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
     const values = new Map(
@@ -80,7 +80,7 @@ export function parseCpuList(text: string, flag: string): number[] {
     const first = Number(match?.[1]);
     const last = Number(match?.[2] ?? match?.[1]);
     if (match === null || last < first)
-      throw new UserError(`${flag} ${text}: write cores as 1 or 0-3,5`, 2);
+      throw usageError(`${flag} ${text}: write cores as 1 or 0-3,5`);
     for (let cpu = first; cpu <= last; cpu++) cpus.add(cpu);
   }
   return [...cpus].sort((a, b) => a - b);

@@ -52,13 +52,7 @@ const linkNice = -15;
  * @param binary delaylink's path
  * @throws UserError if the link cannot start or a settings file cannot be read, Interrupted after a signal
  */
-export async function openNetwork({
-  binary,
-  spec,
-  seed,
-  cores,
-  signal,
-}: {
+export async function openNetwork(options: {
   binary: string;
   spec: NetworkSpec;
   /** The packets that are lost depend on it. */
@@ -66,6 +60,7 @@ export async function openNetwork({
   cores: Cores;
   signal: AbortSignal;
 }) {
+  const { binary, spec, seed, cores, signal } = options;
   const { toServer, toClient } = spec;
   const cpus = { toServer: cores.serverCpus, toClient: cores.generatorCpus };
   const order = { toServer, toClient, cpus, settings: await settingsOf(spec), seed };
@@ -181,11 +176,7 @@ export async function settingsOf(spec: NetworkSpec): Promise<SettingOrder[]> {
 /**
  * Returns name and value of each line of sysctl.conf(5), without its `-`: a setting may always fail. Throws UserError for any other line.
  */
-export function readSettings({
-  file,
-  text,
-  origin = file,
-}: Layer): [name: string, value: string][] {
+export function readSettings({ file, text, origin = file }: Layer): [string, string][] {
   return text.split('\n').flatMap((raw, index): [string, string][] => {
     const line = raw.trim();
     if (line === '' || /^[#;]/.test(line)) return [];
@@ -207,12 +198,9 @@ function dotted(name: string): string {
   return name.replaceAll(/[./]/g, (separator) => (separator === '/' ? '.' : '/'));
 }
 
-interface Caller {
-  uid: number;
-  gid: number;
-}
+type Caller = ReturnType<typeof thisCaller>;
 
-export function thisCaller(): Caller {
+export function thisCaller() {
   return { uid: process.getuid?.() ?? 0, gid: process.getgid?.() ?? 0 };
 }
 

@@ -8,7 +8,7 @@ import type { Build } from './server.ts';
 
 type Tool = 'k6' | ServerName;
 
-/** How to ask a binary, what finds the version in its answer, and the oldest that knows the shipped configs. */
+/** The last is the oldest version that knows the shipped configs. */
 const questions: Record<Tool, [argument: string, pattern: RegExp, oldest: string]> = {
   k6: ['version', /^k6 v(\S+)/m, '0'],
   nginx: ['-V', /^nginx version: [^/]*\/(\S+)/m, '1.18.0'],

@@ -16,7 +16,14 @@ import { addressFor } from './own/stub.ts';
 import { freePort, type Address } from './ports.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import type { Scratch } from './scratch.ts';
-import type { AdoptedConfig, Build, Prepared, ServerKind, StartOptions } from './server.ts';
+import type {
+  AdoptPlace,
+  AdoptedConfig,
+  Build,
+  Prepared,
+  ServerKind,
+  StartOptions,
+} from './server.ts';
 
 export const serverKinds: Record<ServerName, ServerKind> = {
   nginx: nginxKind,
@@ -138,27 +145,20 @@ async function configFor(
     const composed = await kind.compose(config, { ...place, workers, docroot }, build);
     return { ...composed, workers, redirections: [], hosts: [], upstreams: [] };
   }
-  const upstreams = await Promise.all(
-    Object.entries(asIs.upstreams ?? {}).map(async ([name, to]) => ({
-      name,
-      to,
-      address: await addressFor(to),
-    })),
-  );
-  return kind.adopt(
-    config[0] as string,
-    {
-      ...place,
-      user,
-      cores: cpus.length,
-      listen: asIs.port,
-      http3: protocol === 'h3',
-      within: asIs.within,
-      upstreams,
-      laid: asIs.laid ?? [],
-      paths: requestsOf(page).map(({ target }) => target),
-      nextPort: () => freePort(),
-    },
-    build,
-  );
+  const upstreams: NonNullable<AdoptPlace['upstreams']>[number][] = [];
+  for (const [name, to] of Object.entries(asIs.upstreams ?? {}))
+    upstreams.push({ name, to, address: await addressFor(to) });
+  const own: AdoptPlace = {
+    ...place,
+    user,
+    cores: cpus.length,
+    listen: asIs.port,
+    http3: protocol === 'h3',
+    within: asIs.within,
+    upstreams,
+    laid: asIs.laid ?? [],
+    paths: requestsOf(page).map(({ target }) => target),
+    nextPort: () => freePort(),
+  };
+  return kind.adopt(config[0] as string, own, build);
 }

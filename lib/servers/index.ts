@@ -89,7 +89,6 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
 
 /** Returns the number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */
 export function workersFor(spec: ServerSpec, serverCores: number, exact: boolean): number {
-  // Commands and addresses may use all cores.
   if (!isConfigured(spec)) return serverCores;
   if (exact && spec.articleWorkers !== undefined) return spec.articleWorkers;
   return Math.max(

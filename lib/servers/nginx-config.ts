@@ -76,7 +76,7 @@ export function asWritten({ name, args }: Pick<Directive, 'name' | 'args'>): str
   return [asWord(name), ...args].join(' ');
 }
 
-/** All directives of that name, in any block. */
+/** In any block. */
 export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => [
     ...(directive.name === name ? [directive] : []),
@@ -84,7 +84,6 @@ export function findDirectives(directives: readonly Directive[], name: string): 
   ]);
 }
 
-/** A word in quotes, in nginx's grammar. */
 export function quoted(text: string): string {
   return `"${text.replace(/["\\]/g, '\\$&')}"`;
 }
@@ -121,7 +120,6 @@ export function tempModules({ answer }: Build): string[] {
 const tokenPattern =
   /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
 
-/** Comments and strings of Lua, and braces. */
 const luaPattern =
   /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
 

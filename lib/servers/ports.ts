@@ -13,7 +13,6 @@ export interface Address {
   port: number;
 }
 
-/** Where a backend listens. */
 export type UpstreamAddress = { port: number } | { socket: string };
 
 export const loopbackAddress = '127.0.0.1';

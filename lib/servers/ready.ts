@@ -198,13 +198,13 @@ async function askPages(
   const others = pages.filter(
     ({ request, answer }) => (request.status ?? answer.status) !== answer.status,
   );
+  const partOf = ({ status, encoding, bytes, hash }: Answer) => ({ status, encoding, bytes, hash });
   const weightOf = ({ weight }: { weight: number }) => weight;
   const share = total(others, weightOf) / total(pages, weightOf);
-  const otherStatuses = `${percent(share)} of the requests with another status than the log: ${firstOf(
-    others.map(
-      ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
-    ),
-  )}`;
+  const such = others.map(
+    ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
+  );
+  const otherStatuses = `${percent(share)} of the requests with another status than the log: ${firstOf(such)}`;
   if (share > mostOthers && !acceptsDifferences)
     throw new UserError(
       `${origin} answers ${otherStatuses}: have it serve what the log has, take a log of this site, or add --accept-differences`,
@@ -221,12 +221,7 @@ async function askPages(
   return {
     bytes,
     sdBytes: Math.sqrt(mean((length) => (length - bytes) ** 2)),
-    each: pages.map(({ answer: { status, encoding, bytes, hash } }) => ({
-      status,
-      encoding,
-      bytes,
-      hash,
-    })),
+    each: pages.map(({ answer }) => partOf(answer)),
     ...(others.length > 0 && {
       otherStatuses,
       requests: asked.map(({ request, answer }) =>
@@ -247,13 +242,13 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
       // A server may close a connection at any time: the page gets a second try on its own.
+      const alone = (error: Error) =>
+        error.name === 'TimeoutError'
+          ? new Error(`no answer within ${pageLimitMs / 1000} s`)
+          : error;
       const answer =
         together[place] ??
-        (await onConnection(check, limited(), (ask) => ask(request)).catch((error: Error) =>
-          error.name === 'TimeoutError'
-            ? new Error(`no answer within ${pageLimitMs / 1000} s`)
-            : error,
-        ));
+        (await onConnection(check, limited(), (ask) => ask(request)).catch(alone));
       signal.throwIfAborted();
       asked.push({ request, answer });
       if (answer instanceof Error && ++silent === named) break;

@@ -56,14 +56,14 @@ export async function makeScratch() {
   const original = new Map<string, string>();
 
   return {
-    /** Writes a copy of a file that only the server may read, and returns its path. */
+    /** Only the server may read the copy. */
     keep(name: string, content: string | Buffer): string {
       const file = path.join(kept, `${original.size}-${path.basename(name)}`);
       original.set(file, name);
       writeFileSync(file, content, { mode: 0o400, flag: 'wx' });
       return file;
     },
-    /** For a copy of the pages; not there yet. */
+    /** Not there yet. */
     docroot: path.join(folder, 'www'),
     temp,
     /** Gives the server's user its files; undefined: the server runs as the current user. */

@@ -91,7 +91,7 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   origin: string;
   protocol: Protocol;
   anyLength?: true | undefined;
-  /** Ask for all of several pages, not only the first. */
+  /** Ask for all pages, not only the first. */
   allPages?: true;
   /** Any share of a log's requests may have another status than the log says. */
   acceptsDifferences?: true | undefined;
@@ -140,7 +140,6 @@ export interface AdoptPlace extends Omit<Place, 'docroot' | 'workers'> {
   cores: number;
   /** The port of the config that becomes `port`; absent: its only one. */
   listen: number | undefined;
-  /** The load is HTTP/3. */
   http3: boolean;
   /** The config in whose http block it runs; absent: it is a whole config. */
   within?: string | undefined;

@@ -65,7 +65,7 @@ export async function findAll(command: string, machine: Machine): Promise<string
   return paths.filter((_, index) => executable[index]);
 }
 
-/** Absolute path of a command, undefined when it is not there. */
+/** undefined if it is not there. */
 export async function find(command: string, machine: Machine): Promise<string | undefined> {
   return (await findAll(command, machine))[0];
 }
@@ -85,7 +85,6 @@ function numbers(version: string): number[] {
 }
 
 interface Step {
-  /** Changes the description of the step. */
   doing(what: string): void;
   /** Replaces "done" in the step's last line. */
   result(what: string): void;

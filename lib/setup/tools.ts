@@ -90,7 +90,6 @@ function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   return values;
 }
 
-/** Package managers, and their commands to install. */
 const installs = {
   'apt-get': 'apt-get install --no-install-recommends',
   dnf: 'dnf install',
@@ -157,7 +156,6 @@ export function aptPackages(tool: PackagedTool): string[] {
   return packagesOf(tool, 'apt-get')?.split(' ') ?? [];
 }
 
-/** How to install a tool on this machine: a command, or a page. */
 async function howToInstall(tool: PackagedTool, machine: Machine): Promise<string> {
   for (const [manager, install] of Object.entries(installs)) {
     const packages = packagesOf(tool, manager as Manager);
@@ -286,7 +284,6 @@ function errorLine(stderr: string): string {
   );
 }
 
-/** Disables the services of those packages that are installed. */
 async function disableServices(packages: readonly string[], env: NodeJS.ProcessEnv): Promise<void> {
   if (packages.length === 0) return;
   const { stdout } = await run({ command: 'dpkg-query', args: ['-L', ...packages], env });

@@ -77,7 +77,6 @@ export function entryOf(line: string, forms: readonly LineForm[]): Entry | strin
 
 const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', '@timestamp'];
 
-/** The fields of an object in JSON, or the variables of a form. */
 function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unknown> | undefined {
   for (const { pattern, variables } of [...forms, usual]) {
     const [found, ...values] = pattern.exec(line) ?? [];

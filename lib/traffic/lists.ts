@@ -90,7 +90,7 @@ const sent = (headers: readonly { name: string; value: string }[]): Record<strin
     headers.filter(({ name }) => !notSent.test(name)).map(({ name, value }) => [name, value]),
   );
 
-/** Equal requests are one, with the sum of their weights. */
+/** Weights of equal requests add up. */
 function merged(found: readonly Found[]): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
   for (const { host: _, ...request } of found) {
@@ -121,7 +121,7 @@ export function readTargets(file: string): Traffic {
     found.push(target);
     return target;
   };
-  // The target to which headers and a body belong.
+  // Headers and a body belong to it.
   let open: Found | undefined;
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const [line, where] = [raw.trim(), `--targets ${file}, line ${index + 1}`];
@@ -149,7 +149,6 @@ export function readTargets(file: string): Traffic {
   return { requests: merged(found), ...present({ host: first.host }), said: [] };
 }
 
-/** A target in JSON, as the arguments of `add`. */
 function jsonTarget(line: string, where: string): [string, string, string, Partial<LoadRequest>] {
   let target: unknown;
   try {

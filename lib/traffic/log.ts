@@ -121,7 +121,6 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
 /** Others may change data. */
 export const safeMethods = ['GET', 'HEAD'];
 
-/** What is not taken, by reason. */
 export class LeftOut {
   readonly #reasons = new Map<string, { count: number; line: string }>();
 
@@ -151,7 +150,6 @@ function exampleOf(line: string): string {
 export const statusWithout = (status: number): number =>
   status === 304 || status === 206 ? 200 : status;
 
-/** The requests of the piece for this host. */
 function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['replay']> {
   const counted = new Counts<string>();
   for (const { key } of piece.lines())

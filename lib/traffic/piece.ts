@@ -4,11 +4,9 @@ import { usageError } from '../errors.ts';
 import { counts, duration, whole } from '../format.ts';
 import type { Arrivals, LoadRequest } from '../scenario/model.ts';
 
-/** How a log is replayed. */
 export interface Pace {
   /** 10: ten times as fast as it was. */
   factor: number;
-  /** The longest replay. */
   seconds: number;
   /** Within the second of a log of whole seconds: evenly spread (default), or at random times. */
   arrivals?: Arrivals | undefined;
@@ -78,7 +76,7 @@ export class BusiestPiece {
     if (count > this.#best.count) this.#best = { last: this.#step, count };
   }
 
-  /** The lines of the busiest piece, in no order. */
+  /** In no order. */
   lines(): Timed[] {
     this.#judge();
     return this.#stepsTo(this.#best.last).flat();

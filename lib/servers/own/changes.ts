@@ -19,7 +19,6 @@ export interface PageAt {
   cores: number;
 }
 
-/** A config's workers and lines. */
 export interface View {
   workers: OwnConfig['workers'];
   settings: readonly Setting[];
@@ -33,7 +32,6 @@ export interface ReadConfig extends View {
   lay(laid: readonly LaidLines[], page: PageAt): View;
 }
 
-/** The origin of knobs' lines. */
 export const laidOrigin = 'laid over it';
 
 /** A line of a config in its block. `place`: FILE:LINE of the line. */

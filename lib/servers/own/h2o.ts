@@ -68,7 +68,6 @@ function textAt(tree: Tree, key: string): string | undefined {
   return textOf(get(tree, key));
 }
 
-/** num-threads, by default a thread per core. Throws UserError if it is not a number of threads. */
 function h2oWorkers(config: MapTree): OwnConfig['workers'] {
   const threads = get(config, 'num-threads');
   if (threads === undefined) return 'server-cores';

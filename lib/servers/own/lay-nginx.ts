@@ -161,7 +161,6 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
   return [...others, ...words];
 }
 
-/** Sets a line in http, and in each block that may serve the page and has another value. */
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const setInside = (block: readonly Directive[], paths: Paths): Directive[] => {
     const deeper = block.map((one) =>

@@ -28,7 +28,6 @@ export function blocksIn(block: readonly Directive[], wanted: string): Directive
   return block.filter(({ name, block: inner }) => name === wanted && inner !== undefined);
 }
 
-/** The contents of all http blocks. */
 export function insideHttp(config: readonly Directive[]): Directive[] {
   return blocksIn(config, 'http').flatMap(({ block: inner = [] }) => inner);
 }
@@ -41,7 +40,6 @@ export function httpServers(config: readonly Directive[], file: string): Directi
   return servers;
 }
 
-/** The words after the address of a listen line. */
 function wordsOf(listen: Directive): string[] {
   return listen.args.slice(1).map(bareWord);
 }
@@ -108,7 +106,6 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
   return listensByPort(listens);
 }
 
-/** The first argument of the last directive of that name. */
 function lastWord(block: readonly Directive[], wanted: string): string | undefined {
   return block.findLast(({ name }) => name === wanted)?.args.map(bareWord)[0];
 }

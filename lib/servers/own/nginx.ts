@@ -99,7 +99,6 @@ interface NginxHere extends Here {
   blocks: ReadonlySet<string>;
 }
 
-/** The lines of these blocks are data, not directives. */
 const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
 
 function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {

@@ -97,7 +97,7 @@ export function isAtHost(address: Address, host: string): boolean {
 /** A config while its copy is made. */
 export type Here = Awaited<ReturnType<typeof beginHere>>;
 
-/** Gives each address a free port or socket; the most public one of the port `loaded` gets the place's port. */
+/** The most public address of the port `loaded` gets the place's port, all others a free port or socket. */
 export async function beginHere(
   file: string,
   addresses: readonly Address[],
@@ -145,7 +145,6 @@ export async function beginHere(
       return to;
     },
 
-    /** Notes a backend that is not the config itself. */
     noteBackend(words: string, address: UpstreamAddress): void {
       said.push(`${words}: what runs there is loaded too`);
       upstreams.push(address);
@@ -160,7 +159,7 @@ export async function beginHere(
       return to;
     },
 
-    /** Returns the parts that all adopted configs share, after all changes are noted. @param printed the changed config */
+    /** Returns the parts that all adopted configs share. @param printed the changed config */
     adopted(printed: string, workers: OwnConfig['workers']) {
       const moved = [...moves].map(([to, was]) => {
         const place = to.startsWith('unix:') ? 'a temporary socket' : to;

@@ -108,7 +108,6 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   }
 }
 
-/** A tree of plain objects and scalars. */
 export function treeOf(value: unknown): Tree {
   if (typeof value !== 'object' || value === null)
     return { kind: 'text', text: String(value), origin: ours };
@@ -162,7 +161,6 @@ export function mapInside(tree: Tree, change: (value: Tree, key: string) => Tree
   return { ...tree, pairs };
 }
 
-/** All pairs, at any depth. */
 export function pairsIn(tree: Tree): Pair[] {
   if (tree.kind === 'text') return [];
   return tree.kind === 'list'
@@ -170,7 +168,6 @@ export function pairsIn(tree: Tree): Pair[] {
     : tree.pairs.flatMap((pair) => [pair, ...pairsIn(pair.value)]);
 }
 
-/** A value on a single line. */
 export function oneLine(tree: Tree): string {
   if (tree.kind === 'text') return tree.text;
   if (tree.kind === 'list') return `[${tree.items.map(oneLine).join(', ')}]`;
