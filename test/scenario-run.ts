@@ -15,24 +15,29 @@ import { descendants, type Seen } from './fixtures/processes.ts';
 export interface Home {
   folder: string;
   env: Record<string, string>;
+  remove(): void;
+}
+
+export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
+  const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
+  const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
+  // Servers run as nobody and copy their pages below TMPDIR.
+  chmodSync(folder, 0o755);
+  const env = {
+    TMPDIR: folder,
+    BAKEOFF_HOME: folder,
+    ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])),
+  };
+  return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
 /** Makes a home for a test file: call it at the top; it is filled in before the first test. */
 export function useHome(tools: readonly ToolName[]): Home {
-  const home: Home = { folder: '', env: {} };
+  const home: Home = { folder: '', env: {}, remove: () => undefined };
   beforeAll(async () => {
-    const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
-    const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-    // Servers run as nobody and copy their pages below TMPDIR.
-    chmodSync(folder, 0o755);
-    home.folder = folder;
-    home.env = {
-      TMPDIR: folder,
-      BAKEOFF_HOME: folder,
-      ...Object.fromEntries(binaries.map(([name, binary]) => [toolVariable(name), binary])),
-    };
+    Object.assign(home, await makeHome(tools));
   });
-  afterAll(() => rmSync(home.folder, { recursive: true, force: true }));
+  afterAll(() => home.remove());
   return home;
 }
 
