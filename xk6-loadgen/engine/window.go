@@ -226,8 +226,8 @@ func (l *loop) advancePhase() {
 		if l.clock >= l.nextSample && !l.turnIsOver {
 			l.sampleThread()
 		}
-		// finish hands over the last second.
-		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) {
+		// finish hands over the last second: a count's ends with its last response, which a late loop reads after that.
+		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) && !l.ended() {
 			l.handOver()
 			origin := l.windowStart + l.shared.away
 			l.nextTick = origin + ((l.clock-origin)/second+1)*second

@@ -110,7 +110,12 @@ func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Requests = 1
 	l := idleLoop(t, o)
-	l.phase, l.responses, l.lastEnd = measuring, 1, 7
+	l.phase, l.responses, l.lastEnd, l.nextTick, l.nextSample = measuring, 1, 7, second, never
+	l.clock = 2 * second
+	l.advancePhase()
+	if n := len(l.shared.intervals); n > 0 {
+		t.Errorf("%d seconds of a load that had ended", n)
+	}
 	l.finish()
 	if l.windowEnd != 7 {
 		t.Errorf("the window ends at %d, the last response came at 7", l.windowEnd)
