@@ -16,6 +16,7 @@ import {
 import type { Store } from '../lib/store/store.ts';
 import { type Figures, h2Result } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
+import { phase } from './fixtures/phase.ts';
 
 /** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
 export async function storeResult(store: Store, result: Result): Promise<Result> {
@@ -33,6 +34,8 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
           protocol: variant.load.protocol,
         };
         const compared = comparable(variant, comparison);
+        const startedAtMs =
+          Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at;
         return roundPoint(
           {
             tags,
@@ -41,12 +44,7 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
             // One worker on one core, as the made-up results have it.
             network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
           },
-          {
-            ...one,
-            startedAt: new Date(
-              Date.parse(result.startedAt) + 10_000 * index + 400 * position + 100 * at,
-            ).toISOString(),
-          },
+          { ...one, startedAt: new Date(startedAtMs).toISOString() },
         );
       }),
     ),
@@ -89,7 +87,7 @@ const latencies = {
 
 /** What a link of its own did to a variant, and what failed: no two variants have the same, and of every second one the delay was not held. */
 function overLink(index: number): Partial<Phase> {
-  const none = { connect: 0, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total: 0 };
+  const { errors: none } = phase({ requests: 0 });
   const p99 = index % 2 === 0 ? 1.75 : 138 + index;
   const causes = { addressNotAvailable: 1, refused: 2, reset: 3, timedOut: 4, short: 5 };
   return {
@@ -107,14 +105,9 @@ function overLink(index: number): Partial<Phase> {
 /** Two pages; alone, the first takes longer on each side than on the one before. */
 function madeUpPages(index: number): PageFigures[] {
   const figures = { errors: 0, bodyBytes: 61_200, p50Ms: 1.5, p99Ms: 4, midMeanMs: 1.6 };
+  const alone = { responses: 90, ms: 2 + index };
   return [
-    {
-      page: '/',
-      responses: 300,
-      unexpected: 0,
-      ...figures,
-      alone: { responses: 90, ms: 2 + index },
-    },
+    { page: '/', responses: 300, unexpected: 0, ...figures, alone },
     { page: 'POST /a', responses: 100, unexpected: index, ...figures },
   ];
 }

@@ -1,6 +1,6 @@
 // npm test and npm run test:all: the checks of the project, on a machine that may have none of the tools yet.
-import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { stripVTControlCharacters } from 'node:util';
 import { UserError, unknownWord } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
 import { underSignals, run, type RunOptions } from '../lib/process.ts';
@@ -13,9 +13,19 @@ import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 const parts = ['unit', 'integration', 'go', 'rare'] as const;
 type Part = (typeof parts)[number];
 
-/** A project of vitest.config.ts, or a part of one. */
+/** What the projects of vitest.config.ts are. */
+const titles = {
+  unit: 'unit tests',
+  integration: 'integration tests',
+  runs: 'whole runs',
+  rare: 'rare tests',
+  alone: 'tests that need the machine to themselves',
+  'rare-alone': 'rare tests that need the machine to themselves',
+};
+
 interface Shard {
-  project: 'unit' | 'integration' | 'runs' | 'rare' | 'alone' | 'rare-alone';
+  project: keyof typeof titles;
+  /** Such as 1/8; absent: the whole project. */
   part?: string;
 }
 
@@ -37,13 +47,10 @@ const sourceChecks = [
   ['types of the plots', 'typescript/bin/tsc', '--noEmit', '--project', 'lib/report/html/plots'],
 ] as const;
 
-interface Counts {
+interface Outcome {
   passed: number;
   failed: number;
-}
-
-/** `output` is shown if a test failed. */
-interface Outcome extends Counts {
+  /** Shown if a test failed. */
   output: string;
 }
 
@@ -72,7 +79,7 @@ export async function testCommand(args: readonly string[]): Promise<number> {
 class TestRun {
   readonly #machine = thisMachine();
   readonly #signal: AbortSignal;
-  readonly #total: Counts = { passed: 0, failed: 0 };
+  readonly #total = { passed: 0, failed: 0 };
   readonly #failures: string[] = [];
   readonly #alone: (() => Promise<void>)[] = [];
 
@@ -84,7 +91,7 @@ class TestRun {
    * Most tests wait for servers and for time to pass, so five lanes share two cores. Tests that need the machine to
    * themselves come last.
    */
-  async run(chosen: ReadonlySet<Part>): Promise<Counts> {
+  async run(chosen: ReadonlySet<Part>): Promise<{ passed: number; failed: number }> {
     const rare = chosen.has('rare');
     const tools = this.#tools(chosen);
     const go = tools.then(() => this.#go(chosen));
@@ -126,34 +133,26 @@ class TestRun {
     const rare = chosen.has('rare');
     if (!chosen.has('go') && !rare) return;
     const compilers = await this.#had(async () => ({
-      go: await findGo(this.#machine),
+      ...(await findGo(this.#machine)),
       ...(await ensureTools(['gcc'], this.#machine, this.#signal)),
     }));
     if (compilers === undefined) return;
-    const {
-      go: { binary },
-      gcc,
-    } = compilers;
+    const { binary, gcc } = compilers;
     const env = goEnvironment(this.#machine.env);
     const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
     // The flags of the k6 build, so that both share Go's cache. `go test` would vet again, and build all of k6 for that.
     const flags = ['-trimpath', '-buildvcs=false'];
     const test = ['test', ...flags, '-vet=off'];
     if (chosen.has('go')) {
-      await this.#command(
-        'gofmt',
-        { ...inModule, command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] },
-        true,
-      );
+      const gofmt = { command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] };
+      await this.#command('gofmt', { ...inModule, ...gofmt }, true);
       // Where k6 is imported, linters would first read all of k6, for minutes.
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
       await this.#command('go vet', { ...inModule, args: ['vet', ...flags, ...packages] });
       // A module of its own, so that its dependencies are not those of the k6 build.
       const linter = ['tool', '-modfile=../test/linters/go.mod'];
-      await this.#command('staticcheck', {
-        ...inModule,
-        args: [...linter, 'staticcheck', ...packages],
-      });
+      const statics = [...linter, 'staticcheck', ...packages];
+      await this.#command('staticcheck', { ...inModule, args: statics });
       // It would also run linters of scripts if it found them.
       const workflows = ['actionlint', '-shellcheck=', '-pyflakes='];
       await this.#command('actionlint', { ...inModule, args: [...linter, ...workflows] });
@@ -168,10 +167,8 @@ class TestRun {
       cwd: join(projectRoot, 'test/vegeta'),
       args: ['mod', 'download'],
     });
-    const { stdout } = await this.#run({
-      ...inModule,
-      args: [...test, '-list', '^Fuzz', './engine'],
-    });
+    const list = [...test, '-list', '^Fuzz', './engine'];
+    const { stdout } = await this.#run({ ...inModule, args: list });
     for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
       await this.#fuzz(target, { ...inModule, args: test });
     // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
@@ -225,9 +222,8 @@ class TestRun {
       this.#signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
       if (without === undefined) this.#total.failed++;
-      this.#machine.progress.print(
-        without === undefined ? error.message : `SKIPPED, ${without}: ${error.message}`,
-      );
+      const skipped = without === undefined ? '' : `SKIPPED, ${without}: `;
+      this.#machine.progress.print(skipped + error.message);
       return undefined;
     }
   }
@@ -270,32 +266,18 @@ class TestRun {
   }
 
   #vitest({ project, part }: Shard): Promise<void> {
-    const title = {
-      unit: 'unit tests',
-      integration: 'integration tests',
-      runs: 'whole runs',
-      rare: 'rare tests',
-      alone: 'tests that need the machine to themselves',
-      'rare-alone': 'rare tests that need the machine to themselves',
-    }[project];
-    return this.#check(part === undefined ? title : `${title} ${part}`, () =>
-      inTemporaryFolder('bakeoff-test-', async (folder) => {
-        const report = join(folder, 'report.json');
-        const args = ['run', '--project', project, '--reporter=default', '--reporter=json'];
-        if (part !== undefined) args.push(`--shard=${part}`);
-        const { code, stdout, stderr } = await this.#run({
-          command: process.execPath,
-          args: ['node_modules/vitest/vitest.mjs', ...args, `--outputFile.json=${report}`],
-          cwd: projectRoot,
-        });
-        const counts = JSON.parse(await readFile(report, 'utf8').catch(() => '{}')) as {
-          numPassedTests?: number;
-          numFailedTests?: number;
-        };
-        const { numPassedTests: passed = 0, numFailedTests: failed = 0 } = counts;
-        return withExitCode({ passed, failed, output: stdout + stderr }, code);
-      }),
-    );
+    const shard = part === undefined ? [] : [`--shard=${part}`];
+    return this.#check([titles[project], part].join(' ').trimEnd(), async () => {
+      const { code, stdout, stderr } = await this.#run({
+        command: process.execPath,
+        args: ['node_modules/vitest/vitest.mjs', 'run', '--project', project, ...shard],
+        cwd: projectRoot,
+      });
+      const output = stripVTControlCharacters(stdout) + stderr;
+      const count = (result: string) =>
+        Number(new RegExp(`^ +Tests .*?(\\d+) ${result}`, 'm').exec(output)?.[1] ?? 0);
+      return withExitCode({ passed: count('passed'), failed: count('failed'), output }, code);
+    });
   }
 
   #run(options: RunOptions): ReturnType<typeof run> {
@@ -306,10 +288,7 @@ class TestRun {
 const shards = (project: Shard['project'], count: number): Shard[] =>
   Array.from({ length: count }, (_, index) => ({ project, part: `${index + 1}/${count}` }));
 
-const oneCheck = (passed: boolean): Counts => ({
-  passed: passed ? 1 : 0,
-  failed: passed ? 0 : 1,
-});
+const oneCheck = (passed: boolean) => ({ passed: Number(passed), failed: Number(!passed) });
 
 /** A runner that fails without a failed test (it crashed, or found no tests) counts as one failure. */
 const withExitCode = (outcome: Outcome, code: number | null) =>

@@ -45,8 +45,13 @@ test('the action fails where a side is slower, once everybody has been told', as
     /^\*\*after is slower than before here: −[\d.]+ % \(95 % interval −[\d.]+ % to −[\d.]+ %\)\.\*\*\n\n\| variant \| /,
   );
   expect(summary).not.toContain(workspace);
-  expect(calls).toHaveLength(2);
-  expect(body).toContain(summary);
+  expect(calls.map((call) => call.replace(/ --jq .*|@.*/, ''))).toEqual([
+    'api --paginate repos/owner/repository/issues/7/comments',
+    'api --silent repos/owner/repository/issues/7/comments -F body=',
+  ]);
+  expect(body).toBe(
+    `<!-- bakeoff: bakeoff -->\n${summary}\n[The whole report](https://example.org/artefact)\n`,
+  );
   expect(used['actions/cache/save']?.['key']).toMatch(/^bakeoff-k6-Linux-X64-[0-9a-f]{16}$/);
   const report = outputs['report'] as string;
   expect(used['actions/upload-artifact']).toEqual({ name: 'bakeoff', path: report });
@@ -99,8 +104,11 @@ test('the job of a GitLab pipeline does the same', async () => {
   const page = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8');
   const [, , yaml = ''] = page.split('```yaml\n');
   const {
-    bakeoff: { script, after_script: afterwards },
-  } = parse(yaml.split('```')[0] ?? '') as { bakeoff: Record<'script' | 'after_script', string[]> };
+    bakeoff: { script, after_script: afterwards, artifacts },
+  } = parse(yaml.split('```')[0] ?? '') as {
+    bakeoff: Record<'script' | 'after_script', string[]> & { artifacts: object };
+  };
+  expect(artifacts).toMatchObject({ when: 'always', paths: ['report/'] });
   const bin = join(home.folder, 'bin');
   mkdirSync(bin);
   writeFileSync(
