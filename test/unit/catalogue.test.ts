@@ -37,7 +37,7 @@ describe('findScenario', () => {
   });
 
   // In a process of its own: vitest loads modules in its own way.
-  test.each([
+  test.concurrent.each([
     ['a TypeScript file in a folder without package.json', '.', 'mine.ts', undefined],
     ['one in a CommonJS package, with an import and an odd name', 'commonjs', 'my # 100%.ts', '{}'],
     ['a JavaScript module', 'javascript', 'mine.mjs', undefined],
