@@ -9,6 +9,7 @@ import { startServer } from '../../lib/servers/index.ts';
 import { run } from '../../lib/process.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const endless = 'trap "" TERM; while :; do sleep 0.1; done';
 
@@ -23,8 +24,9 @@ test('it is stopped, and one line names the config', async () => {
   await serverBuild('nginx', path.join(folder, 'nginx'));
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
+  const spec = { config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} };
   const started = startServer(
-    { name: 'nginx', config: [path.join(folder, 'own.conf')], workers: 1, asIs: {} },
+    { name: 'nginx', ...spec },
     {
       binaries: { nginx: path.join(folder, 'nginx') },
       folder: path.join(folder, 'run'),
@@ -32,21 +34,13 @@ test('it is stopped, and one line names the config', async () => {
       workers: 1,
       page: { path: '/' },
     },
-  )
-    .then(
-      () => expect.fail('it was started'),
-      (error: unknown) => error,
-    )
-    .finally(() => {
-      settled = true;
-    });
+  );
+  const refused = refusalOf(started).finally(() => void (settled = true));
   while (!settled) {
     vi.advanceTimersByTime(1000);
     await turn();
   }
-  expect(await started).toMatchObject({
-    message: expect.stringContaining(`has not read its config ${folder}/own.conf within 30 s`),
-  });
+  expect(await refused).toContain(`has not read its config ${folder}/own.conf within 30 s`);
 });
 
 test('a command with a limit is ended with its group, whatever still has its output open', async () => {
@@ -56,9 +50,7 @@ test('a command with a limit is ended with its group, whatever still has its out
     command: 'sh',
     args: ['-c', `setsid sleep 3 & ${endless}`],
     limit: { seconds: 0.3, words: 'it took too long' },
-    started: (its) => {
-      pid = its;
-    },
+    started: (its) => void (pid = its),
   });
   await expect(finished).rejects.toThrow(new UserError('it took too long'));
   expect(isRunning(pid)).toBe(false);

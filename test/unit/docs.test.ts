@@ -62,19 +62,16 @@ describe('links', () => {
 });
 
 describe('commands', async () => {
-  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: Record<string, string> };
+  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 
-  /** What a command says to --help. */
-  const helpOf = async (command: string) => {
-    const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
-    await main([command, '--help']);
-    const text = log.mock.calls.join('\n');
-    log.mockRestore();
-    return text;
-  };
+  /** What each command says to --help. */
   const helps = new Map<string, string>();
-  for (const name of ['scenario', 'compare', 'knobs', 'k8s', 'report', 'grafana', 'clean', 'bench'])
-    helps.set(name, await helpOf(name));
+  const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  for (const name of 'scenario compare knobs k8s report grafana clean bench'.split(' ')) {
+    await main([name, '--help']);
+    helps.set(name, log.mock.calls.splice(0).join('\n'));
+  }
+  log.mockRestore();
   const scenarios = (await loadScenarios()).map(({ name }) => name);
 
   /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */
@@ -111,12 +108,10 @@ describe('commands', async () => {
     return unknown.map((word) => `${line}: ${word}`);
   };
 
-  test.each(pages.filter((page) => !page.startsWith('examples/')))(
-    'of %s are there, with their flags',
-    (page) => {
-      expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
-    },
-  );
+  const ofCheckout = pages.filter((page) => !page.startsWith('examples/'));
+  test.each(ofCheckout)('of %s are there, with their flags', (page) => {
+    expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
+  });
 
   test('a flag that stands alone is one of a command', () => {
     const all = [...helps.values()].join('\n');
@@ -131,19 +126,13 @@ describe('commands', async () => {
 });
 
 test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
-  const [, seen = ''] =
-    /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(
-      textOf('docs/proof.md'),
-    ) ?? [];
-  for (const page of ['README.md', 'docs/verdicts.md']) {
-    expect(textOf(page)).toContain('proof.md#a-config-against-itself)');
-    expect(
-      [
-        ...textOf(page).matchAll(
-          /(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g,
-        ),
-      ].filter(([, quoted]) => quoted !== seen),
-    ).toEqual([]);
+  const [, seen] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(
+    textOf('docs/proof.md'),
+  ) ?? [expect.fail()];
+  const quotes = /(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g;
+  for (const text of [textOf('README.md'), textOf('docs/verdicts.md')]) {
+    expect(text).toContain('proof.md#a-config-against-itself)');
+    for (const [, quoted] of text.matchAll(quotes)) expect(quoted).toBe(seen);
   }
 });
 

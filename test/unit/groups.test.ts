@@ -38,23 +38,17 @@ function named(groups: readonly Group[]) {
 
 const groupsIn = (scenario: Scenario, limits = roomy) => named(planned(scenario, limits));
 
-test('groupsOf has all variants on loopback together, whatever their load', () => {
-  const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
-  const counted = { load: h2load('-n 1000 -c 10 -m 10') };
-  expect(groupsIn(variantsOf({ a: {}, closed, counted }))).toEqual(['a closed counted']);
-});
-
-test('groupsOf has those with a rate apart from those without', () => {
-  const slow = { load: vegeta('-duration=10s -rate=100') };
-  const slower = { load: vegeta('-duration=10s -rate=10') };
-  expect(groupsIn(variantsOf({ a: {}, slow, b: {}, slower }))).toEqual(['a b', 'slow slower']);
-});
-
-test('groupsOf leaves those with a network alone, and all that have several phases', () => {
-  expect(groupsIn(variantsOf({ a: {}, far: { network: delayed }, b: {} }))).toEqual(['far', 'a b']);
-  expect(groupsIn(variantsOf({ a: {}, b: {} }, { phases: { count: 2, pauseSeconds: 1 } }))).toEqual(
-    ['a', 'b'],
-  );
+const on10s = (rate: number) => ({ load: vegeta(`-duration=10s -rate=${rate}`) });
+const closed = { load: { ...wrk('-c 10 -t 1 -d 10'), keepAlive: false } };
+const counted = { load: h2load('-n 1000 -c 10 -m 10') };
+const phases = { count: 2, pauseSeconds: 1 };
+test.each<[string, Record<string, Partial<Variant>>, string, Partial<Scenario>?]>([
+  ['all on loopback together, whatever their load', { a: {}, closed, counted }, 'a closed counted'],
+  ['rates apart', { a: {}, slow: on10s(100), b: {}, slower: on10s(10) }, 'a b, slow slower'],
+  ['those with a network alone', { a: {}, far: { network: delayed }, b: {} }, 'far, a b'],
+  ['all that have several phases alone', { a: {}, b: {} }, 'a, b', { phases }],
+])('groupsOf has %s', (_, variants, groups, more) => {
+  expect(groupsIn(variantsOf(variants, more)).join(', ')).toBe(groups);
 });
 
 test('groupsOf has a hundred together at most', () => {
