@@ -65,7 +65,7 @@ export function unknownWord(
 /** More choices are too long for a line. */
 const mostTold = 10;
 
-/** Offers the nearest choice, or all of them, in words that follow a colon. @param choices at least one */
+/** Offers the nearest choice, or all, in words that follow a colon. @param choices at least one */
 export function offer(
   word: string,
   choices: readonly string[],

@@ -17,7 +17,7 @@ export function repeated<T>(values: readonly T[]): T | undefined {
   return values.find((value, index) => values.indexOf(value) < index);
 }
 
-/** The values of `some` that `others` lacks, as often as it lacks them. @param keyOf equal for equal values */
+/** The values of `some` that `others` lacks, as often. @param keyOf equal for equal values */
 export function without<T>(
   some: readonly T[],
   others: readonly T[],

@@ -134,7 +134,7 @@ export function withoutVariables(env: NodeJS.ProcessEnv, prefix: string): NodeJS
   return Object.fromEntries(Object.entries(env).filter(([name]) => !name.startsWith(prefix)));
 }
 
-/** Sets a session's weight against all others: `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
+/** Sets a session's weight: `nice` from -20 (first) to 19. Does nothing if the kernel does not allow it. */
 export async function weighSession(pid: number, nice: number): Promise<void> {
   await writeFile(`/proc/${pid}/autogroup`, String(nice)).catch(() => undefined);
 }
@@ -254,12 +254,12 @@ const tailBytes = 64 * 1024;
 const crash =
   /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
 
-/** Chooses the line of a program's output that names the cause: the first of a crash in Go, else the last. */
+/** The line that names the cause: the first of a crash in Go, else the last. */
 export function causeLine(lines: readonly string[]): string | undefined {
   return lines.find((line) => crash.test(line)) ?? lines.at(-1);
 }
 
-/** Reads the non-empty lines in the last 64 KiB of a log, beginning at byte `from`. None if it cannot be read. */
+/** The non-empty lines in the last 64 KiB of a log, from byte `from` on. None if it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const tail = await tailOf(file, from).catch(() => '');
   const lines = printable(tail.toString()).split('\n');

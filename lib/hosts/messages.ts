@@ -43,5 +43,5 @@ export const greeting = 'bakeoff-agent';
 /** Printed by the start script if the agent must be sent. */
 export const wanted = 'bakeoff-agent-wanted';
 
-/** The agent ends after this silence, because an ssh server does not notice a cut connection. */
+/** An ssh server does not notice a cut connection, so the agent ends after this silence. */
 export const patienceMs = 30_000;

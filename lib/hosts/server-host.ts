@@ -28,7 +28,7 @@ import type { SampleThere, SentFile } from './messages.ts';
 interface HostedServer extends RunningServer {
   /** As alarmsIn finds them in its log. */
   alarms(): Promise<LogAlarms>;
-  /** Starts sampling its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
+  /** Samples its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
   watch(): Promise<() => Promise<SampleThere[]>>;
 }
 

@@ -89,7 +89,7 @@ function listen(address: string, about: string): Promise<Server | undefined> {
   });
 }
 
-/** Returns the holder's line about itself; '' if it sends nothing in time, undefined if it has ended. */
+/** The holder's line; '' if it sends nothing in time, undefined if it has ended. */
 async function ask(address: string): Promise<string | undefined> {
   let text = '';
   try {

@@ -52,10 +52,7 @@ interface Inclusion {
 /** All rounds of a run measure the configs as they were at its start. */
 const known = new Map<string, string>();
 
-/**
- * Returns the text of a config, or of a file that `by` includes, as it was when it was first read.
- * @throws UserError if it cannot be read or is not text
- */
+/** Returns the text of a config, or of a file that `by` includes, as first read. Throws UserError if it cannot be read or is not text. */
 export async function readText(file: string, by?: Inclusion, kind = 'config'): Promise<string> {
   const before = known.get(file);
   if (before !== undefined) return before;

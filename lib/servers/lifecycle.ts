@@ -149,7 +149,7 @@ export async function guardMarked(mark: string): Promise<() => Promise<void>> {
   return () => stop(0);
 }
 
-/** Lines of a log without time and process ids: the first about a crash, the first alarm, and the last line. */
+/** Without time and process ids: the first line about a crash, the first alarm, and the last line. */
 export interface LogAlarms {
   crash?: string;
   first?: string;

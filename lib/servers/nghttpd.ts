@@ -33,7 +33,7 @@ const longForms: Record<string, string> = {
   W: 'connection-window-bits',
 };
 
-/** Lays the layers over each other, the first is the base. A layer's flags replace all earlier flags of the same names. */
+/** Lays layers over the first. A layer's flags replace all earlier flags of the same names. */
 export function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(layer.map(({ name }) => name));

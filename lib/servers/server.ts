@@ -19,7 +19,7 @@ export interface Answer {
   /** Length of the body as sent; for several pages their mean by weight, with its standard deviation. */
   bytes: number;
   sdBytes?: number;
-  /** Several requests with the status that the server answers with, where a log says another one. */
+  /** Several requests with the server's status, where a log says another one. */
   requests?: readonly LoadRequest[];
   /** The answers to several requests, in their order. */
   each?: readonly Pick<Answer, 'status' | 'encoding' | 'bytes' | 'hash'>[];
@@ -33,7 +33,7 @@ export interface Answer {
   location: string;
 }
 
-/** A server that answers: a StartedServer, or a server at an address that bakeoff does not start. */
+/** A StartedServer, or a server at an address that bakeoff does not start. */
 export interface RunningServer {
   name: string;
   version: string;
@@ -104,7 +104,7 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   hangsUp?: string | undefined;
 }
 
-/** A server that can be started: what differs between one with a config and a command. */
+/** A config or a command, ready to start. */
 export interface Prepared {
   about: Pick<RunningServer, 'name' | 'version' | 'workers' | 'redirections' | 'upstreams'>;
   process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;

@@ -65,7 +65,7 @@ function watchTasks(lookUp: () => string[], proc: string): () => Map<string, num
   };
 }
 
-/** Returns a function that gives the CPU seconds of a process with its ended threads; the last value once it has ended. */
+/** Returns a function that gives a process's CPU seconds, ended threads included; the last value once it has ended. */
 export function watchProcess(pid: number, proc = '/proc'): () => number {
   let cpuSeconds = 0;
   return () => {

@@ -78,7 +78,7 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
   return join(machine.bakeoffFolder, 'k6', hash.slice(0, 16), 'k6');
 }
 
-/** The optional dependency of a release that has k6 for an architecture, as Node names it. */
+/** The optional dependency of a release with k6 for an architecture, as Node names it. */
 export const k6Package = (architecture: string): string =>
   `server-bakeoff-k6-linux-${architecture}`;
 
@@ -109,7 +109,7 @@ export async function delaylinkBeside(k6: string): Promise<string | undefined> {
   return (await isExecutableFile(path)) ? path : undefined;
 }
 
-/** Bytes of each program by name. Written once they are complete and on the disk. */
+/** Bytes of each program by name, written once they are on the disk. */
 const sizesFile = 'sizes.json';
 
 /** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go. */

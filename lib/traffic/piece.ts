@@ -38,7 +38,7 @@ const steps = 20;
 /** A time takes about 11 bytes in the file of requests. */
 const mostTimes = 2_000_000;
 
-/** Finds the busiest piece of a log that is read line by line. Keeps the lines of two pieces at most. */
+/** Finds the busiest piece of a log, keeping the lines of two pieces at most. */
 export class BusiestPiece {
   readonly #pace: Pace;
   readonly #seconds: number;

@@ -52,7 +52,7 @@ function writtenListens({ block = [] }: Directive): Directive[] {
   return block.filter(({ name }) => name === 'listen');
 }
 
-/** The listen lines of a server that are not for HTTP/3, or nginx's default for a server without any. */
+/** Those not for HTTP/3, or nginx's default for a server without any. */
 export function listensOf(server: Directive): Directive[] {
   const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));
@@ -124,7 +124,7 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
 /** Words left out: the new address is IPv4, and load generators do not speak the PROXY protocol. */
 const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 
-/** The new listen lines of each server, none if all are left out. Lines of a server that come to the same address become one. */
+/** The new listen lines of each server, none if all are left out. Lines of the same address become one. */
 export function moveListens(
   servers: readonly Directive[],
   here: Here,

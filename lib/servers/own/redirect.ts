@@ -181,7 +181,7 @@ export function noteUser(user: string | undefined, { said, place }: Here): void 
     said.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
 }
 
-/** How lines about changes name the server's standard error, and a file that ends with the server. */
+/** The server's standard error, and a file that ends with the server. */
 export const runLog = 'error.log of this run';
 export const temporary = 'a temporary file';
 

@@ -28,7 +28,7 @@ export function readStub(text: string): { ms: number; bytes: number } | undefine
 
 const stubs = new Map<string, Promise<string>>();
 
-/** Returns HOST:PORT of the stub that the text describes, which ends with this process; any other text as it is. */
+/** Returns HOST:PORT of the stub, which ends with this process; any other text as it is. */
 export function addressFor(text: string): Promise<string> {
   const stub = readStub(text);
   const address = stubs.get(text) ?? (stub === undefined ? Promise.resolve(text) : startStub(stub));
