@@ -76,8 +76,8 @@ export async function checkRound(
 
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
   let lines: string[] = [];
-  for await (const point of readRecord(recordFile)) {
-    lines.push(recordedLine(point));
+  for await (const recorded of recordedLines(recordFile)) {
+    lines.push(recorded);
     if (lines.length === linesPerRequest) {
       await store.write(lines);
       lines = [];
@@ -86,25 +86,16 @@ async function writeAgain(store: Store, recordFile: string): Promise<void> {
   await store.write(lines);
 }
 
-/** As k6's influxdb output writes it: some tags have become fields, empty tags are left out. */
-interface RecordedPoint {
-  metric: string;
-  tags: Record<string, string>;
-  fields: Record<string, string>;
-  value: number;
-  timestampNs: bigint;
-}
-
-/** Reads the samples of k6's `--out json`. Throws the file system's error. */
-export async function* readRecord(file: string): AsyncGenerator<RecordedPoint> {
+/** The samples of k6's `--out json` as lines that replace k6's own points. Throws the file system's error. */
+export async function* recordedLines(file: string): AsyncGenerator<string> {
   for await (const text of createInterface({ input: createReadStream(file) })) {
-    const point = parsePoint(text);
-    if (point !== null) yield point;
+    const recorded = recordedLine(text);
+    if (recorded !== '') yield recorded;
   }
 }
 
-/** Null for other lines: k6 describes each metric, and a killed k6 leaves half a line. */
-function parsePoint(text: string): RecordedPoint | null {
+/** '' for other lines: k6 describes each metric, and a killed k6 leaves half a line. */
+function recordedLine(text: string): string {
   let sample: {
     type?: string;
     metric?: string;
@@ -113,21 +104,16 @@ function parsePoint(text: string): RecordedPoint | null {
   try {
     sample = JSON.parse(text) as typeof sample;
   } catch {
-    return null;
+    return '';
   }
   const { type, metric, data: { time = '', value, tags } = {} } = sample;
   const timestampNs = parseGoTime(time);
   if (type !== 'Point' || metric === undefined || value === undefined || timestampNs === null)
-    return null;
-  const point: RecordedPoint = { metric, tags: {}, fields: {}, value, timestampNs };
-  for (const [tag, text] of Object.entries(tags ?? {})) {
-    if ((tagsAsFields as readonly string[]).includes(tag)) point.fields[tag] = text;
-    else if (text !== '') point.tags[tag] = text;
-  }
-  return point;
-}
-
-/** A line that replaces k6's own point: the same series, fields and nanosecond. */
-export function recordedLine(point: RecordedPoint): string {
-  return line(point.metric, point.tags, { ...point.fields, value: point.value }, point.timestampNs);
+    return '';
+  const all = Object.entries(tags ?? {});
+  const those = (areFields: boolean) =>
+    Object.fromEntries(
+      all.filter(([tag]) => (tagsAsFields as readonly string[]).includes(tag) === areFields),
+    );
+  return line(metric, those(false), { ...those(true), value }, timestampNs);
 }

@@ -4,12 +4,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild, type Child } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import {
-  type RoundIntegrity,
-  checkRound,
-  readRecord,
-  recordedLine,
-} from '../../lib/store/integrity.ts';
+import { type RoundIntegrity, checkRound, recordedLines } from '../../lib/store/integrity.ts';
 import { type Store, openStore } from '../../lib/store/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
@@ -87,7 +82,7 @@ it('writes again exactly the points that k6 wrote', async () => {
   const fromK6 = await pointsOf('same');
   expect(JSON.stringify(fromK6)).toMatch(/"loadgen_requests".*"vu"/);
   const lines: string[] = [];
-  for await (const point of readRecord(recordFile)) lines.push(recordedLine(point));
+  for await (const recorded of recordedLines(recordFile)) lines.push(recorded);
   await store.write(lines);
   expect(await pointsOf('same')).toEqual(fromK6);
   // The points above may still hold fields of k6's own writing; these are ours alone.

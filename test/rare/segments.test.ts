@@ -14,7 +14,8 @@ import type { LoadResult } from '../../lib/result/result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { readRecord } from '../../lib/store/integrity.ts';
+import { recordedLines } from '../../lib/store/integrity.ts';
+import { parsed } from '../fixtures/points.ts';
 import { release } from '../fixtures/pods.ts';
 import { useServers } from '../fixtures/servers.ts';
 import path from 'node:path';
@@ -124,10 +125,11 @@ const valuesIn = ({ histogram }: LoadResult['latencyMs']) =>
 /** Requests in the samples, by run, round and instance. */
 async function storedIn(recordFile: string) {
   const counts: Record<string, number> = {};
-  for await (const { metric, tags, value } of readRecord(recordFile)) {
-    if (metric !== 'loadgen_requests') continue;
+  for await (const line of recordedLines(recordFile)) {
+    if (!line.startsWith('loadgen_requests,')) continue;
+    const { tags, fields } = parsed(line);
     const name = [tags['run'], tags['round'], tags['instance_id']].join(' ');
-    counts[name] = (counts[name] ?? 0) + value;
+    counts[name] = (counts[name] ?? 0) + Number(fields['value']);
   }
   return counts;
 }
