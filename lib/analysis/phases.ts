@@ -104,7 +104,6 @@ export function phasePairs({
   });
 }
 
-/** Distributions without a value are left out. */
 function asPublished(phase: PhaseResult): Published {
   const { requests, seconds, rps, bytes, tls, successRatio, headerSavingsPercent } = phase;
   return {
@@ -119,14 +118,14 @@ function asPublished(phase: PhaseResult): Published {
       successRatio: successRatio ?? undefined,
       headerSavingsPercent: headerSavingsPercent ?? undefined,
       tls: tls ?? undefined,
-      ...byName(
-        ['latencyMs', 'connectMs', 'firstByteMs', 'perConnectionRps', 'perThreadRps'],
-        (name) => {
-          const { withinSd, ...rest } = phase[name];
-          return rest.max === 0 ? undefined : { ...rest, withinSdPercent: 100 * withinSd };
-        },
-      ),
     }),
+    ...byName(
+      ['latencyMs', 'connectMs', 'firstByteMs', 'perConnectionRps', 'perThreadRps'],
+      (name) => {
+        const { withinSd, ...rest } = phase[name];
+        return { ...rest, withinSdPercent: 100 * withinSd };
+      },
+    ),
   };
 }
 

@@ -266,14 +266,16 @@ export function loadPart(result: Result): Part[] {
       loadColumn('savings', 'headerSavingsPercent', exactPercent),
       loadColumn('data B', 'bodyBytes', whole),
     ]),
-    ...distributions.map(([title, key, format]) =>
-      loadTable(result, title, [
+    ...distributions.map(([title, key, format]) => {
+      // All are 0 if nothing was measured.
+      const of = (load: Load) => (load[key]?.max === 0 ? undefined : load[key]);
+      return loadTable(result, title, [
         ...(['min', 'max', 'mean', 'sd'] as const).map((part) =>
-          rightColumn(part, (load: Load) => figure(load[key]?.[part], format)),
+          rightColumn(part, (load: Load) => figure(of(load)?.[part], format)),
         ),
-        rightColumn('±sd', (load) => figure(load[key]?.withinSdPercent, exactPercent)),
-      ]),
-    ),
+        rightColumn('±sd', (load) => figure(of(load)?.withinSdPercent, exactPercent)),
+      ]);
+    }),
     perRequestTable(result, 'per request', {
       userCpuUs: 'user CPU µs',
       systemCpuUs: 'system CPU µs',
