@@ -8,7 +8,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { copyDocroot, imagePage } from '../../lib/servers/docroot.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -55,9 +55,9 @@ describe("a person's own folder", () => {
     [
       'a link out of it by another one',
       (own, link) => {
-        const secret = join(newFolder(), 'secret');
-        writeFileSync(secret, 'secret', { mode: 0o600 });
-        symlinkSync(dirname(secret), join(own, 'dir'));
+        const folder = newFolder();
+        writeFileSync(join(folder, 'secret'), 'secret', { mode: 0o600 });
+        symlinkSync(folder, join(own, 'dir'));
         symlinkSync('../dir/secret', link);
       },
       /: \S+ is a link out of it, .*: put a copy in its place$/,

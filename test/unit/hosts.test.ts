@@ -74,7 +74,7 @@ test('a home is none by any name, and what has keys in it stays', async () => {
 const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
   spawn('sh', ['-c', keepScript(...file)], {
     env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },
-    stdio: ['pipe', 'ignore', 'inherit'],
+    stdio: ['pipe', 'ignore', 'ignore'],
     detached: true,
   });
 
