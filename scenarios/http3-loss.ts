@@ -26,8 +26,7 @@ const pairAt = (perThousand: number): Variant[] => {
 
 export default defineScenario({
   name: 'http3-loss',
-  title:
-    'pages of 10 files from caddy over HTTP/2 and HTTP/3 where 0 to 3 % of the packets are lost',
+  title: 'caddy over HTTP/2 and HTTP/3: pages of 10 files, 0 to 3 % of the packets lost',
   knob: 'lost of 1,000 packets',
   load: loads.h2,
   page: { path: '/LICENSE', bodyBytes: 11_358 },

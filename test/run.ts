@@ -81,7 +81,8 @@ class TestRun {
   readonly #signal: AbortSignal;
   readonly #total = { passed: 0, failed: 0 };
   readonly #failures: string[] = [];
-  readonly #alone: (() => Promise<void>)[] = [];
+  /** Checks that wait for a free lane. */
+  readonly #waiting: (() => Promise<unknown>)[] = [];
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
@@ -96,19 +97,17 @@ class TestRun {
     const tools = this.#tools(chosen);
     const go = tools.then(() => this.#go(chosen));
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
-    const waiting = [
-      ...(rare ? shards('rare', 7) : []),
-      ...(chosen.has('integration') ? [...shards('runs', 14), ...shards('integration', 8)] : []),
-    ];
+    const wait = (all: Shard[]) =>
+      this.#waiting.push(...all.map((shard) => () => this.#vitest(shard)));
+    if (rare) wait(shards('rare', 7));
+    if (chosen.has('integration')) wait([...shards('runs', 14), ...shards('integration', 8)]);
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
       if (!(await tools)) return;
-      for (let shard = waiting.shift(); shard !== undefined; shard = waiting.shift())
-        await this.#vitest(shard);
+      for (let next = this.#waiting.shift(); next; next = this.#waiting.shift()) await next();
     });
     for (const lane of await Promise.allSettled(lanes))
       if (lane.status === 'rejected') throw lane.reason;
-    for (const test of this.#alone) await test();
     if (!(await tools)) return this.#total;
     if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
     if (rare) await this.#vitest({ project: 'rare-alone' });
@@ -140,19 +139,30 @@ class TestRun {
     const { binary, gcc } = compilers;
     const env = goEnvironment(this.#machine.env);
     const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
+    // As in the k6 build; tests measure memory, and do without.
+    const quickly = { ...inModule, env: { ...env, GOGC: '400' } };
     // The flags of the k6 build, so that both share Go's cache. `go test` would vet again, and build all of k6 for that.
     const flags = ['-trimpath', '-buildvcs=false'];
     const test = ['test', ...flags, '-vet=off'];
+    if (rare) {
+      this.#waiting.unshift(() => this.#engine({ ...quickly, args: test }, gcc));
+      // Tests run in networks of their own, without a way out.
+      await this.#command('modules of vegeta', {
+        ...inModule,
+        cwd: join(projectRoot, 'test/vegeta'),
+        args: ['mod', 'download'],
+      });
+    }
     if (chosen.has('go')) {
       const gofmt = { command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] };
       await this.#command('gofmt', { ...inModule, ...gofmt }, true);
       // Where k6 is imported, linters would first read all of k6, for minutes.
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
-      await this.#command('go vet', { ...inModule, args: ['vet', ...flags, ...packages] });
+      await this.#command('go vet', { ...quickly, args: ['vet', ...flags, ...packages] });
       // A module of its own, so that its dependencies are not those of the k6 build.
       const linter = ['tool', '-modfile=../test/linters/go.mod'];
       const statics = [...linter, 'staticcheck', ...packages];
-      await this.#command('staticcheck', { ...inModule, args: statics });
+      await this.#command('staticcheck', { ...quickly, args: statics });
       // It would also run linters of scripts if it found them.
       const workflows = ['actionlint', '-shellcheck=', '-pyflakes='];
       await this.#command('actionlint', { ...inModule, args: [...linter, ...workflows] });
@@ -160,48 +170,45 @@ class TestRun {
       const tested = rare ? ['.', './link', './internal/...'] : ['./...'];
       await this.#goTest('go test', { ...inModule, args: [...test, '-v', ...tested] });
     }
-    if (!rare) return;
-    // Tests run in networks of their own, without a way out.
-    await this.#command('modules of vegeta', {
-      ...inModule,
-      cwd: join(projectRoot, 'test/vegeta'),
-      args: ['mod', 'download'],
-    });
-    const list = [...test, '-list', '^Fuzz', './engine'];
-    const { stdout } = await this.#run({ ...inModule, args: list });
-    for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
-      await this.#fuzz(target, { ...inModule, args: test });
-    // Only the engine has its races looked for: with k6, all of k6 would be built a second time.
-    const race = {
-      ...inModule,
-      env: { ...env, CGO_ENABLED: '1', CC: gcc },
-      args: [...test, '-v', '-race', './engine'],
-    };
-    await this.#command('build of the engine with the race detector', {
-      ...race,
-      args: [...race.args, '-run', '^$'],
-    });
-    // Its waiting is measured, and the race detector takes several times the CPU.
-    this.#alone.push(() => this.#goTest('go test -race ./engine', race));
   }
 
-  /** Go's own fuzzing, for some seconds. Go keeps an input that fails in testdata, as a test of its target. */
-  async #fuzz(target: string, options: RunOptions): Promise<void> {
-    const time = ['-fuzz', `^${target}$`, '-fuzztime', '5s', '-fuzzminimizetime', '2s'];
-    await this.#check(`fuzz ${target}`, () =>
-      // Go leaves 100 MB for each worker in TMPDIR if it is ended.
-      inTemporaryFolder('bakeoff-fuzz-', async (TMPDIR) => {
-        const { code, stdout, stderr } = await this.#run({
-          ...options,
-          env: { ...options.env, TMPDIR },
-          args: [...options.args, '-run', '^$', ...time, './engine'],
+  /**
+   * The engine's tests under the race detector, then Go's own fuzzing of each target for some seconds. Both use one build: one
+   * for fuzzing alone would compile all that the engine imports again. With k6, all of k6 would be built again.
+   */
+  #engine(options: RunOptions, gcc: string): Promise<void> {
+    return inTemporaryFolder('bakeoff-engine-', async (folder) => {
+      const built = join(folder, 'engine.test');
+      const build = {
+        ...options,
+        env: { ...options.env, CGO_ENABLED: '1', CC: gcc },
+        args: [...options.args, '-race', '-c', '-o', built, './engine'],
+      };
+      if (!(await this.#command('engine with the race detector', build))) return;
+      const test = {
+        // Go leaves 100 MB for each worker in TMPDIR if it is ended.
+        env: { ...options.env, GOGC: '100', TMPDIR: folder },
+        command: built,
+        // Go keeps an input that fails in testdata, as a test of its target.
+        cwd: join(this.#machine.k6Sources, 'engine'),
+      };
+      await this.#goTest('tests of the engine', {
+        ...test,
+        args: ['-test.v', '-test.timeout=10m'],
+      });
+      const { stdout } = await this.#run({ ...test, args: ['-test.list', '^Fuzz'] });
+      const time = ['-test.fuzztime=5s', '-test.fuzzminimizetime=2s'];
+      for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
+        await this.#check(`fuzz ${target}`, async () => {
+          const fuzz = [`-test.fuzz=^${target}$`, `-test.fuzzcachedir=${folder}`, ...time];
+          const args = ['-test.run=^$', ...fuzz];
+          const { code, stdout: said, stderr } = await this.#run({ ...test, args });
+          // Before 1.27 Go takes the end of -fuzztime for a failure if a worker is late to hear of it (golang/go#75804).
+          const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
+          const passed = code === 0 ? said.includes('fuzz: elapsed') : endedLate.test(said);
+          return { ...oneCheck(passed), output: said + stderr };
         });
-        // Before 1.27 Go takes the end of -fuzztime for a failure if a worker is late to hear of it (golang/go#75804).
-        const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
-        const passed = code === 0 ? stdout.includes('fuzz: elapsed') : endedLate.test(stdout);
-        return { ...oneCheck(passed), output: stdout + stderr };
-      }),
-    );
+    });
   }
 
   async #sourcesAndUnit(): Promise<void> {
@@ -228,7 +235,8 @@ class TestRun {
     }
   }
 
-  async #check(name: string, check: () => Promise<Outcome>): Promise<void> {
+  /** Returns whether all passed. */
+  async #check(name: string, check: () => Promise<Outcome>): Promise<boolean> {
     this.#signal.throwIfAborted();
     const { passed, failed, output } = await this.#machine.progress.step(
       name,
@@ -244,10 +252,11 @@ class TestRun {
     for (const line of new Set(output.match(/SKIPPED[,:].*$/gm)))
       this.#machine.progress.print(line);
     if (failed > 0) this.#failures.push(`--- ${name}\n${output.trimEnd()}\n---`);
+    return failed === 0;
   }
 
   /** Runs a command that is one check: it ends with exit code 0, and if asked without a word on stdout. */
-  #command(name: string, options: RunOptions, silent = false): Promise<void> {
+  #command(name: string, options: RunOptions, silent = false): Promise<boolean> {
     return this.#check(name, async () => {
       const { code, stdout, stderr } = await this.#run(options);
       return { ...oneCheck(code === 0 && !(silent && stdout !== '')), output: stdout + stderr };
@@ -255,7 +264,7 @@ class TestRun {
   }
 
   /** Counts top-level tests, and shows of the others only those that do not pass. */
-  #goTest(name: string, options: RunOptions): Promise<void> {
+  #goTest(name: string, options: RunOptions): Promise<boolean> {
     return this.#check(name, async () => {
       const { code, stdout, stderr } = await this.#run(options);
       const count = (result: string) => stdout.split(`\n--- ${result}: `).length - 1;
@@ -265,7 +274,7 @@ class TestRun {
     });
   }
 
-  #vitest({ project, part }: Shard): Promise<void> {
+  #vitest({ project, part }: Shard): Promise<boolean> {
     const shard = part === undefined ? [] : [`--shard=${part}`];
     return this.#check([titles[project], part].join(' ').trimEnd(), async () => {
       const { code, stdout, stderr } = await this.#run({

@@ -167,7 +167,8 @@ export async function compileK6(
     command: go,
     args: ['build', '-trimpath', '-buildvcs=false', '-o', `${programs}/`, './cmd/...'],
     cwd: sources,
-    env,
+    // Compilers live for seconds and have memory: fewer collections save a sixth of the time.
+    env: { ...env, GOGC: '400' },
     ...present({ signal }),
   });
   return built.code === 0 ? undefined : cause(built.stderr);
