@@ -202,11 +202,13 @@ class TestRun {
         await this.#check(`fuzz ${target}`, async () => {
           const fuzz = [`-test.fuzz=^${target}$`, `-test.fuzzcachedir=${folder}`, ...time];
           const args = ['-test.run=^$', ...fuzz];
-          const { code, stdout: said, stderr } = await this.#run({ ...test, args });
+          const ended = await this.#run({ ...test, args });
+          const output = ended.stdout + ended.stderr;
           // Before 1.27 Go takes the end of -fuzztime for a failure if a worker is late to hear of it (golang/go#75804).
           const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
-          const passed = code === 0 ? said.includes('fuzz: elapsed') : endedLate.test(said);
-          return { ...oneCheck(passed), output: said + stderr };
+          const passed =
+            ended.code === 0 ? output.includes('fuzz: elapsed') : endedLate.test(output);
+          return { ...oneCheck(passed), output };
         });
     });
   }

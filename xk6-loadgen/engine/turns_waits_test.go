@@ -117,22 +117,29 @@ func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
 	for i := range sides {
 		sides[i].Duration, sides[i].Warmup = 300*time.Millisecond, 20*time.Millisecond
 	}
-	for i, r := range alternate(t, 10*time.Millisecond, sides...) {
-		if cpu := r.ServerCPU; cpu == nil || cpu.Seconds <= 0 || cpu.IdleShare < 0 || cpu.IdleShare > 0.2 || cpu.Seconds > 10*r.Seconds {
-			t.Errorf("side %d: %+v in %g s", i, cpu, r.Seconds)
+	tried(t, func() string {
+		for i, r := range alternate(t, 10*time.Millisecond, sides...) {
+			if cpu := r.ServerCPU; cpu == nil || cpu.Seconds <= 0 || cpu.IdleShare < 0 || cpu.IdleShare > 0.2 || cpu.Seconds > 10*r.Seconds {
+				return fmt.Sprintf("side %d: %+v in %g s", i, cpu, r.Seconds)
+			}
 		}
-	}
+		return ""
+	})
 }
 
 func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 	url, pid := serverProcess(t)
-	whole := linux.NewProcessTree([]int{pid})
 	side := Side{Options: options(url), CPUOf: []int{pid}}
 	side.Duration, side.Warmup = 200*time.Millisecond, 200*time.Millisecond
-	r := alternate(t, 0, side)[0]
-	if cpu, all := r.ServerCPU, float64(whole.CPU())/1e9; cpu == nil || cpu.Seconds < 0.3*all || cpu.Seconds > 0.8*all || cpu.IdleShare != 0 {
-		t.Errorf("%+v of %g s in all", cpu, all)
-	}
+	tried(t, func() string {
+		whole := linux.NewProcessTree([]int{pid})
+		before := whole.CPU()
+		r := alternate(t, 0, side)[0]
+		if cpu, all := r.ServerCPU, float64(whole.CPU()-before)/1e9; cpu == nil || cpu.Seconds < 0.3*all || cpu.Seconds > 0.8*all || cpu.IdleShare != 0 {
+			return fmt.Sprintf("%+v of %g s in all", cpu, all)
+		}
+		return ""
+	})
 }
 
 func TestPaces(t *testing.T) {
