@@ -169,8 +169,8 @@ func (l *loop) noteSent(due int64) {
 // noLatency is of a response that is not the last one of its page.
 const noLatency = -1
 
-// response ends an attempt. The load's latency runs from the given time to the read of the response's last byte, by the loop's clock, the
-// page's own from its start.
+// response ends an attempt. The load's latency runs from the given time, that of the request's URL from its start, to the read of the
+// response's last byte by the loop's clock.
 func (l *loop) response(a *attempt, from int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
