@@ -20,7 +20,6 @@ const titles = {
   runs: 'whole runs',
   rare: 'rare tests',
   alone: 'tests that need the machine to themselves',
-  'rare-alone': 'rare tests that need the machine to themselves',
 };
 
 interface Shard {
@@ -99,7 +98,7 @@ class TestRun {
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
     const wait = (all: Shard[]) =>
       this.#waiting.push(...all.map((shard) => () => this.#vitest(shard)));
-    if (rare) wait(shards('rare', 7));
+    if (rare) wait(shards('rare', 15));
     if (chosen.has('integration')) wait([...shards('runs', 14), ...shards('integration', 8)]);
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
@@ -110,7 +109,6 @@ class TestRun {
       if (lane.status === 'rejected') throw lane.reason;
     if (!(await tools)) return this.#total;
     if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
-    if (rare) await this.#vitest({ project: 'rare-alone' });
     return this.#total;
   }
 
@@ -137,13 +135,14 @@ class TestRun {
     }));
     if (compilers === undefined) return;
     const { binary, gcc } = compilers;
-    const env = goEnvironment(this.#machine.env);
+    // The flags of the k6 build, so that linters and tests share what it has compiled.
+    const GOFLAGS = '-trimpath -buildvcs=false';
+    const env = { ...goEnvironment(this.#machine.env), GOFLAGS };
     const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
     // As in the k6 build; tests measure memory, and do without.
     const quickly = { ...inModule, env: { ...env, GOGC: '400' } };
-    // The flags of the k6 build, so that both share Go's cache. `go test` would vet again, and build all of k6 for that.
-    const flags = ['-trimpath', '-buildvcs=false'];
-    const test = ['test', ...flags, '-vet=off'];
+    // It would vet again, and build all of k6 for that.
+    const test = ['test', '-vet=off'];
     if (rare) {
       this.#waiting.unshift(() => this.#engine({ ...quickly, args: test }, gcc));
       // Tests run in networks of their own, without a way out.
@@ -158,7 +157,7 @@ class TestRun {
       await this.#command('gofmt', { ...inModule, ...gofmt }, true);
       // Where k6 is imported, linters would first read all of k6, for minutes.
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
-      await this.#command('go vet', { ...quickly, args: ['vet', ...flags, ...packages] });
+      await this.#command('go vet', { ...quickly, args: ['vet', ...packages] });
       // A module of its own, so that its dependencies are not those of the k6 build.
       const linter = ['tool', '-modfile=../test/linters/go.mod'];
       const statics = [...linter, 'staticcheck', ...packages];

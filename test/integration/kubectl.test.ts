@@ -1,4 +1,4 @@
-// kubectl's errors; what a cluster answers: test/rare-alone/real-cluster.test.ts.
+// kubectl's errors; what a cluster answers: test/rare/real-cluster.test.ts.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';

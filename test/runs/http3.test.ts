@@ -96,7 +96,8 @@ test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async
     expect(packets).toBeGreaterThan(300);
     const [first] = rounds[0]?.phases ?? [];
     const pages = total(first?.latencyMs.histogram ?? [], ([, count]) => count);
-    expect(pages).toBeLessThanOrEqual((first?.requests ?? 0) / 10);
+    // On each of 4 connections a page that ends in the window may have begun before it.
+    expect(pages).toBeLessThanOrEqual((first?.requests ?? 0) / 10 + 4);
     expect(first?.latencyMs.min).toBeGreaterThan(50);
   }
 });

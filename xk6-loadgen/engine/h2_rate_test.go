@@ -384,14 +384,15 @@ func TestASecondIsHandedOutInTheOpenModelToo(t *testing.T) {
 	s := serveH2(t, answering(hello))
 	o := h2Options(s)
 	o.Requests, o.Rate, o.Duration = 0, 100, 1600*time.Millisecond
-	r := load(t, o)
-	if len(r.seconds) != 2 || r.Requests+r.InFlight+r.Unsent != 160 {
-		t.Errorf("%d seconds, requests %d, in flight %d, unsent %d", len(r.seconds), r.Requests, r.InFlight, r.Unsent)
-	}
-	if first := r.seconds[0]; first.Requests < 50 || first.Requests > 101 {
-		t.Errorf("%d requests in the first second", first.Requests)
-	}
-	if fmt.Sprint(r.Buckets) != "[]" {
-		t.Errorf("buckets %v", r.Buckets)
-	}
+	// The first second lasts longer if the machine keeps the loop from running at its end.
+	tried(t, func() string {
+		r := load(t, o)
+		if r.Requests+r.InFlight+r.Unsent != 160 || fmt.Sprint(r.Buckets) != "[]" {
+			t.Errorf("requests %d, in flight %d, unsent %d, buckets %v", r.Requests, r.InFlight, r.Unsent, r.Buckets)
+		}
+		if first := r.seconds[0].Requests; len(r.seconds) != 2 || first < 50 || first > 101 {
+			return fmt.Sprintf("%d seconds, %d requests in the first one", len(r.seconds), first)
+		}
+		return ""
+	})
 }

@@ -1,5 +1,5 @@
 // Runs in a cluster that is there: BAKEOFF_KUBECONFIG=~/.kube/config BAKEOFF_CLUSTER_FLAGS='--image … --influx … --influx-here …'
-// BAKEOFF_TEST_NETWORK=machine npx vitest run --project rare-alone test/rare-alone/real-cluster.test.ts
+// BAKEOFF_TEST_NETWORK=machine npx vitest run --project rare test/rare/real-cluster.test.ts
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
