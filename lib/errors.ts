@@ -52,28 +52,20 @@ export function remedyFor(error: unknown): string | undefined {
     : undefined;
 }
 
-/** The error (exit code 2) for a word that is not one of `choices`. @param many advice if none of many choices is near */
-export function unknownWord(
-  kind: string,
-  word: string,
-  choices: readonly string[],
-  many?: string,
-): UserError {
-  return usageError(`there is no ${kind} "${word}": ${offer(word, choices, many)}`);
+/** The error (exit code 2) for a word that is not one of `choices`. */
+export function unknownWord(kind: string, word: string, choices: readonly string[]): UserError {
+  return usageError(`there is no ${kind} "${word}": ${offer(word, choices)}`);
 }
 
 /** More choices are too long for a line. */
 const mostTold = 10;
 
 /** Offers the nearest choice, or all, in words that follow a colon. @param choices at least one */
-export function offer(
-  word: string,
-  choices: readonly string[],
-  many = `there are ${choices.length}, such as ${sorted(word, choices).slice(0, 3).join(', ')}`,
-): string {
+export function offer(word: string, choices: readonly string[]): string {
   const near = nearest(word, choices);
   if (near !== undefined) return `did you mean ${near}?`;
-  if (choices.length > mostTold) return many;
+  if (choices.length > mostTold)
+    return `there are ${choices.length}, such as ${sorted(word, choices).slice(0, 3).join(', ')}`;
   return `there ${choices.length === 1 ? 'is' : 'are'} ${choices.join(', ')}`;
 }
 

@@ -135,7 +135,7 @@ export function rateOf({
  * Whether requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the p99 of their
  * lateness is above 1 % of the load's time. @param phases at least one
  */
-export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
+function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   const unsent = total(phases, (phase) => phase.unsent);
   const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
@@ -201,11 +201,7 @@ export type RateEnd = 'kept' | 'broken' | 'open';
 
 /** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
-  return (
-    !isBeyondPauses(step, rate, within) &&
-    step.latencyMs[within.metric] <= within.ms &&
-    !isBehind([step], rate, roundRps([step]))
-  );
+  return whyNotKept(step, rate, within) === '';
 }
 
 /** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
@@ -230,15 +226,14 @@ export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: W
 
 /** Why a step did not keep the limit; '' if it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
-  if (isKept(step, rate, within)) return '';
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
   const made = roundRps([step]);
   if (made < overloadedBelow * rate || isBehind([step], rate, made))
     return `${whole(made)} requests/s were made`;
-  return isTooFew(step, within)
-    ? `too few answers for a ${within.metric}`
-    : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
+  if (isTooFew(step, within)) return `too few answers for a ${within.metric}`;
+  const ms = step.latencyMs[within.metric];
+  return ms > within.ms ? `${within.metric} ${scaledTime(ms)}` : '';
 }
 
 function failedShare(step: LoadResult): number {

@@ -21,6 +21,7 @@ import {
   type RunningK6,
 } from './k6.ts';
 import { Disturbance, RoundFailure } from './plan.ts';
+import { parseGoTime } from '../store/line-protocol.ts';
 
 /** Generators that begin further apart load alone for too long. */
 const mostApartMs = 100;
@@ -292,14 +293,12 @@ async function keep(ended: K6Ended, folder: string): Promise<PhaseOutcome[]> {
 
 /** k6's record with its times by this machine's clock; digits below a millisecond stay. */
 export function recordByOurClock(record: string, { wallMs }: ClocksAhead): string {
-  return record.replaceAll(
-    /"time":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?(Z|[+-]\d\d:\d\d)"/g,
-    (_, second: string, fraction = '', zone: string) => {
-      const digits = (fraction as string).padEnd(9, '0');
-      const ms = Date.parse(`${second}${zone}`) + Number(digits.slice(0, 3)) - Math.round(wallMs);
-      return `"time":"${new Date(ms).toISOString().slice(0, -1)}${digits.slice(3)}Z"`;
-    },
-  );
+  return record.replaceAll(/(?<="time":")[^"]+/g, (time) => {
+    const ns = parseGoTime(time);
+    if (ns === null) return time;
+    const second = new Date(Number(ns / 1_000_000n) - Math.round(wallMs)).toISOString();
+    return second.replace('Z', `${String(ns % 1_000_000n).padStart(6, '0')}Z`);
+  });
 }
 
 /** A host's outcomes with their times by this machine's clocks. */
