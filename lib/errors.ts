@@ -13,12 +13,12 @@ export class UserError extends Error {
 /** A UserError for a wrong command line: exit code 2. */
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
-/** Returns what `read` returns; a UserError of it gets `before` in front and exit code 2. */
-export function asWords<T>(read: () => T, before: string): T {
+/** Returns what `read` returns; a UserError of it gets `before` in front and the exit code. */
+export function asWords<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): T {
   try {
     return read();
   } catch (error) {
-    throw error instanceof UserError ? usageError(before + error.message) : error;
+    throw error instanceof UserError ? new UserError(before + error.message, exitCode) : error;
   }
 }
 

@@ -108,7 +108,7 @@ const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
  * @param below the folder that it must be in, links followed
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
-export function readBytesSync(file: string, mostBytes: number, below?: string): Buffer {
+export function readBytes(file: string, mostBytes: number, below?: string): Buffer {
   const isHandedOver = handedOver.test(file);
   let descriptor: number | undefined;
   try {
@@ -135,14 +135,6 @@ export function readBytesSync(file: string, mostBytes: number, below?: string): 
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
-}
-
-/** As readBytesSync. */
-export async function readBytes(
-  file: string,
-  { megabytes, below }: { megabytes: number; below?: string },
-): Promise<Buffer> {
-  return readBytesSync(file, megabytes * 1e6, below);
 }
 
 /** Throws UserError for a path with a control character, such as a newline. @param begin of the message */

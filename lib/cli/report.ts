@@ -1,7 +1,7 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
-import { usageError, UserError, unknownWord } from '../errors.ts';
+import { asWords, usageError, UserError, unknownWord } from '../errors.ts';
 import { makeFolder, readBytes, writeWhole } from '../files.ts';
 import { runPage } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
@@ -37,9 +37,7 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const files = await Promise.all(positionals.map((word) => findResult(word, results)));
   const twice = positionals.find((_, index) => files.indexOf(files[index] as string) < index);
   if (twice !== undefined) throw usageError(`${twice} is given twice`);
-  const runs = await Promise.all(
-    files.map(async (file): Promise<Run> => ({ file, result: await readResult(file) })),
-  );
+  const runs = files.map((file): Run => ({ file, result: readResult(file) }));
   const page = read('out', (_, file) => fromCallersFolder(file)) ?? defaultPage(runs, results);
   const [first, ...others] = runs as [Run, ...Run[]];
   const { text, mode } =
@@ -87,12 +85,10 @@ async function findResult(word: string, results: string): Promise<string> {
 }
 
 /** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */
-const mostMegabytes = 256;
+const mostBytes = 256e6;
 
-async function readResult(file: string): Promise<Result> {
-  const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: Error) => {
-    throw new UserError(`cannot read ${file}: ${error.message}`);
-  });
+function readResult(file: string): Result {
+  const bytes = asWords(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
   return checkResult(bytes.toString('utf8'), file);
 }
 

@@ -1,5 +1,4 @@
 // The steps of a run: withRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
-import { udpNotes } from '../machine/udp.ts';
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -11,6 +10,7 @@ import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
 import { oneRunAtATime } from '../machine/locks.ts';
 import { readProcessors, type Processors } from '../machine/processors.ts';
+import { udpNotes } from '../machine/usage.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
 import { present } from '../present.ts';
@@ -299,7 +299,7 @@ async function addCauses(
   try {
     const perf = await perfOrWhyNot(context.signal);
     const { missing, sides } = await lookWhy(context, names, perf);
-    const configs = await readConfigs(context.folder, outcome.result);
+    const configs = readConfigs(context.folder, outcome.result);
     const named = sides.map((side) => {
       const changed = changedSettings(outcome.result, configs, side.variant);
       return changed.length === 0 ? side : { ...side, changed };

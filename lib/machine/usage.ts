@@ -1,4 +1,5 @@
-// The machine under load: clocks, use of cores, throttling by CPU quotas, and cores that stay awake.
+// The machine under load: clocks, use of cores, throttling by CPU quotas, cores that stay awake, and
+// whether the kernel's buffers suffice for HTTP/3.
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs';
 import os from 'node:os';
 import { join, relative } from 'node:path';
@@ -6,6 +7,7 @@ import { gunzipSync } from 'node:zlib';
 import { mean, total } from '../analysis/statistics.ts';
 import { ifThere, readIfThere, textOf } from '../files.ts';
 import { coreCount } from '../format.ts';
+import type { LoadProfile } from '../scenario/model.ts';
 
 /** Sums over some cores since the machine started, in seconds. */
 export interface CoreSeconds {
@@ -173,4 +175,20 @@ export function keepCoresAwake(device = '/dev/cpu_dma_latency'): () => void {
   // The limit in microseconds, as a 32-bit number.
   ifThere(() => writeSync(file, Buffer.alloc(4)));
   return () => closeSync(file);
+}
+
+/** What quic-go asks for. The kernel doubles it. */
+const wantedUdpBytes = 7 * 1024 * 1024;
+/** Returns a line if a load is HTTP/3 and a limit of UDP buffers is below what it wants. Older kernels hide the limits in containers. */
+export function udpNotes(
+  loads: readonly Pick<LoadProfile, 'protocol'>[],
+  isRoot = process.getuid?.() === 0,
+  root = '/',
+): string[] {
+  const small = ['rmem_max', 'wmem_max'].filter(
+    (name) => Number(textOf(join(root, 'proc/sys/net/core', name)) || NaN) < wantedUdpBytes / 2,
+  );
+  if (isRoot || small.length === 0 || !loads.some(({ protocol }) => protocol === 'h3')) return [];
+  const settings = small.map((name) => `net.core.${name}=${wantedUdpBytes}`).join(' ');
+  return [`the buffers of UDP are small, so HTTP/3 may lose datagrams: sudo sysctl ${settings}`];
 }

@@ -18,7 +18,7 @@ export interface Layer {
 }
 
 /** Lists of addresses are long. */
-const mostMegabytes = 32;
+const mostBytes = 32e6;
 
 /**
  * Reads files of `server-configs/<of>/`, named without `.conf`, or at absolute paths. Throws UserError if one cannot be read.
@@ -67,9 +67,12 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
     by === undefined || by.name.startsWith('/')
       ? ''
       : ' (relative names begin at the folder of the config: keep a copy beside the original)';
-  const bytes = await readBytes(file, { megabytes: mostMegabytes }).catch((error: Error) =>
-    fail(error.message + beside),
-  );
+  let bytes: Buffer;
+  try {
+    bytes = readBytes(file, mostBytes);
+  } catch (error) {
+    return fail((error as Error).message + beside);
+  }
   if (bytes.includes(0)) fail('it is not text');
   const text = bytes.toString('utf8');
   known.set(file, text);

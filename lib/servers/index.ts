@@ -9,8 +9,6 @@ import type {
   ServerSpec,
 } from '../scenario/model.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
-import { prepareCommand } from './command.ts';
-import { prepareConfigured } from './configured.ts';
 import { groupOf, guardMarked, watchLifecycle, whileItRuns } from './lifecycle.ts';
 import {
   freePort,
@@ -21,13 +19,14 @@ import {
   untilItListens,
   type Address,
 } from './ports.ts';
+import { prepareCommand, prepareConfigured } from './prepare.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
 import { processTree, watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
-export { serverKinds } from './configured.ts';
+export { serverKinds } from './prepare.ts';
 export { readOwnConfig } from './own/own-config.ts';
 export { readStub } from './own/stub.ts';
 export type { Listen, OwnConfig } from './own/redirect.ts';

@@ -1,9 +1,13 @@
-// nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine.
+// nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine; or a copy of a user's own,
+// which runs beside a running server.
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { atLeast } from '../setup/machine.ts';
-import { ourLines, readLayers } from './config-files.ts';
+import { ourLines, ours, readLayers } from './config-files.ts';
 import {
+  asWritten,
   bareWord,
   composeConfig,
   findDirectives,
@@ -13,9 +17,37 @@ import {
   quoted,
   readNginxConfig,
   tempModules,
+  type Directive,
 } from './nginx-config.ts';
-import { adoptNginx } from './own/nginx.ts';
-import type { Build, ComposedConfig, Place, ServerKind } from './server.ts';
+import { layNginx, readInPlace, servingLines } from './own/lay-nginx.ts';
+import {
+  blocksIn,
+  httpServers,
+  insideHttp,
+  listensOf,
+  moveListens,
+  nginxListens,
+  nginxWorkers,
+  parseAddress,
+} from './own/nginx-listens.ts';
+import {
+  beginHere,
+  chooseListen,
+  leaving,
+  localTarget,
+  noteUser,
+  runLog,
+  temporary,
+  type Here,
+} from './own/redirect.ts';
+import type {
+  AdoptPlace,
+  AdoptedConfig,
+  Build,
+  ComposedConfig,
+  Place,
+  ServerKind,
+} from './server.ts';
 
 export const nginxKind: ServerKind = {
   compose,
@@ -92,4 +124,207 @@ async function machineLines(
         }
       }
     }`;
+}
+
+async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promise<AdoptedConfig> {
+  const written = await readInPlace(file, place.within);
+  const listens = nginxListens(written, file);
+  const { port, tls, http2, http2Only, hosts } = chooseListen(file, listens, place.listen);
+  const page = { port, paths: place.paths, cores: place.cores };
+  const config = layNginx(written, place.laid, page);
+  const workers = nginxWorkers(config);
+  const servers = httpServers(config, file);
+  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
+  const here: NginxHere = {
+    ...begun,
+    listens: moveListens(servers, begun),
+    blocks: new Set(
+      blocksIn(insideHttp(config), 'upstream').map(({ args }) =>
+        bareWord(args[0] ?? '').toLowerCase(),
+      ),
+    ),
+  };
+  if (place.within !== undefined)
+    here.said.push(`runs in http { } of ${place.within}, in place of the sites there`);
+  const quic = [...here.listens.values()].flat().filter(({ args }) => args.includes('quic'));
+  if (
+    quic[0] !== undefined &&
+    (workers === 'server-cores' ? place.cores : workers) > 1 &&
+    !quic.some(({ args }) => args.includes('reuseport'))
+  )
+    here.said.push(
+      `listen quic at ${quic[0].origin} without reuseport: the workers get each other's packets, and connections hang`,
+    );
+  const runs = withDefaults(change(config, '', here), here, build);
+  const roots = [...findDirectives(config, 'root'), ...findDirectives(config, 'alias')];
+  if (roots.some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? ''))))
+    here.said.push(
+      `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
+    );
+  const serving = servingLines(config, page);
+  for (const line of [...insideHttp(config), ...serving])
+    if (/^limit_(?:req|conn)$/.test(line.name))
+      here.said.push(`${asWritten(line)} at ${line.origin}: may turn away requests of the load`);
+  const closing = serving.find((line) => asWritten(line) === 'return 444');
+  const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
+  if (hangsUp !== undefined) here.said.push(hangsUp);
+  return {
+    ...present({ hangsUp }),
+    ...here.adopted(printConfig(runs), workers),
+    tls,
+    protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
+    hosts,
+    args: (configFile) => [...logArgs(build), '-c', configFile],
+  };
+}
+
+interface NginxHere extends Here {
+  listens: ReadonlyMap<Directive, Directive[]>;
+  /** Names of upstream blocks, in lower case. */
+  blocks: ReadonlySet<string>;
+}
+
+const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
+
+function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {
+  return directives.flatMap((directive) => {
+    const { name, block } = directive;
+    if (block === undefined) return changeLine(directive, parent, here);
+    if (parent === '' && name !== 'events' && name !== 'http') {
+      here.said.push(`${name} { } at ${directive.origin}: left out, only HTTP is compared`);
+      return [];
+    }
+    if (name === 'acme_issuer') throw new UserError(`${directive.origin}: ${name} ${leaving}`);
+    if (dataBlocks.has(name)) return [directive];
+    const listens = here.listens.get(directive);
+    if (listens?.length === 0) {
+      here.said.push(`server { } at ${directive.origin}: left out, it listens to HTTP/3 only`);
+      return [];
+    }
+    const others = listens === undefined ? block : block.filter((one) => one.name !== 'listen');
+    return [{ ...directive, block: [...(listens ?? []), ...change(others, name, here)] }];
+  });
+}
+
+/** Paths that begin at the config's folder; all others begin at the build's prefix. */
+const pathsOfConfig =
+  /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
+
+function changeLine(directive: Directive, parent: string, here: NginxHere): Directive[] {
+  const { name, args } = directive;
+  const { place, said } = here;
+  const first = bareWord(args[0] ?? '');
+  const having = (word: string): Directive[] => [{ ...directive, args: [word, ...args.slice(1)] }];
+  const instead = (word: string, why: string): Directive[] => {
+    said.push(`${name} ${args[0]} → ${why}`);
+    return having(word);
+  };
+  const turnOff = (why: string) => (first === 'off' ? [directive] : instead('off', `off, ${why}`));
+  const leaveOut = (why: string): Directive[] => {
+    said.push(`${name} ${args.join(' ')}: left out, ${why}`);
+    return [];
+  };
+  switch (name) {
+    case 'daemon':
+      return turnOff('so that its end is seen');
+    case 'pid':
+    case 'lock_file':
+      return instead(quoted(path.join(place.temp, name)), temporary);
+    case 'user':
+      // The group follows.
+      if (first !== place.user?.name) noteUser(args.join(' '), here);
+      return [];
+    case 'worker_processes':
+      return first === 'auto'
+        ? instead(String(place.cores), `${place.cores}, the number of server cores`)
+        : [directive];
+    case 'worker_cpu_affinity':
+      return leaveOut("the workers run on the server's cores");
+    case 'worker_priority':
+      return first.startsWith('-') ? leaveOut('it takes root') : [directive];
+    case 'worker_rlimit_nofile':
+      return Number(first) <= place.fileLimit
+        ? [directive]
+        : instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
+    case 'error_log':
+      return first === 'stderr' || first === '/dev/null' ? [directive] : instead('stderr', runLog);
+    case 'access_log':
+      return first === 'off' || first === '/dev/null'
+        ? [directive]
+        : instead(quoted(here.temporaryFile(first, 'access.log')), temporary);
+    case 'quic_bpf':
+      return turnOff('it takes root');
+    case 'ssl_stapling':
+    case 'ssl_ocsp':
+      return turnOff('since it would ask another machine');
+    case 'proxy_store':
+    case 'fastcgi_store':
+    case 'uwsgi_store':
+    case 'scgi_store':
+      return turnOff('since it would write among the files that are served');
+    case 'state':
+      if (parent === 'upstream')
+        throw new UserError(`${directive.origin}: state ${first} ${leaving}`);
+      return [directive];
+    case 'server':
+      if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
+      return having(targetOf(directive, here));
+    case 'endpoint':
+      return parent === 'otel_exporter' ? having(targetOf(directive, here)) : [directive];
+    case 'js_import': {
+      // nginx looks beside the config, then in js_path.
+      const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
+      const found = { ...directive, args: [...args.slice(0, -1), quoted(file)] };
+      return [existsSync(file) ? found : directive];
+    }
+  }
+  if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));
+  if (/_(?:temp|cache)_path$/.test(name))
+    return instead(quoted(here.temporaryFile(`${name} ${first}`, name)), temporary);
+  if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
+    return [directive];
+  return having(quoted(path.resolve(here.folder, first)));
+}
+
+function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>): string {
+  const word = directive.args[0] ?? '';
+  const target = bareWord(word);
+  const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
+  const words = `${directive.name} ${word}`;
+  const text = localTarget(target, words, directive.origin, here, blocks, asksResolver);
+  return text === target ? word : quoted(text);
+}
+
+/** A server of the same build may use its paths. */
+function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
+  const temp = (name: string) => quoted(path.join(here.place.temp, name));
+  const added: string[] = [];
+  const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] =>
+    lines
+      .filter(([wanted]) => !block.some(({ name }) => name === wanted))
+      .map(([name, ...args]) => {
+        if (name !== 'daemon') added.push(name);
+        return { name, args, origin: ours };
+      });
+  const main = lacking(config, [
+    ['daemon', 'off'],
+    ['error_log', 'stderr'],
+    ['pid', temp('pid')],
+    ['lock_file', temp('lock_file')],
+  ]);
+  const all = config.map((directive): Directive => {
+    const { name, block } = directive;
+    if (name !== 'http' || block === undefined) return directive;
+    const lines = lacking(block, [
+      ...tempModules(build).map((module): [string, string] => [
+        `${module}_temp_path`,
+        temp(module),
+      ]),
+      ['access_log', quoted(here.temporaryFile('', 'access.log')), 'combined'],
+    ]);
+    return { ...directive, block: [...lines, ...block] };
+  });
+  if (added.length > 0)
+    here.said.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}`);
+  return [...main, ...all];
 }

@@ -1,6 +1,6 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
 import { asWords, messageOf, usageError } from '../errors.ts';
-import { readBytesSync } from '../files.ts';
+import { readBytes } from '../files.ts';
 import { percent, whole } from '../format.ts';
 import { isObject } from '../form.ts';
 import { present } from '../present.ts';
@@ -134,7 +134,7 @@ export function readTargets(file: string): Traffic {
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
       const before = `${where}: the body ${line.slice(1)}: `;
-      open.bodyBase64 = asWords(() => readBytesSync(body, mostBytes), before).toString('base64');
+      open.bodyBase64 = asWords(() => readBytes(body, mostBytes), before).toString('base64');
     } else if (open !== undefined && name !== '') {
       if (!notSent.test(name) || /^host$/i.test(name))
         open.headers = { ...open.headers, [name]: value };

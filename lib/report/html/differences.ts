@@ -19,23 +19,22 @@ export interface ComposedConfig {
   text: string;
 }
 
-/** What could be read. */
-export async function readable<T>(files: readonly Promise<T>[]): Promise<T[]> {
-  const all = await Promise.allSettled(files);
-  return all.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+/** The text of a file inside the run's folder; empty if it cannot be read. */
+export function textIn(folder: string, ...path: string[]): string[] {
+  try {
+    return [readBytes(join(folder, ...path), 16e6, folder).toString('utf8')];
+  } catch {
+    return [];
+  }
 }
 
-/** Reads the configs of the first round, inside the run's folder only; later ones differ in ports and folders. */
-export function readConfigs(folder: string, { variants }: Result): Promise<ComposedConfig[]> {
-  const configs = variants.map(async ({ name, rounds: [first], server }) => {
+/** Reads the configs of the first round; later ones differ in ports and folders. */
+export function readConfigs(folder: string, { variants }: Result): ComposedConfig[] {
+  return variants.flatMap(({ name, rounds: [first], server }) => {
     const file = `${server?.name}.conf`;
-    const bytes = await readBytes(join(folder, `round-${first?.round}`, name, file), {
-      megabytes: 16,
-      below: folder,
-    });
-    return { variant: name, file, text: bytes.toString('utf8') };
+    const texts = textIn(folder, `round-${first?.round}`, name, file);
+    return texts.map((text) => ({ variant: name, file, text }));
   });
-  return readable(configs);
 }
 
 /** Settings that only one of a config and its baseline has; undefined without a baseline of the same server. */

@@ -1,6 +1,6 @@
 // report.html: a run in one page.
 import { join } from 'node:path';
-import { readBytes, writeWhole } from '../../files.ts';
+import { writeWhole } from '../../files.ts';
 import { short } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
 import { figuresOf } from '../charts.ts';
@@ -17,7 +17,7 @@ import {
   differencesHtml,
   hasOwnConfigs,
   readConfigs,
-  readable,
+  textIn,
   type ComposedConfig,
 } from './differences.ts';
 import { headlineHtml } from './headline.ts';
@@ -46,18 +46,17 @@ export async function runPage(
   folder: string,
   result: Result,
 ): Promise<{ text: string; mode: number | undefined }> {
-  const configs = await readConfigs(folder, result);
-  const text = await htmlReport(result, configs, await readStacks(folder, result));
+  const configs = readConfigs(folder, result);
+  const text = await htmlReport(result, configs, readStacks(folder, result));
   return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };
 }
 
-async function readStacks(folder: string, { why }: Result): Promise<Stacks[]> {
-  const stacks = (why?.sides ?? []).map(async (side): Promise<Stacks> => {
-    const file = join(folder, stacksFile(side.variant));
-    const folded = await readBytes(file, { megabytes: 16, below: folder });
-    return { variant: side.variant, folded: folded.toString('utf8'), us: cpuOf(side) };
-  });
-  return readable(stacks);
+function readStacks(folder: string, { why }: Result): Stacks[] {
+  return (why?.sides ?? []).flatMap((side) =>
+    textIn(folder, stacksFile(side.variant)).map((folded) => {
+      return { variant: side.variant, folded, us: cpuOf(side) };
+    }),
+  );
 }
 
 /** The whole page. */
