@@ -78,27 +78,19 @@ export function succeeded({
   return expected === undefined ? responses['2xx'] + responses['3xx'] : responses[expected];
 }
 
-export interface PhasePair {
-  /** From 1. */
-  phase: number;
-  published: Published | undefined;
-  measured: PhaseResult | undefined;
-  /** `measured` as articles print it. */
-  here: Published | undefined;
-}
+export type PhasePair = ReturnType<typeof phasePairs>[number];
 
 /** Published phases beside measured phases; either may have fewer. */
-export function phasePairs({
-  published,
-  phases,
-}: Pick<VariantResult, 'published' | 'phases'>): PhasePair[] {
+export function phasePairs({ published, phases }: Pick<VariantResult, 'published' | 'phases'>) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
     return {
+      /** From 1. */
       phase: index + 1,
       published: inArticle[index],
       measured,
+      /** `measured` as articles print it. */
       here: measured && asPublished(measured),
     };
   });

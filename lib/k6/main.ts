@@ -183,23 +183,18 @@ const pollSeconds = 0.2;
 /** Each k6 waits so much longer, so that none gives up on another that was ready in time. */
 const graceMs = 2000;
 
-/** When all begin, milliseconds since 1970 by this machine's clock, and how to leave the outcome of a phase (from 1). */
-interface Met {
-  beginsAtMs: number;
-  leave(phase: number, outcome: PhaseOutcome): void;
-}
-
 /**
  * Says in the database that this k6 is ready, and waits for all others. Its clock decides when they begin, since machines' clocks
  * differ. Its own requests are in k6's http_req_* metrics, with the tag name=bench_ready.
  * @param begins as from segmentBegins
+ * @returns when all begin, milliseconds since 1970 by this machine's clock, and how to leave the outcome of a phase (from 1)
  * @throws Error if the database fails, the run was made before, or a k6 is not ready in time
  */
 function meet(
   meeting: Meeting,
   { tags, phases, instances = 1 }: LoadPlan,
   begins: readonly string[],
-): Met {
+) {
   const instance =
     begins.indexOf((exec.test.options.executionSegment ?? '0:1').split(':')[0] as string) + 1;
   const all = { ...tags, ...phases[0]?.sides[0]?.tags };
@@ -234,7 +229,7 @@ function meet(
     if (own !== undefined && missing.length === 0)
       return {
         beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
-        leave(phase, outcome) {
+        leave(phase: number, outcome: PhaseOutcome) {
           requireOk(meeting, post(leftPoint(load, instance, phase, outcome, writtenMs - own)));
         },
       };

@@ -95,17 +95,14 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
   return megahertz.every((one) => one > 0) ? mean(megahertz) : null;
 }
 
-/** `quotas`: such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
-export interface ThrottlingWatch {
-  quotas: string;
-  /** Milliseconds for which quotas held the groups back. */
-  read(): number;
-}
+export type ThrottlingWatch = ReturnType<typeof watchThrottling>;
 
-export function watchThrottling(root = '/'): ThrottlingWatch {
+export function watchThrottling(root = '/') {
   const groups = limitedGroups(root);
   return {
+    /** Such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
     quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
+    /** Milliseconds for which quotas held the groups back. */
     read: () =>
       total(groups, ({ folder }) => {
         const stat = textOf(join(folder, 'cpu.stat'));

@@ -313,19 +313,14 @@ export function whyPart(result: Result): Part[] {
   return [{ title: 'Per request, while perf looked on:', tables, below }];
 }
 
-/** A bar of CPU time per request: its parts in the order of all sides, the largest first. */
-export interface CpuBar {
-  variant: string;
-  us: number;
-  parts: { name: string; us: number }[];
-}
+export type CpuBar = ReturnType<typeof cpuBars>['bars'][number];
 
 /** Parts that have a colour of their own; what is left is `rest`. */
 const colours = 7;
 const rest = 'the rest';
 
-/** A bar for each side. */
-export function cpuBars(result: Result): { names: string[]; bars: CpuBar[] } {
+/** A bar of CPU time per request for each side: its parts in the order of all sides, the largest first. */
+export function cpuBars(result: Result) {
   const sides = result.why?.sides ?? [];
   const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));
   const names = namesOf(sides.flatMap(({ cpu }) => cpu))

@@ -58,14 +58,7 @@ export async function namesOfCalls(perf: string): Promise<ReadonlySet<string>> {
   );
 }
 
-export interface Parts {
-  /** Samples by stack, "outermost;…;innermost". */
-  stacks: ReadonlyMap<string, number>;
-  callsSeen: string[];
-  sampledSeconds: number;
-  /** Divides the CPU time of a request by the samples' shares: a virtual machine that stands still loses some of them. */
-  of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'>;
-}
+export type Parts = Awaited<ReturnType<typeof partsOf>>;
 
 type Place = Pick<WhySide['cpu'][number], 'kind' | 'name'>;
 
@@ -76,7 +69,7 @@ export async function partsOf(
   { perf, calls }: { perf: string; calls: ReadonlySet<string> },
   server: StartedServer,
   file: string,
-): Promise<Parts> {
+) {
   const programs = new Set(server.processes().map((pid) => linkOf(`/proc/${pid}/exe`)));
   const places = new Map<string, Place & { samples: number }>();
   const functions = new Map<string, number>();
@@ -97,10 +90,12 @@ export async function partsOf(
   if (all === 0) throw new UserError('perf saw no sample of a side');
   const largestFirst = <T extends { us: number }>(them: T[]) => them.sort((a, b) => b.us - a.us);
   return {
+    /** Samples by stack, "outermost;…;innermost". */
     stacks,
     callsSeen: [...places.values()].flatMap(({ kind, name }) => (kind === 'call' ? name : [])),
     sampledSeconds,
-    of(cpuUs) {
+    /** Divides the CPU time of a request by the samples' shares: a virtual machine that stands still loses some of them. */
+    of(cpuUs: number): Pick<WhySide, 'cpu' | 'functions'> {
       const us = (samples: number) => (cpuUs * samples) / all;
       const cpu = [...places.values()].map(({ samples, ...place }) => ({
         ...place,

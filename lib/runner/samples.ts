@@ -39,12 +39,7 @@ export interface UsageSample extends SharedUse {
   rssBytes: number;
 }
 
-export interface UsageSampler {
-  /** The samples so far, of the server at that place. */
-  samplesOf(place: number): UsageSample[];
-  /** Takes a last sample and ends. */
-  stop(): void;
-}
+export type UsageSampler = ReturnType<typeof sampleUsage>;
 
 /** Functions that read the present use; none throws. */
 export interface UsageReaders {
@@ -53,7 +48,7 @@ export interface UsageReaders {
 }
 
 /** Samples 1 to 10 times a second from now on. */
-export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
+export function sampleUsage({ servers, shared }: UsageReaders) {
   const samples = servers.map((): UsageSample[] => []);
   const take = () => {
     const atMs = machineClock.monotonicMs();
@@ -68,7 +63,9 @@ export function sampleUsage({ servers, shared }: UsageReaders): UsageSampler {
     Math.min(longestIntervalMs, intervalMsPerServer * servers.length),
   );
   return {
-    samplesOf: (place) => samples[place] as UsageSample[],
+    /** The samples so far, of the server at that place. */
+    samplesOf: (place: number) => samples[place] as UsageSample[],
+    /** Takes a last sample and ends. */
     stop() {
       clearInterval(timer);
       take();
@@ -243,15 +240,7 @@ function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): 
 const linkIntervalMs = 100;
 
 /** Samples a link until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
-export function sampleLink(
-  network: Pick<Network, 'counts' | 'mark'>,
-  warmupSeconds: number,
-): {
-  /** In order of time. */
-  samples: readonly LinkCounts[];
-  /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
-  stop(): Promise<Error | undefined>;
-} {
+export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number) {
   const samples: LinkCounts[] = [];
   const over = new AbortController();
   const sample = async () => {
@@ -272,7 +261,9 @@ export function sampleLink(
     (error: Error) => error,
   );
   return {
+    /** In order of time. */
     samples,
+    /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
     stop() {
       over.abort();
       return ended;

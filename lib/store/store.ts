@@ -26,8 +26,6 @@ import {
   query,
   writeLines,
   type Influx,
-  type K6Output,
-  type Series,
 } from './client.ts';
 import { quoteIdentifier, quoteString } from './line-protocol.ts';
 import { database } from './schema.ts';
@@ -49,29 +47,7 @@ interface StoreOptions {
   retryForMs?: number;
 }
 
-export interface Store {
-  /** For direct access. The url of a local influxd may change when it is started again. */
-  influx: Influx;
-  /** e.g. "1.6.7" */
-  version: string;
-  /** Process id of the local influxd; null for an external database. */
-  pid(): number | null;
-  /** How k6 writes there. Ask again for every round: the port may have changed. */
-  k6Output(): K6Output;
-  /** Writes line protocol. Throws an InfluxError when the database refuses it. */
-  write(lines: readonly string[]): Promise<void>;
-  /** As write, for lines that no file has: if the database is away, the next call sends them. */
-  writeOrKeep(lines: readonly string[]): Promise<void>;
-  /** Runs an InfluxQL statement. Throws an InfluxError. */
-  query(influxql: string): Promise<Series[]>;
-  /**
-   * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers.
-   * One that hung less than 30 s ago is not asked, so that it delays a run once.
-   */
-  revive(): Promise<boolean>;
-  /** Ends a local influxd. May be called twice. */
-  close(): Promise<void>;
-}
+export type Store = Awaited<ReturnType<typeof storeOn>>;
 
 /** Opens the database, which is made if missing. Throws a UserError with the remedy. */
 export async function openStore(options: StoreOptions): Promise<Store> {
@@ -123,12 +99,12 @@ async function storeOn(
   version: string,
   local: Awaited<ReturnType<typeof startLocalInfluxd>> | null,
   retryForMs = 10_000,
-): Promise<Store> {
+) {
   const k6Output = await chooseK6Output(influx, version);
   let silentUntilMs = 0;
   let kept: readonly string[] = [];
 
-  async function revive() {
+  async function revive(): Promise<boolean> {
     if (performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
     const isThere = await (local === null ? answers(influx) : local.revive());
@@ -158,17 +134,23 @@ async function storeOn(
     }
   }
 
+  /** Writes line protocol. Throws an InfluxError when the database refuses it. */
   const write = (lines: readonly string[]) => {
     const filled = lines.filter((line) => line !== '');
     return persistently(() => writeLines(influx, filled));
   };
   return {
+    /** For direct access. The url of a local influxd may change when it is started again. */
     influx,
+    /** e.g. "1.6.7" */
     version,
+    /** Process id of the local influxd; null for an external database. */
     pid: () => local?.pid() ?? null,
+    /** How k6 writes there. Ask again for every round: the port may have changed. */
     k6Output,
     write,
-    writeOrKeep: async (lines) => {
+    /** As write, for lines that no file has: if the database is away, the next call sends them. */
+    writeOrKeep: async (lines: readonly string[]) => {
       const all = [...kept, ...lines];
       kept = [];
       await write(all).catch((error: unknown) => {
@@ -177,8 +159,14 @@ async function storeOn(
         throw error;
       });
     },
-    query: (influxql) => persistently(() => query(influx, influxql)),
+    /** Runs an InfluxQL statement. Throws an InfluxError. */
+    query: (influxql: string) => persistently(() => query(influx, influxql)),
+    /**
+     * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers.
+     * One that hung less than 30 s ago is not asked, so that it delays a run once.
+     */
     revive,
+    /** Ends a local influxd. May be called twice. */
     close: async () => local?.stop(),
   };
 }
