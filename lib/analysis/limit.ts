@@ -210,7 +210,6 @@ export function rateEnd(step: LoadResult, number: number, rate: number, within: 
   return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
 }
 
-/** Whether the step was so bad that no pause of the machine explains it. */
 function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
   return (
     failedShare(step) > tolerableFailures ||

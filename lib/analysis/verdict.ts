@@ -129,7 +129,6 @@ function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Met
   return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];
 }
 
-/** @param questions of a pair, the deciding question first */
 function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
   const [question] = questions as [Question];
   const { pair, metric, why = '' } = question;
@@ -231,7 +230,6 @@ const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 /** The files of a page that a latency is of. */
 const filesOf = ({ load }: Contender): number => (load.together ? (load.streams ?? 1) : 1);
 
-/** null if a round has no figure. */
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
   const [one, other] = [baseline.figures[metric], variant.figures[metric]];
   return isMeasurable(one) && isMeasurable(other) ? [one, other] : null;

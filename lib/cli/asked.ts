@@ -3,20 +3,12 @@ import { readHar, readTargets } from '../traffic/lists.ts';
 import { readLog, type Traffic } from '../traffic/log.ts';
 import { asWords, usageError, unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
-import { bodyOfFile, headersOf, shownHeader } from '../scenario/load/flags.ts';
+import { bodyOfFile, headersOf, shownHeader, type Reader } from '../scenario/load/flags.ts';
 import type { LoadProfile, LoadRequest } from '../scenario/model.ts';
 import { pathOrUrl, readPageList, type AskedPages } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import {
-  ofForm,
-  oneOf,
-  seconds,
-  wholeNumber,
-  type Flag,
-  type Reader,
-  type Words,
-} from './words.ts';
+import { ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 import { type Given, type Source, serverNames } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -178,7 +170,6 @@ const readFactor: Reader<number> = (flag, text) => {
   throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
 };
 
-/** Reads what one request is made of. Throws UserError (exit code 2). */
 function readRequest({ flags, lists }: Words): Asked['request'] {
   const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
   if (method === undefined && data === undefined && headers === undefined) return undefined;

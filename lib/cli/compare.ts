@@ -97,7 +97,6 @@ const withoutHashes = ({ each, ...answer }: Answer): Answer => ({
   ...present({ each: each?.map((one) => ({ ...one, hash: '' })) }),
 });
 
-/** Throws UserError (exit code 2) for an --upstream that stands for nothing. */
 function requireBackends(sides: readonly Tried[]): void {
   const lines = sides.flatMap(({ redirections }) => redirections);
   const unused = sides

@@ -113,7 +113,6 @@ interface ShownRun {
   endedMs: number | null;
 }
 
-/** The newest run with a table; null if there is none. Throws InfluxError. */
 async function newestRun(store: Store): Promise<ShownRun | null> {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,

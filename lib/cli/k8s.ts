@@ -169,9 +169,7 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
 }
 
 interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
-  /** The rows of the table. */
   shown: readonly Variant[];
-  /** --influx-here. */
   here: string | undefined;
   startedAt: Date;
 }
@@ -187,7 +185,6 @@ const cpuNote =
 
 const spaceBytes = 10e6;
 
-/** Runs a scenario in the cluster, and removes it again. Returns the exit code. Throws UserError and Interrupted. */
 async function applied(what: Applied, options: RunOptions): Promise<number> {
   await checkResultsFolder(options.out, spaceBytes);
   return underSignals(

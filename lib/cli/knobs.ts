@@ -130,7 +130,6 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
 
 type Measure = (plan: PlanDraft, why?: RunOptions['why']) => ReturnType<typeof runPlan>;
 
-/** Measures and prints the most promising knobs again. Returns undefined if there are none. */
 async function lookCloser(
   looked: readonly Effect[],
   trial: Trial,

@@ -5,21 +5,13 @@ import { present, repeated } from '../present.ts';
 import { whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
+import type { Reader } from '../scenario/load/flags.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';
-import {
-  noInstall,
-  ofForm,
-  oneOf,
-  seconds,
-  wholeNumber,
-  type Flag,
-  type Reader,
-  type Words,
-} from './words.ts';
+import { noInstall, ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {

@@ -107,13 +107,11 @@ export function createRunProgress(stream: {
   const terminal = stream.isTTY === true;
   let shown = false;
 
-  /** Clears the rewritten line, before other output. */
   function clear() {
     if (shown) stream.write(clearLine);
     shown = false;
   }
 
-  /** Prints a line that stays. */
   function say(line: string) {
     clear();
     stream.write(`${line}\n`);

@@ -279,7 +279,6 @@ export async function runPlan(
   }
 }
 
-/** Looks at the causes of what the rounds showed, and adds them to the result. */
 async function addCauses(
   context: RunContext,
   outcome: RunOutcome,
@@ -313,7 +312,6 @@ async function addCauses(
   }
 }
 
-/** perf's path, or the reason why it cannot be used. */
 async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {
   if (process.getuid?.() !== 0)
     return new UserError('perf needs root: run as root, or leave it out with --no-why');

@@ -141,7 +141,6 @@ function prefersHttp2({ listen, source }: Pick<Side, 'listen' | 'source'>): bool
   return source.kind === 'config' && listen.http2 && (listen.tls || listen.http2Only === true);
 }
 
-/** The load of a command line. Throws UserError if the config does not speak its protocol. */
 function loadFor(
   { given, listen: { port, tls, http2, http2Only } }: Pick<Side, 'given' | 'listen'>,
   line: LoadLine,

@@ -2,6 +2,7 @@
 import { parseArgs } from 'node:util';
 import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
+import { secondsOf, type Reader } from '../scenario/load/flags.ts';
 
 export interface Flag {
   /** The value's name in the help, e.g. "N"; absent for a switch. */
@@ -14,9 +15,6 @@ export interface Flag {
   /** Flags with which it is refused. */
   without?: readonly string[];
 }
-
-/** Makes a value of a flag's text. @throws UserError (exit code 2) that begins with the flag, such as --rounds */
-export type Reader<T> = (flag: string, text: string) => T;
 
 /** Every command takes it; `main` removes it from the arguments. */
 export const noInstall = {
@@ -135,14 +133,12 @@ export const wholeNumber =
     throw usageError(`${flag} ${text}: give a whole number from 1 to ${most}`);
   };
 
-const secondsPerUnit: Readonly<Record<string, number>> = { ms: 0.001, s: 1, m: 60, h: 3600 };
-
 /** Reads 500ms, 10, 10s, 2m or 1h as seconds, at least `least`. */
 export const seconds =
   (least: number): Reader<number> =>
   (flag, text) => {
     const [, digits, unit = 's'] = /^(\d+(?:\.\d+)?)(ms|s|m|h)?$/.exec(text) ?? [];
-    const value = Number(digits) * (secondsPerUnit[unit] as number);
+    const value = secondsOf(digits, unit);
     if (value >= least && value <= 86_400) return value;
     throw usageError(`${flag} ${text}: give a time from ${least} s to 24 h, such as 10s or 2m`);
   };

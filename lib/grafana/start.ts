@@ -70,7 +70,6 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
   );
 }
 
-/** The Grafana in a folder, if any. */
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {
   const command = join(home, 'bin/grafana');
   const isThere = (await isExecutableFile(command)) && existsSync(join(home, 'conf/defaults.ini'));
@@ -84,17 +83,7 @@ async function dockerProblem(command: string, { env }: Machine, signal?: AbortSi
   return code === 0 ? undefined : lastLine(stderr) || `exit code ${code}`;
 }
 
-export interface RunningGrafana {
-  /** e.g. http://127.0.0.1:3000 */
-  origin: string;
-  port: number;
-  files: GrafanaFiles;
-  pid: number;
-  /** Resolves when it ends, with the reason in a line. */
-  ended: Promise<string>;
-  /** May be called twice. */
-  stop(): Promise<void>;
-}
+export type RunningGrafana = Awaited<ReturnType<typeof startGrafana>>;
 
 export const firstPort = 3000;
 const portsTried = 100;
@@ -119,7 +108,7 @@ export async function startGrafana({
   cpus: readonly number[];
   env: NodeJS.ProcessEnv;
   signal: AbortSignal;
-}): Promise<RunningGrafana> {
+}) {
   const port = await freePort();
   const logFile = join(folder, 'grafana.log');
   let child: Child;
@@ -170,7 +159,17 @@ export async function startGrafana({
       await delay(100);
     }
     if (program.image === undefined) await comeLast(child.pid);
-    return { origin, port, files, pid: child.pid, ended, stop };
+    return {
+      /** e.g. http://127.0.0.1:3000 */
+      origin,
+      port,
+      files,
+      pid: child.pid,
+      /** Resolves when it ends, with the reason in a line. */
+      ended,
+      /** May be called twice. */
+      stop,
+    };
   } catch (error) {
     await stop();
     throw error;
@@ -213,7 +212,6 @@ async function isHealthy(origin: string): Promise<boolean> {
   return response.ok && ((await response.json()) as { database?: string }).database === 'ok';
 }
 
-/** The last error in its log, or the last line. */
 async function lastComplaint(logFile: string): Promise<string> {
   const lines = await lastLines(logFile);
   const complaint = lines.findLast((line) => /error|level=crit/i.test(line)) ?? lines.at(-1);
@@ -231,15 +229,10 @@ async function freePort(): Promise<number> {
 
 const dashboardsFolder = join(projectRoot, 'dashboards');
 
-interface GrafanaFiles {
-  config: string;
-  passwordFile: string;
-  /** Of the user admin. */
-  password: string;
-}
+type GrafanaFiles = ReturnType<typeof writeGrafanaFiles>;
 
 /** Only their owner may read the files: they contain InfluxDB's password. Throws the file system's error. */
-export function writeGrafanaFiles(folder: string, port: number, influx: Influx): GrafanaFiles {
+export function writeGrafanaFiles(folder: string, port: number, influx: Influx) {
   const at = (name: string) => join(folder, name);
   makePrivateFolder(folder);
   const provisioned = ['datasources', 'dashboards', 'plugins', 'alerting'];
@@ -265,6 +258,7 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx):
   }));
   const config = at('grafana.ini');
   writePrivate(config, grafanaIni(folder, port, passwordFile));
+  /** `password`: of the user admin. */
   return { config, passwordFile, password: readFileSync(passwordFile, 'utf8') };
 }
 

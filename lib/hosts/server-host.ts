@@ -142,7 +142,6 @@ export async function openServerHost(name: string) {
     };
   }
 
-  /** Throws UserError if the server does not answer here. */
   async function reached(
     { origin }: RunningServer,
     options: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,

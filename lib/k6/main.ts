@@ -89,7 +89,6 @@ function runPhases(): void {
   }
 }
 
-/** Adds to each page the time of its answers with one request at a time. */
 function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {
   const sides = phase.sides.map(
     ({

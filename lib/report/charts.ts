@@ -70,7 +70,6 @@ export function figuresOf(result: Result): Figure[] {
   ];
 }
 
-/** p50 and p99 by rate, of a search's steps or of a sweep over rates. */
 function curveChart(result: Result): Chart[] {
   const curves = curvesOf(result);
   if (curves.length === 0) return [];

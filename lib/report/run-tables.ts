@@ -316,7 +316,6 @@ function memoryTable({ variants }: Result): Table {
   ]);
 }
 
-/** Means of the rounds with their 95 % intervals. */
 function perRequestTable(
   { variants }: Result,
   title: string,

@@ -70,7 +70,6 @@ interface PartChange {
   sdUs: number;
 }
 
-/** The largest first. */
 function partChanges({ variant, baseline }: Pair): PartChange[] {
   const partOf = ({ cpu }: WhySide, name: string) =>
     cpu.find((one) => one.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
@@ -97,7 +96,6 @@ interface CallChange {
   before: number;
 }
 
-/** The largest difference first, calls that wait last. */
 function callChanges({ variant, baseline }: Pair, result: Result): CallChange[] {
   const sides = [variant, baseline];
   // To open the load's connections takes a server a call or two of a kind for each.

@@ -207,7 +207,6 @@ function setupOf(
   });
 }
 
-/** Returns each setting once, with the variants whose network has it. */
 function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   const all = variants.flatMap(({ variant: { name } }) =>
     (kept[0]?.outcomes.get(name)?.settings ?? []).map((setting) => ({ setting, variant: name })),

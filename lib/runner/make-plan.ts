@@ -139,7 +139,6 @@ function refuse(why: string): never {
   throw new UserError(why, 2);
 }
 
-/** Number of hosts that make each load together. */
 function hostsOf({ generatorHosts }: Cores): number {
   return generatorHosts?.names.length ?? 1;
 }

@@ -47,17 +47,12 @@ export const writeReasons: Readonly<Record<string, string>> = {
 /** The files of another round need more. */
 const fullBelowBytes = 250e3;
 
-/** Whether the folder's file system is full; false if unknown. */
-async function isFull(folder: string): Promise<boolean> {
-  return (await freeBytes(folder)) < fullBelowBytes;
-}
-
 /** As folderError. If the file system is full, the line says so: each part fails with other words. */
 export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
-  return folderError(folder, (await isFull(folder)) ? { code: 'ENOSPC' } : error);
+  const isFull = (await freeBytes(folder)) < fullBelowBytes;
+  return folderError(folder, isFull ? { code: 'ENOSPC' } : error);
 }
 
-/** Returns a UserError if the folder cannot be written to; other errors unchanged. */
 function folderError(out: string, error: unknown): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = writeReasons[code ?? ''];

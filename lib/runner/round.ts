@@ -89,7 +89,6 @@ async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAla
   return isHosted(server) ? server.alarms() : {};
 }
 
-/** Checks a side's measurement and returns its round. */
 function outcomeOf(
   { plan, generators = [] }: RunContext,
   stages: readonly Stage[],
@@ -136,7 +135,6 @@ function outcomeOf(
   };
 }
 
-/** The server as the result describes it. */
 function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
   const { name, version, workers, redirections } = server;
   return {
@@ -178,7 +176,6 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
-/** Opens the variant's network and starts its server. Notes the answer of a first start. */
 async function openStage(
   { plan: { cores, exact }, tools, signal, host, folder: runFolder }: RunContext,
   planned: PlannedVariant,

@@ -239,7 +239,6 @@ export async function runRounds(
     for (const text of [...own, ...(integrity?.problems ?? [])]) notes.add(text);
   }
 
-  /** Rates found in the kept rounds, by variant. */
   function ratesSoFar() {
     return new Map(
       plan.variants.map(({ variant: { name } }) => [
@@ -258,7 +257,6 @@ export async function runRounds(
     );
   }
 
-  /** Looks at the verdicts, if it is time to. */
   function verdictsAreDecided() {
     const next = plan.looks.find((look) => look > kept.length);
     if (next === undefined || !plan.looks.includes(kept.length)) return false;

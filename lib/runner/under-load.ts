@@ -166,7 +166,6 @@ export function perRequestOf(
 /** Requests/s of a thread: at 60 µs between requests it stops sleeping (awakeBefore in xk6-loadgen/engine). */
 const mostWhereThreadsSleep = 10_000;
 
-/** Starts k6 here or on the generator hosts. */
 async function startLoad(
   { plan: { cores }, tools, script, generators = [] }: RunContext,
   stages: readonly Stage[],

@@ -154,7 +154,6 @@ const requestsOf = ({ results }: Measurement): number =>
     total(results, (one) => one.requests + one.warmupRequests),
   );
 
-/** Loads the group for `seconds` a side while a perf looks at each side. */
 async function whileLookedAt(
   look: Look,
   seconds: number,

@@ -32,7 +32,6 @@ export function defineScenario(scenario: Scenario): Scenario {
   throw new UserError(`scenario ${(scenario as Partial<Scenario> | null)?.name}: ${problem}`);
 }
 
-/** The first contradiction of fields. */
 function problemOf(scenario: Scenario): string | undefined {
   const { variants, alsoCompare = [] } = scenario;
   const names = variants.map((variant) => variant.name);
@@ -55,7 +54,6 @@ function problemOf(scenario: Scenario): string | undefined {
   return undefined;
 }
 
-/** Checks the fields that a variant may have instead of its scenario's. */
 function problemOfParts({
   page,
   load,

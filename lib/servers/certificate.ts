@@ -42,7 +42,6 @@ export function certificateArgs(file: string): string[] {
   return [...fixed.split(' '), ...names, '-keyout', file, '-out', file];
 }
 
-/** Throws if this user may not read it. */
 async function isValid(file: string): Promise<boolean> {
   const pem = await readFile(file).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return '';

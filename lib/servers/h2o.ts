@@ -53,7 +53,6 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   };
 }
 
-/** Merges mappings; any other value replaces the earlier one. */
 function merge(config: MapTree, layer: MapTree): MapTree {
   const pairs = [...config.pairs];
   for (const pair of layer.pairs) {

@@ -172,7 +172,6 @@ const named = 3;
 /** The share of a log's requests that a server may answer with another status than the log says. */
 const mostOthers = 0.05;
 
-/** Asks for each page. Returns the mean length by weight, and its standard deviation. */
 async function askPages(
   check: ReadyCheck,
   requests: readonly LoadRequest[],

@@ -82,7 +82,6 @@ export async function makeScratch() {
   };
 }
 
-/** Whether every user may enter a folder and those above it. */
 function letsAllIn(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   return (

@@ -272,7 +272,6 @@ async function aptGet(
   }
 }
 
-/** The last line that names a cause instead of summing up. */
 function errorLine(stderr: string): string {
   const errors = [...stderr.matchAll(/^E: (.*)$/gm)].map(([, line = '']) => line.trim());
   const summaries =

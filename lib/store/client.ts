@@ -117,7 +117,6 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
-/** The id of the organization that owns a 2.x bucket. */
 async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
@@ -192,7 +191,6 @@ function reasonOf(error: unknown, timeoutMs: number): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
 }
 
-/** Throws an InfluxError if it is not a JSON object, such as a proxy's page. */
 function parsed(influx: Influx, response: Response, text: string): object {
   try {
     const answer: unknown = JSON.parse(text);

@@ -36,7 +36,6 @@ import {
 
 type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 
-/** The types require exactly the tags of the catalogue. */
 function pointOf<M extends Measurement, Row>(
   measurement: M & Written<Row>,
   tags: Tags<NoInfer<M>>,

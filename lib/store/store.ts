@@ -65,7 +65,6 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
 }
 
-/** Makes sure that the database exists. Returns InfluxDB's version. */
 async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
   const version = await ping(influx);
   if (await hasDatabase(influx)) return version;
@@ -185,7 +184,6 @@ const passwordIn = (folder: string): string => join(folder, 'password');
 /** The influxd that was started last in the folder. */
 const pidIn = (folder: string): number => Number(textOf(lockIn(folder)));
 
-/** Starts influxd, or joins the one that runs on the folder already. Throws a UserError. */
 async function startLocalInfluxd(options: StoreOptions) {
   const { folder, purpose = 'run', cpus } = options;
   const influx: Influx = { url: '', credentials: null };
@@ -268,7 +266,6 @@ async function startLocalInfluxd(options: StoreOptions) {
   };
 }
 
-/** Address and password of the influxd that was started last in the folder. */
 function reachedIn(folder: string): Influx {
   return {
     url: `http://${addressIn(textOf(logIn(folder)))}`,
@@ -290,7 +287,6 @@ async function runningInfluxd(folder: string): Promise<Influx | undefined> {
   return isReady ? influx : undefined;
 }
 
-/** Starts an influxd that has the user and the database. It takes over the lock. */
 async function launchUsable(
   options: StoreOptions,
   lock: number,

@@ -90,7 +90,6 @@ const sent = (headers: readonly { name: string; value: string }[]): Record<strin
     headers.filter(({ name }) => !notSent.test(name)).map(({ name, value }) => [name, value]),
   );
 
-/** Weights of equal requests add up. */
 function merged(found: readonly Found[]): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
   for (const { host: _, ...request } of found) {

@@ -40,8 +40,8 @@ export interface Generator {
   load(flags: Flags, scheme?: 'http' | 'https'): LoadOfFlags;
 }
 
-/** Makes a value of a flag's text; `flag` is written as in "wrk -c", for messages. */
-type Reader<T> = (flag: string, text: string) => T;
+/** Makes a value of a flag's text. @throws UserError that begins with the flag, as in "wrk -c" or --rounds */
+export type Reader<T> = (flag: string, text: string) => T;
 
 /** The flags of a line by their names in `options`. */
 export interface Flags {
@@ -232,16 +232,18 @@ export function count(flag: string, text: string): number {
   throw new UserError(`${flag} ${text} has to be a whole number, such as 100 or 1k`);
 }
 
-const secondsPerUnit = { ms: 1e-3, s: 1, m: 60, h: 3600 };
+const msPerUnit = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** Seconds of digits and a unit: ms, s, m or h. */
+export function secondsOf(digits: string | undefined, unit: string): number {
+  return (Number(digits) * msPerUnit[unit as keyof typeof msPerUnit]) / 1000;
+}
 
 /** Seconds, of a whole number with or without its unit. @throws UserError for all else */
 export function time(flag: string, text: string): number {
   const [, digits, unit = 's'] = /^(\d+)(ms|s|m|h)?$/.exec(text.toLowerCase()) ?? [];
-  if (digits === undefined)
-    throw new UserError(`${flag} ${text} has to be a time such as 10, 10s, 500ms, 1m or 1h`);
-  return unit === 'ms'
-    ? Number(digits) / 1000
-    : Number(digits) * secondsPerUnit[unit as keyof typeof secondsPerUnit];
+  if (digits !== undefined) return secondsOf(digits, unit);
+  throw new UserError(`${flag} ${text} has to be a time such as 10, 10s, 500ms, 1m or 1h`);
 }
 
 /** Reads words of `known` with colons between them. The reader throws UserError for others. */

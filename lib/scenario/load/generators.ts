@@ -383,7 +383,6 @@ export function readLoadLine(text: string): LoadLine {
   };
 }
 
-/** The value of a Host header, and the other headers, if there are any. */
 function withoutHost(headers: LoadProfile['headers'] = {}): {
   host?: string;
   others?: LoadProfile['headers'];

@@ -49,7 +49,6 @@ export async function layable(
   };
 }
 
-/** Throws UserError for an empty config, or another server's. */
 function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   const lines = text
     .replace(/^\uFEFF/, '')
