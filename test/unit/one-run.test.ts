@@ -27,7 +27,7 @@ async function held(name: string): Promise<Started & { pid: number }> {
 
 const ends = ', and both would be slower: wait until it is done, or end it';
 
-test('a second one is told who measures, in one line, without what may be secret', async () => {
+test('a second one is told who measures, in one line, without what may be secret, and soon if that one is stopped', async () => {
   const name = newName();
   const { pid, process: child, ended } = await held(name);
   await expect(oneRunAtATime(name)).rejects.toMatchObject({
@@ -36,6 +36,14 @@ test('a second one is told who measures, in one line, without what may be secret
       `^another run of bakeoff is measuring \\(process ${pid} of ${userInfo().username}: scenario aa, since 20[-\\d]{8} \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`,
     ),
   });
+  halt(pid);
+  await vi.waitFor(
+    () => expect(execFileSync('ps', ['-o', 'stat=', '-p', `${pid}`]).toString()).toMatch(/^T/),
+    10_000,
+  );
+  await expect(oneRunAtATime(name)).rejects.toThrow(
+    `another run of bakeoff is measuring (it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends)${ends}`,
+  );
   // However it ends, it leaves nothing that has to be removed.
   child.kill('SIGKILL');
   await ended;
@@ -108,19 +116,6 @@ test('another user is no way around it', async ({ skip }) => {
     said += data.toString();
   });
   await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\n$`)), 10_000);
-});
-
-test('nobody waits for one that is stopped', async () => {
-  const name = newName();
-  const { pid } = await held(name);
-  halt(pid);
-  await vi.waitFor(
-    () => expect(execFileSync('ps', ['-o', 'stat=', '-p', `${pid}`]).toString()).toMatch(/^T/),
-    10_000,
-  );
-  await expect(oneRunAtATime(name)).rejects.toThrow(
-    `another run of bakeoff is measuring (it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends)${ends}`,
-  );
 });
 
 test('what somebody else says in its place cannot write to the terminal', async () => {

@@ -80,9 +80,8 @@ test.each<[string, RegExp]>([
 ])('%j is refused', refused(read));
 
 test('100,000 pages are taken, and no more', () => {
-  const lines = Array.from({ length: 100_000 }, (_, index) => `/${index}.html ${1 + (index % 5)}`);
-  expect(read(lines.join('\n')).requests).toHaveLength(100_000);
-  expect(() => read([...lines, '/one-more'].join('\n'))).toThrow(
+  const lines = Array.from({ length: 100_001 }, (_, index) => `/${index}.html ${1 + (index % 5)}`);
+  expect(() => read(lines.join('\n'))).toThrow(
     /^--urls f, line 100001: more than 100000 pages are too many/,
   );
 }, 120_000);

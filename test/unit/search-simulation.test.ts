@@ -29,8 +29,8 @@ interface Seen {
   kept: { below: number[]; beyond: number[] };
 }
 
-/** Searches that came to an end. @param effect how much more the second side can do, in ln */
-function searches(noise: Noise, ms: number, effect: number) {
+/** Searches that came to an end. @param effect how much more the second side can do, in ln. @param after with loads after each */
+function searches(noise: Noise, ms: number, effect: number, after = false) {
   const simulation = new Simulation(noise, { metric: 'p99', ms }, uniform(3));
   const seen: Seen = { intervals: [], widths: [], steps: [], kept: { below: [], beyond: [] } };
   for (let trial = 0; trial < trials; trial++) {
@@ -39,10 +39,11 @@ function searches(noise: Noise, ms: number, effect: number) {
     const one = ratioInterval(...run.found);
     seen.intervals.push(one.interval);
     seen.widths.push(halfWidth(one));
+    seen.steps.push(run.steps / rounds);
+    if (!after) continue;
     const rate = geometricMean(run.found[0]);
     seen.kept.below.push(simulation.keeps(0.95 * rate, stepSeconds));
     seen.kept.beyond.push(simulation.keeps(1.05 * rate, stepSeconds));
-    seen.steps.push(run.steps / rounds);
   }
   return seen;
 }
@@ -61,7 +62,7 @@ test.each<[string, number, Noise, Expected]>([
 ])(
   'where %s two sides that are the same are called different in one search of twenty at most, soon and narrowly',
   (_, ms, noise, [width, steps, below, beyond]) => {
-    const seen = searches(noise, ms, 0);
+    const seen = searches(noise, ms, 0, true);
     expect(seen.intervals).toHaveLength(trials);
     expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
     expect(median(seen.widths)).toBeLessThan(width);
