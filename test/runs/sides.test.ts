@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
-import { descendants, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { stillRunning } from '../fixtures/processes.ts';
 import {
   keptRounds,
   loadBegins,
@@ -21,10 +21,9 @@ import {
 
 const home = useHome(['k6', 'influxd']);
 
-/** A page of 5 bytes, one that is lost, one of which half of the answers are errors after some time, and one that is not answered any more. */
+/** A page of 5 bytes, one that is lost, and one of which half of the answers are errors after some time. */
 const server = `let left = 100;
 require('node:http').createServer((asked, response) => {
-  if (asked.url === '/silent' && left-- < 0) return;
   if (asked.url === '/lost') response.statusCode = 404;
   if (asked.url === '/tired' && left-- < 0 && left % 2 === 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
   response.end('hello');
@@ -141,30 +140,4 @@ test('a status that is expected is no failure, and another one is told with what
     ),
     'tired: the last line of its log after requests had failed: the database is gone',
   ]);
-});
-
-test('a server that answers no more under load costs its round, and is named', async () => {
-  const of = (path: string) =>
-    `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5 }`;
-  const run = startScenario(
-    runOf(`{ name: 'well', ${of('/')} }, { name: 'silent', ${of('/silent')} }`, {
-      out: newOut(),
-      store: 'none',
-    }),
-    home.env,
-  );
-  let started: Seen[] = [];
-  await vi.waitFor(
-    () => {
-      started = descendants(run.pid);
-      // On a busy machine its turns may be so few that it is told at the end.
-      expect(run.stderr()).toMatch(
-        /^round 1 is dropped and repeated: silent: node stood still: no response came for [\d.]+ m?s .*while requests were under way; |No request of silent succeeded: \d+ requests were never answered/m,
-      );
-    },
-    { timeout: 60_000, interval: 20 },
-  );
-  run.kill('SIGINT');
-  expect([130, 1]).toContain(await run.ended);
-  expect(stillRunning(started)).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -93,6 +93,14 @@ test('several runs are one page in the results', async () => {
   );
 });
 
+test('the help names the command as it was typed', async () => {
+  const [, script] = process.argv;
+  process.argv[1] = '/x/node_modules/.bin/bakeoff';
+  onTestFinished(() => void (process.argv[1] = script as string));
+  expect(await main(['report', '--help'])).toBe(0);
+  expect(printed.join('\n')).toMatch(/^npx bakeoff report RUN…/);
+});
+
 test('without a run the runs are listed', async () => {
   aRun('one');
   expect(await main(['report'])).toBe(0);
@@ -129,6 +137,11 @@ describe('says in one line', () => {
       'an older form',
       text.replace('"looks"', '"was"'),
       'is of an earlier bakeoff, or was changed: looks is missing: run it again with this one',
+    ],
+    [
+      'more rounds than a run can have',
+      JSON.stringify(compared(both, { roundRatios: Array(100_000).fill(1.1) })),
+      'comparisons[0].roundRatios has more than 1000',
     ],
   ])('that a result is none: %s', async (_, text, words) => {
     const file = join(aRun('odd', text), 'result.json');

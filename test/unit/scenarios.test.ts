@@ -7,29 +7,6 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 
 const scenarios = await loadScenarios();
 
-test('these are shipped, in the order of their names', () => {
-  expect(scenarios.map((scenario) => scenario.name)).toEqual([
-    'aa',
-    'h2-stream-sweep',
-    'h2o-num-threads',
-    'h2o-vs-nginx',
-    'h2o-vs-nginx-h2',
-    'h2o-vs-nginx-h2-rate',
-    'http1-vs-h2-small-file',
-    'http3-loss',
-    'http3-vs-http2',
-    'nghttpd-img',
-    'nghttpd-index',
-    'nginx-accept-mutex-delay',
-    'nginx-open-file-cache',
-    'nginx-tcp-nopush',
-    'nginx-tuning-queue-limit',
-    'nginx-tuning-under-delay',
-    'nginx-worker-connections',
-    'nginx-workers',
-  ]);
-});
-
 describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
   (_, scenario) => {
