@@ -92,16 +92,15 @@ export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants
   });
 }
 
-/** A range of rates, with the medians of its points by name. `rate` is the geometric mean of its ends. */
-export interface CurveRow {
-  rate: number;
-  seen: ReadonlyMap<string, CurvePoint>;
-}
+export type CurveRow = ReturnType<typeof curveRows>[number];
 
 const mostRows = 12;
 
-/** In ascending rates: each rate of a sweep or a short search, else ranges of equal width in ln. */
-export function curveRows(curves: readonly Curve[]): CurveRow[] {
+/**
+ * The medians of the points in each range of rates, by name, in ascending rates: each rate of a sweep or a short search, else ranges
+ * of equal width in ln. `rate` is the geometric mean of a range's ends.
+ */
+export function curveRows(curves: readonly Curve[]) {
   const all = curves.flatMap(({ points }) => points);
   const rates = [...new Set(all.map(({ rate }) => rate))].sort((a, b) => a - b);
   const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
@@ -148,18 +147,14 @@ export interface Point {
   comparison?: Comparison | undefined;
 }
 
-/** HTTP/1.1, and HTTP/2 with several numbers of streams. */
-export interface StreamSweep {
-  line: Point;
-  curve: Point[];
-}
+export type StreamSweep = NonNullable<ReturnType<typeof streamSweep>>;
 
 export function streamsOf({ load }: VariantResult): number {
   return load.streams ?? 1;
 }
 
-/** Most streams first; undefined if there is none, or nothing was answered over HTTP/1.1. */
-export function streamSweep(result: Result): StreamSweep | undefined {
+/** HTTP/1.1, and HTTP/2 with several numbers of streams, most first; undefined if there is none, or nothing was answered over HTTP/1.1. */
+export function streamSweep(result: Result) {
   const measured = result.variants.flatMap((variant) =>
     variant.rps === null ? [] : [{ variant, rps: variant.rps.median }],
   );

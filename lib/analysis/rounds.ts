@@ -11,14 +11,12 @@ export const falseHolds = 0.1;
 /** With less scatter, dependence does not matter. */
 const leastScatter = 0.001;
 
-/** `drift`: factor from the first round to the last. `echo`: correlation of a round with the previous round. */
-export type Dependence = { kind: 'drift'; ratio: number } | { kind: 'echo'; correlation: number };
-
 /**
  * Tests for a drift and for an echo, each with half of `alpha`, the chance of a false alarm.
  * @param logs ln(variant / baseline) per round, in the order of the rounds
+ * @returns `ratio`: factor from the first round to the last. `correlation`: of a round with the previous round
  */
-export function dependenceOf(logs: readonly number[], alpha: number): Dependence | null {
+export function dependenceOf(logs: readonly number[], alpha: number) {
   const n = logs.length;
   const middle = mean(logs);
   const squares = total(logs, (log) => (log - middle) ** 2);
@@ -27,13 +25,13 @@ export function dependenceOf(logs: readonly number[], alpha: number): Dependence
   const slope =
     logs.reduce((sum, log, round) => sum + (log - middle) * (round - (n - 1) / 2), 0) / timeSquares;
   if (isBeyond(Math.abs(slope) * Math.sqrt(timeSquares / squares), n - 2, alpha / 4))
-    return { kind: 'drift', ratio: Math.exp(slope * (n - 1)) };
+    return { kind: 'drift' as const, ratio: Math.exp(slope * (n - 1)) };
   const steps = logs
     .slice(1)
     .reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
   const correlation = 1 - steps / (2 * squares);
   return isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2)
-    ? { kind: 'echo', correlation }
+    ? { kind: 'echo' as const, correlation }
     : null;
 }
 

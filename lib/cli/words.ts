@@ -21,18 +21,10 @@ export const noInstall = {
   'no-install': { help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)' },
 } as const satisfies Record<string, Flag>;
 
-export interface Words {
-  positionals: string[];
-  /** Values by flag name without dashes; '' for a switch. */
-  flags: ReadonlyMap<string, string>;
-  /** All values of repeated flags, in their order. */
-  lists: ReadonlyMap<string, readonly string[]>;
-  /** Reads a flag's value; undefined if the flag is not given. */
-  read<T>(flag: string, reader: Reader<T>): T | undefined;
-}
+export type Words = ReturnType<typeof readWords>;
 
 /** @throws UserError (exit code 2) for a flag that is unknown, given twice, lacks its value, has one and takes none, or does not go with the others */
-export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>): Words {
+export function readWords(args: readonly string[], known: Readonly<Record<string, Flag>>) {
   const options = Object.fromEntries(
     Object.entries(known).map(([name, { value }]) => [
       name,
@@ -50,7 +42,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     tokens: true,
   });
   const flags = new Map<string, string>();
-  const lists = new Map<string, string[]>();
+  const lists = new Map<string, readonly string[]>();
   for (const token of tokens) {
     if (token.kind !== 'option') continue;
     const { name, rawName, value } = token;
@@ -79,9 +71,12 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
   }
   return {
     positionals,
+    /** Values by flag name without dashes; '' for a switch. */
     flags,
+    /** All values of repeated flags, in their order. */
     lists,
-    read: (flag, reader) =>
+    /** Reads a flag's value; undefined if the flag is not given. */
+    read: <T>(flag: string, reader: Reader<T>): T | undefined =>
       flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined,
   };
 }

@@ -81,17 +81,10 @@ export function checkKnobs(server: ServerName, found: unknown, file: string): Kn
 }
 
 /** A value of a knob. */
-export interface Candidate {
-  /** The knob's name, with the value's if there are several: sendfile-off. */
-  name: string;
-  knob: Knob;
-  laid: LaidLines;
-  /** The server's default. */
-  isDefault: boolean;
-}
+export type Candidate = ReturnType<typeof candidatesOf>[number];
 
 /** The different values of a knob here. @param cores of the server */
-export function candidatesOf(knob: Knob, cores: number): Candidate[] {
+export function candidatesOf(knob: Knob, cores: number) {
   const all = Object.entries(knob.values).map(([value, lines]): [string, string] => [
     value,
     lines.replaceAll('{cores}', `${cores}`).replaceAll('{twice-cores}', `${2 * cores}`),
@@ -99,9 +92,11 @@ export function candidatesOf(knob: Knob, cores: number): Candidate[] {
   return all
     .filter(([, lines], index) => all.findIndex(([, others]) => others === lines) === index)
     .map(([value, lines]) => ({
+      /** The knob's name, with the value's if there are several: sendfile-off. */
       name: nameOf(knob, value),
       knob,
       laid: { context: knob.context, lines },
+      /** The server's default. */
       isDefault: knob.default === value,
     }));
 }

@@ -94,17 +94,12 @@ function scenarioOf(
   return defineScenario({ name, title: `${title} ${given}`, knob, load, page, variants });
 }
 
-/** The comparison of a candidate. `closer`: from the closer look. */
-export interface Effect {
-  candidate: Candidate;
-  comparison: Comparison;
-  closer: boolean;
-}
+export type Effect = ReturnType<typeof ranked>[number];
 
-/** Ranks the candidates by gain, the best first. The closer look replaces the first. */
-export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result): Effect[] {
+/** Ranks the candidates by gain, the best first. A comparison of the closer look replaces that of the first. */
+export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result) {
   return candidates
-    .flatMap((candidate): Effect[] => {
+    .flatMap((candidate) => {
       const again = closer && comparisonOf(closer, candidate.name);
       const comparison = again ?? comparisonOf(first, candidate.name);
       return comparison ? [{ candidate, comparison, closer: again !== undefined }] : [];

@@ -5,34 +5,24 @@ import { join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { bakeoffFolder, projectRoot } from './paths.ts';
 
-export interface Machine {
-  env: NodeJS.ProcessEnv;
-  isRoot: boolean;
-  mayInstall: boolean;
-  /** Searched after PATH: Debian's sbin folders, and the folder of Go's installer. */
-  extraFolders: readonly string[];
-  /** / outside of tests: /usr/sbin/policy-rc.d and /run are below it. */
-  systemRoot: string;
-  bakeoffFolder: string;
-  k6Sources: string;
-  /** The folder from which a package with a built k6 is looked for. */
-  packagesFrom: string;
-  progress: Progress;
-}
+export type Machine = ReturnType<typeof thisMachine>;
 
 /** "no" forbids installing packages. */
 export const installVariable = 'BAKEOFF_INSTALL';
 
 /** This machine. Throws UserError (exit code 2) for a variable that says neither yes nor no. */
-export function thisMachine(): Machine {
+export function thisMachine() {
   return {
     env: process.env,
     isRoot: process.getuid?.() === 0,
     mayInstall: mayInstall(process.env[installVariable]),
+    /** Searched after PATH: Debian's sbin folders, and the folder of Go's installer. */
     extraFolders: ['/usr/sbin', '/usr/local/sbin', '/sbin', '/usr/local/go/bin'],
+    /** / outside of tests: /usr/sbin/policy-rc.d and /run are below it. */
     systemRoot: '/',
     bakeoffFolder,
     k6Sources: join(projectRoot, 'xk6-loadgen'),
+    /** The folder from which a package with a built k6 is looked for. */
     packagesFrom: projectRoot,
     progress: new Progress(),
   };

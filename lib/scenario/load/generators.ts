@@ -338,18 +338,10 @@ const generators = [wrkGenerator, h2loadGenerator, abGenerator, weighttpGenerato
 const names = generators.map(({ name }) => name);
 
 /** A complete command line of a load generator. */
-export interface LoadLine {
-  url?: UrlParts;
-  /**
-   * The load, and the Host to send, from a header or the URL.
-   * @param scheme of the server, if the line has no URL
-   * @throws UserError
-   */
-  over(scheme?: Scheme): { load: LoadProfile; host?: string };
-}
+export type LoadLine = ReturnType<typeof readLoadLine>;
 
 /** Reads a line such as `wrk -t4 -c100 -d30s http://localhost:8080/a`. @throws UserError */
-export function readLoadLine(text: string): LoadLine {
+export function readLoadLine(text: string) {
   const [program, ...words] = wordsOfLine(text, 'the load');
   if (program === undefined)
     throw new UserError(
@@ -375,7 +367,12 @@ export function readLoadLine(text: string): LoadLine {
     target === undefined ? undefined : urlParts(isWhole ? target : `http://${target}`, name);
   return {
     ...present({ url }),
-    over(scheme) {
+    /**
+     * The load, and the Host to send, from a header or the URL.
+     * @param scheme of the server, if the line has no URL
+     * @throws UserError
+     */
+    over(scheme?: Scheme): { load: LoadProfile; host?: string } {
       const { headers, ...load } = loadOf(generator, flags, shown, url?.scheme ?? scheme);
       const { host = url?.host, others } = withoutHost(headers);
       return { load: { ...load, ...present({ headers: others }) }, ...present({ host }) };
