@@ -202,7 +202,7 @@ export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
  * Takes over the signals until `release`. The first prints `ending` and aborts `signal` with an Interrupted. The second, half a second
  * later or more, kills the children and exits with 130.
  */
-export function takeSignals(ending: string): { signal: AbortSignal; release(): void } {
+export function takeSignals(ending: string) {
   const controller = new AbortController();
   const { signal } = controller;
   // Each server of a group listens to it while it starts.

@@ -77,11 +77,7 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
 }
 
 /** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time is unknown. */
-export function sharesOf(
-  round: Round,
-  variant: Workers,
-  cores: SideCores,
-): { serverShare: number | null; generatorShare: number } {
+export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
   const noise = noiseOf(round);
@@ -121,11 +117,7 @@ export function rateOf({
   load: { rate: asked },
   rps,
   rounds,
-}: Pick<VariantResult, 'load' | 'rps' | 'rounds'>): {
-  asked: number;
-  made: number;
-  reached: boolean;
-} | null {
+}: Pick<VariantResult, 'load' | 'rps' | 'rounds'>) {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
   return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median) };
@@ -164,7 +156,7 @@ export function rateCause(variant: Shares & Pick<VariantResult, 'load'>): string
 }
 
 /** p99 of both; null if the lateness does not distort the latency. */
-export function lateSends(variant: VariantResult): { lateMs: number; latencyMs: number } | null {
+export function lateSends(variant: VariantResult) {
   if (rateOf(variant)?.reached !== true) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
     const [narrowest] = extent(buckets.map(({ fromMs, toMs }) => (toMs ?? Infinity) - fromMs));

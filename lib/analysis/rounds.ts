@@ -69,7 +69,7 @@ export function outliersOf(logs: readonly number[]): number[] {
 export function swayingRound(
   logs: readonly number[],
   verdictOf: (logs: readonly number[]) => Verdict,
-): { index: number; without: Verdict } | null {
+) {
   const [index, ...others] = outliersOf(logs);
   if (index === undefined || others.length > 0 || logs.length === fewestRounds) return null;
   const without = verdictOf(logs.toSpliced(index, 1));
@@ -82,9 +82,7 @@ export function swayingRound(
 const falseRepeats = 0.001;
 
 /** The round to repeat after all rounds, and why; undefined in most runs. */
-export function roundToRepeat(
-  comparisons: readonly Comparison[],
-): { round: number; why: string } | undefined {
+export function roundToRepeat(comparisons: readonly Comparison[]) {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   for (const { variant, baseline, verdict, swayedBy, roundRatios } of judged) {
     if (swayedBy === null) continue;

@@ -3,7 +3,7 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
-import type { Page, Scenario, Variant } from '../scenario/model.ts';
+import type { Page, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
@@ -158,7 +158,7 @@ export function comparisonOf(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
   name = usualName,
-): { scenario: Scenario; said: string[] } {
+) {
   const [first] = sides as [Tried];
   const differing = differenceLines(sides);
   const isControl = same[0]?.length === sides.length;

@@ -169,7 +169,7 @@ export const phaseBeginsLine = 'bakeoff-phase-begins';
 export const loadOverLine = 'bakeoff-load-over';
 
 /** Files that k6 writes while it runs: the script's console, its log, and its samples, a JSON object per line. */
-export function k6Files(folder: string): { console: string; log: string; record: string } {
+export function k6Files(folder: string) {
   return {
     console: `${folder}/phases.log`,
     log: `${folder}/k6.log`,

@@ -123,7 +123,7 @@ export function worthACloserLook(effects: readonly Effect[], most: number): Cand
 export function helpful(
   effects: readonly Effect[],
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
-): { chosen: Candidate[]; said: string[] } {
+) {
   const chosen: Candidate[] = [];
   const said: string[] = [];
   for (const { candidate, comparison } of effects) {

@@ -177,7 +177,7 @@ export function podWords({ metadata: { name, labels = {} } }: ClusterObject): st
 /** Why a pod does not run yet, and whether it never will; undefined without a known problem. */
 export function podTrouble({
   status: { initContainerStatuses = [], containerStatuses = [], conditions = [] } = {},
-}: ClusterObject): { text: string; fatal: boolean } | undefined {
+}: ClusterObject) {
   for (const { image, state, lastState } of [...initContainerStatuses, ...containerStatuses]) {
     const { reason, message } = state?.waiting ?? {};
     if (reason === undefined || !fatal.has(reason)) continue;

@@ -375,7 +375,7 @@ export function loadManifests(
   planned: PlannedVariant,
   origin: string,
   round: number,
-): { plan: LoadPlan; name: string; labels: Record<string, string>; manifests: Manifest[] } {
+) {
   const { run, scenario, generators, namespace, influx } = clusterRun;
   const { variant } = planned;
   // A spinning thread would exceed the container's CPU limit.
@@ -422,7 +422,7 @@ function environment(
   plan: LoadPlan,
   planAt: { name: string; key: string },
   { influx, influxSecret }: ClusterRun,
-): { name: string; value?: string; valueFrom?: object }[] {
+) {
   const secret = (key: string) => ({ secretKeyRef: { name: influxSecret, key } });
   const from: Record<string, object> = {
     [loadPlanVariable]: { configMapKeyRef: planAt },

@@ -115,7 +115,7 @@ export function watchThrottling(root = '/') {
 }
 
 /** The control groups that limit this process: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
-export function limitedGroups(root = '/'): { folder: string; file: string; cores: number }[] {
+export function limitedGroups(root = '/') {
   return groupsOf(root).flatMap((folder) => {
     const text = (name: string) => textOf(join(folder, name));
     const file = text('cpu.max') === '' ? 'cpu.cfs_quota_us' : 'cpu.max';

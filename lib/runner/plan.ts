@@ -245,7 +245,7 @@ export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).
 }
 
 /** Estimates the fewest and the most rounds of a run. */
-export function expectedRounds(plan: PlanDraft): { fewest: number; most: number } {
+export function expectedRounds(plan: PlanDraft) {
   const { maxTimeSeconds = Infinity } = plan;
   const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
   return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };

@@ -133,7 +133,7 @@ export function windowOf(
 export function usageBetween(
   samples: readonly ServerSample[],
   { fromMs, toMs, idleBefore }: UsageWindow,
-): { cpuSeconds: number; rssBytes: number } {
+) {
   const inside = samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
   const begin = idleBefore
     ? cpuOf(samples.findLast(({ atMs }) => atMs <= fromMs) ?? (samples[0] as ServerSample))

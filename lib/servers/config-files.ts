@@ -83,11 +83,7 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
  * Reads an included file. @param open files that include each other, from the config on @throws UserError if it cannot, or it is one of
  * these
  */
-export async function readIncluded(
-  file: string,
-  by: Inclusion,
-  open: readonly string[],
-): Promise<{ text: string; open: string[] }> {
+export async function readIncluded(file: string, by: Inclusion, open: readonly string[]) {
   const text = await readText(file, by);
   const real = await realpath(file);
   if (open.includes(real))

@@ -329,10 +329,7 @@ const tls13Suites = [
 ];
 
 /** The method, headers (names in lower case) and body to send. */
-function completed(
-  request: LoadRequest,
-  { page: { host }, request: ofLoad = {} }: ReadyCheck,
-): { method: string; headers: Record<string, string>; body: string | Buffer | undefined } {
+function completed(request: LoadRequest, { page: { host }, request: ofLoad = {} }: ReadyCheck) {
   const { method = ofLoad.method ?? 'GET', body, bodyBase64 } = request;
   const headers: Record<string, string> = { ...present({ host }) };
   // Access logs tell the check from the requests of the load by its name.

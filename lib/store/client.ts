@@ -160,7 +160,7 @@ async function request(
     authorization = basicAuthorization(influx),
     timeoutMs = requestTimeoutMs,
   }: { body?: string | URLSearchParams; authorization?: string | undefined; timeoutMs?: number },
-): Promise<{ response: Response; text: string }> {
+) {
   try {
     const response = await fetch(influx.url + path, {
       method,

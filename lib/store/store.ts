@@ -351,7 +351,7 @@ async function launch(
   { influxdBinary = 'influxd', folder, cpus, signal }: StoreOptions,
   lock: number,
   address: string,
-): Promise<{ child: Child; damaged: string | undefined }> {
+) {
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
   writeFileSync(configFile, influxdConfig(folder, address));

@@ -42,10 +42,7 @@ export async function writeHtmlReport(folder: string, result: Result): Promise<s
 }
 
 /** The page of a run, and its file mode: 0600 if it shows users' own configs, else undefined. */
-export async function runPage(
-  folder: string,
-  result: Result,
-): Promise<{ text: string; mode: number | undefined }> {
+export async function runPage(folder: string, result: Result) {
   const configs = readConfigs(folder, result);
   const text = await htmlReport(result, configs, readStacks(folder, result));
   return { text, mode: hasOwnConfigs(result, configs) ? 0o600 : undefined };

@@ -71,10 +71,7 @@ export function wordsOfLine(line: string, tool: string): ShellWord[] {
  * @returns `shown`: the complete line without credentials
  * @throws UserError that names the flag
  */
-export function readCommand(
-  generator: Generator,
-  words: readonly ShellWord[],
-): { flags: Flags; others: string[]; shown: string } {
+export function readCommand(generator: Generator, words: readonly ShellWord[]) {
   const { name: tool, options, secretOptions = [], instead = {}, subcommand } = generator;
   const { oneDash = false, exclusive = [] } = generator;
   const flags = new Map<string, string[]>();
@@ -258,7 +255,7 @@ export const wordsOf =
     );
   };
 
-export function atRate(rate: number, seconds: number): { rate: number; requests: number } {
+export function atRate(rate: number, seconds: number) {
   // Whole nanoseconds: 100/s for .29s are 29, but 100 * .29 is less.
   return { rate, requests: Math.floor((rate * Math.round(seconds * 1e9)) / 1e9) };
 }

@@ -16,7 +16,7 @@ server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port
 const factors: Record<string, number> = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
 
 /** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
-export function readStub(text: string): { ms: number; bytes: number } | undefined {
+export function readStub(text: string) {
   const [, time, unit = '', size = 1000, kind = 'b'] =
     /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
   const [ms, bytes] = [
