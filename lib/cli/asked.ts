@@ -104,26 +104,17 @@ export const askedFlags = {
   in: { value: 'nginx.conf', help: 'the config into whose http { } a file without one is put' },
 } as const satisfies Record<string, Flag>;
 
-export interface Asked {
-  /** `flag` names them. `replaySeconds`: their requests have times within so many seconds. */
-  pages?: AskedPages & { flag: string; replaySeconds?: number };
-  /** What was read of a log, for the person. */
-  said: readonly string[];
-  acceptsDifferences?: true;
-  /** Of --method, --header and --data, with the flags as they are shown. */
-  request?: { shown: string; of: (load: LoadProfile) => Partial<LoadProfile> };
-  status?: number;
-  /** The loads are HTTP/3, whatever their lines say. */
-  h3?: true;
-  load: OfSides;
-  /** How a side is started. */
-  launch(name: string): { port?: number; binary?: string; upstreams?: Record<string, string> };
-}
+export type Asked = Awaited<ReturnType<typeof readAsked>>;
 
 async function readPages(
   words: Words,
   given: readonly Given[],
-): Promise<Pick<Asked, 'pages' | 'said'>> {
+): Promise<{
+  /** `flag` names them. `replaySeconds`: their requests have times within so many seconds. */
+  pages?: AskedPages & { flag: string; replaySeconds?: number };
+  /** What was read of a log, for the person. */
+  said: readonly string[];
+}> {
   const { flags, read } = words;
   const flag = `--${pageFlags.find((one) => flags.has(one))}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
@@ -170,19 +161,20 @@ const readFactor: Reader<number> = (flag, text) => {
   throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
 };
 
-function readRequest({ flags, lists }: Words): Asked['request'] {
+function readRequest({ flags, lists }: Words) {
   const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
   if (method === undefined && data === undefined && headers === undefined) return undefined;
   if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
     throw usageError(`--method ${method}: give a method such as POST`);
   const body = data?.startsWith('@') ? bodyOfFile('--data', data.slice(1)) : data;
   return {
+    /** The flags as they are shown. */
     shown: [
       ...(method === undefined ? [] : [`--method ${method}`]),
       ...(headers ?? []).map((line) => `--header '${shownHeader(line)}'`),
       ...(data === undefined ? [] : ['--data …']),
     ].join(' '),
-    of: (load) => {
+    of: (load: LoadProfile): Partial<LoadProfile> => {
       const { headers: own = {} } = asWords(
         () => headersOf('--header', headers ?? [], load.protocol),
         '',
@@ -200,7 +192,7 @@ function readRequest({ flags, lists }: Words): Asked['request'] {
 }
 
 /** Throws UserError (exit code 2). */
-export async function readAsked(words: Words, given: readonly Given[]): Promise<Asked> {
+export async function readAsked(words: Words, given: readonly Given[]) {
   const { flags, lists, read } = words;
   const status = read('status', ofForm(/^[2-5]\d\d$/, 'give a status from 200 to 599'));
   const names = given.map(({ name }) => name);
@@ -215,6 +207,7 @@ export async function readAsked(words: Words, given: readonly Given[]): Promise<
       acceptsDifferences: flags.has('accept-differences') || undefined,
       request: readRequest(words),
       status: status === undefined ? undefined : Number(status),
+      /** The loads are HTTP/3, whatever their lines say. */
       h3: flags.has('h3') || undefined,
     }),
     load: ofSides('--load', lists.get('load') ?? [], names),
@@ -222,7 +215,8 @@ export async function readAsked(words: Words, given: readonly Given[]): Promise<
   };
 }
 
-function readLaunch({ lists }: Words, given: readonly Given[]): Asked['launch'] {
+/** Returns a function that says how a side is started. */
+function readLaunch({ lists }: Words, given: readonly Given[]) {
   const names = given.map(({ name }) => name);
   const having = (is: (source: Source) => boolean): string[] =>
     given.flatMap(({ name, source }) => (is(source) ? [name] : []));
@@ -242,7 +236,7 @@ function readLaunch({ lists }: Words, given: readonly Given[]): Asked['launch'] 
   const upstreams = readUpstreams(lists.get('upstream') ?? []);
   if (upstreams && having(({ kind }) => kind === 'config').length === 0)
     throw usageError('--upstream is for a config, and no side is one');
-  return (name) => {
+  return (name: string) => {
     const source = given.find((side) => side.name === name)?.source;
     const port = source?.kind === 'command' ? ports(name) : undefined;
     const binary =

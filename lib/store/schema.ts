@@ -9,6 +9,7 @@ import {
   serverCpuSecondsPerResponse,
   successRatioOf,
   wholeRounds,
+  type PerRequest,
   type PhasePair,
 } from '../analysis/phases.ts';
 import type { PageSum } from '../analysis/pages.ts';
@@ -199,6 +200,11 @@ export interface RoundRow extends Omit<Phase, 'network'> {
   phases: readonly [Phase];
 }
 
+const perRequest =
+  (name: PerRequest) =>
+  ({ perRequest: counts }: RoundRow) =>
+    counts?.[name];
+
 /** A point per variant, round and phase, at the phase's start. */
 export const benchRound = written<RoundRow>()({
   measurement: 'bench_round',
@@ -207,25 +213,25 @@ export const benchRound = written<RoundRow>()({
     text: { label: ({ label }) => label },
     'requests/s': { measured_rps: ({ rps }) => rps },
     µs: {
-      user_cpu_us: ({ perRequest }) => perRequest?.userCpuUs,
-      system_cpu_us: ({ perRequest }) => perRequest?.systemCpuUs,
+      user_cpu_us: perRequest('userCpuUs'),
+      system_cpu_us: perRequest('systemCpuUs'),
       server_cpu_micros_per_request: ({ phases }) => serverCpuSecondsPerResponse(phases) * 1e6,
       generator_cpu_micros_per_request: (row) => (row.generatorCpuSeconds / responsesOf(row)) * 1e6,
     },
     number: {
       // All of these per request.
-      voluntary_switches: ({ perRequest }) => perRequest?.voluntarySwitches,
-      involuntary_switches: ({ perRequest }) => perRequest?.involuntarySwitches,
-      page_faults: ({ perRequest }) => perRequest?.pageFaults,
-      call_read_bytes: ({ perRequest }) => perRequest?.readBytes,
-      call_written_bytes: ({ perRequest }) => perRequest?.writtenBytes,
-      connections_per_request: ({ perRequest }) => perRequest?.connections,
-      handshakes_per_request: ({ perRequest }) => perRequest?.handshakes,
-      segments_out: ({ perRequest }) => perRequest?.segmentsOut,
-      segments_in: ({ perRequest }) => perRequest?.segmentsIn,
-      resent_segments: ({ perRequest }) => perRequest?.resentSegments,
-      wire_bytes_out: ({ perRequest }) => perRequest?.wireBytesOut,
-      wire_bytes_in: ({ perRequest }) => perRequest?.wireBytesIn,
+      voluntary_switches: perRequest('voluntarySwitches'),
+      involuntary_switches: perRequest('involuntarySwitches'),
+      page_faults: perRequest('pageFaults'),
+      call_read_bytes: perRequest('readBytes'),
+      call_written_bytes: perRequest('writtenBytes'),
+      connections_per_request: perRequest('connections'),
+      handshakes_per_request: perRequest('handshakes'),
+      segments_out: perRequest('segmentsOut'),
+      segments_in: perRequest('segmentsIn'),
+      resent_segments: perRequest('resentSegments'),
+      wire_bytes_out: perRequest('wireBytesOut'),
+      wire_bytes_in: perRequest('wireBytesIn'),
       load_average: ({ noise }) => noise?.loadAverage,
     },
     ratio: {
