@@ -82,7 +82,7 @@ export function pooledDistribution(
 }
 
 /** The number of values. */
-export function valuesIn({ histogram }: Pick<LatencyDistribution, 'histogram'>): number {
+export function valuesIn({ histogram }: LatencyDistribution): number {
   return total(histogram, ([, count]) => count);
 }
 

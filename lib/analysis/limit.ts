@@ -113,11 +113,7 @@ const lateMatters = 0.25;
 const tolerableShortfall = 0.01;
 
 /** In requests/s; null without a rate, and if the variant was not run. */
-export function rateOf({
-  load: { rate: asked },
-  rps,
-  rounds,
-}: Pick<VariantResult, 'load' | 'rps' | 'rounds'>) {
+export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
   return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median) };
@@ -172,7 +168,7 @@ export function lateSends(variant: VariantResult) {
 export const mostStoodStill = 0.2;
 
 /** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */
-export function stoodStill({ rounds }: Pick<VariantResult, 'rounds'>): number {
+export function stoodStill({ rounds }: VariantResult): number {
   const phases = rounds.flatMap((round) => round.phases);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }

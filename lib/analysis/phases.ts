@@ -33,9 +33,7 @@ export function roundRps(phases: readonly LoadResult[]): number {
 }
 
 /** CPU time of the server; null if unknown. */
-export function serverCpuSecondsOf(
-  phases: readonly Pick<Phase, 'serverCpuSeconds'>[],
-): number | null {
+export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
   return phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)
     ? null
     : total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
@@ -81,7 +79,7 @@ export function succeeded({
 export type PhasePair = ReturnType<typeof phasePairs>[number];
 
 /** Published phases beside measured phases; either may have fewer. */
-export function phasePairs({ published, phases }: Pick<VariantResult, 'published' | 'phases'>) {
+export function phasePairs({ published, phases }: VariantResult) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
@@ -174,9 +172,7 @@ export function phaseResults(rounds: readonly Round[]): PhaseResult[] {
 }
 
 /** Answers by status; by class where the statuses do not account for all of it. */
-export function answersByStatus(
-  phases: readonly Pick<Phase, 'responses' | 'statuses'>[],
-): [status: string, count: number][] {
+export function answersByStatus(phases: readonly Phase[]): [status: string, count: number][] {
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
   return classes.flatMap(([name, count]) => {

@@ -293,7 +293,7 @@ function hungText(phases: readonly Phase[]): string {
 }
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */
-export function whyNothing({ rounds }: Pick<VariantResult, 'rounds'>): string | null {
+export function whyNothing({ rounds }: VariantResult): string | null {
   const phases = rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;
   const reasons = [...answersTexts(phases), ...errorsTexts(phases), hungText(phases)].filter(

@@ -196,7 +196,7 @@ export interface ClocksAhead {
 }
 
 /** Takes the quickest of some answers, whose error is at most half its time. */
-export async function clocksAhead(agent: Pick<Agent, 'ask'>): Promise<ClocksAhead> {
+export async function clocksAhead(agent: Agent): Promise<ClocksAhead> {
   let quickest = { tookMs: Infinity, monotonicMs: 0, wallMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {
     const [beganMs, beganWallMs] = [machineClock.monotonicMs(), machineClock.wallMs()];

@@ -169,10 +169,7 @@ const words = {
   inconclusive: 'undecided',
 };
 
-export function rankingTable(
-  effects: readonly Effect[],
-  { sameWithin }: Pick<Result, 'sameWithin'>,
-): Table {
+export function rankingTable(effects: readonly Effect[], { sameWithin }: Result): Table {
   const metric = effects[0]?.comparison.metric ?? 'rps';
   const column = (title: string, cell: (comparison: Comparison) => Cell) =>
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));

@@ -370,7 +370,7 @@ function troubleIn(pods: readonly ClusterObject[], node?: string): string | unde
  * @throws UserError after `seconds`, Interrupted after a signal
  */
 async function waitFor<T>(
-  { signal, say }: Pick<ClusterOptions, 'signal' | 'say'>,
+  { signal, say }: ClusterOptions,
   otherwise: string,
   seconds: number,
   look: (waitedMs: number) => Promise<{ there: T } | string>,

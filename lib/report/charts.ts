@@ -399,7 +399,7 @@ function percentilesOf(
 const percentText = (quantile: number) => `${Number((100 * quantile).toFixed(6))} %`;
 
 /** From when the latencies of these loads are counted. */
-export function timesFrom(variants: readonly Pick<VariantResult, 'load'>[]): string {
+export function timesFrom(variants: readonly VariantResult[]): string {
   if (variants.some(({ load }) => load.together))
     return 'Latency is the time of a page: from the request of its first file to the end of its last.';
   const atRate = variants.filter(({ load }) => isAtRate(load)).length;

@@ -134,7 +134,7 @@ export function generatorPlace(environment: Environment): string {
 }
 
 /** "612 B", "2 pages of 612 B on average". */
-export function sizesText({ bodyBytes, pages }: Pick<Heading, 'bodyBytes' | 'pages'>): string {
+export function sizesText({ bodyBytes, pages }: Heading): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
   return Math.max(...pages) > 1 && sizes !== ''
     ? `${enumeration([...new Set(pages)].map(whole))} pages of ${sizes} on average`

@@ -285,7 +285,7 @@ function blurredLines({ within, found, steps }: Search): string[] {
 }
 
 /** The rows that were run and have no figure, and why. */
-export function nothingLines({ variants }: Pick<Result, 'variants'>): string[] {
+export function nothingLines({ variants }: Result): string[] {
   return variants.flatMap((variant) => {
     const why = whyNothing(variant);
     return why === null ? [] : `No request of ${variant.name} succeeded: ${why}.`;

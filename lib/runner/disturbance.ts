@@ -15,8 +15,8 @@ import type { Measurement } from './under-load.ts';
  * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
 export function requireSound(
-  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
-  { samples, quotas, link }: Pick<Measurement, 'samples' | 'quotas' | 'link'>,
+  { variant: { name }, load }: PlannedVariant,
+  { samples, quotas, link }: Measurement,
   phases: readonly Phase[],
   server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
@@ -38,7 +38,7 @@ export function requireSound(
 
 /** Requires samples without a gap in the phases whose CPU time is reported. @throws Disturbance */
 export function requireSampled(
-  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
+  { variant: { name }, load }: PlannedVariant,
   samples: readonly UsageSample[],
   phases: readonly Phase[],
 ): void {

@@ -143,11 +143,7 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
 }
 
 /** Returns the engine's options for a load of the page at the target's `url`. */
-function loadOptions(
-  load: Load,
-  { url, netns }: Pick<Target, 'url' | 'netns'>,
-  page: Pick<Page, 'host'>,
-): LoadOptions {
+function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOptions {
   const { rate = 0, requests = 0, arrivals, streams, together, warmupSeconds, method, body } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.
   const isLogged = arrivals === 'logged';
@@ -183,7 +179,7 @@ function loadOptions(
 }
 
 /** Adds the page's host (:authority with HTTP/2) to the load's headers, unless they name a host. */
-function headersOf({ headers = {} }: Load, { host }: Pick<Page, 'host'>): Load['headers'] {
+function headersOf({ headers = {} }: Load, { host }: Page): Load['headers'] {
   const names = Object.keys(headers);
   if (host === undefined || names.some((name) => name.toLowerCase() === 'host'))
     return names.length === 0 ? undefined : headers;

@@ -34,7 +34,7 @@ export function stepIn(
  * @throws UserError if no rate keeps the limit, Disturbance if earlier rounds found a rate, or the steps were too few
  */
 export function searchIn(
-  { variant: { name }, load }: Pick<PlannedVariant, 'variant' | 'load'>,
+  { variant: { name }, load }: PlannedVariant,
   server: VariantResult['server'],
   phases: readonly Phase[],
   outcomes: readonly PhaseOutcome[],

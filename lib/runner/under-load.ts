@@ -78,7 +78,7 @@ const k6GraceMs = 10_000;
  */
 export async function underLoad(
   context: RunContext,
-  group: Pick<Group, 'sliceSeconds'>,
+  group: Group,
   stages: readonly Stage[],
   attempt: Attempt,
   folder: string,

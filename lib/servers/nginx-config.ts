@@ -72,7 +72,7 @@ export function printConfig(directives: readonly Directive[], indent = ''): stri
 }
 
 /** A directive up to its ";" or "{". */
-export function asWritten({ name, args }: Pick<Directive, 'name' | 'args'>): string {
+export function asWritten({ name, args }: Directive): string {
   return [asWord(name), ...args].join(' ');
 }
 

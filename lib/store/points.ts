@@ -204,7 +204,7 @@ export function whyPoints(result: Result): string[] {
 
 /** Written once, at the run's end, because each round changes them. @param from place of the first */
 export function sentencePoints(
-  result: Pick<Result, 'run' | 'scenario' | 'startedAt' | 'warnings'>,
+  result: Result,
   found: readonly { kind: string; text: string }[],
   from = 0,
 ): string[] {
