@@ -1,23 +1,31 @@
 // Who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { bundledForNode } from '../../bin/bundle.mjs';
 import { oneRunAtATime, runHere } from '../../lib/machine/locks.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 import { halt } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
+
+const holder = join(sharedFolder(), 'hold-lock.mjs');
+beforeAll(async () => {
+  const source = new URL('../fixtures/hold-lock.mts', import.meta.url);
+  writeFileSync(holder, await bundledForNode(source, {}));
+});
 
 let count = 0;
 const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
 async function held(name: string): Promise<Started & { pid: number }> {
   const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
-  const file = join(projectRoot, 'test/fixtures/hold-lock.mts');
-  const started = start(['--import', 'tsx', file, name, ...words], process.env);
+  const started = start([holder, name, ...words], process.env);
   await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), {
     timeout: 20_000,
     interval: 20,

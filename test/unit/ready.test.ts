@@ -3,13 +3,18 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import { createServer as createTcpServer, type Server } from 'node:net';
+import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { bundledForNode } from '../../bin/bundle.mjs';
 import { freePort, listensOn, portProblem } from '../../lib/servers/ports.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import type { Protocol, ReadyCheck } from '../../lib/servers/server.ts';
 import { run } from '../../lib/process.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 /** The ports of 127.0.0.1 come and go with other tests' connections. */
@@ -233,12 +238,13 @@ describe('a server of another protocol', () => {
     const hpack = frame(1, 5, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
     const broken = [Buffer.concat([settings, hpack]), frame(4, 0, 0, 1)];
     const ports = await Promise.all(broken.map((bytes) => listening(writing(bytes))));
-    const script = `import { waitUntilReady } from ${JSON.stringify(new URL('../../lib/servers/ready.ts', import.meta.url).href)};
+    const script = `import { waitUntilReady } from ${JSON.stringify(path.join(projectRoot, 'lib/servers/ready.ts'))};
       process.exitCode = 7;
       for (const port of [${ports.join()}])
         await waitUntilReady({ origin: 'http://127.0.0.1:' + port, page: { path: '/' }, protocol: 'h2c' }, new AbortController().signal, 1000).catch((error) => console.log(error.message));
       process.exitCode = 1;`;
-    const args = ['--import', 'tsx', '--input-type=module', '-e', script];
+    const source = path.join(await ownFiles({ 'ask.ts': script }), 'ask.ts');
+    const args = ['--input-type=module', '-e', await bundledForNode(pathToFileURL(source), {})];
     const { stdout, code } = await run({ command: process.execPath, args });
     expect(stdout).toMatch(/^(.*(does not speak HTTP\/2|did not answer over h2c).*\n){2}$/);
     expect(code).toBe(1);
