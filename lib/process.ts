@@ -315,14 +315,10 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
 /** In characters. */
 const mostOutput = 128e6;
 
-export interface Finished {
-  code: number | null;
-  stdout: string;
-  stderr: string;
-}
+export type Finished = Awaited<ReturnType<typeof run>>;
 
 /** Runs a command to its end and returns its exit code and output. Rejects with `signal`'s reason or `limit`'s words. */
-export async function run(options: RunOptions): Promise<Finished> {
+export async function run(options: RunOptions) {
   const { signal: abort, stopWith = 'SIGTERM', input, limit, started, ...rest } = options;
   abort?.throwIfAborted();
   const child = await startChild({

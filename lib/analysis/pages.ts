@@ -11,14 +11,7 @@ const carriedOver = 0.03;
 /** So many of the largest are compared: with each more the intervals of all grow. */
 const mostCompared = 10;
 
-/** A page's figures over all rounds of a side: sums, and the medians of its latencies. */
-export interface PageSum extends Pick<
-  PageFigures,
-  'page' | 'responses' | 'unexpected' | 'errors' | 'bodyBytes' | 'p50Ms' | 'p99Ms'
-> {
-  /** Of the side's responses, 0 to 1. */
-  share: number;
-}
+export type PageSum = ReturnType<typeof pagesOf>[number];
 
 type Rounds = Pick<Result, 'variants'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
@@ -28,8 +21,11 @@ const pagesIn = (result: Rounds, name: string): ReadonlyMap<string, PageFigures>
     ({ phases }) => new Map((phases[0]?.pages ?? []).map((one) => [one.page, one])),
   );
 
-/** A side's pages by their weight, the greatest first; empty for a single page. */
-export function pagesOf(result: Rounds, name: string): PageSum[] {
+/**
+ * A side's pages by their weight, the greatest first, with sums over all rounds, medians of latencies, and the share of the side's
+ * responses (0 to 1); empty for a single page.
+ */
+export function pagesOf(result: Rounds, name: string) {
   const rounds = pagesIn(result, name);
   const sums = [...(rounds[0]?.keys() ?? [])].map((page) => {
     const figures = rounds.flatMap((pages) => pages.get(page) ?? []);

@@ -63,13 +63,10 @@ export function logRatios(baseline: readonly number[], variant: readonly number[
   return logs;
 }
 
-interface Interval {
-  middle: number;
-  half: number;
-}
+type Interval = ReturnType<typeof meanInterval>;
 
 /** mean ± t(n−1, 1−α/2) · s/√n; for one value ± 0. @param values at least one */
-export function meanInterval(values: readonly number[], alpha: number): Interval {
+export function meanInterval(values: readonly number[], alpha: number) {
   const n = values.length;
   const half =
     n === 1 ? 0 : studentQuantile(1 - alpha / 2, n - 1) * Math.sqrt(variance(values) / n);

@@ -105,15 +105,10 @@ async function watch(
   }
 }
 
-/** A run with a table. Times are milliseconds since 1970; `endedMs` is null during the run. */
-interface ShownRun {
-  run: string;
-  scenario: string;
-  startedMs: number;
-  endedMs: number | null;
-}
+type ShownRun = Awaited<ReturnType<typeof newestRun>>;
 
-async function newestRun(store: Store): Promise<ShownRun | null> {
+/** The newest run with a table. Times are milliseconds since 1970; `endedMs` is null during the run. */
+async function newestRun(store: Store) {
   const tables = await store.query(
     `SHOW TAG VALUES FROM "${benchComparison.measurement}" WITH KEY = "run"`,
   );
@@ -131,11 +126,7 @@ async function newestRun(store: Store): Promise<ShownRun | null> {
   return null;
 }
 
-export function dashboardUrl(
-  origin: string,
-  name: DashboardName,
-  shown: ShownRun | null = null,
-): string {
+export function dashboardUrl(origin: string, name: DashboardName, shown: ShownRun = null): string {
   const address = `${origin}/d/${dashboardNames[name].uid}`;
   if (shown === null) return address;
   const { run, scenario, startedMs, endedMs } = shown;

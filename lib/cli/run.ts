@@ -122,9 +122,7 @@ export async function withRun<T>(
   return result as T;
 }
 
-function generatorFacts(
-  generators: readonly GeneratorHost[],
-): Pick<Cores, 'generatorHosts' | 'generatorFiles'> {
+function generatorFacts(generators: readonly GeneratorHost[]) {
   const [fewestFiles] = generators.toSorted((a, b) => a.files - b.files);
   if (fewestFiles === undefined) return {};
   return {

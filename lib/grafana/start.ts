@@ -18,7 +18,6 @@ import {
   lastLine,
   run,
   type Child,
-  type ChildOptions,
 } from '../process.ts';
 import { loopbackAddress, portProblem } from '../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../setup/machine.ts';
@@ -182,7 +181,7 @@ function commandOf(
   folder: string,
   config: string,
   cpus: readonly number[],
-): Pick<ChildOptions, 'command' | 'args' | 'cpus' | 'cwd'> {
+) {
   const server = ['server', '--homepath', home, '--config', config];
   // Some versions look for their files in the current folder.
   if (image === undefined) return { command, args: server, cpus, cwd: home };

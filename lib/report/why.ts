@@ -63,14 +63,10 @@ export function whyLines(result: Result): string[] {
 export const cpuOf = ({ cpu }: WhySide): number => total(cpu, ({ us }) => us);
 
 /** A difference of a part's CPU time, in µs per request. */
-interface PartChange {
-  name: string;
-  isCall: boolean;
-  us: number;
-  sdUs: number;
-}
+type PartChange = ReturnType<typeof partChanges>[number];
 
-function partChanges({ variant, baseline }: Pair): PartChange[] {
+/** The largest first. */
+function partChanges({ variant, baseline }: Pair) {
   const partOf = ({ cpu }: WhySide, name: string) =>
     cpu.find((one) => one.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
   return namesOf([...variant.cpu, ...baseline.cpu])
@@ -83,20 +79,17 @@ function partChanges({ variant, baseline }: Pair): PartChange[] {
     .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
 
-function sumOf(parts: readonly PartChange[]): Pick<PartChange, 'us' | 'sdUs'> {
+function sumOf(parts: readonly PartChange[]) {
   return {
     us: total(parts, ({ us }) => us),
     sdUs: Math.hypot(...parts.map(({ sdUs }) => sdUs)),
   };
 }
 
-interface CallChange {
-  name: string;
-  now: number;
-  before: number;
-}
+type CallChange = ReturnType<typeof callChanges>[number];
 
-function callChanges({ variant, baseline }: Pair, result: Result): CallChange[] {
+/** The largest difference first, calls that wait last. */
+function callChanges({ variant, baseline }: Pair, result: Result) {
   const sides = [variant, baseline];
   // To open the load's connections takes a server a call or two of a kind for each.
   const opening = Math.max(

@@ -6,7 +6,6 @@ import { printable, UserError } from '../errors.ts';
 import { readIfThere } from '../files.ts';
 import { lastLines, processIds, sendIfThere, startChild, type Child } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import type { RunningServer } from './server.ts';
 import { processTree, statFields } from './usage.ts';
 
 /** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
@@ -25,7 +24,7 @@ export function watchLifecycle(
   logFile: string,
   cleanUp: () => Promise<void>,
   members?: () => number[],
-): Pick<RunningServer, 'died' | 'stop'> {
+) {
   let stopping: Promise<void> | undefined;
   let ending: Promise<void> | undefined;
   const endRest = () =>

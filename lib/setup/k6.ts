@@ -25,11 +25,7 @@ const buildsKept = 2;
 /** Both programs twice, and the linker's temporary files. */
 const buildBytes = 300e6;
 
-interface Go {
-  binary: string;
-  version: string;
-  architecture: string;
-}
+type Go = Awaited<ReturnType<typeof findGo>>;
 
 /** Go's environment: this module alone, and no download of another Go. */
 export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
@@ -37,7 +33,7 @@ export function goEnvironment(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
 }
 
 /** Returns the first Go that is new enough for xk6-loadgen/go.mod. Throws UserError. */
-export async function findGo(machine: Machine): Promise<Go> {
+export async function findGo(machine: Machine) {
   const needed =
     /^go\s+(\S+)/m.exec(await readFile(join(machine.k6Sources, 'go.mod'), 'utf8'))?.[1] ?? '1';
   const tooOld: string[] = [];

@@ -12,12 +12,7 @@ import { leftColumn, rightColumn, tableOf, type Column } from '../table.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
 import { protocolNames } from '../../scenario/load.ts';
 
-/** A variant's config as it was composed for its first round. */
-export interface ComposedConfig {
-  variant: string;
-  file: string;
-  text: string;
-}
+export type ComposedConfig = ReturnType<typeof readConfigs>[number];
 
 /** The text of a file inside the run's folder; empty if it cannot be read. */
 export function textIn(folder: string, ...path: string[]): string[] {
@@ -28,8 +23,8 @@ export function textIn(folder: string, ...path: string[]): string[] {
   }
 }
 
-/** Reads the configs of the first round; later ones differ in ports and folders. */
-export function readConfigs(folder: string, { variants }: Result): ComposedConfig[] {
+/** Reads the variants' configs as they were composed for their first round; later ones differ in ports and folders. */
+export function readConfigs(folder: string, { variants }: Result) {
   return variants.flatMap(({ name, rounds: [first], server }) => {
     const file = `${server?.name}.conf`;
     const texts = textIn(folder, `round-${first?.round}`, name, file);

@@ -19,7 +19,6 @@ import {
   wordsOfLine,
   type Flags,
   type Generator,
-  type LoadOfFlags,
 } from './flags.ts';
 
 type Scheme = UrlParts['scheme'];
@@ -87,7 +86,7 @@ const abGenerator: Generator = {
   },
 };
 
-function requestOfAb(flags: Flags): Pick<LoadOfFlags, 'method' | 'headers' | 'body'> {
+function requestOfAb(flags: Flags) {
   const way = ['i', 'p', 'u'].find((flag) => flags.has(flag)) ?? '';
   const body = flags.read('p', bodyOfFile) ?? flags.read('u', bodyOfFile);
   const [account, lines] = [flags.get('A'), flags.all('H')];
