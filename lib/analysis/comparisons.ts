@@ -69,13 +69,10 @@ export interface CurvePoint {
   kept?: boolean;
 }
 
-interface Curve {
-  name: string;
-  points: CurvePoint[];
-}
+type Curve = ReturnType<typeof curvesOf>[number];
 
 /** A curve per variant of a search, or per config of a sweep. */
-export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>): Curve[] {
+export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>) {
   const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
     const points =

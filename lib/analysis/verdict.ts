@@ -72,7 +72,7 @@ export interface Contender
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
-export interface Pair {
+interface Pair {
   baseline: Contender;
   variant: Contender;
   needsServerCores: number;

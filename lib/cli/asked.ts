@@ -15,7 +15,7 @@ import { type Given, type Source, serverNames } from './sides.ts';
 type OfSides = (name: string) => string | undefined;
 
 /** Reads a repeated flag, for one side (NAME=VALUE) or for all. Throws UserError (exit code 2). @param only the sides that it can be for */
-export function ofSides(
+function ofSides(
   flag: string,
   values: readonly string[],
   names: readonly string[],

@@ -17,12 +17,9 @@ interface Gate {
   metric?: Metric;
 }
 
-interface FailIf {
-  gates: readonly Gate[];
-  /** The share of requests, 0 to 1, that must succeed on each side. */
-  successRatio: number;
-}
+type FailIf = ReturnType<typeof readFailIf>;
 
+/** The share of requests, 0 to 1, that must succeed on each side. */
 const defaultSuccessRatio = 0.99;
 
 const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
@@ -35,7 +32,7 @@ const words = Object.keys(verdicts) as Gate['verdict'][];
 const form = /^(slower|faster|cpu|p50|p90|p99|success)([<>])(\d+(?:\.\d+)?)%$/;
 
 /** Throws UserError (exit code 2). */
-export function readFailIf(flag: string, text: string): FailIf {
+export function readFailIf(flag: string, text: string) {
   const gates: Gate[] = [];
   let successRatio = defaultSuccessRatio;
   for (const one of text.split(',').map((part) => part.trim())) {

@@ -5,7 +5,7 @@ import { requestName, requestsOf } from '../scenario/pages.ts';
 import type { Answer } from '../servers/server.ts';
 
 /** A side and its answer. `given` names it in sentences. */
-export interface Answered {
+interface Answered {
   given: string;
   page: Pick<Page, 'path' | 'requests'>;
   answer: Answer;

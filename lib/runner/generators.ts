@@ -283,7 +283,6 @@ async function filesToSend(script: string, { mixFiles = [] }: LoadPlan): Promise
   );
 }
 
-/** Writes a host's files and returns the outcomes of its phases. Throws an Error that says why some are missing. */
 async function keep(ended: K6Ended, folder: string): Promise<PhaseOutcome[]> {
   await mkdir(folder, { recursive: true });
   const files = k6Files(folder);

@@ -112,7 +112,6 @@ export function loadPlanFor(
   };
 }
 
-/** k6 ends a load phase after this time. */
 function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {
   const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
   const seconds =
@@ -142,7 +141,6 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
   );
 }
 
-/** Returns the engine's options for a load of the page at the target's `url`. */
 function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOptions {
   const { rate = 0, requests = 0, arrivals, streams, together, warmupSeconds, method, body } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.

@@ -59,7 +59,7 @@ export interface FitOptions {
   quick?: boolean;
 }
 
-export const defaultTimeoutSeconds = 5;
+const defaultTimeoutSeconds = 5;
 
 const fullWarmupSeconds = 1;
 const quickSeconds = 2;

@@ -112,7 +112,7 @@ export function atRates(
 }
 
 /** The name of a variant at a rate of a sweep. */
-export function nameAt(variant: string, rate: number): string {
+function nameAt(variant: string, rate: number): string {
   return `${variant}-at-${rate}`;
 }
 

@@ -34,7 +34,7 @@ const longForms: Record<string, string> = {
 };
 
 /** Lays layers over the first. A layer's flags replace all earlier flags of the same names. */
-export function composeFlags(layers: readonly Layer[]): Flag[] {
+function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
     const replaced = new Set(layer.map(({ name }) => name));
     return [...base.filter(({ name }) => !replaced.has(name)), ...layer];

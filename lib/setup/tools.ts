@@ -78,7 +78,6 @@ async function look(name: ToolName, machine: Machine): Promise<Looked> {
   );
 }
 
-/** All values. Throws a UserError of all UserErrors, or another error, which is a defect. */
 function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   const messages: string[] = [];
   const values: T[] = [];
