@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
-import { createServer as createTcpServer, type Server } from 'node:net';
+import { createServer as createTcpServer, type Server, type Socket } from 'node:net';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -29,11 +29,12 @@ const always =
   (status: number, body = '', headers = {}): RequestListener =>
   (_, response) =>
     response.writeHead(status, headers).end(body);
-/** Writes to each connection once it has sent something. */
-const writing = (bytes: string | Buffer) =>
+/** Answers each connection once it has sent something. It may be reset at any time. */
+const tcpServer = (answer: (socket: Socket) => void = () => undefined) =>
   createTcpServer((socket) =>
-    socket.on('error', () => socket.destroy()).once('data', () => socket.write(bytes)),
+    socket.on('error', () => socket.destroy()).once('data', () => answer(socket)),
   );
+const writing = (bytes: Buffer) => tcpServer((socket) => socket.write(bytes));
 
 /** Asks a server of this test for `page`, over HTTP/1.1 unless `check` says otherwise. */
 async function ready(
@@ -91,16 +92,16 @@ describe.each(protocols)('over %s', (protocol) => {
 
   it("stops with the signal's reason", async () => {
     const controller = new AbortController();
-    const waiting = ready(createTcpServer(), { protocol }, { signal: controller.signal });
+    const waiting = ready(tcpServer(), { protocol }, { signal: controller.signal });
     controller.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
   });
 
   it.each<[string, Server, RegExp]>([
-    ['says nothing', createTcpServer(), /^\/ did not answer over \S+ within 1\.5 s$/],
+    ['says nothing', tcpServer(), /^\/ did not answer over \S+ within 1\.5 s$/],
     [
       'closes the connection',
-      createTcpServer((socket) => socket.once('data', () => socket.end())),
+      tcpServer((socket) => socket.end()),
       /did not answer over \S+ within 1\.5 s: (it ends the connection without an answer|the connection was closed)$/,
     ],
     [
@@ -129,9 +130,7 @@ it.each<[string, string, RegExp]>([
     /\/ did not answer over http\/1\.1 within 2 s: its answer breaks off$/,
   ],
 ])('a broken answer has its reason (%#)', async (headers, body, message) => {
-  const server = createTcpServer((socket) =>
-    socket.once('data', () => socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n${body}`)),
-  );
+  const server = tcpServer((socket) => socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n${body}`));
   expect(await refusal(server, {}, { limitMs: 2000 })).toMatch(message);
 });
 
