@@ -157,10 +157,6 @@ describe('nginx', () => {
       `load_module modules/ngx_gone.so;\n${inServer('')}`,
       /^FILE:1: .*: dlopen\(\) "\S+ngx_gone.so" failed .*No such file or directory\)$/,
     ],
-    [
-      inServer('sendfile maybe;'),
-      /^FILE:5: nginx \S+ does not accept it: invalid value "maybe" in "sendfile" directive/,
-    ],
     [inHttp('include inc;'), /^\/\S+\/inc:2: .*: invalid number of arguments in "root" directive$/],
     [
       inTls('ssl_certificate gone.pem;\nssl_certificate_key gone.key;'),

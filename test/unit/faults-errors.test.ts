@@ -1,8 +1,10 @@
 // What the machine refuses, and configs that no server takes: each is told in one line with what to do.
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { namesOf } from '../../lib/cli/sides.ts';
-import { remedyFor } from '../../lib/errors.ts';
+import { nearest, remedyFor } from '../../lib/errors.ts';
+import { ifThere } from '../../lib/files.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run, startChild } from '../../lib/process.ts';
@@ -59,4 +61,32 @@ test('a config with a name of 250 letters is called by its first ones', () => {
   };
   expect(namesOf([side('a'), side('b')])).toEqual(['a'.repeat(63), 'b'.repeat(63)]);
   expect(namesOf([side('a'), side('a')])).toEqual([`${'a'.repeat(63)}-a`, `${'a'.repeat(63)}-b`]);
+});
+
+test('a choice is offered as what was meant only where it is near', () => {
+  expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();
+  expect(nearest('wkr', ['h2load', 'wrk'])).toBe('wrk');
+  expect(nearest('ngin', ['h2o', 'nginx-open-file-cache'])).toBe('nginx-open-file-cache');
+  expect(nearest('--header', ['--server-cpus', '--url'])).toBeUndefined();
+  const flags = ['--url', '--in', '--load', '--rounds', '--host', '--export-csv'];
+  for (const far of ['--x', '--tls', '--cpu']) expect(nearest(far, flags)).toBeUndefined();
+  for (const [typed, meant] of [
+    ['--ur', '--url'],
+    ['--rond', '--rounds'],
+    ['--hots', '--host'],
+  ])
+    expect(nearest(typed as string, flags)).toBe(meant);
+  expect(nearest('nope.conf', ['node_modules'])).toBeUndefined();
+  expect(nearest('a', [])).toBeUndefined();
+  expect(nearest('a', ['action.yml'])).toBeUndefined();
+});
+
+test('what the system refuses is not there; a mistake or too many open files is not taken for that', () => {
+  expect(ifThere(() => readFileSync('/proc/self/missing'))).toBe(undefined);
+  expect(() =>
+    ifThere(() => {
+      throw Object.assign(new Error('too many open files'), { code: 'EMFILE' });
+    }),
+  ).toThrow('too many open files');
+  expect(() => ifThere(() => JSON.parse('{') as unknown)).toThrow(SyntaxError);
 });

@@ -1,23 +1,23 @@
-// Who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
+// Locks, and who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { writeFileSync } from 'node:fs';
+import { closeSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createConnection, createServer } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import { bundledForNode } from '../../bin/bundle.mjs';
-import { oneRunAtATime, runHere } from '../../lib/machine/locks.ts';
+import { holder, lockFile, oneRunAtATime, runHere, writeHolder } from '../../lib/machine/locks.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { sharedFolder } from '../fixtures/new-folder.ts';
+import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { start, type Started } from '../fixtures/node-process.ts';
 import { halt } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-const holder = join(sharedFolder(), 'hold-lock.mjs');
+const program = join(sharedFolder(), 'hold-lock.mjs');
 beforeAll(async () => {
   const source = new URL('../fixtures/hold-lock.mts', import.meta.url);
-  writeFileSync(holder, await bundledForNode(source, {}));
+  writeFileSync(program, await bundledForNode(source, {}));
 });
 
 let count = 0;
@@ -25,7 +25,7 @@ const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
 async function held(name: string): Promise<Started & { pid: number }> {
   const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
-  const started = start([holder, name, ...words], process.env);
+  const started = start([program, name, ...words], process.env);
   await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), {
     timeout: 20_000,
     interval: 20,
@@ -150,4 +150,23 @@ test('one who asks and never goes away does not keep the process', async () => {
   await once(reader, 'data');
   child.kill('SIGTERM');
   expect(await ended).toEqual([0, null]);
+});
+
+test('a lock is held by one at a time, who is named', async () => {
+  const file = join(newFolder(), 'lock');
+  const first = (await lockFile(file)) ?? expect.fail();
+  writeHolder(first, 123);
+  expect(await lockFile(file)).toBeNull();
+  expect(holder(file)).toBe(' (process 123)');
+  closeSync(first);
+  closeSync((await lockFile(file)) ?? expect.fail());
+});
+
+test('a link in its place is refused, and its target left alone', async () => {
+  const folder = newFolder();
+  const [file, target] = [join(folder, 'lock'), join(folder, 'target')];
+  writeFileSync(target, 'precious\n');
+  symlinkSync(target, file);
+  await expect(lockFile(file)).rejects.toThrow('ELOOP');
+  expect(readFileSync(target, 'utf8')).toBe('precious\n');
 });
