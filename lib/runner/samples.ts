@@ -111,17 +111,10 @@ export function withServer(
 
 const coreParts = ['processes', 'interrupts', 'steal', 'idle'] as const;
 
-/** A phase's window on the monotonic clock. `idleBefore`: there is no warm-up. */
-export interface UsageWindow {
-  fromMs: number;
-  toMs: number;
-  idleBefore: boolean;
-}
+export type UsageWindow = ReturnType<typeof windowOf>;
 
-export function windowOf(
-  { monotonicMs: [fromMs, toMs] }: LoadResult,
-  { warmupSeconds }: Load,
-): UsageWindow {
+/** A phase's window on the monotonic clock. `idleBefore`: there is no warm-up. */
+export function windowOf({ monotonicMs: [fromMs, toMs] }: LoadResult, { warmupSeconds }: Load) {
   return { fromMs, toMs, idleBefore: warmupSeconds === 0 };
 }
 

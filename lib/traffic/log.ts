@@ -201,16 +201,6 @@ function mixOf(counted: ReadonlyMap<string, number>) {
 /** In characters. */
 const longestLine = 64 * 1024;
 
-/** A request as a log has it. */
-interface Entry {
-  method: string;
-  target: string;
-  status: number;
-  host?: string;
-  /** As the log has it. */
-  time?: unknown;
-}
-
 /** A form of text lines, such as nginx's log_format: the variable of each group. */
 interface LineForm {
   pattern: RegExp;
@@ -240,8 +230,8 @@ function lineForm(format: string): LineForm {
   return { pattern: new RegExp(`^${pattern}`), variables };
 }
 
-/** An entry, or why the line has none. @param forms beside the usual ones */
-function entryOf(line: string, forms: readonly LineForm[]): Entry | string {
+/** A request as a log has it, or why the line has none. @param forms beside the usual ones */
+function entryOf(line: string, forms: readonly LineForm[]) {
   if (line.length >= longestLine) return 'longer than 64 KiB';
   const fields = fieldsOf(line, forms);
   const inner = fields?.['request'];
