@@ -9,7 +9,7 @@ import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
 import { oneRunAtATime } from '../machine/locks.ts';
-import { readProcessors, type Processors } from '../machine/processors.ts';
+import { readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
@@ -55,16 +55,9 @@ interface Run {
 }
 
 /** A run that has the machine's lock and the tools. */
-export interface ReadyRun extends Run, Pick<RunContext, 'tools' | 'signal'> {
-  influxd: string | undefined;
-  versions: Environment['versions'];
-  /** All processors of this machine. */
-  processors: Processors;
-}
+export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 
-interface StoringRun extends ReadyRun, Pick<RunContext, 'store'> {
-  environment(): Environment;
-}
+type StoringRun = Awaited<ReturnType<typeof openDatabase>>;
 
 /**
  * Connects to the hosts, divides the cores and does the work; then does what the work has added with onClose, the last first.
@@ -138,11 +131,7 @@ function generatorFacts(generators: readonly GeneratorHost[]) {
 const leastBytes = 1e6;
 
 /** Checks permission and results folder, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
-export async function getTools(
-  run: Run,
-  servers: readonly ServerSpec[],
-  options: RunOptions,
-): Promise<ReadyRun> {
+export async function getTools(run: Run, servers: readonly ServerSpec[], options: RunOptions) {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
@@ -165,10 +154,12 @@ export async function getTools(
   const processors = readProcessors();
   await pin(process.pid, run.cores.generatorCpus);
   const onPath = there === undefined ? here : {};
+  const delaylink = await delaylinkBeside(k6);
+  const tools: RunContext['tools'] = { k6, delaylink, servers: there?.binaries ?? here };
   return {
     ...run,
     signal,
-    tools: { k6, delaylink: await delaylinkBeside(k6), servers: there?.binaries ?? here },
+    tools,
     influxd,
     versions: { ...(await versionsOf({ k6, ...onPath }, signal)), ...there?.versions },
     processors,
@@ -176,11 +167,7 @@ export async function getTools(
 }
 
 /** Checks that the plan's networks can be made and its records stored, and opens the database. Throws UserError. */
-export async function openDatabase(
-  run: ReadyRun,
-  draft: PlanDraft,
-  options: RunOptions,
-): Promise<StoringRun> {
+export async function openDatabase(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
   if (draft.variants.some(({ network }) => network !== undefined)) {
     if (tools.delaylink === undefined)
@@ -202,7 +189,7 @@ export async function openDatabase(
       ? null
       : await openStore({
           ...(options.store === 'local'
-            ? { influxdBinary: run.influxd as string }
+            ? { influxdBinary: run.influxd }
             : { url: options.store.url }),
           folder: join(bakeoffFolder, 'influxdb'),
           cpus: cores.generatorCpus,
@@ -216,7 +203,7 @@ export async function openDatabase(
   return {
     ...run,
     store,
-    environment: () => ({
+    environment: (): Environment => ({
       ...readEnvironment(run.processors, cores, versions),
       ...present({ serverHost }),
       ...(generatorHosts.length === 0 ? {} : { generatorHosts }),

@@ -3,13 +3,7 @@ import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { perRequestOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, short } from '../format.ts';
-import {
-  perfCounts,
-  type Comparison,
-  type Result,
-  type VariantResult,
-  type WhySide,
-} from '../result/result.ts';
+import { perfCounts, type Result, type VariantResult, type WhySide } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 /** In a run's folder, of the sides' stacks. */
@@ -32,14 +26,10 @@ const most = { calls: 4, parts: 2, clauses: 3 };
 /** A side whose cores are used less than this waits for something else. */
 const isBusy = 0.8;
 
-interface Pair {
-  comparison: Comparison;
-  variant: WhySide;
-  baseline: WhySide;
-}
+type Pair = ReturnType<typeof pairsOf>[number];
 
 /** The comparisons of two sides that were looked at. */
-export function pairsOf(result: Result): Pair[] {
+export function pairsOf(result: Result) {
   const sideOf = (name: string) => result.why?.sides.find(({ variant }) => variant === name);
   return measuredComparisons(result).flatMap((comparison) => {
     const [variant, baseline] = [sideOf(comparison.variant), sideOf(comparison.baseline)];

@@ -21,19 +21,10 @@ import type { Answer, RunningServer } from '../servers/index.ts';
 import type { RoundIntegrity } from '../store/integrity.ts';
 import type { Store } from '../store/store.ts';
 
-/** A variant that is run, with its load as fitted to this machine, its page, and its network unless it is on loopback. */
-export interface PlannedVariant {
-  variant: RunnableVariant;
-  load: Load;
-  page: Page;
-  network: NetworkSpec | undefined;
-}
+export type PlannedVariant = ReturnType<typeof plannedVariant>;
 
-export function plannedVariant(
-  scenario: Scenario,
-  variant: RunnableVariant,
-  load: Load,
-): PlannedVariant {
+/** A variant that is run, with its load as fitted to this machine, its page, and its network unless it is on loopback. */
+export function plannedVariant(scenario: Scenario, variant: RunnableVariant, load: Load) {
   const [page, network] = [pageOf(scenario, variant), networkOf(scenario, variant)];
   return { variant, load, page, network };
 }
