@@ -92,7 +92,9 @@ test.each<[string, (file: string) => string]>([
 /** The text of a key and its certificate. */
 function madeFor(file: string, days: number) {
   rmSync(file, { force: true });
-  const words = `req -x509 -newkey rsa:2048 -nodes -days ${days} -subj /CN=localhost -keyout`;
+  // Much sooner made than one of RSA.
+  const key = '-newkey ec -pkeyopt ec_paramgen_curve:P-256';
+  const words = `req -x509 ${key} -nodes -days ${days} -subj /CN=localhost -keyout`;
   execFileSync('openssl', [...words.split(' '), file, '-out', file], { stdio: 'ignore' });
   return readFileSync(file, 'utf8');
 }
