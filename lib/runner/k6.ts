@@ -138,7 +138,10 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
     [loadPlanVariable]: JSON.stringify(loadPlan),
     K6_NO_USAGE_REPORT: 'true',
     K6_AUTO_EXTENSION_RESOLUTION: 'false',
-    GOMAXPROCS: String(threads + 2),
+    // HTTP/3 is made by goroutines on all cores, for which Go's own number is right.
+    ...(sides.every(({ protocol }) => protocol === 'h3')
+      ? {}
+      : { GOMAXPROCS: String(threads + 2) }),
   };
 }
 

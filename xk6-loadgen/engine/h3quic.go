@@ -165,10 +165,12 @@ func (s connectedSocket) WriteMsgUDP(p, oob []byte, _ *net.UDPAddr) (n, oobn int
 	return s.UDPConn.WriteMsgUDP(p, oob, nil)
 }
 
-// bareSocket is the same without control messages: no ECN, no segmentation by the kernel, and one buffer of a packet instead of eight.
+// bareSocket is the same without control messages: no ECN, no segmentation by the kernel, and one buffer of a packet instead of eight. Go's
+// scheduler does not see its calls: it would hand their processor on each time, and watch for their ends.
 type bareSocket struct {
 	packetSocket
-	peer net.Addr
+	peer    net.Addr
+	in, out *direction
 }
 
 type packetSocket interface {
@@ -179,12 +181,48 @@ type packetSocket interface {
 	SetWriteBuffer(bytes int) error
 }
 
-func (s bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
-	n, err := s.Read(p)
+// direction is one way through a socket, for a datagram at a time.
+type direction struct {
+	sync.Mutex
+	wait  func(try func(fd uintptr) bool) error // until try returns true
+	try   func(fd uintptr) bool
+	bytes []byte
+	n     int
+	errno syscall.Errno
+}
+
+func newBareSocket(socket *net.UDPConn, peer net.Addr) *bareSocket {
+	raw, _ := socket.SyscallConn() //nolint:errcheck // a socket has one
+	transfer := func(wait func(func(uintptr) bool) error, call func(int, []byte) (int, syscall.Errno)) *direction {
+		d := &direction{wait: wait}
+		d.try = func(fd uintptr) bool {
+			d.n, d.errno = call(int(fd), d.bytes)
+			return d.errno != syscall.EAGAIN
+		}
+		return d
+	}
+	return &bareSocket{socket, peer, transfer(raw.Read, linux.Read), transfer(raw.Write, linux.Send)}
+}
+
+func (d *direction) transfer(p []byte) (int, error) {
+	d.Lock()
+	defer d.Unlock()
+	d.bytes = p
+	if err := d.wait(d.try); err != nil {
+		return 0, err
+	}
+	if d.errno != 0 {
+		return 0, d.errno
+	}
+	return d.n, nil
+}
+
+func (s *bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
+	n, err := s.in.transfer(p)
 	return n, s.peer, err
 }
 
-func (s bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.Write(p) }
+func (s *bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.out.transfer(p) }
 
 // collectSooner lets the heap grow by a quarter instead of double where connections of QUIC are most of it: with a thousand, by 10 instead of
 // 40 MB. It is for the process, and stays. A smaller GOGC is kept.
@@ -201,7 +239,7 @@ func collectSooner(connections int) {
 // run is the connection's whole life, until hangUp.
 func (q *quicConn) run(to net.Addr, p *plan) {
 	defer q.socket.Close()
-	transport := quic.Transport{Conn: bareSocket{q.socket, to}}
+	transport := quic.Transport{Conn: newBareSocket(q.socket, to)}
 	if slices.ContainsFunc(p.requests, func(r request) bool { return r.body != nil }) {
 		transport.Conn = connectedSocket{q.socket} // A long body goes out in bursts
 	}
