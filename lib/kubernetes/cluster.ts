@@ -55,8 +55,13 @@ export interface ClusterOptions {
 
 /** For servers and generators to start: images are pulled, and nodes may be made. */
 const startSeconds = 300;
-/** For the operator to take a TestRun, or to start generators: a killed operator is back by then. */
-const operatorMs = 25_000;
+/** For the operator to take a TestRun: one that was killed is back by then. */
+const takenMs = 25_000;
+/**
+ * For the operator to start generators that run. DNS may go on for 30 s to deny their services, which are new, and the operator asks
+ * again after pauses that double: 20 s after the first time, then 41 s.
+ */
+const startedMs = 60_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
@@ -235,7 +240,7 @@ async function loaded(
     if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
     const isDue = stage === undefined || (stage === 'created' && areAll('Running'));
     dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
-    if (waitedMs - (dueSinceMs ?? waitedMs) > operatorMs)
+    if (waitedMs - (dueSinceMs ?? waitedMs) > (stage === undefined ? takenMs : startedMs))
       throw new UserError(
         `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
       );
