@@ -262,18 +262,15 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 		}()
 		loadWithin(t, ctx, o)
 	}
-	state := func() (string, bool) {
-		stacks := make([]byte, 1<<20)
-		all := string(stacks[:runtime.Stack(stacks, true)])
-		return all, strings.Contains(all, "engine.(*quicConn)") || strings.Contains(all, "engine.(*h3Stream).read(")
-	}
 	run()
 	before := openFiles(t)
 	run()
-	if stacks, any := state(); any {
-		t.Errorf("goroutines are left:\n%s", stacks)
-	}
-	waitFor(t, func() bool { return openFiles(t) <= before })
+	// What closes a connection may end a moment after the load.
+	waitFor(t, func() bool {
+		stacks := make([]byte, 1<<20)
+		all := string(stacks[:runtime.Stack(stacks, true)])
+		return !strings.Contains(all, "engine.(*quicConn)") && !strings.Contains(all, "engine.(*h3Stream).read(") && openFiles(t) <= before
+	})
 }
 
 // Whatever a server sends, a response is one with a final status, or a fault.
