@@ -7,7 +7,9 @@ const ownNetwork = ['--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh']
 const variable = 'BAKEOFF_TEST_NETWORK';
 if (
   process.env[variable] === undefined &&
-  process.argv.some((word) => /(^|=)(runs|rare)$|test\/(runs|rare)\//.test(word)) &&
+  process.argv.some((word) =>
+    /(^|=)(runs|rare|rare-alone)$|test\/(runs|rare|rare-alone)\//.test(word),
+  ) &&
   spawnSync('unshare', [...ownNetwork, 'true']).status === 0
 ) {
   const { status } = spawnSync(
@@ -64,6 +66,13 @@ export default defineConfig({
         test: {
           name: 'rare',
           include: ['test/rare/**/*.test.ts'],
+          ...oneAtATime,
+        },
+      },
+      {
+        test: {
+          name: 'rare-alone',
+          include: ['test/rare-alone/**/*.test.ts'],
           ...oneAtATime,
         },
       },

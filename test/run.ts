@@ -20,6 +20,7 @@ const titles = {
   runs: 'whole runs',
   rare: 'rare tests',
   alone: 'tests that need the machine to themselves',
+  'rare-alone': 'rare tests that need the machine to themselves',
 };
 
 interface Shard {
@@ -98,7 +99,7 @@ class TestRun {
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
     const wait = (all: Shard[]) =>
       this.#waiting.push(...all.map((shard) => () => this.#vitest(shard)));
-    if (rare) wait(shards('rare', 15));
+    if (rare) wait(shards('rare', 13));
     if (chosen.has('integration')) wait([...shards('runs', 14), ...shards('integration', 8)]);
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
@@ -109,6 +110,7 @@ class TestRun {
       if (lane.status === 'rejected') throw lane.reason;
     if (!(await tools)) return this.#total;
     if (chosen.has('integration')) await this.#vitest({ project: 'alone' });
+    if (rare) await this.#vitest({ project: 'rare-alone' });
     return this.#total;
   }
 

@@ -189,7 +189,12 @@ export type RateEnd = 'kept' | 'broken' | 'open';
 
 /** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
 export function isKept(step: LoadResult, rate: number, within: Within): boolean {
-  return whyNotKept(step, rate, within) === '';
+  // Without the words of whyNotKept: k6 cannot format numbers for a language.
+  return (
+    !isBeyondPauses(step, rate, within) &&
+    step.latencyMs[within.metric] <= within.ms &&
+    !isBehind([step], rate, roundRps([step]))
+  );
 }
 
 /** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
@@ -213,14 +218,15 @@ export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: W
 
 /** Why a step did not keep the limit; '' if it did. */
 export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
+  if (isKept(step, rate, within)) return '';
   const failed = failedShare(step);
   if (failed > tolerableFailures) return `${percent(failed)} failed`;
   const made = roundRps([step]);
   if (made < overloadedBelow * rate || isBehind([step], rate, made))
     return `${whole(made)} requests/s were made`;
-  if (isTooFew(step, within)) return `too few answers for a ${within.metric}`;
-  const ms = step.latencyMs[within.metric];
-  return ms > within.ms ? `${within.metric} ${scaledTime(ms)}` : '';
+  return isTooFew(step, within)
+    ? `too few answers for a ${within.metric}`
+    : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
 }
 
 function failedShare(step: LoadResult): number {

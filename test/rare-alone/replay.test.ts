@@ -28,10 +28,7 @@ const log = Array.from({ length: 60 }, (_, second) =>
   ),
 ).join('');
 
-// Loads of other tests may keep the server from its work.
-const again = { retry: 2 };
-
-test('the latency of a rush is that of its queue, and that of vegeta', again, async () => {
+test('the latency of a rush is that of its queue, and that which vegeta measures', async () => {
   writeFileSync(join(home.folder, 'queue.mjs'), queue);
   writeFileSync(join(home.folder, 'access.log'), log);
   const out = newOut();
