@@ -41,9 +41,16 @@ const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])
 
 /** Programs of node_modules that read the sources alone. The plots run in a browser and have other types. */
 const sourceChecks = [
-  ['format', 'prettier/bin/prettier.cjs', '--check', '**/*.{ts,mjs,js}'],
+  ['format', 'prettier/bin/prettier.cjs', '--check', '--cache', '**/*.{ts,mjs,js}'],
   ['lint', 'oxlint/bin/oxlint'],
-  ['types', 'typescript/bin/tsc', '--noEmit'],
+  [
+    'types',
+    'typescript/bin/tsc',
+    '--noEmit',
+    '--incremental',
+    '--tsBuildInfoFile',
+    'node_modules/.cache/types.json',
+  ],
   ['types of the plots', 'typescript/bin/tsc', '--noEmit', '--project', 'lib/report/html/plots'],
 ] as const;
 

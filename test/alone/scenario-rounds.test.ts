@@ -86,8 +86,7 @@ test("--max-time begins no round that would not end in time, and the run is comp
   );
   expect(rounds[0]?.phases[0]?.noise?.generatorOthersShare).toBeGreaterThan(0.2);
   expect(warnings).toContainEqual(
-    expect.stringMatching(
-      /^others used up to \d+ % of the generator's core in .*, and the server had time left: /,
-    ),
+    // Where something else keeps the server's core busy too, that is what limits.
+    expect.stringMatching(/^others used up to \d+ % of the (generator|server)'s core in /),
   );
 });
