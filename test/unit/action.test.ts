@@ -1,4 +1,4 @@
-// action.yml and docs/ci.md as far as they can be checked without a run: what they refer to, and the comment.
+// action.yml and docs/ci.md without a run.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ function expressionsIn(part: string) {
   return [...part.matchAll(/\$\{\{(.*?)\}\}/g)].map(([, expression = '']) => expression.trim());
 }
 
-/** What a step with `uses` puts out, as its page has it. */
+/** The outputs of steps with `uses`. */
 const outputsOfUses: Record<string, string[]> = {
   'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
   'actions/cache/save@v4': [],
@@ -37,11 +37,11 @@ function outputsOf({ uses, run = '' }: Step) {
 }
 
 describe('action.yml', () => {
-  test('has no expression in a script: what others wrote comes in variables', () => {
+  test('has no expression in a script', () => {
     for (const { run = '' } of steps) expect(expressionsIn(run)).toEqual([]);
   });
 
-  test('has scripts that bash reads, and gives them no variable in vain', () => {
+  test('has scripts that bash reads, and uses their variables', () => {
     for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
       execFileSync('bash', ['-n', '-c', run as string]);
       for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
@@ -49,7 +49,7 @@ describe('action.yml', () => {
     }
   });
 
-  test('uses each input, and refers to nothing that is not there by then', () => {
+  test('uses each input, and what is there by then', () => {
     const inputs = new Set<string>();
     for (const [index, part] of [...steps, { run: JSON.stringify(action.outputs) }].entries()) {
       const conditions = part.if?.split(' && ').map((one) => one.replace(/ .*/, '')) ?? [];
@@ -85,7 +85,7 @@ describe('docs/ci.md', () => {
       expect(page).toContain(`- \`--${flag} FILE\`: `);
   });
 
-  test('has a workflow that gives the action what it takes', () => {
+  test('has a workflow with the right inputs', () => {
     const { permissions, jobs } = parse(workflow) as {
       permissions: Record<string, string>;
       jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
@@ -112,7 +112,7 @@ describe('the comment', () => {
     return runAction({ inputs, pullRequest: 7, workspace: report, outputsOf, ...job });
   };
 
-  test("is brought up to date, and nobody else's is touched", async ({ skip }) => {
+  test('replaces its own alone', async ({ skip }) => {
     try {
       execFileSync('jq', ['--version']);
     } catch {
@@ -132,7 +132,7 @@ describe('the comment', () => {
     ]);
   });
 
-  test('that is not allowed is a warning, and the verdict stands', async () => {
+  test('that is not allowed is a warning', async () => {
     const { code, said } = await commented({ forbidden: true });
     expect(code).toBe(3);
     expect(said).toMatch(

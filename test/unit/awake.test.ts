@@ -8,7 +8,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 const isOpen = (file: string) =>
   namesIn('/proc/self/fd').some((fd) => linkOf(`/proc/self/fd/${fd}`) === file);
 
-test('cores are kept awake with 0 µs while the device is open', () => {
+test('cores are kept awake while the device is open', () => {
   const device = join(newFolder(), 'device');
   writeFileSync(device, '');
   const letSleep = keepCoresAwake(device);
@@ -18,7 +18,7 @@ test('cores are kept awake with 0 µs while the device is open', () => {
   expect(isOpen(device)).toBe(false);
 });
 
-test('where there is no device nothing is made in its place', () => {
+test('makes no device', () => {
   const device = join(newFolder(), 'none');
   keepCoresAwake(device)();
   expect(existsSync(device)).toBe(false);

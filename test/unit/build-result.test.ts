@@ -1,4 +1,4 @@
-// From a plan and its rounds to the result: what makes two variants the same on this machine.
+// From a plan and its rounds to the result.
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
@@ -59,11 +59,11 @@ test.each([
   [1, one, asManyAsCores, /^needs 2 server cores$/],
   [4, four, asManyAsCores, /^needs 5 server cores$/],
   [2, one, asManyAsCores, /^the whole interval/],
-])('variants with the same setup on %i cores have no verdict: %j, %j', (cores, a, b, why) => {
+])('on %i cores %j and %j', (cores, a, b, why) => {
   expect(verdictReason(cores, a, b)).toMatch(why);
 });
 
-test('a footnote says that an address has cores of its own', () => {
+test('an address has cores of its own', () => {
   const scenario = scenarioOf(hereAndThere);
   const footnotes = (variants: readonly Variant[]) => resultOf(scenario, variants, 1, []).footnotes;
   expect(footnotes(scenario.variants)).toEqual([

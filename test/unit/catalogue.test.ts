@@ -25,7 +25,7 @@ describe('findScenario', () => {
     );
   });
 
-  test("takes a person's own file: absolute, or relative to the folder they stand in", async () => {
+  test("takes a person's own file", async () => {
     await mkdir(path.join(folder, 'deeper'));
     await writeFile(path.join(folder, 'mine.ts'), source('mine'));
     expect((await findScenario(path.join(folder, 'mine.ts'))).name).toBe('mine');
@@ -68,7 +68,7 @@ describe('findScenario', () => {
     });
   });
 
-  test("takes kernel settings by name, and those of their own from the file's folder", async () => {
+  test('takes kernel settings by name and by file', async () => {
     const own = path.join(folder, 'networks/own.conf');
     await mkdir(path.dirname(own));
     await writeFile(own, 'net.core.somaxconn = 1\n');
@@ -127,7 +127,7 @@ describe('findVariants', async () => {
     ]);
   });
 
-  test('published only: among the others without names, but not alone', async () => {
+  test('published only', async () => {
     const spdy = await findScenario('http1-vs-h2-small-file');
     expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
   });

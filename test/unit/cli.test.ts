@@ -1,4 +1,4 @@
-// The command line: wrong words end with exit code 2 and one line, before anything starts; options and help.
+// Wrong words end with exit code 2 and one line; options and help.
 import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../commands.ts';
@@ -76,7 +76,7 @@ describe('a wrong flag is refused', () => {
   );
 });
 
-test('without a name the scenarios are listed, one line each, and the flags', async () => {
+test('without a name scenarios and flags are listed', async () => {
   expect(await main(['scenario'])).toBe(0);
   const lines = printed.join('\n').split('\n');
   for (const begin of ['  nginx-open-file-cache  ', '  --rounds N '])
@@ -105,7 +105,7 @@ describe('options', () => {
     });
   });
 
-  test("are all read; paths are relative to the person's folder", () => {
+  test('are all read', () => {
     const line =
       '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
       '--influx http://localhost:8086 --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +

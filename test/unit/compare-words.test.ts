@@ -66,7 +66,7 @@ test.each<[string, RegExp, (1 | 2)?]>([
   expect(await refusalOf(asked)).toMatch(message);
 });
 
-test('no words show the help, with exit code 2; --help is 0', async () => {
+test('no words show the help and end with 2', async () => {
   const print = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   expect(await compareCommand([])).toBe(2);
   expect(await compareCommand(['--help'])).toBe(0);
@@ -77,7 +77,7 @@ test('no words show the help, with exit code 2; --help is 0', async () => {
     expect(first).toContain(flag);
 });
 
-test('a help goes on below its text in a narrow terminal, and is one line for each flag in a pipe', () => {
+test('a help is wrapped in a narrow terminal alone', () => {
   const print = vi.spyOn(console, 'log').mockImplementation(() => undefined);
   const [text, flag, more] = [
     'A side is a config or a',

@@ -1,4 +1,4 @@
-// The sides of `compare`: names, addresses, loads, and the scenario that they make.
+// The sides of `compare` and their scenario.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -99,7 +99,7 @@ test.each<[string, OwnConfig, OwnConfig, string[]]>([
   expect(found.map(({ load }) => `${load.command} ${load.protocol}`)).toEqual(expected);
 });
 
-test('the default load has a thread per core of all generator hosts, at most 100', async () => {
+test('the default load has a thread per generator core, at most 100', async () => {
   for (const [coresEach, threads] of [
     [16, 32],
     [64, 100],
@@ -114,7 +114,7 @@ test.each([
   ['--h3', 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
   ['--h3, --load, h2load -c 2 -m 3 -D 1', 'h2load -c 2 -m 3 -D 1 --h3'],
   ['--load, h2load -c 2 -D 1 --h3', 'h2load -c 2 -D 1 --h3'],
-])('HTTP/3 takes the port that has it, with or without HTTP/2: %s', async (words, command) => {
+])('HTTP/3 takes the port that has it: %s', async (words, command) => {
   const of = config('nginx', plain, tls, { ...quic, port: 8443 });
   for (const { listen, load } of await twoSides(of, of, words))
     expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
@@ -147,7 +147,7 @@ test.each<[OwnConfig, string, RegExp]>([
   [nghttpd, '--load, wrk -c 5', /speaks HTTP\/2 only on port 8080: take h2load$/],
   [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
   [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
-])('an address or load that does not fit is refused: %#', async (one, words, message) => {
+])('what does not fit is refused: %#', async (one, words, message) => {
   const exitCode = one.listens.length === 0 ? 1 : 2;
   await expect(twoSides(one, nginx, words)).rejects.toEqual(refused(message, exitCode));
 });
@@ -179,7 +179,7 @@ test.each([
   expect(namesOf(sources).join(' ')).toBe(names);
 });
 
-test('commands and addresses are named by program, arguments or host', async () => {
+test('names of commands and addresses', async () => {
   const names = (...lines: string[]) =>
     namesOf(lines.map((line) => ({ source: commandSide('x', line).source })));
   expect(names('caddy run', '/usr/sbin/lighttpd -D')).toEqual(['caddy', 'lighttpd']);
@@ -190,7 +190,7 @@ test('commands and addresses are named by program, arguments or host', async () 
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
 
-test('a command speaks HTTP/1.1 unless the load says otherwise, and TLS if the URL says so', async () => {
+test('what a command speaks', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
   const loads = async (words?: string) => (await sidesFor(given, words)).map(({ load }) => load);
   expect(await loads()).toMatchObject([{ protocol: 'http/1.1' }, { protocol: 'h2' }]);
@@ -204,7 +204,7 @@ test('a command speaks HTTP/1.1 unless the load says otherwise, and TLS if the U
   ]);
 });
 
-test('an address has its own path and host, unless another path is asked for', async () => {
+test('path and host of an address', async () => {
   const named = [configSide('a', nginx), await addressSide('http://www.example.com:8080/own?x=1')];
   expect((await sidesFor(named)).map(({ page }) => page)).toEqual([
     { path: '/own?x=1' },
@@ -241,7 +241,7 @@ test('the one path that addresses name is that of all', async () => {
   expect(await paths(command, one, two)).toBe('/ /api /b');
 });
 
-test('beyond this machine, only an address that is named twice is loaded', () => {
+test('beyond this machine only a named host is loaded', () => {
   const at = (origin: string) => (): unknown => requirePermission([address(origin)], []);
   for (const host of ['127.9.9.9', '[::1]', 'localhost', 'LOCALHOST:8080'])
     expect(at(`http://${host}`)).not.toThrow();
@@ -263,7 +263,7 @@ test('an address is said once for all its rates', async () => {
   ]);
 });
 
-test('the load has the method, headers and body that are asked for; credentials are not shown', async () => {
+test('the load is as asked for; credentials are not shown', async () => {
   const load = async (words: string) => (await twoSides(nginx, nginx, words))[1]?.load;
   expect(await load('--data, x, --header, X-A: 1, --header, Cookie: s=1')).toMatchObject({
     method: 'POST',
@@ -281,7 +281,7 @@ test('the load has the method, headers and body that are asked for; credentials 
 describe('the scenario', async () => {
   const alike = (await twoSides(nginx, nginx)) as [Side, Side];
 
-  test('has both sides as they are, and the redirections in words', () => {
+  test('has both sides as they are', () => {
     const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
     const sides = [tried(alike[0], { redirections }), tried(alike[1])];
     const { scenario, said } = comparisonOf(sides, []);
@@ -338,14 +338,14 @@ describe('the scenario', async () => {
     );
   });
 
-  test('has footnotes for different protocols, and for TLS on one side', async () => {
+  test('has footnotes for protocols and TLS', async () => {
     expect(footnotes((await twoSides(nginxH2, nginx)).map(withAnswer))).toEqual([
       expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
       expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
     ]);
   });
 
-  test('tells which sides are the same, as a control if all are', async () => {
+  test('tells which sides are the same', async () => {
     const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
     const given = lines.map((line, index) => commandSide(`s${index}`, line));
     const sides = await sidesFor(given);

@@ -21,7 +21,7 @@ const load = async (main: string): Promise<unknown> => ({
   ...((await import(pathToFileURL(main).href)) as object),
 });
 
-test('once, also where two start together; anew when a source has changed', async () => {
+test('once; anew when a source has changed', async () => {
   const { root, say } = project();
   say("export const word: string = 'one';");
   const [first, second] = await Promise.all([compiledCommands(root), compiledCommands(root)]);

@@ -43,7 +43,7 @@ test('it is stopped, and one line names the config', async () => {
   expect(await refused).toContain(`has not read its config ${folder}/own.conf within 30 s`);
 });
 
-test('a command with a limit is ended with its group, whatever still has its output open', async () => {
+test('a command is ended with its group', async () => {
   let pid = 0;
   // The sleep is in a session of its own, so that the group's end is not its end.
   const finished = run({

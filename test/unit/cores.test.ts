@@ -1,4 +1,4 @@
-// The cores that each side gets, on made-up machines: folders with the files of /proc and /sys.
+// The cores that each side gets, on made-up machines.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -34,7 +34,7 @@ interface MadeUp {
   values?: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
-/** Returns a new root folder with these files, and a function that writes more below it. */
+/** A root folder with these files, and a function that writes more. */
 function newRoot(files: Readonly<Record<string, string>> = {}) {
   const root = newFolder();
   const write = (path: string, text: string) => {
@@ -98,7 +98,7 @@ test.each<[string, MadeUp, string]>([
   ['big and little cores', { siblings: alone(8), values: littleAndBig }, '6-7 / 4-5'],
   ['one that is bigger than the big ones', { siblings: alone(8), values: biggest }, '6 / 4-5'],
   ['two types by their clocks', { allowed: '0-11', siblings: pairs, values: byClock }, '4-7 / 0-3'],
-])('each side gets whole physical cores of one node and type: %s', (_, machine, cores) => {
+])('whole physical cores for each side: %s', (_, machine, cores) => {
   expect(written(defaultCores(madeUp(machine)) as Cores)).toBe(cores);
 });
 
@@ -141,7 +141,7 @@ test.each<[MadeUp, string, string[]]>([
   [{ siblings: apart }, '', []],
   [{ siblings: apart }, '4-5 / 0-1', ['(0,4 and 1,5) and slow each other down: give each side wh']],
   [{ allowed: '0-1', siblings: ['0-1'] }, '', ['(0-1) and slow each other down: there is no oth']],
-])('a physical core of both sides is noted: %j as "%s"', (machine, text, notes) => {
+])('a shared physical core is noted: %j as "%s"', (machine, text, notes) => {
   const processors = madeUp(machine);
   expect(notesOn(processors, divideCores(processors, asked(text)))).toEqual(
     notes.map((note) => expect.stringContaining(note)),
@@ -259,7 +259,7 @@ describe('servers on another host', () => {
   const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
   const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
 
-  test('have all of its cores, and the load has all of these', () => {
+  test('have all of its cores', () => {
     const cores = coresOfTwo(plain('0-1'), there, {});
     expect(cores).toEqual({
       serverCpus: [0, 1, 2, 3],
@@ -273,7 +273,7 @@ describe('servers on another host', () => {
     expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
   });
 
-  test('have the cores that are asked for, each of its machine', () => {
+  test('have the cores that are asked for', () => {
     const divided = (text: string) => coresOfTwo(plain('0-1'), there, asked(text));
     expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
     expect(() => divided('4')).toThrow(

@@ -15,7 +15,7 @@ import {
 
 const files = readdirSync(generatedFolder);
 
-it('commits what dashboards/build.ts makes (else: npm run -s dashboards)', () => {
+it('is committed as made (npm run -s dashboards)', () => {
   const committed = Object.fromEntries(
     files.map((name) => [name, readFileSync(new URL(name, generatedFolder), 'utf8')]),
   );
@@ -27,7 +27,7 @@ describe.each(files)('%s', (file) => {
   const panels = panelsOf(dashboard);
   const tables = panels.filter(({ type }) => type === 'table');
 
-  it('has a unit and a title of its own for every column of a table', () => {
+  it('has a unit and a title for every column', () => {
     expect(tables).not.toEqual([]);
     for (const panel of tables) {
       const columns = columnsOf(panel);
@@ -54,7 +54,7 @@ describe.each(files)('%s', (file) => {
     }
   });
 
-  it('fits a laptop: 24 grid columns, no overlap, tables of no more than 1316 pixels', () => {
+  it('fits a laptop without overlap', () => {
     // A closed row is one line; opened, it moves what is below it.
     const groups = [dashboard.panels, ...dashboard.panels.filter(isRow).map((row) => row.panels)];
     for (const group of groups) {
@@ -73,7 +73,7 @@ describe.each(files)('%s', (file) => {
       );
   });
 
-  it('says why where a panel may have nothing to show, and has a dash for a figure that is not there', () => {
+  it('says what is missing', () => {
     // Scenarios and runs are offered where they have rows in these.
     const neverEmpty = tables.filter((panel) =>
       targetsOf(panel).every(({ query }) => /FROM "bench_(comparison|run)"/.test(query)),
@@ -91,7 +91,7 @@ describe.each(files)('%s', (file) => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('links to the others, with the scenario and the run that are picked', () => {
+  it('links to the others', () => {
     const others = Object.values(dashboardNames)
       .filter(({ uid }) => uid !== dashboard.uid)
       .map(({ uid }) => `/d/${uid}`);
@@ -107,7 +107,7 @@ describe.each(files)('%s', (file) => {
     );
   });
 
-  it('asks the data source that is picked, of whatever name: first the one that is provisioned', () => {
+  it('asks the data source that is picked', () => {
     const provisioned = new URL('../provisioning/datasources/bakeoff.yaml', generatedFolder);
     const [{ name, uid }] = (
       parse(readFileSync(provisioned, 'utf8')) as { datasources: [{ name: string; uid: string }] }
@@ -157,7 +157,7 @@ function columnsOf(panel: Panel) {
     });
 }
 
-/** How wide a table is at least: Grafana gives columns without a width equal shares of what is left, and none less than its minimum. */
+/** The least width: columns without a width have equal shares, none below its minimum. */
 function pixelsOf(columns: ReturnType<typeof columnsOf>) {
   const shares = columns.flatMap(({ width, minWidth = NaN }) =>
     width === undefined ? [minWidth] : [],

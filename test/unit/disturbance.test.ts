@@ -68,7 +68,7 @@ test.each<[string, UsageSample[], RegExp | string | undefined]>([
   if (message !== undefined) check({ samples, told: false });
 });
 
-test('a gap in the samples of a link matters after a warm-up only', () => {
+test("a gap in a link's samples matters after a warm-up", () => {
   const link = every100([0, 12_000], [3000, 5100]);
   expectFound({ link }, 'for 2.10 s');
   check({ link, warmupSeconds: 0 });
@@ -123,11 +123,11 @@ describe('a server that stood still', () => {
     [1251, 1, 1, true],
     [4999, 500, 1, false],
     [3200, 2, 320, false],
-  ])('for %i ms, with p99 %i ms and first bytes after %i ms: %s', (gapMs, p99, first, isFound) => {
+  ])('for %i ms, p99 %i ms, first byte %i ms: %s', (gapMs, p99, first, isFound) => {
     expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
   });
 
-  test("is reported with its log's reason, if there is one", () => {
+  test("is reported with its log's reason", () => {
     expectFound(
       { of: gap(3200) },
       'a: nginx stood still: no response came for 3.20 s while requests were under way; why is not known',
@@ -145,7 +145,7 @@ describe('a server that stood still', () => {
     expectFound({ of: { ...of, monotonicMs: loaded } }, message);
   });
 
-  test('is not reported if the network lost packets, which TCP sends again after a second and more', () => {
+  test('is not reported if packets were lost', () => {
     const lost = (server: number): Partial<Phase> => ({
       ...gap(3000),
       network: { retransmits: { client: 0, server } } as Phase['network'],
@@ -155,7 +155,7 @@ describe('a server that stood still', () => {
   });
 });
 
-test('a crash in the log is a failure of the server, whatever else happened', () => {
+test('a crash in the log is a failure', () => {
   const crashed = () => check({ samples: [], alarms: { crash: 'worker 7 exited' } });
   expect(crashed).toThrow('a: nginx crashed under load, as its log says: worker 7 exited');
   expect(crashed).not.toThrow(Disturbance);
@@ -170,7 +170,7 @@ describe('bodies of another length', () => {
   const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
     bodiesDiffer({ variant: shipped }, [of], answer);
 
-  test('than that of the page are found, unless failures are among them', () => {
+  test('are found, unless requests failed', () => {
     const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
     expect(differ(withBody(612_000))).toBe(false);
     expect(() => differ(withBody(611_990))).toThrow('611.99 B on average');
@@ -182,7 +182,7 @@ describe('bodies of another length', () => {
   test.each([
     [614_999, 0],
     [600_000, 60],
-  ])('of several pages are tolerated: %i bytes, %i in flight', (body, inFlight) => {
+  ])('of several pages are tolerated: %i, %i', (body, inFlight) => {
     expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBe(false);
   });
 

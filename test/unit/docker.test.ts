@@ -1,5 +1,4 @@
-// docker/ as far as it can be checked without Docker: what is pinned, published and kept secret, and that the image gets
-// what bakeoff needs to run.
+// docker/ as far as it can be checked without Docker.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -92,7 +91,7 @@ describe('docker/compose.yaml', () => {
     expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
   });
 
-  it('runs the scenario command on the InfluxDB beside it', () => {
+  it('runs scenarios on the InfluxDB beside it', () => {
     const [command, subcommand, ...flags] = service('bakeoff').entrypoint ?? [];
     expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
     expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({
@@ -103,7 +102,7 @@ describe('docker/compose.yaml', () => {
     expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
   });
 
-  it('lets a server hold the connections of every scenario', async () => {
+  it('allows the connections of every scenario', async () => {
     const connections = (await loadScenarios()).flatMap(({ load, variants }) =>
       variants.map((variant) => (variant.load ?? load).connections),
     );
@@ -111,7 +110,7 @@ describe('docker/compose.yaml', () => {
     expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
   });
 
-  it('has its variables made by the commands at its head, readable for oneself alone', () => {
+  it('has secrets made by the commands at its head', () => {
     const commands =
       /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m
         .exec(composeText)?.[1]
@@ -135,7 +134,7 @@ describe('docker/compose.yaml', () => {
 });
 
 describe('docker/Dockerfile', () => {
-  it('is built from images that are pinned to a version', () => {
+  it('is built from pinned images', () => {
     const images = argumentsOf('FROM').map((from) => from.split(' ')[0]);
     expect(images).toHaveLength(3);
     for (const image of images) expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?$/);
@@ -166,7 +165,7 @@ describe('docker/Dockerfile', () => {
     for (const [, name] of read('docker/Dockerfile').matchAll(commented)) expect(name).toBe(own);
   });
 
-  it('installs the packages that the setup would, in the versions that were tried', () => {
+  it("installs the setup's packages, pinned", () => {
     const [, packages = ''] =
       /apt-get install \S+ \S+ (.*?) &&/.exec(argumentsOf('RUN').join('\n')) ?? [];
     const servers = (['nginx', 'h2o', 'nghttpd', 'openssl'] as const).flatMap(aptPackages);
@@ -213,7 +212,7 @@ describe('what goes into the image', () => {
     expect(intoProject.filter((path) => !copied.includes(path))).toEqual([]);
   });
 
-  it('is all that is compiled, and all that a scenario imports', async () => {
+  it('is all that is compiled or imported', async () => {
     const { metafile } = await build({
       entryPoints: [
         'lib/cli/main.ts',

@@ -20,7 +20,7 @@ async function copied(docroot: string) {
   return target;
 }
 
-it("img.html is article 002's: a heading and a tag for each of 9144 pictures", () => {
+it("img.html has the article's 9144 pictures", () => {
   const lines = imagePage().split('\n');
   const tag = (name: string) => `<img src="101_ObjectCategories/${name}.jpg">`;
   const head = ['<html>', '<head>', '</head>', '<body>', '<h1>HTTP2 TEST</h1>'];
@@ -31,7 +31,7 @@ it("img.html is article 002's: a heading and a tag for each of 9144 pictures", (
 });
 
 describe("a person's own folder", () => {
-  it('is copied with what the links within it lead to, and readable for all, whatever its own rights', async () => {
+  it('is copied with its links, readable for all', async () => {
     const own = newFolder();
     mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
     writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });

@@ -1,4 +1,4 @@
-// The pages, held to what they speak of: links, commands and flags, files and names in the code.
+// What the pages speak of is there.
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -74,7 +74,7 @@ describe('commands', async () => {
   log.mockRestore();
   const scenarios = (await loadScenarios()).map(({ name }) => name);
 
-  /** What of a page a shell would read: blocks of sh, and what stands in single backquotes. What is quoted in them is one word. */
+  /** Blocks of sh and what stands in backquotes. What is quoted in them is one word. */
   const linesOf = (page: string) => {
     const text = textOf(page);
     const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
@@ -87,7 +87,7 @@ describe('commands', async () => {
   };
   const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
 
-  /** What of a command line there is not; nothing where it names no command of ours. */
+  /** What of a command line there is not. */
   const wrongIn = (line: string) => {
     const [, name, rest = ''] =
       /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
@@ -125,7 +125,7 @@ describe('commands', async () => {
   });
 });
 
-test('how often equal configs were called different is quoted as docs/proof.md has it', () => {
+test('the share of wrong verdicts is quoted as docs/proof.md has it', () => {
   const [, seen] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(
     textOf('docs/proof.md'),
   ) ?? [expect.fail()];
@@ -136,7 +136,7 @@ test('how often equal configs were called different is quoted as docs/proof.md h
   }
 });
 
-test('the pictures are those that docs/proof.md shows, which its command draws', () => {
+test('docs/proof.md shows all pictures', () => {
   const shown = [...textOf('docs/proof.md').matchAll(/^!\[.*\]\(proof\/(.*)\)$/gm)].map(
     ([, picture]) => picture as string,
   );
@@ -170,7 +170,7 @@ describe('docs/architecture.md', () => {
         (path.endsWith('.json') && path !== 'result.json'),
     );
 
-  test('names files and folders that are there, and names in them', () => {
+  test('names what is there', () => {
     expect(places.length).toBeGreaterThan(50);
     const wrong = places.flatMap(({ path, names }) => {
       const whole = join(projectRoot, path);

@@ -1,4 +1,4 @@
-// --export-markdown, --export-json, --export-csv: what is refused before a run, and what is in the files.
+// Files that a run exports.
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
@@ -49,7 +49,7 @@ function csvRows(of: Result): Record<string, string>[] {
 }
 
 describe('CSV', () => {
-  test('has a row per variant that was run, with its figures and its comparison', () => {
+  test('has a row per variant that was run', () => {
     const published = { ...workers, name: 'spdy', server: null, rounds: [] };
     expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
       {
@@ -82,7 +82,7 @@ describe('CSV', () => {
     ]);
   });
 
-  test('quotes what has commas, quotes or ends of lines in it', () => {
+  test('quotes cells', () => {
     const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
     const odd = result([{ ...workers, load: { ...workers.load, command } }]);
     expect(csvRows(odd)).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
@@ -138,7 +138,7 @@ describe('CSV', () => {
 });
 
 describe('the comment', () => {
-  test('numbers rounds as the run did, without the dropped round', () => {
+  test('numbers rounds as the run did', () => {
     const both = [workers, openFileCache].map((one) =>
       renumbered(one, (round) => round + Number(round > 2)),
     );
@@ -146,7 +146,7 @@ describe('the comment', () => {
     expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
   });
 
-  test('has nothing of a log line but its text: no link, image, code or call', () => {
+  test('has the plain text of a log line', () => {
     const line =
       'its log says: `x` [here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +
       ' HTTPS://b.example or www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
@@ -174,7 +174,7 @@ describe('the comment', () => {
     );
   });
 
-  test('has no path of the machine, and no HTML of a stranger', () => {
+  test('has no path of the machine and no HTML', () => {
     const path = '/home/me/secret/@b&c/a.conf';
     const text = commentOn({ a: path }, `Only ${path} encrypts <script>`);
     expect(text).toContain('- Only a.conf encrypts \\<script>');
@@ -224,7 +224,7 @@ describe('files that are named', () => {
     expect(readdirSync(folder).sort()).toEqual(['file', 'folder']);
   });
 
-  test('and cannot be written any more cost neither the others nor the reason why the run ended', async () => {
+  test('that cannot be written cost nothing else', async () => {
     spyOn('log');
     const folder = await ownFiles({ 'run/x': '' });
     const run = join(folder, 'run');

@@ -87,7 +87,7 @@ test('is answered by one row, and names all open rows', () => {
   });
 });
 
-test('is not answered if too many requests of a side failed', () => {
+test('is not answered if too many requests failed', () => {
   const same = having({ verdict: 'same' });
   const failing = (successRatio: number): Result => ({
     ...same,

@@ -1,4 +1,4 @@
-// What has no end, or no beginning: it is bounded, and told in one line.
+// What has no end is told in one line.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
@@ -16,7 +16,7 @@ import { closedPort, listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-/** A program that prints one line, which has no end. */
+/** A program that prints a line without end. */
 function endless() {
   const file = join(newFolder(), 'endless');
   writeFileSync(file, '#!/bin/sh\nexec cat /dev/zero\n', { mode: 0o755 });
@@ -42,7 +42,7 @@ test('another host that sends a line without end', async () => {
   expect(lines).toEqual([]);
 }, 60_000);
 
-test('a device, or a pipe that nobody writes into, as a list of pages or as a body', () => {
+test('a device or a pipe as a list of pages or body', () => {
   const pipe = join(newFolder(), 'pipe');
   execFileSync('mkfifo', [pipe]);
   for (const read of [readPageList, bodyOfFile])
@@ -61,7 +61,7 @@ test('a pipe of the shell is read', () => {
   );
 }, 60_000);
 
-test('a server that refused connections, and then takes them without an answer, is not told as one that refuses', async () => {
+test('a server that refused at first, and then does not answer', async () => {
   const address = '127.86.73.15';
   const port = await closedPort(address);
   const asked = waitUntilReady(

@@ -1,4 +1,4 @@
-// What the machine refuses, and configs that no server takes: each is told in one line with what to do.
+// What the machine refuses is told in one line with what to do.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -53,7 +53,7 @@ sys.stdin.read()`;
   }
 });
 
-test('a config with a name of 250 letters is called by its first ones', () => {
+test('a long name of a config is cut', () => {
   const side = (letter: string) => {
     const file = `/x/${letter.repeat(250)}.conf`;
     const config = { server: 'nginx' as const, file, workers: 1, listens: [] };
@@ -63,7 +63,7 @@ test('a config with a name of 250 letters is called by its first ones', () => {
   expect(namesOf([side('a'), side('a')])).toEqual([`${'a'.repeat(63)}-a`, `${'a'.repeat(63)}-b`]);
 });
 
-test('a choice is offered as what was meant only where it is near', () => {
+test('a near choice is offered', () => {
   expect(nearest('server.mjs', ['README.md', 'package.json'])).toBeUndefined();
   expect(nearest('wkr', ['h2load', 'wrk'])).toBe('wrk');
   expect(nearest('ngin', ['h2o', 'nginx-open-file-cache'])).toBe('nginx-open-file-cache');
@@ -81,7 +81,7 @@ test('a choice is offered as what was meant only where it is near', () => {
   expect(nearest('a', ['action.yml'])).toBeUndefined();
 });
 
-test('what the system refuses is not there; a mistake or too many open files is not taken for that', () => {
+test('too many open files are not taken for a missing file', () => {
   expect(ifThere(() => readFileSync('/proc/self/missing'))).toBe(undefined);
   expect(() =>
     ifThere(() => {

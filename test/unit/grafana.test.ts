@@ -22,7 +22,7 @@ function unpack(machine: TestMachine, folder: string) {
   return { home, command: join(home, 'bin/grafana') };
 }
 
-it('finds what a command on PATH belongs to: where a link leads, or where a package puts its files', async () => {
+it('finds the home of a command on PATH', async () => {
   const linked = testMachine();
   const own = unpack(linked, 'opt');
   symlinkSync(own.command, join(linked.binFolder, 'grafana'));
@@ -34,7 +34,7 @@ it('finds what a command on PATH belongs to: where a link leads, or where a pack
   expect(await findGrafana(packaged)).toMatchObject(share);
 });
 
-it('takes the image of the compose file when Docker works', async () => {
+it("takes the compose file's image with Docker", async () => {
   const machine = testMachine();
   const command = script(machine, 'docker', '[ "$1" = info ]');
   expect(await findGrafana(machine)).toEqual({ command, home: '/usr/share/grafana', image });
@@ -53,7 +53,7 @@ it('names three ways when there is none', async () => {
   );
 });
 
-it('gives Grafana its database, dashboards and settings, and keeps passwords to its owner', () => {
+it('writes its files, and keeps passwords to their owner', () => {
   const folder = newFolder('#;');
   chmodSync(folder, 0o755);
   const sources = join(folder, 'provisioning/datasources/bakeoff.yaml');
@@ -99,7 +99,7 @@ it('gives Grafana its database, dashboards and settings, and keeps passwords to 
     expect(settings).toContain(`\n${lines}\n`);
 });
 
-it('makes addresses of a run at its time, and of one that goes on', () => {
+it('makes addresses of runs', () => {
   const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };
   expect(dashboardUrl('http://127.0.0.1:3000', 'comparison', shown)).toBe(
     'http://127.0.0.1:3000/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000',

@@ -57,7 +57,7 @@ test('groupsOf has a hundred together at most', () => {
   expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
 });
 
-test('groupsOf parts them where files or memory do not allow all at once, in their order', () => {
+test('groupsOf keeps to open files and memory', () => {
   const four = variantsOf({ a: {}, b: {}, c: {}, d: {} });
   expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
   expect(groupsIn(four, { ...roomy, files: otherFiles + 400 })).toEqual(['a b c d']);
@@ -67,7 +67,7 @@ test('groupsOf parts them where files or memory do not allow all at once, in the
   expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('commands with the same fixed port are loaded apart', () => {
+test('commands with the same port are loaded apart', () => {
   const on = (port?: number): Partial<Variant> => ({
     page: { path: '/', bodyBytes: 5 },
     server: command('node s.js', port === undefined ? {} : { port }),

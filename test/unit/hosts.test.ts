@@ -20,7 +20,7 @@ import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-test('a folder is sent with all that is in it, and what a link points to is not', async () => {
+test('a folder is sent, and what a link points to is not', async () => {
   const own = newFolder();
   mkdirSync(join(own, 'www'));
   writeFileSync(join(own, 'a.conf'), 'events {}', { mode: 0o600 });
@@ -34,7 +34,7 @@ test('a folder is sent with all that is in it, and what a link points to is not'
   ]);
 });
 
-test('no home is sent, not those of other users either, and no folder that is too large', async () => {
+test('no home and no large folder is sent', async () => {
   vi.stubEnv('HOME', newFolder());
   for (const one of [homedir(), userInfo().homedir, '/tmp', '/'])
     await expect(filesOf(one, 'web1')).rejects.toThrow(
@@ -47,7 +47,7 @@ test('no home is sent, not those of other users either, and no folder that is to
     await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
 });
 
-test('a home is none by any name, and what has keys in it stays', async () => {
+test('no home is sent by another name, and nothing with keys', async () => {
   const own = newFolder();
   for (const name of ['home/me', 'home/you/.gnupg', 'services'])
     mkdirSync(join(own, name), { recursive: true });
@@ -78,7 +78,7 @@ const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
     detached: true,
   });
 
-test('a file is kept once, and what nobody has come for in a month goes with the next one', async () => {
+test('a file is kept once; what is a month old goes', async () => {
   const cache = newFolder();
   const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
   const folders = ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine'].map((name) =>
@@ -128,7 +128,7 @@ async function sshWith(text: string) {
   return lines.join(' ');
 }
 
-test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wrong there is told by its name', async () => {
+test('ssh is called as BAKEOFF_SSH says', async () => {
   const home = newFolder(' with a blank');
   for (const name of ['ssh', 'own'])
     writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
@@ -145,7 +145,7 @@ test('ssh is called as BAKEOFF_SSH says, of which ~ is the home, and what is wro
   });
 });
 
-test("the addresses that a host has here are those of ssh's name for it", async () => {
+test('addresses of a host', async () => {
   const program = join(newFolder(), 'ssh');
   vi.stubEnv('BAKEOFF_SSH', program);
   expect(await addressesOf('me@192.0.2.1')).toEqual(['192.0.2.1']);
@@ -158,7 +158,7 @@ test("the addresses that a host has here are those of ssh's name for it", async 
   expect(await addressesOf('nowhere.invalid')).toEqual([]);
 });
 
-test("times of another host are as this machine's clocks have them", () => {
+test('times of another host are by our clocks', () => {
   const ahead = { monotonicMs: 500, wallMs: 2500.4 };
   expect(
     recordByOurClock(

@@ -1,4 +1,4 @@
-// One load of several generators: what each is started with, and what they came to as one.
+// One load of several generators.
 import { describe, expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
 import {

@@ -53,7 +53,7 @@ test.each([
   await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
 });
 
-test('the rate in a record is followed while it grows, half lines included', () => {
+test('the rate in a record is followed', () => {
   const point = (metric: string, value: number) =>
     `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
   const second = (seconds: number, ...responses: number[]) =>
@@ -86,7 +86,7 @@ describe("the phases in the script's output", () => {
     (one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`,
   );
 
-  test('are read among other lines, once the load is over', async () => {
+  test('are read once the load is over', async () => {
     const file = join(folder, 'phases.log');
     const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
     await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
@@ -97,7 +97,7 @@ describe("the phases in the script's output", () => {
     await expect(read(1)).rejects.toThrow('k6 ended with code 1');
   });
 
-  test('are followed, each once; a line that a full disk has cut is skipped', () => {
+  test('are followed; a cut line is skipped', () => {
     const file = join(folder, 'phases.log');
     const follow = followPhases(file);
     expect(follow()).toEqual([]);
@@ -120,7 +120,7 @@ describe('the results folder', () => {
     await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
   });
 
-  test('keeps the file that is there if a new one cannot be written', async () => {
+  test('keeps a file if a new one cannot be written', async () => {
     const file = join(folder, 'result.json');
     await writeWhole(file, 'one');
     mkdirSync(`${file}.unfinished`);

@@ -1,4 +1,4 @@
-// The manifests of `bakeoff k8s`: what a cluster and k6-operator take, and what is refused.
+// The manifests of `bakeoff k8s`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -20,7 +20,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 const influx = ['--influx', 'http://influxdb:8086'];
 
-/** Behind the names of TestRuns the operator puts -initializer, or -service- and a number. */
+/** The operator puts -initializer or -service-N behind it. */
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
 
@@ -78,7 +78,7 @@ describe('bakeoff k8s', () => {
     }
   });
 
-  it('divides the load, names the Secret and gives what is asked for', async () => {
+  it('divides the load, and gives what is asked for', async () => {
     const {
       all,
       testRuns: [testRun],
@@ -119,7 +119,7 @@ describe('bakeoff k8s', () => {
     expect(config).toContain('worker_processes 8;');
   });
 
-  it('prints variants whose names are words of YAML, or too long for a host', async () => {
+  it('prints odd names of variants', async () => {
     const file = ownScenario(
       '0-of-mine',
       `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
@@ -183,7 +183,7 @@ describe('bakeoff k8s', () => {
   });
 });
 
-it('manifests are for the servers and the image that docker/Dockerfile makes', async () => {
+it('manifests fit docker/Dockerfile', async () => {
   const dockerfile = readFileSync(path.join(projectRoot, 'docker/Dockerfile'), 'utf8');
   const installed = Object.fromEntries(
     [...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(

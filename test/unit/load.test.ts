@@ -11,7 +11,7 @@ describe('wrk', () => {
     expect(wrk(line)).toMatchObject({ connections, threads, durationSeconds });
   });
 
-  test('takes headers, of which Connection says whether connections are kept, and a time-out', () => {
+  test('takes headers and a time-out', () => {
     expect(
       wrk(
         `-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
@@ -103,7 +103,7 @@ describe('fitLoad', () => {
   const for2 = { durationSeconds: 2, requests: undefined };
   const counts = { durationSeconds: undefined };
 
-  test('runs one thread per generator core, all connections, one second of warm-up', () => {
+  test('runs one thread per generator core', () => {
     expect(fit(timed)).toEqual({
       command: 'wrk -c 100 -t 10 -d 10',
       protocol: 'http/1.1',

@@ -4,7 +4,7 @@ import { mean, variance } from '../../lib/analysis/statistics.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
-/** What the engine would say of these values: they are its histogram's bars. */
+/** As the engine has these values. */
 function of(values: readonly number[]): LatencyDistribution {
   const sorted = values.toSorted((a, b) => a - b);
   const count = values.length;
@@ -55,13 +55,13 @@ describe('distributions of several rounds', () => {
     expect(mergedLatency([])).toMatchObject({ max: 0 });
   });
 
-  test("have no percentile beyond the longest value, as the histogram's last bar may end", () => {
+  test('have no percentile beyond the longest value', () => {
     const { histogram } = of([1, 3]);
     const one = latency(1, 2, 2.9995, { histogram });
     expect(mergedLatency([one, one])).toMatchObject({ p50: 1, p99: 2.9995, max: 2.9995 });
   });
 
-  test('of requests/s per connection have the extremes of all, and the rest on average', () => {
+  test('of requests/s per connection are averaged', () => {
     const one = { min: 1, mean: 4, sd: 3, withinSd: 0.6, max: 9 };
     expect(meanDistribution([one, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({
       min: 1,

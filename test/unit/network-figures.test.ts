@@ -1,4 +1,4 @@
-// Figures of an emulated network over the rounds of a run, and their effect on verdicts.
+// Figures of a network over rounds, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
 import { delayText, networkResult } from '../../lib/analysis/phases.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
@@ -69,7 +69,7 @@ describe("a network's figures", () => {
     });
   });
 
-  test('are 0 without a request, and such a round does not change the others', () => {
+  test('are 0 without a request', () => {
     const nothing = phaseOverLink(0, {
       toServer: traffic(0, 0, 0),
       toClient: traffic(0, 0, 0),
@@ -93,7 +93,7 @@ describe("a network's figures", () => {
     expect(networkResult(spec, roundsOf(phases), 1)).toBeNull();
   });
 
-  test('have the idle share of the server on so many cores', () => {
+  test("have the idle share of the server's cores", () => {
     const phases = [phaseOverLink(100, {}, { serverCpuSeconds: 5 })];
     expect(figures(phases, delayed, 2).serverIdleShare).toBe(0.75);
   });
@@ -115,7 +115,7 @@ describe('a delay', () => {
   test.each([
     [late(20, 138.4), delayed, 'not held: p99 +138 ms'],
     [late(138), specOf(0, 0), ''],
-  ])('is written with the lateness of the later direction: %#', (use, spec, text) => {
+  ])('is written with the larger lateness: %#', (use, spec, text) => {
     expect(delayText(figures([phaseOverLink(100, use)], spec))).toBe(text);
   });
 });
@@ -138,7 +138,7 @@ const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = 
   summarise({ ...facts, looks: [4], ...run }, variants);
 
 describe('a comparison', () => {
-  test('names its sides whose delay did not hold, and has its verdict', () => {
+  test('names its sides whose delay did not hold', () => {
     const { comparisons } = summary([
       variant('untuned', 10_000, late(138)),
       variant('nopush', 12_000),
@@ -151,7 +151,7 @@ describe('a comparison', () => {
     expect(comparisons[0]?.verdict).toBe('faster');
   });
 
-  test('names them too without a verdict: too few rounds, nothing answered', () => {
+  test('names them too without a verdict', () => {
     const untuned = variant('untuned', 10_000, late(138));
     const short = (one: MeasuredVariant) => ({ ...one, rounds: one.rounds.slice(0, 2) });
     const compared = (...variants: MeasuredVariant[]): unknown => summary(variants).comparisons[0];

@@ -11,7 +11,7 @@ function traffic(packets: number): LinkTraffic {
   return { ...linkTraffic(packets, dropped), delivered: packets * 0.9, latenessMs };
 }
 
-/** From the second 10 on 1,000 packets/s to the server and 500 back, a retransmit and two overflows for each 100. */
+/** From second 10 on 1,000 packets/s to the server and 500 back. */
 function countsAt(atMs: number): LinkCounts {
   const packets = Math.max(0, atMs - 10_000);
   return {
@@ -37,7 +37,7 @@ const report: LinkReport = {
 const samples = Array.from({ length: 160 }, (_, index) => countsAt(9_900 + 100 * index));
 
 describe('what a network did in a phase', () => {
-  test("is between the window's ends where a warm-up comes before them", () => {
+  test("is between the window's ends after a warm-up", () => {
     // Both ends lie between two samples.
     const window = { fromMs: 13_050, toMs: 18_050, idleBefore: false };
     const near = (seconds: number): unknown => expect.closeTo(seconds, 9);
@@ -48,7 +48,7 @@ describe('what a network did in a phase', () => {
     });
   });
 
-  test('is all of the report where the load is the window, until its last packet', () => {
+  test('is all of the report without a warm-up', () => {
     const { quiet: _, deviceDrops: __, ...told } = report;
     const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
     expect(networkUseBetween(samples, report, window)).toEqual(told);
@@ -56,7 +56,7 @@ describe('what a network did in a phase', () => {
 });
 
 describe('the sampler', () => {
-  /** A link whose first packet comes at the third question; it says how each one was asked. */
+  /** A link whose first packet comes at the third question. */
   function link() {
     const asked: string[] = [];
     let open = 0;
@@ -72,7 +72,7 @@ describe('the sampler', () => {
     return { asked, answered, counts: answer('counts'), mark: answer('mark') };
   }
 
-  test('asks again and again until it is stopped, and never two questions at a time', async () => {
+  test('asks one question at a time until it is stopped', async () => {
     const network = link();
     const sampler = sampleLink(network, 0);
     await network.answered(4);
@@ -81,7 +81,7 @@ describe('the sampler', () => {
     expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
   });
 
-  test('has lateness begin anew once, when the warm-up that the first packet began is over', async () => {
+  test('has lateness begin anew after the warm-up', async () => {
     const network = link();
     const sampler = sampleLink(network, 0.25);
     await network.answered(8);
@@ -93,7 +93,7 @@ describe('the sampler', () => {
     expect(mark - first).toBeGreaterThanOrEqual(250);
   });
 
-  test('ends with the link, and says so when it is stopped, however often', async () => {
+  test('ends with the link, and says so', async () => {
     const ended = () => Promise.reject(new Error('the link ended'));
     const sampler = sampleLink({ counts: ended, mark: ended }, 0);
     for (let time = 0; time < 2; time++)

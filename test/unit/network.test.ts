@@ -1,4 +1,4 @@
-// The runner's side of a network: what it reads, what it asks the link, and what it makes of its answers.
+// The runner's side of a network.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
@@ -53,7 +53,7 @@ describe('kernel settings', () => {
     'somaxconn = 5',
     'net..x = 1',
     'net/../x = 1',
-  ])('without name and value ("%s") are refused with file and line', (line) => {
+  ])('without name and value ("%s") are refused', (line) => {
     expect(() => read(`# first\n${line}\n`)).toThrow(
       `own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core.somaxconn = 128`,
     );
@@ -67,7 +67,7 @@ describe('kernel settings', () => {
     clientSettings,
   });
 
-  test('of a side are ordered once each, the last value of a name holding', async () => {
+  test('of a side are ordered, the last value of a name holding', async () => {
     const folder = folderOf({
       'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n',
       'b.conf': 'net.y = 3\n',
@@ -82,7 +82,7 @@ describe('kernel settings', () => {
     expect(await settingsOf(specOf([], []))).toEqual([]);
   });
 
-  test('that are shipped can be read, and others are asked for by their nearest name', async () => {
+  test('are shipped, or missing', async () => {
     expect(await settingsOf(specOf(['article'], ['generator']))).toEqual(
       expect.arrayContaining([
         { side: 'server', name: 'net.core.somaxconn', value: '32768' },
@@ -104,7 +104,7 @@ describe('what a network takes', () => {
   test.each([
     [[], 'unshare'],
     [['unshare'], 'nsenter'],
-  ])('are commands of util-linux, and with %j %s is missing', async (commands, missing) => {
+  ])('are commands: with %j %s is missing', async (commands, missing) => {
     await expect(requireNetworks(testMachine({ commands }), root, signal)).rejects.toThrow(
       `a network of the run's own cannot be made: ${missing} is missing: install util-linux`,
     );
@@ -149,7 +149,7 @@ describe('a link', () => {
     folder: string;
   }
 
-  /** With a link that is a shell script; what it reads and does is its own to say. */
+  /** With a shell script as the link. */
   function open(text: string, binary?: string): Opening {
     const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
     const interrupt = new AbortController();
@@ -181,7 +181,7 @@ describe('a link', () => {
     await stop();
   });
 
-  test('that ends says how, to who waits for its answer too', async () => {
+  test('that ends says how', async () => {
     const { opening } = open(
       `${answerReady}\nread word; echo "first" >&2; echo "no more" >&2; exit 3`,
     );

@@ -47,7 +47,7 @@ const fourOf = (changes: Partial<Phase>) =>
     Array.from({ length: 4 }, () => phase({ requests: 1000, ...changes })),
   );
 
-test('the noise of a round is that of its phases by their time, with the lowest clock at an end and the highest at all', () => {
+test('the noise of a round is that of its phases', () => {
   const phases = [
     phase({
       requests: 1,
@@ -84,7 +84,7 @@ test('the noise of a round is that of its phases by their time, with the lowest 
 });
 
 describe('noise is said', () => {
-  test('not where there is little, none is known, or nothing was run', () => {
+  test('not where there is little or none', () => {
     expect(
       texts([
         variant(
@@ -98,7 +98,7 @@ describe('noise is said', () => {
       expect(texts([variant('workers', none), variant('cache', none)])).toEqual([]);
   });
 
-  test('where the host gave time to others: the worst of it, and in which rounds', () => {
+  test('where the host gave time to others', () => {
     const undecided = [100_000, 140_000, 80_000, 120_000];
     const steal = { serverStealShare: 0.12 };
     expect(
@@ -125,7 +125,7 @@ describe('noise is said', () => {
     ).toContain('in round 3:');
   });
 
-  test("where others used the server's cores, unless the generator is on them too", () => {
+  test("where others used the server's cores", () => {
     const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
     expect(texts(variants)).toEqual([
       "others used up to 8.0 % of the server's core in round 2: end what else runs on this machine and run again",
@@ -133,7 +133,7 @@ describe('noise is said', () => {
     expect(texts(variants, { sharedCores: true })).toEqual([]);
   });
 
-  test("where others used the generator's core and the server had time left, settled or not", () => {
+  test("where others used the generator's core", () => {
     const line = expect.stringMatching(
       /^others used up to 50 % of the generator's core in every round, .* understated/,
     );
@@ -158,7 +158,7 @@ describe('noise is said', () => {
     expect(pair([7, 6], { sharedCores: true })).toEqual([]);
   });
 
-  test('the use of a backend is told apart, and nobody is told to end it', () => {
+  test('the use of a backend is told apart', () => {
     const passing = (noise: Partial<Noise>) =>
       texts([
         variant(
@@ -177,7 +177,7 @@ describe('noise is said', () => {
     ]);
   });
 
-  test('not where all verdicts are there of sides that took turns: what disturbed one disturbed the other', () => {
+  test('not where all verdicts are there of sides that took turns', () => {
     const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
     const steal = four(disturbed);
     const pair = (ratios: readonly number[]) => {
@@ -214,7 +214,7 @@ describe('a generator at its limit', () => {
       fourOf({ serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 }),
     ]);
 
-  test('is one warning, by the share of its cores that it used', () => {
+  test('is one warning', () => {
     expect(used(0.7, 0.95)).toEqual([
       'workers: the generator was at its limit (95 % of its available CPU), so the server may be able to do more: ' +
         'give the generator more cores (--generator-cpus) or the load more threads (-t)',
@@ -222,7 +222,7 @@ describe('a generator at its limit', () => {
     expect(used(0.7, 0.9)).toHaveLength(1);
   });
 
-  test('is there as well where it used what others and the hypervisor left it', () => {
+  test('is there too where it used what was left to it', () => {
     const pressed = (noise: Partial<Noise>) =>
       texts([
         fourOf({
