@@ -91,15 +91,17 @@ async function laidOver(
 }
 
 describe('a knob on nginx.conf', () => {
-  const nginx = (lines: string, text: string, where?: { paths?: string[]; cores?: number }) => {
-    const context = /^(listen|worker)/.exec(lines)?.[1]?.replace('worker', 'main') ?? 'http';
-    const laid = [{ context: context.replace('listen', 'server'), lines }];
-    return laidOver('nginx', text, laid, {}, where);
-  };
+  const nginx = (
+    context: string,
+    lines: string,
+    text: string,
+    where?: { paths?: string[]; cores?: number },
+  ) => laidOver('nginx', text, [{ context, lines }], {}, where);
 
   test.each([
     [
       "wins in the page's server, and leaves others alone",
+      'http',
       'gzip off;',
       'gzip on;\n  server { listen 81; gzip on; }\n  server { listen 80; gzip on; location / { gzip on; } }',
       'http { } at own.conf:1:',
@@ -111,6 +113,7 @@ describe('a knob on nginx.conf', () => {
     ],
     [
       'keeps words, and leaves logs that nginx cannot buffer',
+      'http',
       'access_log ... buffer=64k flush=5s;',
       'access_log a main buffer=4k gzip;\n  access_log b;\n  server { listen 80; access_log /l/$host.log; access_log syslog:server=a; }',
       'http { } at own.conf:1:',
@@ -119,6 +122,7 @@ describe('a knob on nginx.conf', () => {
     ],
     [
       'goes to the first listen line of each address',
+      'server',
       'listen ... reuseport;',
       'server { listen 80; listen [::]:80; listen 81; }\n  server { listen *:80; }\n  server { listen 0.0.0.0:80; }',
       'server { } at own.conf:2:',
@@ -127,6 +131,7 @@ describe('a knob on nginx.conf', () => {
     ],
     [
       'goes to a server without a listen line',
+      'server',
       'listen ... backlog=9;',
       'server { root /x; }',
       'server { } at own.conf:2:',
@@ -134,22 +139,23 @@ describe('a knob on nginx.conf', () => {
     ],
     [
       'goes to the listen line that has such words',
+      'server',
       'listen ... backlog=16;',
       'server { listen 80; }\n  server { listen 80 "backlog=9"; }',
       'server { } at own.conf:3:',
       '  listen 80 backlog=16;  # instead of own.conf:3: listen 80 "backlog=9";',
     ],
-  ])('%s', async (_, lines, text, ...expected) => {
-    expect(await nginx(lines, `http {\n  ${text}\n}\n`)).toEqual(expected);
+  ])('%s', async (_, context, lines, text, ...expected) => {
+    expect(await nginx(context, lines, `http {\n  ${text}\n}\n`)).toEqual(expected);
   });
 
-  test.each(['worker_processes 2;', 'access_log ... buffer=64k;'])(
-    '%s changes nothing of what says so already',
-    async (lines) => {
-      const text = `worker_processes "auto"; http { access_log off; server { listen 80; } }`;
-      expect(await nginx(lines, text, { cores: 2 })).toEqual([]);
-    },
-  );
+  test.each([
+    ['main', 'worker_processes 2;'],
+    ['http', 'access_log ... buffer=64k;'],
+  ])('in %s, %s changes nothing of what says so already', async (context, lines) => {
+    const text = 'worker_processes "auto"; http { access_log off; server { listen 80; } }';
+    expect(await nginx(context, lines, text, { cores: 2 })).toEqual([]);
+  });
 
   test.each([
     ['^~ /img/', '/img/a.png'],
@@ -158,14 +164,14 @@ describe('a knob on nginx.conf', () => {
     ['@fallback', '/'],
   ])('wins in location %s, asked for %s', async (location, asked) => {
     const text = `http { etag on; server { listen 80; location ${location} { etag on; } } }`;
-    const found = await nginx('etag off;', text, { paths: [asked] });
+    const found = await nginx('http', 'etag off;', text, { paths: [asked] });
     expect(found).toContain(`location ${location} { } at own.conf:1:`);
   });
 
   it('wins wherever one of several pages is served', async () => {
     const text =
       'http { etag on; server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } } }';
-    const lines = await nginx('etag off;', text, { paths: ['/a?x', '/b/'] });
+    const lines = await nginx('http', 'etag off;', text, { paths: ['/a?x', '/b/'] });
     const blocks = lines.filter((line) => line.endsWith(':'));
     expect(blocks.map((line) => line.replace(/ \{ \}.*/, '')).join()).toBe(
       'http,location = /a,location /b/,location = /b/c.html',
@@ -176,7 +182,7 @@ describe('a knob on nginx.conf', () => {
     const text = 'events { }\nhttp {\n  include more.conf;\n  include sites;\n}\n';
     const others = {
       'more.conf': 'gzip on;\nsendfile on;\n',
-      sites: 'server {\n  listen 80;\n  root /x;\n}\n',
+      sites: 'server {\n  listen 80;\n}\n',
     };
     const laid = [
       { context: 'http', lines: 'gzip off; etag off;' },
@@ -189,17 +195,13 @@ describe('a knob on nginx.conf', () => {
       'server { } at sites:1:',
       '  listen 80 backlog=9;  # instead of sites:2: listen 80;',
     ]);
-    const { lines } = await adopt(nginxKind, text, { laid }, others);
-    expect(lines).toEqual(
+    const auto = { context: 'main', lines: 'worker_processes auto;' };
+    const run = await adopt(nginxKind, text, { laid: [...laid, auto] }, others);
+    expect(run.workers).toBe(2);
+    expect(run.lines).toEqual(
       expect.arrayContaining(['gzip off;', 'listen 127.0.0.1:9000 backlog=9;', 'sendfile on;']),
     );
-    expect(lines).not.toContain('gzip on;');
-  });
-
-  it('tells how many workers there are then', async () => {
-    const laid = [{ context: 'main', lines: 'worker_processes auto;' }];
-    const { workers: found } = await adopt(nginxKind, 'http { server { listen 80; } }', { laid });
-    expect(found).toBe(2);
+    expect(run.lines).not.toContain('gzip on;');
   });
 });
 
@@ -226,27 +228,19 @@ describe('a knob on other configs', () => {
       ],
     ],
     [
-      'goes into the ssl of a list',
-      'listen:\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      certificate-file: a\nhosts: {}\n',
+      'goes into the ssl of a list, once where an alias has it twice',
+      'listen: &a\n  - ssl:\n      - x\n    port: 80\n  - port: 81\n    ssl:\n      certificate-file: a\nhosts:\n  b:\n    listen: *a\n',
       [neverbleed],
       ['ssl: at own.conf:6:', '  neverbleed: OFF'],
-    ],
-    [
-      'is put once where an alias has it twice',
-      'listen: &a\n  port: 80\n  ssl:\n    certificate-file: a\nhosts:\n  b:\n    listen: *a\n',
-      [neverbleed],
-      ['ssl: at own.conf:3:', '  neverbleed: OFF'],
     ],
   ])('of h2o %s', async (_, text, laid, expected) => {
     expect(await laidOver('h2o', text, laid)).toEqual(expected);
   });
 
   it('of h2o is in the config that runs', async () => {
-    const laid = [neverbleed, { context: 'top', lines: 'num-threads: 3' }];
-    const text =
-      'listen:\n  port: 80\n  ssl:\n    certificate-file: a\n    key-file: b\nhosts: {}\n';
-    const { lines } = await adopt(h2oKind, text, { laid });
-    expect(lines).toEqual(expect.arrayContaining(['neverbleed: OFF', 'num-threads: 3']));
+    const text = 'listen: {port: 80, ssl: {certificate-file: a, key-file: b}}\nhosts: {}\n';
+    const { lines } = await adopt(h2oKind, text, { laid: [neverbleed] });
+    expect(lines).toContain('neverbleed: OFF');
   });
 
   test.each<[string, string, string[]]>([
@@ -285,21 +279,17 @@ describe('a knob is left out', () => {
     ['only with bodies of 32,768 bytes or more', { bodyBytes: 32_768 }],
     ['only where requests are passed on', { proxied: true }],
     ['only where files are served', { static: true }, { facts: facts({ proxied: true }) }],
-    [
-      "only where requests accept gzip: --load with -H 'Accept-Encoding: gzip'",
-      { acceptsGzip: true },
-    ],
+    ['only where requests accept gzip', { acceptsGzip: true }],
     [undefined, { acceptsGzip: true }, gzipped],
   ])('%s: %j', (why, where = {}, surroundings = {}) => {
     const found = candidate('a', 'a on;', 'http', { where });
-    expect(whyNot(found, { ...here, ...surroundings }, changes)).toBe(why);
+    expect(whyNot(found, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
   });
 
   it('for a newer version, and where it is so', () => {
     const newer = candidate('a', 'a on;', 'http', { since: '1.25.1' });
     expect(whyNot(newer, here, changes)).toBe('needs version 1.25.1, and this is 1.22.1');
     const usual = { ...candidate('a', 'a on;'), isDefault: true };
-    expect(whyNot(usual, here, () => ({ changes: [] }))).toBe('already so');
     expect(whyNot(usual, here, () => ({ changes: [added] }))).toBe('already so, by default');
     expect(whyNot(usual, here, changes)).toBeUndefined();
   });
@@ -374,9 +364,7 @@ describe('the ranking', () => {
   it('is a table with a row per candidate', () => {
     const same = result(...others, ['cache', 1, 'same']);
     const { columns, rows } = rankingTable(ranked(all, same), same);
-    expect(columns.map(({ title }) => title).join(' ')).toBe(
-      'knob requests/s CPU/request p99 here',
-    );
+    expect(columns.map(({ title }) => title).join()).toBe('knob,requests/s,CPU/request,p99,here');
     expect(rows.map((row) => [0, 1, 4].map((index) => textOf(row[index] ?? '')))).toEqual([
       ['log', '+10 % [8, 12]', 'helps'],
       expect.any(Array),
