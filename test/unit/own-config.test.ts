@@ -30,7 +30,6 @@ describe('a config of nginx', () => {
         'conf.d/c.conf':
           'server { listen unix:/run/c.sock; server_name c.org; }\nserver { listen 443 quic; listen 443 ssl; listen 9000; http2 on; }',
         'deep/names': 'server_name more.org;',
-        'conf.d/.hidden.conf': 'broken',
       },
     );
     expect(path.isAbsolute(file)).toBe(true);
@@ -78,11 +77,6 @@ describe('a config of nginx', () => {
     expect(said.join(', ')).toBe(expected);
   });
 
-  it('finds files that included files name from its own folder', async () => {
-    const others = { 'sub/a': 'include sub/b;', 'sub/b': 'http { server { listen 7; } }' };
-    expect(portsOf(await read('include sub/a;', others))).toEqual([7]);
-  });
-
   it.each([
     ['*.conf', [81, 82]],
     ['.*.conf', [83]],
@@ -127,15 +121,13 @@ describe('a config of nginx', () => {
     ['http {\n include broken; }', 'nginx config /broken:2: "}" without its "{"'],
     ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
     ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
-    ['http { server { listen a:b; } }', '/own.conf:1: listen a:b is not a host and a port'],
     ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
     [
       'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
       'nginx config /own.conf:3: "{" without its "}"',
     ],
   ])('refuses %j', async (text, message) => {
-    const others = { 'sub/x': '', broken: 'a 1;\n}', loop: 'include own.conf;' };
-    await expect(refusal(text, others)).resolves.toMatch(message);
+    await expect(refusal(text, { broken: 'a 1;\n}' })).resolves.toMatch(message);
   });
 
   it('refuses a file that includes itself under another name', async () => {
@@ -169,14 +161,15 @@ describe('a config of h2o', () => {
   });
 
   it('has a thread per core by default, and may have anchors and merge keys', async () => {
-    const { workers, listens } = await read(
+    const config = await read(
       'x: &l {port: 80, host: 127.0.0.1}\nlisten: *l\ny: &l {port: 81}\nhosts:\n  a: &a {listen: *l, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n',
     );
-    expect({ workers, listens }).toEqual({
+    const hosts = ['a', 'b', 'c'];
+    expect(config).toMatchObject({
       workers: 'server-cores',
       listens: [
-        { port: 80, tls: false, http2: true, hosts: ['a', 'b', 'c'] },
-        { port: 81, tls: false, http2: true, hosts: ['a', 'b', 'c'] },
+        { port: 80, hosts },
+        { port: 81, hosts },
       ],
     });
   });
@@ -207,12 +200,9 @@ describe('a config of nghttpd', () => {
     });
   });
 
-  it.each([['-n many', '/own.conf:1: many is not a number of workers']])(
-    'refuses %j',
-    async (text, message) => {
-      expect(await refusal(text)).toContain(message);
-    },
-  );
+  it('refuses a word for a number', async () => {
+    expect(await refusal('-n many')).toContain('/own.conf:1: many is not a number of workers');
+  });
 });
 
 describe('anything else', () => {
@@ -225,7 +215,7 @@ describe('anything else', () => {
       'upstream a { server 127.0.0.1:9; }',
       'or the one to put it into by --in /etc/nginx/nginx.conf',
     ],
-    [Buffer.from([0x7f, 0x45, 0x4c, 0x46, 0]), 'cannot read the config /own.conf: it is not text'],
+    [Buffer.of(0), 'cannot read the config /own.conf: it is not text'],
     [
       Buffer.from('http { server { server_name b\xfccher.org; } }', 'latin1'),
       'nginx config /own.conf:1: is not UTF-8 text',

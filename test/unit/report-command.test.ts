@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeEach, describe, expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -72,7 +72,7 @@ test('a page replaces what a link leads to, and no pipe', async () => {
   aRun('one');
   execFileSync('mkfifo', [join(home, 'pipe')]);
   expect(await refused(['one', '--out', 'pipe'], 1)).toBe(
-    `cannot write the page to ${join(home, 'pipe')}: it is a pipe, socket or device: name a file; --out names another file`,
+    `cannot write the page to ${home}/pipe: it is a pipe, socket or device: name a file; --out names another file`,
   );
   expect(fs.statSync(join(home, 'pipe')).isFIFO()).toBe(true);
   symlinkSync('page.html', join(home, 'link.html'));
@@ -91,14 +91,6 @@ test('several runs are one page in the results', async () => {
   expect(printed).toEqual(
     [two, '11-more'].map((others) => join(home, 'results', `report-${one}+${others}.html`)),
   );
-});
-
-test('the help names the command as it was typed', async () => {
-  const [, script] = process.argv;
-  process.argv[1] = '/x/node_modules/.bin/bakeoff';
-  onTestFinished(() => void (process.argv[1] = script as string));
-  expect(await main(['report', '--help'])).toBe(0);
-  expect(printed.join('\n')).toMatch(/^npx bakeoff report RUN…/);
 });
 
 test('without a run the runs are listed', async () => {
@@ -251,27 +243,21 @@ test('a result that lacks a field is refused, or shown without it', async () => 
 
 test('unknown fields are left out, missing ones were not measured', () => {
   const one = result([workers]);
-  const newer = structuredClone(one) as unknown as Record<string, unknown>;
-  newer['ofTomorrow'] = { deep: [1] };
-  const at = ['variants', 0, 'rounds', 0, 'phases', 0, 'latencyMs'].reduce<Record<string, unknown>>(
-    (inner, key) => inner[key] as Record<string, unknown>,
-    newer,
-  );
-  at['ofTomorrow'] = { deep: [1] };
-  expect(checkResult(JSON.stringify(newer), 'file')).toEqual(one);
+  const newer = JSON.stringify({ ...one, ofTomorrow: { deep: [1] } });
+  expect(checkResult(newer.replaceAll('"p50":', '"ofTomorrow":[1],"p50":'), 'file')).toEqual(one);
 
-  const older = JSON.parse(JSON.stringify(one), (key, value: unknown) =>
-    ['hung', 'longestGapMs', 'monotonicMs', 'turns', 'idleCpuShare', 'histogram'].includes(key)
-      ? undefined
-      : value,
-  ) as object;
-  const checked = checkResult(JSON.stringify(older), 'file');
-  expect(checked.variants[0]?.rounds[1]?.phases[0]).toMatchObject({
+  const unknown = {
     hung: 0,
     longestGapMs: 0,
     monotonicMs: [0, 0],
     turns: null,
     idleCpuShare: null,
+  };
+  const older = JSON.stringify(one, (key, value: unknown) =>
+    [...Object.keys(unknown), 'histogram'].includes(key) ? undefined : value,
+  );
+  expect(checkResult(older, 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({
+    ...unknown,
     latencyMs: { histogram: [] },
     requests: 604_300,
   });

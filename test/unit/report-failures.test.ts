@@ -3,7 +3,6 @@ import { beforeEach, describe, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
-import { markdownReport } from '../../lib/report/texts.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
@@ -45,7 +44,9 @@ describe('a rate', () => {
 
   test('that was not reached has the rate made and the cause, no latency', () => {
     expect(said(atRate(late()))).toEqual([
-      'nginx did not reach 300,000 requests/s: 95,663 were made (32 %); the generator was at its limit. Its latency grows with the length of the run, and does not hold for that rate.',
+      expect.stringMatching(
+        /^nginx did not reach 300,000 requests\/s: 95,663 were made \(32 %\); the generator was at its limit\. Its latency .* does not hold/,
+      ),
     ]);
     const table = variantTable(result([atRate(late())]));
     expect(columnOf(table, 'requests/s')).toEqual(['95,663 of 300,000']);
@@ -189,11 +190,9 @@ test('a run that ended early has verdicts that are not final', () => {
     part: 'faster, not final',
     verdict: 'inconclusive',
   });
-  expect(findingLines(partial).slice(0, 2)).toEqual([
-    expect.stringMatching(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/),
-    expect.stringMatching(/\), not final; /),
-  ]);
-  expect(markdownReport(partial)).toContain('faster, not final');
+  const [early, verdict] = findingLines(partial);
+  expect(early).toMatch(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/);
+  expect(verdict).toContain('), not final; ');
   expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
   const undecided = { ...partial.comparisons[0], verdict: 'none' } as Comparison;
   const none = variantTable({ ...partial, comparisons: [undecided] });

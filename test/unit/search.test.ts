@@ -54,6 +54,21 @@ describe('a search', () => {
     expect(tried.length).toBeLessThanOrEqual(most);
   });
 
+  test('from nothing takes 59 steps at most, three each on the way to the limit', () => {
+    const limits = Array.from(
+      { length: 101 },
+      (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 100),
+    );
+    const steps = [707, 1000, 1414].flatMap((rate) =>
+      limits.map((limit) => {
+        const { tried } = walk(until(limit), { ...fromNothing, rate });
+        return 3 * tried.length - 2 * stepsAround;
+      }),
+    );
+    expect(Math.max(...steps)).toBe(59);
+    expect(mostSteps).toBeGreaterThanOrEqual(59);
+  });
+
   test('doubles, then halves, then goes up and down around the limit', () => {
     const { tried } = walk(until(7000));
     expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
@@ -78,28 +93,6 @@ describe('a search', () => {
     const { search, tried } = walk((rate, number) => (number === at ? luck : rate <= limit));
     expect(farFrom(limit, search)).toBeLessThan(0.04);
     expect(tried.length).toBeLessThanOrEqual(30);
-  });
-
-  test('ends at the lowest rate that may be tried, where it is near to that', () => {
-    const { search, tried } = walk(until(2510), { rate: 3000, factor: 1.2, least: 2500 });
-    expect(Math.min(...tried)).toBe(2500);
-    expect(search.found).toBeGreaterThan(2450);
-  });
-
-  test('from nothing takes 59 steps at most, wherever the limit is', () => {
-    const starts = [707, 1000, 1414];
-    const limits = Array.from(
-      { length: 101 },
-      (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 100),
-    );
-    const steps = starts.flatMap((rate) =>
-      limits.map((limit) => {
-        const all = walk(until(limit), { ...fromNothing, rate }).tried.length;
-        return 3 * (all - stepsAround) + stepsAround;
-      }),
-    );
-    expect(Math.max(...steps)).toBe(59);
-    expect(mostSteps).toBeGreaterThanOrEqual(59);
   });
 });
 

@@ -16,8 +16,6 @@ import {
   mean,
   meanInterval,
   ratioInterval,
-  unpairedRatio,
-  type RatioInterval,
 } from '../../lib/analysis/statistics.ts';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
@@ -32,9 +30,6 @@ function times<T>(count: number, of: () => T) {
   while (all.length < count) all.push(of());
   return all;
 }
-
-const covers = ({ interval: [low, high] }: RatioInterval, truth: number) =>
-  low <= truth && truth <= high;
 
 /** Of one measurement, as standard deviation of ln(requests/s). */
 const sd = 0.03;
@@ -71,24 +66,6 @@ function run(noise: Noise, random: () => number, rounds: number, effects: readon
   return { baseline: rps[0] as number[], variants: rps.slice(1) };
 }
 
-test.each([
-  [4, 4],
-  [5, 10],
-  [20, 6],
-])(
-  'two runs of %i and %i rounds, the second one five times as noisy, are covered by the interval of their ratio in 94 %% of cases or more',
-  (first, second) => {
-    const random = uniform(first);
-    const rounds = (count: number, size: number) =>
-      times(count, () => Math.exp(size * normal(random)));
-    expect(
-      frequency(6000, () => {
-        return covers(unpairedRatio(rounds(first, sd), rounds(second, 5 * sd)), 1);
-      }),
-    ).toBeGreaterThanOrEqual(0.94);
-  },
-);
-
 /** ln ratios of a side that is slower by up to `slowest` in one round of ten, and their true mean. */
 const seldomSlow = (slowest: number) => ({
   draw: (random: () => number) =>
@@ -115,31 +92,6 @@ test.each([
     expect(Math.abs(covered - expected)).toBeLessThan(0.03);
   },
 );
-
-describe('the ratio of p99s, of 2,000 responses a round', () => {
-  /** A share of 0 to 1 of all latencies is longer than p99 of so many: the 21st longest, from the longest down by the order statistics of uniform numbers. */
-  function beyondP99(random: () => number, responses = 2000) {
-    let below = 1;
-    for (let place = 0; place <= responses / 100; place++)
-      below *= random() ** (1 / (responses - place));
-    return 1 - below;
-  }
-  const tails: Record<string, (beyond: number) => number> = {
-    exponential: (beyond) => -Math.log(beyond),
-    // Its variance is infinite.
-    "as heavy as Pareto's with α 1.5": (beyond) => beyond ** (-1 / 1.5),
-  };
-  test.each(Object.keys(tails).flatMap((tail) => [4, 10].map((rounds) => [tail, rounds] as const)))(
-    'with a tail %s is covered by the interval of %i rounds in 94 % of runs or more',
-    (tail, rounds) => {
-      const p99 = tails[tail] as (beyond: number) => number;
-      const random = uniform(rounds);
-      const side = () => times(rounds, () => p99(beyondP99(random)));
-      const covered = frequency(4000, () => covers(ratioInterval(side(), side()), 1));
-      expect(covered).toBeGreaterThan(0.95 - chance(4000));
-    },
-  );
-});
 
 /** ln ratios of the comparisons of a run, of its first `rounds` rounds: each row against the one before it, or all against the first. */
 function comparisons(
@@ -204,23 +156,6 @@ function expectFew(trials: number, seed: number, simulated: Simulated) {
 
 const none = (variants: number) => times(variants, () => 0);
 
-// Of 40,000 runs: 95.0, 95.1 and 95.1 %.
-test.each([2, 8, 15])(
-  'all intervals of %i comparisons with baselines of their own hold together in 95 of 100 runs',
-  (count) => {
-    const random = uniform(count);
-    const trials = 6000;
-    const held = frequency(trials, () =>
-      none(count).every(() => {
-        const logs = times(10, () => sd * normal(random));
-        const { middle, half } = meanInterval(logs, alphaOf(count, 1));
-        return Math.abs(middle) <= half;
-      }),
-    );
-    expect(Math.abs(held - 0.95)).toBeLessThan(0.002 + chance(trials));
-  },
-);
-
 describe.each(Object.entries(noises))('a config against itself under %s noise', (_, noise) => {
   const trials = 2000;
 
@@ -230,10 +165,6 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
       expectFew(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] });
     },
   );
-
-  test('is called different in 5 % of runs at most where 5, 10 and 20 rounds are looked at', () => {
-    expectFew(trials, 5, { noise, shape: 'star', effects: [0], looks: threeLooks });
-  });
 
   test.each(['ladder', 'star'] as const)(
     'eight times over, as a %s, has any called different in one run of twenty at most',
@@ -251,7 +182,6 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
 
   test.each<[string, number, Simulated['shape'], number[]]>([
     ["half of a ladder's steps are effects", 0.01, 'ladder', [0, 0.2, 0, -0.2, 0, 0.2, 0, -0.2]],
-    ['all but one are too small to matter', 0.01, 'ladder', butOne(0.003)],
     ['all but one are far too small to be found', 0.03, 'star', butOne(1e-6)],
     ['all but one are just no longer the same', 0.002, 'star', [...none(7).fill(edge), 0]],
     ['all are just no longer the same', 0.002, 'ladder', none(8).fill(edge)],
@@ -264,14 +194,6 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
   });
 });
 
-const share = (rounds: number, disturb: (logs: number[]) => number[]) => {
-  const random = uniform(rounds);
-  return frequency(
-    5000,
-    () => outliersOf(disturb(times(rounds, () => sd * normal(random)))).length > 0,
-  );
-};
-
 test.each([
   [4, 0.07],
   [5, 0.1],
@@ -279,7 +201,9 @@ test.each([
   [10, 0.05],
   [20, 0.03],
 ])('an outlier is found in few comparisons of %i undisturbed rounds', (rounds, most) => {
-  expect(share(rounds, (logs) => logs)).toBeLessThanOrEqual(most);
+  const random = uniform(rounds);
+  const isFound = () => outliersOf(times(rounds, () => sd * normal(random))).length > 0;
+  expect(frequency(5000, isFound)).toBeLessThanOrEqual(most);
 });
 
 /** As a run has it, as far as rounds decide. */
@@ -369,58 +293,38 @@ describe('a run in which an outlier that sways a verdict is measured once more',
 });
 
 describe('rounds that depend on each other', () => {
-  const noted = (
-    trials: number,
-    rounds: number,
-    count: number,
-    draw: (random: () => number) => number[][],
-  ) => {
-    const random = uniform(rounds + count);
-    return frequency(trials, () =>
-      draw(random).some((logs) => dependenceOf(logs, falseNotes / count) !== null),
-    );
+  const noted = (trials: number, rounds: number, draw: (random: () => number) => number[]) => {
+    const random = uniform(rounds + 1);
+    return frequency(trials, () => dependenceOf(draw(random), falseNotes) !== null);
   };
   /** Each is `phi` times the one before it, and something new. */
   const echoing = (phi: number) => (random: () => number) => {
     let last = normal(random) / Math.sqrt(1 - phi ** 2);
-    return [times(80, () => (last = phi * last + normal(random)))];
+    return times(80, () => (last = phi * last + normal(random)));
   };
   /** From 0 to so many standard deviations of a round. */
-  const moving = (by: number) => (random: () => number) => [
-    Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79),
-  ];
+  const moving = (by: number) => (random: () => number) =>
+    Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79);
 
   test.each([4, 6, 20, 80])(
     'are seen in one run of fifty at most where %i rounds are independent',
     (rounds) => {
-      const independent = (random: () => number) => [times(rounds, () => normal(random))];
-      expect(noted(4000, rounds, 1, independent)).toBeLessThanOrEqual(0.02 + chance(4000));
-    },
-  );
-
-  test.each(Object.entries(noises))(
-    'are seen in hardly more of eight comparisons under %s noise',
-    (_, noise) => {
-      expect(
-        noted(1000, 10, 8, (random) => comparisons(run(noise, random, 10, none(8)), 'star', 10)),
-      ).toBeLessThanOrEqual(0.02 + chance(1000));
+      const independent = (random: () => number) => times(rounds, () => normal(random));
+      expect(noted(4000, rounds, independent)).toBeLessThanOrEqual(0.02 + chance(4000));
     },
   );
 
   test('are seen in most runs of 80 rounds', () => {
-    expect(noted(500, 80, 1, echoing(0.5))).toBeGreaterThan(0.95);
-    expect(noted(500, 80, 1, moving(1.5))).toBeGreaterThan(0.8);
-    expect(noted(500, 80, 1, moving(2))).toBeGreaterThan(0.97);
+    expect(noted(500, 80, echoing(0.5))).toBeGreaterThan(0.95);
+    expect(noted(500, 80, moving(2))).toBeGreaterThan(0.97);
   });
 });
 
 describe('power', () => {
-  const quiet: Noise = (random) => () => 0.01 * normal(random);
   const usual = noises['normal'] as Noise;
   const verdicts = (
     trials: number,
     seed: number,
-    noise: Noise,
     rounds: number,
     effect: number,
     verdict: string,
@@ -430,20 +334,15 @@ describe('power', () => {
       const {
         baseline,
         variants: [variant = []],
-      } = run(noise, random, rounds, [effect]);
+      } = run(usual, random, rounds, [effect]);
       return verdictOf(ratioInterval(baseline, variant).interval, 0.01) === verdict;
     });
   };
 
-  test('5 % more requests/s at 1 % noise are found in 6 rounds', () => {
-    expect(verdicts(4000, 1, quiet, 6, Math.log(1.05), 'faster')).toBeGreaterThanOrEqual(0.95);
-    expect(verdicts(4000, 2, quiet, 6, -Math.log(1.05), 'slower')).toBeGreaterThanOrEqual(0.95);
-  });
-
   test("an effect of the noise floor's size is found in about half of the runs", () => {
     // Two values with the variance of ln ratios between sides of 3 % each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
-    const found = verdicts(4000, 4, usual, 10, Math.log(floor), 'faster');
+    const found = verdicts(4000, 4, 10, Math.log(floor), 'faster');
     expect(found).toBeGreaterThan(0.42);
     expect(found).toBeLessThan(0.6);
   });
@@ -454,7 +353,7 @@ describe('power', () => {
   ])('as many rounds as are said to be needed decide: %s', (verdict, effect) => {
     // As above, around the effect.
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
-    expect(verdicts(1000, 5, usual, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
-    expect(verdicts(1000, 6, usual, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);
+    expect(verdicts(1000, 5, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
+    expect(verdicts(1000, 6, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);
   });
 });

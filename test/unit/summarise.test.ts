@@ -3,7 +3,7 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { measured as variant } from '../fixtures/comparison.ts';
-import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
+import { answers, latency, nginxWith, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 const counts = (requests: readonly number[]): Phase[] =>
@@ -16,15 +16,16 @@ const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
   Array.from({ length: 4 }, () => phase(changes));
 
 describe('figures of a variant', () => {
+  /** What a run of these rounds has of the variant. */
+  const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
+
   test('are medians over rounds, latencies of all of them', () => {
-    const { variants } = summarise(facts, [
-      variant('workers', [
-        phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
-        phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
-        phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6 }),
-      ]),
-    ]);
-    expect(variants[0]).toMatchObject({
+    const one = of(
+      phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
+      phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
+      phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6 }),
+    );
+    expect(one).toMatchObject({
       rps: { median: 20_000 },
       serverCpuMicrosPerRequest: { median: 20 },
       // 2400 of 3000 values take at most 3 ms, the 2970th of them 7.
@@ -35,37 +36,26 @@ describe('figures of a variant', () => {
   });
 
   test('have no latency where nothing was answered', () => {
-    const silent = phase({
-      requests: 100,
-      responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
-      latencyMs: noLatency,
-    });
-    expect(summarise(facts, [variant('workers', [silent, silent])]).variants[0]).toMatchObject({
-      latencyMs: null,
-      rps: { median: 0 },
-    });
-    expect(
-      summarise(facts, [
-        variant('workers', [silent, phase({ requests: 100, latencyMs: latency(1, 2, 3) })]),
-      ]).variants[0]?.latencyMs,
-    ).toEqual({ p50: 1, p99: 2, max: 3 });
+    const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
+    expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
+    const one = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
+    expect(of(silent, one)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
   });
 
   test('are shares of what workers and threads can use', () => {
-    const server = { name: 'nginx', version: '', workers: 16, config: [], redirections: [] };
+    const server = { ...nginxWith(), workers: 16 };
     const load = { protocol: 'http/1.1', threads: 10 } as const;
     const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
+    const many = variant('workers', phases, { server, load });
     expect(
-      summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [
-        variant('workers', phases, { server, load }),
-      ]).variants,
+      summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [many]).variants,
     ).toMatchObject([{ serverShare: 0.0625, generatorShare: 0.25 }]);
   });
 
   test('take the class of status that is expected for success, and no other', () => {
     const lost = phase({
       requests: 1000,
-      responses: { '2xx': 100, '3xx': 0, '4xx': 900, '5xx': 0 },
+      responses: answers({ '2xx': 100, '4xx': 900 }),
       expected: '4xx',
     });
     const { variants, warnings } = summarise(facts, [variant('workers', [lost])]);
@@ -73,9 +63,7 @@ describe('figures of a variant', () => {
       successRatio: 0.9,
       phases: [{ successRatio: 0.9, expected: '4xx' }],
     });
-    expect(warnings).toContainEqual(
-      'workers: 100 answers with 2xx among 1,000 requests: requests/s alone do not compare',
-    );
+    expect(warnings.join()).toContain('workers: 100 answers with 2xx among 1,000 requests: ');
   });
 
   test('count errors and answers other than 2xx and 3xx over all rounds', () => {
@@ -84,7 +72,6 @@ describe('figures of a variant', () => {
       responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
       errors: { connect: 4, tls: 0, read: 6, write: 0, timeout: 0, protocol: 0, total: 10 },
       errorCauses: { ...noCauses, refused: 4, reset: 6 },
-      errorExample: 'connection refused',
     });
     const { variants, warnings } = summarise(facts, [
       variant('workers', [bad, phase({ requests: 1_000_000 })]),
@@ -100,22 +87,20 @@ describe('figures of a variant', () => {
     const half = phase({
       requests: 100_000,
       rps: 10_000,
-      responses: { '2xx': 30_000, '3xx': 0, '4xx': 6000, '5xx': 4000 },
+      responses: answers({ '2xx': 30_000, '4xx': 6000, '5xx': 4000 }),
       errors: { ...phase({ requests: 1 }).errors, read: 60_000, total: 60_000 },
       serverCpuSeconds: 2,
     });
-    const [one] = summarise(facts, [variant('workers', [half])]).variants;
-    expect(one).toMatchObject({
+    expect(of(half)).toMatchObject({
       rps: { median: 4000 },
       phases: [{ rps: { median: 4000 } }],
       serverCpuMicrosPerRequest: { median: 50 },
       errorsPerMillion: 600_000,
       successRatio: 0.3,
     });
-    const whole = phase({ requests: 40_000, serverCpuSeconds: 2 });
     const { comparisons } = summarise(facts, [
-      variant('a', [whole, whole, whole, whole]),
-      variant('b', [half, half, half, half], { against: 'a' }),
+      variant('a', four({ requests: 40_000, serverCpuSeconds: 2 })),
+      variant('b', four(half), { against: 'a' }),
     ]);
     expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
   });
@@ -187,7 +172,7 @@ describe('an open model', () => {
     const said = (changes: Partial<Phase>) =>
       warnings({ ...late, serverCpuSeconds: 3, ...changes });
     expect(said({})).toEqual([
-      'workers: one request in a hundred left 77.00 ms late or more, which its latency includes (p99 106.00 ms): neither side was at its limit (run again on a quieter machine, or with more connections)',
+      expect.stringMatching(/left 77\.00 ms late or more, .*: neither side was at its limit \(run/),
     ]);
     expect(said({ generatorCpuSeconds: 9.7 }).join()).toContain(': the generator was at its limit');
   });
@@ -198,7 +183,7 @@ const answered = (requests: number, seconds: number, failed: number): Phase =>
     requests,
     seconds,
     rps: requests / seconds,
-    responses: { '2xx': requests - failed, '3xx': 0, '4xx': failed, '5xx': 0 },
+    responses: answers({ '2xx': requests - failed, '4xx': failed }),
     bytes: {
       received: requests * 1000,
       headers: requests * 10,
@@ -231,7 +216,7 @@ test("phases have figures of their own beside the round's", () => {
       rps: { median: 50 },
       seconds: 2,
       successRatio: 0.4,
-      responses: { '2xx': 120, '3xx': 0, '4xx': 180, '5xx': 0 },
+      responses: answers({ '2xx': 120, '4xx': 180 }),
     },
   ]);
   expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
@@ -280,7 +265,7 @@ describe('TLS and streams', () => {
       ).warnings;
     expect(limited(128, 100, 1020)).toEqual([
       'server-0: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used',
-      'server-1: the server allows 100 concurrent streams per connection, the load asks for 1,020: 100 were used',
+      expect.stringMatching(/^server-1: the server allows 100 /),
     ]);
     expect(limited(1024, null)).toEqual([]);
   });
@@ -296,7 +281,7 @@ test("a server's CPU use while idle is reported above 1 % of a core", () => {
     return said('while it is not loaded', variant('workers', phases));
   };
   expect(idle(0.03, 0.5, 0.029, null)).toEqual([
-    'workers uses 3.0 % of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others',
+    expect.stringMatching(/^workers uses 3\.0 % of a core while it is not loaded, /),
   ]);
   expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
 });
@@ -308,7 +293,7 @@ test('sides whose answers took too long for turns are named', () => {
     ]);
   const named = (...variants: MeasuredVariant[]) => said('one after the other', ...variants);
   expect(named(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
-    "b: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios",
+    expect.stringMatching(/^b: answers take so long that the sides were loaded one after/),
   ]);
   // A short load has one turn, too.
   expect([
