@@ -1,11 +1,31 @@
+// The shipped scenarios, and their figures against the lines that the articles printed.
 import { stat } from 'node:fs/promises';
+import { cpus } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { configOf, isRunnable } from '../../lib/scenario/variants.ts';
-import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import {
+  baselineName,
+  configOf,
+  isRunnable,
+  loadOf,
+  type RunnableVariant,
+} from '../../lib/scenario/variants.ts';
+import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
+import type {
+  Published,
+  PublishedDistribution,
+  Scenario,
+  Variant,
+} from '../../lib/scenario/model.ts';
+import { workersFor } from '../../lib/servers/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { type PrintedRun, printedRuns, rounded } from '../fixtures/articles.ts';
 
 const scenarios = await loadScenarios();
+const scenarioNamed = (name: string) =>
+  scenarios.find((scenario) => scenario.name === name) as Scenario;
+const ofArticles = (...ids: string[]) =>
+  scenarios.filter(({ article }) => ids.includes(article?.id ?? ''));
 
 describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
@@ -39,16 +59,235 @@ test('accept_mutex has two workers wherever the delay is set', () => {
   // But for article 004's, whose author says that with one worker it has nothing to do.
   const delayed = scenarios
     .filter(({ article }) => article?.id !== '004')
-    .flatMap((scenario) => scenario.variants)
-    .filter(isRunnable)
-    .filter(
-      ({ server }) =>
-        server.name === 'nginx' &&
-        ['accept-mutex-delay', 'h2-tuned', 'small-file'].some((config) =>
-          configOf(server).includes(config),
-        ),
+    .flatMap((scenario) => scenario.variants.filter(isRunnable))
+    .filter(({ server }) =>
+      ['accept-mutex-delay', 'h2-tuned', 'small-file'].some(
+        (config) => server.name === 'nginx' && configOf(server).includes(config),
+      ),
     );
   expect(new Set(delayed.map(({ server }) => configOf(server).join(' '))).size).toBeGreaterThan(4);
   for (const variant of delayed)
     expect.soft(variant.server, variant.name).toMatchObject({ minWorkers: 2 });
 });
+
+test('aa is the base of the nginx scenarios against itself', () => {
+  const aa = scenarioNamed('aa');
+  const { load, page } = scenarioNamed('h2o-vs-nginx');
+  const [workers] = scenarioNamed('nginx-open-file-cache').variants;
+  expect(aa).toMatchObject({ control: true, load, page });
+  expect(aa.variants.map(({ server }) => server)).toEqual([workers?.server, workers?.server]);
+  expect(scenarios.filter(({ control }) => control === true)).toEqual([aa]);
+});
+
+describe('article 000', () => {
+  const ladder = scenarioNamed('h2o-vs-nginx');
+  const printed = printedRuns('000');
+
+  test('has its seven rows, with all that wrk printed', () => {
+    const rows = findVariants(ladder);
+    expect(rows.map(({ name }) => name)).toEqual(printed.map(({ variant }) => variant));
+    expect(rows).toHaveLength(7);
+    for (const [index, { published }] of rows.entries()) {
+      const { text = '' } = printed[index] ?? {};
+      expect.soft(rounded(published), text).toEqual(rounded(wrkFigures(text)));
+    }
+  });
+
+  test('has its tuned workers scaled to the cores of the server', () => {
+    const workers = (cores: number, exact: boolean) =>
+      findVariants(ladder)
+        .filter(isRunnable)
+        .map(({ server }) => workersFor(server, cores, exact));
+    const machine = cpus().length;
+    expect(workers(1, false)).toEqual([machine, 1, 1, 2, 2, 2, 2]);
+    expect(workers(8, false)).toEqual([machine, 8, 1, 8, 8, 8, 8]);
+    expect(workers(8, true)).toEqual([36, 16, 1, 16, 16, 16, 16]);
+  });
+
+  test.each(ofArticles('000').map((scenario) => [scenario.name, scenario] as const))(
+    'has its command in %s, and figures only for configs that it ran',
+    (_, scenario) => {
+      const ran = ({ server, published }: RunnableVariant) => ({
+        name: server.name,
+        config: configOf(server),
+        workers: workersFor(server, 4, true),
+        published,
+      });
+      for (const variant of scenario.variants.filter(isRunnable)) {
+        for (const { command } of printed)
+          expect(`${loadOf(scenario, variant).command} http://127.0.0.1/`).toBe(command);
+        if (variant.published === undefined) continue;
+        expect(ladder.variants.filter(isRunnable).map(ran)).toContainEqual(ran(variant));
+      }
+    },
+  );
+
+  test.each([
+    ['h2o-num-threads', 'threads-', [1, 2, 4, 8, 16, 36]],
+    ['nginx-workers', 'workers-', [1, 2, 4, 8, 16]],
+  ])(
+    'has in %s both sides on all cores, with that many workers anywhere',
+    (name, prefix, counts) => {
+      const scenario = scenarioNamed(name);
+      expect(scenario.sharedCores).toBe(true);
+      const variants = scenario.variants.filter(isRunnable);
+      expect(variants.map((variant) => variant.name)).toEqual(counts.map((one) => prefix + one));
+      for (const [index, variant] of variants.entries()) {
+        for (const exact of [false, true])
+          expect(workersFor(variant.server, 2, exact)).toBe(counts[index]);
+        expect(baselineName(scenario, variant)).toBe(index === 0 ? undefined : `${prefix}1`);
+      }
+    },
+  );
+});
+
+describe('articles 001, 002 and 003', () => {
+  const ours = ofArticles('001', '002', '003');
+  const runs = ['001', '002', '003'].flatMap(printedRuns);
+  const variantOf = (run: PrintedRun) =>
+    scenarioNamed(run.scenario).variants.find((one) => one.name === run.variant) as Variant;
+
+  test('have every printed run as the data of a variant, under its command', () => {
+    expect(runs).toHaveLength(11);
+    for (const run of runs) {
+      const variant = variantOf(run);
+      const { published } = variant;
+      const one = published?.phases === undefined ? published : published.phases[run.phase - 1];
+      expect.soft(rounded(one), run.text).toEqual(rounded(h2Figures(run.text)));
+      expect.soft(loadOf(scenarioNamed(run.scenario), variant).command).toBe(run.command);
+    }
+  });
+
+  test('have no other figures but the two that the sweep repeats', () => {
+    const printed = new Set(runs.map((run) => variantOf(run)));
+    const rest = ours
+      .flatMap(({ variants }) => variants)
+      .filter((variant) => !printed.has(variant) && variant.published !== undefined);
+    const table = scenarioNamed('http1-vs-h2-small-file');
+    expect(rest.map(({ name, published }) => [name, published])).toEqual([
+      ['nginx-http1', table.variants[0]?.published],
+      ['streams-100', table.variants[2]?.published],
+    ]);
+  });
+
+  test('have their TLS offered by HTTP/2, and none by HTTP/1.1', () => {
+    for (const scenario of ours)
+      for (const variant of scenario.variants) {
+        const { protocol, tls } = loadOf(scenario, variant);
+        const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
+        if (protocol === 'h2') expect(tls).toMatchObject({ maxVersion: 'TLSv1.2', ciphers });
+        else expect(tls).toBeUndefined();
+        const seen = variant.published?.tls;
+        if (seen === undefined) continue;
+        expect(ciphers).toContain(seen.cipher);
+        expect(tls?.curves).toContain(seen.keyExchange);
+      }
+  });
+});
+
+/** A finder of what a pattern captures in a text; nothing where it is not there. */
+const finderIn =
+  (text: string) =>
+  (pattern: RegExp): string[] =>
+    pattern.exec(text)?.slice(1) ?? [];
+
+/** What wrk printed of a run, in the units of Published. */
+function wrkFigures(text: string): Published {
+  const find = finderIn(text);
+  const [requests, seconds, read] = find(/^ +(\d+) requests in (\S+), (\S+) read$/m);
+  const distributionOf = (pattern: RegExp): PublishedDistribution => {
+    const [mean, sd, max, withinSdPercent] = find(pattern).map((one) => figure(one));
+    return { mean, sd, max, withinSdPercent } as PublishedDistribution;
+  };
+  return {
+    rps: figure(find(/^Requests\/sec: +(\S+)$/m)[0]),
+    transferBytesPerSecond: figure(find(/^Transfer\/sec: +(\S+)$/m)[0]),
+    latencyMs: distributionOf(/^ +Latency +(\S+) +(\S+) +(\S+) +(\S+)$/m),
+    perThreadRps: distributionOf(/^ +Req\/Sec +(\S+) +(\S+) +(\S+) +(\S+)$/m),
+    requests: figure(requests),
+    receivedBytes: figure(read),
+    seconds: figure(seconds) / 1000,
+  };
+}
+
+/** What h2load, weighttp or vegeta printed of a run, in the units of Published. */
+function h2Figures(text: string): Published {
+  if (text.startsWith('[')) return histogramOf(text);
+  const find = finderIn(text);
+  const [time = '', rps, amount] = find(
+    /^finished in (.+), ([\d.]+) req\/s, ([\d.]+ ?(?:MB|kbyte))s?\/s$/m,
+  );
+  const [requests, errored, timeout = '0'] = find(
+    /^requests: (\d+) total, .* (\d+) errored(?:, (\d+) timeout)?$/m,
+  );
+  const classes = find(/^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$/m).map(Number);
+  const responses = Object.fromEntries(
+    classes.flatMap((count, index) => (count === 0 ? [] : [[`${index + 2}xx`, count]])),
+  );
+  const [received, headers, body] = [
+    ...(/^traffic: (.*)$/m.exec(text)?.[1] ?? '').matchAll(
+      /\(?(\d+)\)?(?: bytes)? (?:total|headers|http|data)/g,
+    ),
+  ].map((match) => Number(match[1]));
+  const [saved] = find(/space savings ([\d.]+)%/);
+  const [version, cipher, keyExchange] = find(
+    /^TLS Protocol: (\S+)\nCipher: (\S+)\nServer Temp Key: ECDH (\S+) /m,
+  );
+  return JSON.parse(
+    JSON.stringify({
+      rps: Number(rps),
+      transferBytesPerSecond: figure(amount),
+      seconds: secondsOf(time),
+      requests: Number(requests),
+      responses,
+      successRatio: ((classes[0] ?? NaN) + (classes[1] ?? NaN)) / Number(requests),
+      errorsPerMillion: ((Number(errored) + Number(timeout)) / Number(requests)) * 1e6,
+      receivedBytes: received,
+      headerBytes: headers,
+      headerSavingsPercent: saved === undefined ? undefined : Number(saved),
+      bodyBytes: body,
+      latencyMs: distributionIn(text, 'time for request:'),
+      connectMs: distributionIn(text, 'time for connect:'),
+      firstByteMs: distributionIn(text, 'time to 1st byte:'),
+      perConnectionRps: distributionIn(text, 'req/s'),
+      tls: version === undefined ? undefined : { version, cipher, keyExchange },
+    }),
+  ) as Published;
+}
+
+/** `12.09s`, or `1 sec, 293 millisec and 127 microsec`. */
+function secondsOf(text: string) {
+  const words = /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text);
+  if (words === null) return figure(text) / 1000;
+  return words.slice(1).reduce((sum, part, index) => sum + Number(part) / 1000 ** index, 0);
+}
+
+function distributionIn(text: string, title: string): PublishedDistribution | undefined {
+  const line = text.split('\n').find((one) => one.startsWith(title));
+  const figures = line?.slice(title.length).match(/[\d.]+(?:us|ms|s|%)?(?=\s|$)/g) ?? [];
+  if (figures.length < 5) return undefined;
+  const [min, max, mean, sd, withinSdPercent] = figures.map((one) => figure(one));
+  return { min, max, mean, sd, withinSdPercent } as PublishedDistribution;
+}
+
+function histogramOf(text: string): Published {
+  const buckets = [...text.matchAll(/^\[(\S+), +(\S+)\] +(\d+) /gm)].map(
+    ([, from = '', to = '', count]) => ({
+      fromSeconds: figure(from) / 1000,
+      toSeconds: to === '+Inf' ? null : figure(to) / 1000,
+      count: Number(count),
+    }),
+  );
+  return { requests: buckets.reduce((sum, bucket) => sum + bucket.count, 0), buckets };
+}
+
+/** A figure in a tool's notation: times become ms, k is 1000, kbyte, MB and GB are powers of 1024. */
+function figure(text = '') {
+  const [, digits, unit = ''] = /^([\d.]+) ?(.*)$/.exec(text) ?? [];
+  const times = { us: 1e-3, µs: 1e-3, ms: 1, s: 1e3 };
+  const bytes = { kbyte: 1024, MB: 1024 ** 2, GB: 1024 ** 3 };
+  const factor = { '': 1, '%': 1, k: 1e3, ...times, ...bytes }[unit];
+  if (digits === undefined || factor === undefined)
+    throw new Error(`the fixture has a figure that cannot be read: "${text}"`);
+  return Number(digits) * factor;
+}
