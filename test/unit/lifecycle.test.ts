@@ -40,11 +40,7 @@ describe('alarms in a log', () => {
 
   it.each<[ServerName | 'command', string, LogAlarms]>([
     ['nginx', '', {}],
-    [
-      'nginx',
-      `${at}[notice] 7#7: start\n${at}[error] 8#8: *3 failed\n`,
-      { last: '[error] failed' },
-    ],
+    ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
     // Without root.
     ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
     ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { first: '[alert] failed', crash }],
@@ -64,7 +60,7 @@ describe('alarms in a log', () => {
     expect(await alarmsIn(file, server)).toEqual(alarms);
   });
 
-  it.each(['/nowhere/error.log', '/tmp'])('%s cannot be read and has none', async (file) => {
-    expect(await alarmsIn(file, 'nginx')).toEqual({});
+  it('are none where it cannot be read', async () => {
+    expect(await alarmsIn('/tmp', 'nginx')).toEqual({});
   });
 });

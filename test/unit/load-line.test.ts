@@ -9,7 +9,6 @@ import { refused } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
 writeFileSync(join(folder, 'body.json'), '{"a":1}');
-writeFileSync(join(folder, 'large'), 'x'.repeat(16 * 1024 + 1));
 writeFileSync(join(folder, 'binary'), Buffer.from([0xff, 0xfe, 0x00]));
 writeFileSync(join(folder, 'empty'), '');
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
@@ -47,48 +46,25 @@ describe('the line', () => {
   });
 
   test.each([
-    [
-      '',
-      /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, ab, weighttp, vegeta$/,
-    ],
+    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, /],
     ['h2load -c 10 -D 1 --rps=0', /^h2load: rate 0 has to be above 0/],
     ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
-    [
-      'wrk -c 100 -s post.lua http://localhost/',
-      /^wrk: -s cannot be honoured here: no script is run\. Several pages are --urls FILE, headers -H; for another method or a body take a line of ab/,
-    ],
-    [
-      'wrk http://a/ http://b/',
-      /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; several pages are --urls FILE$/,
-    ],
-    ['wrk -c 9999999', /^wrk: connections 9999999 has to be a whole number from 1 to 1000000$/],
+    ['wrk -s post.lua http://a/', /^wrk: -s cannot be honoured here: no script is run\. Several /],
+    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; /],
     ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
     ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
-    [
-      'h2load -i list',
-      /^h2load: -i cannot be honoured here: several pages are --urls FILE of compare, or page\.requests of a scenario$/,
-    ],
     ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
     [
       'vegeta attack http://a/ -duration=1s',
       /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/,
     ],
     ['vegeta attack -body=a -duration=1s', /-body cannot be honoured here: all requests are GET; /],
-    [
-      'h2load --ciphers=HIGH',
-      /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE-ECDSA-AES128-GCM-SHA256 /,
-    ],
-    [
-      'h2load --groups X25519:X448',
-      /^h2load --groups X448 cannot be honoured here; these can: X25519 P-256 P-384 P-521$/,
-    ],
+    ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE/],
+    ['h2load --groups X25519:X448', /^h2load --groups X448 cannot .*; these can: X25519 P-256 /],
     ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
     ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
     ['h2load --h3 http://localhost/', /^h2load: HTTP\/3 goes with https:/],
-  ])(
-    '"%s" is refused in one line',
-    refused((line) => loadOfLine(line)),
-  );
+  ])('"%s" is refused in one line', refused(loadOfLine));
 });
 
 test.each([
@@ -96,13 +72,9 @@ test.each([
   ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
   ['ab -t 30 -s 5 -c 4 -klq', { durationSeconds: 30, timeoutSeconds: 5, keepAlive: true }],
 ])('"%s" has a number or a duration: %j', (line, expected) => {
+  const neither = { durationSeconds: undefined, requests: undefined };
   const { load } = loadOfLine(`${line} http://localhost/`);
-  const { durationSeconds, requests } = load;
-  expect({ ...load, durationSeconds, requests }).toMatchObject({
-    durationSeconds: undefined,
-    requests: undefined,
-    ...expected,
-  });
+  expect({ ...neither, ...load }).toMatchObject({ ...neither, ...expected });
 });
 
 describe('the URL', () => {
@@ -124,14 +96,12 @@ describe('the URL', () => {
     expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
     const both = loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/');
     expect(both).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
-    const { host, load } = loadOfLine('wrk -c 2 -H Host:b.example');
-    expect([host, load.headers]).toEqual(['b.example', undefined]);
   });
 
   test.each<[string, 'http' | 'https' | undefined, object]>([
     ['h2load -n 1', undefined, { protocol: 'h2' }],
-    ['h2load -n 1 -p http/1.1 http://localhost/', undefined, { protocol: 'http/1.1' }],
-    ['h2load -n 1 -p http/1.1 https://localhost/', undefined, { protocol: 'h2' }],
+    ['h2load -n 1 -p http/1.1 http://a/', undefined, { protocol: 'http/1.1' }],
+    ['h2load -n 1 -p http/1.1 https://a/', undefined, { protocol: 'h2' }],
     ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
     ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
     ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],

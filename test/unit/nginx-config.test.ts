@@ -51,9 +51,9 @@ it('keeps the quotes of names that need them', () => {
 
 it.each([
   ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
-  ['http {\n a 1 }', 'nginx config base:2: "a 1" does not end with ";"'],
-  ['a "b;\n c', 'nginx config base:1: " without its end'],
-  [';', 'nginx config base:1: ";" without a directive'],
+  ['http {\n a 1 }', ':2: "a 1" does not end with ";"'],
+  ['a "b;\n c', ':1: " without its end'],
+  [';', ':1: ";" without a directive'],
 ])('refuses %j', (text, message) => {
   expect(() => compose(text)).toThrow(message);
 });
