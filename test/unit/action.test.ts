@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { runFlags } from '../../lib/cli/run-options.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -36,112 +36,104 @@ function outputsOf({ uses, run = '' }: Step) {
     : [...run.matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
 }
 
-describe('action.yml', () => {
-  test('has no expression in a script', () => {
-    for (const { run = '' } of steps) expect(expressionsIn(run)).toEqual([]);
-  });
-
-  test('has scripts that bash reads, and uses their variables', () => {
-    for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
-      execFileSync('bash', ['-n', '-c', run as string]);
-      for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
-        expect(run).toMatch(new RegExp(`\\$\\{?${name}\\b`));
-    }
-  });
-
-  test('uses each input, and what is there by then', () => {
-    const inputs = new Set<string>();
-    for (const [index, part] of [...steps, { run: JSON.stringify(action.outputs) }].entries()) {
-      const conditions = part.if?.split(' && ').map((one) => one.replace(/ .*/, '')) ?? [];
-      for (const path of [...expressionsIn(JSON.stringify(part)), ...conditions]) {
-        const [, input] = /^inputs\.(.*)/.exec(path) ?? [];
-        const [, id, output] = /^steps\.(\w+)\.outputs\.([\w-]+)$/.exec(path) ?? [];
-        const step = steps.slice(0, index).find((one) => one.id === id && id !== undefined);
-        if (input !== undefined) inputs.add(input);
-        else if (step !== undefined) expect(outputsOf(step), path).toContain(output);
-        else
-          expect(path).toMatch(/^(runner\.(os|arch)|github\.(token|event\.pull_request\.number))$/);
-      }
-    }
-    expect([...inputs].sort()).toEqual(Object.keys(action.inputs).sort());
-  });
+test('action.yml has no expression in a script', () => {
+  for (const { run = '' } of steps) expect(expressionsIn(run)).toEqual([]);
 });
 
-describe('docs/ci.md', () => {
-  /** The names in the first column of the table with that title. */
-  const namesIn = (title: string) => {
-    const [, rows = ''] =
-      new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];
-    return [...rows.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
-      cell.replaceAll('`', '').split(', '),
-    );
-  };
-
-  test('has all inputs, outputs and files', () => {
-    expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
-    expect(namesIn('output')).toEqual(Object.keys(action.outputs));
-    expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
-    for (const flag of Object.keys(runFlags).filter((one) => one.startsWith('export-')))
-      expect(page).toContain(`- \`--${flag} FILE\`: `);
-  });
-
-  test('has a workflow with the right inputs', () => {
-    const { permissions, jobs } = parse(workflow) as {
-      permissions: Record<string, string>;
-      jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
-    };
-    expect(permissions).toEqual({ contents: 'read', 'pull-requests': 'write' });
-    const given = jobs.compare.steps.at(-1)?.with ?? {};
-    for (const name of Object.keys(given)) expect(Object.keys(action.inputs)).toContain(name);
-    for (const [name, { required }] of Object.entries(action.inputs))
-      if (required === true) expect(given).toHaveProperty(name);
-  });
+test('action.yml has scripts that bash reads, and uses their variables', () => {
+  for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
+    execFileSync('bash', ['-n', '-c', run as string]);
+    for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
+      expect(run).toMatch(new RegExp(`\\$\\{?${name}\\b`));
+  }
 });
 
-describe('the comment', () => {
-  const mark = '<!-- bakeoff: bakeoff -->';
-  const commented = async (job: Partial<Job> = {}): Promise<Ended> => {
-    const report = join(await ownFiles({ 'report/comment.md': '**slow is slower**\n' }), 'report');
-    const outputsOf = {
-      sources: {},
-      cache: { 'cache-hit': 'true' },
-      compare: { code: '3', report, verdict: 'slower', ratio: '0.5000' },
-      'Get ready': {},
-    };
-    const inputs = { sides: 'a\nb' };
-    return runAction({ inputs, pullRequest: 7, workspace: report, outputsOf, ...job });
-  };
-
-  test('replaces its own alone', async ({ skip }) => {
-    try {
-      execFileSync('jq', ['--version']);
-    } catch {
-      skip('jq, which does what gh --jq does, is not here');
+test('action.yml uses each input, and what is there by then', () => {
+  const inputs = new Set<string>();
+  for (const [index, part] of [...steps, { run: JSON.stringify(action.outputs) }].entries()) {
+    const conditions = part.if?.split(' && ').map((one) => one.replace(/ .*/, '')) ?? [];
+    for (const path of [...expressionsIn(JSON.stringify(part)), ...conditions]) {
+      const [, input] = /^inputs\.(.*)/.exec(path) ?? [];
+      const [, id, output] = /^steps\.(\w+)\.outputs\.([\w-]+)$/.exec(path) ?? [];
+      const step = steps.slice(0, index).find((one) => one.id === id && id !== undefined);
+      if (input !== undefined) inputs.add(input);
+      else if (step !== undefined) expect(outputsOf(step), path).toContain(output);
+      else
+        expect(path).toMatch(/^(runner\.(os|arch)|github\.(token|event\.pull_request\.number))$/);
     }
-    const bot = { login: 'github-actions[bot]' };
-    const { calls } = await commented({
-      comments: [
-        { id: 1, body: `${mark}\nforged`, user: { login: 'somebody' } },
-        { id: 2, body: '<!-- bakeoff: other -->\n', user: bot },
-        { id: 3, body: `${mark}\nold`, user: bot },
-        { id: 4, body: `${mark}\nolder`, user: bot },
-      ],
-    });
-    expect(calls.slice(1).map((call) => call.replace(/@.*/, ''))).toEqual([
-      'api --silent --method PATCH repos/owner/repository/issues/comments/3 -F body=',
-    ]);
-  });
+  }
+  expect([...inputs].sort()).toEqual(Object.keys(action.inputs).sort());
+});
 
-  test('that is not allowed is a warning', async () => {
-    const { code, said } = await commented({ forbidden: true });
-    expect(code).toBe(3);
-    expect(said).toMatch(
-      /^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m,
-    );
-  });
+/** The names in the first column of the table with that title. */
+const namesIn = (title: string) => {
+  const [, rows = ''] =
+    new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];
+  return [...rows.matchAll(/^\| (.*?) \|/gm)].flatMap(([, cell = '']) =>
+    cell.replaceAll('`', '').split(', '),
+  );
+};
 
-  test('is left out where it is not wanted', async () => {
-    const { code, calls } = await commented({ inputs: { sides: 'a\nb', comment: 'false' } });
-    expect({ code, calls }).toEqual({ code: 3, calls: [] });
+test('docs/ci.md has all inputs, outputs and files', () => {
+  expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
+  expect(namesIn('output')).toEqual(Object.keys(action.outputs));
+  expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
+  for (const flag of Object.keys(runFlags).filter((one) => one.startsWith('export-')))
+    expect(page).toContain(`- \`--${flag} FILE\`: `);
+});
+
+test('docs/ci.md has a workflow with the right inputs', () => {
+  const { permissions, jobs } = parse(workflow) as {
+    permissions: Record<string, string>;
+    jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
+  };
+  expect(permissions).toEqual({ contents: 'read', 'pull-requests': 'write' });
+  const given = jobs.compare.steps.at(-1)?.with ?? {};
+  for (const name of Object.keys(given)) expect(Object.keys(action.inputs)).toContain(name);
+  for (const [name, { required }] of Object.entries(action.inputs))
+    if (required === true) expect(given).toHaveProperty(name);
+});
+
+const mark = '<!-- bakeoff: bakeoff -->';
+const commented = async (job: Partial<Job> = {}): Promise<Ended> => {
+  const report = join(await ownFiles({ 'report/comment.md': '**slow is slower**\n' }), 'report');
+  const outputsOf = {
+    sources: {},
+    cache: { 'cache-hit': 'true' },
+    compare: { code: '3', report, verdict: 'slower', ratio: '0.5000' },
+    'Get ready': {},
+  };
+  const inputs = { sides: 'a\nb' };
+  return runAction({ inputs, pullRequest: 7, workspace: report, outputsOf, ...job });
+};
+
+test('the comment replaces its own alone', async ({ skip }) => {
+  try {
+    execFileSync('jq', ['--version']);
+  } catch {
+    skip('jq, which does what gh --jq does, is not here');
+  }
+  const bot = { login: 'github-actions[bot]' };
+  const { calls } = await commented({
+    comments: [
+      { id: 1, body: `${mark}\nforged`, user: { login: 'somebody' } },
+      { id: 2, body: '<!-- bakeoff: other -->\n', user: bot },
+      { id: 3, body: `${mark}\nold`, user: bot },
+      { id: 4, body: `${mark}\nolder`, user: bot },
+    ],
   });
+  expect(calls.slice(1).map((call) => call.replace(/@.*/, ''))).toEqual([
+    'api --silent --method PATCH repos/owner/repository/issues/comments/3 -F body=',
+  ]);
+});
+
+test('the comment that is not allowed is a warning', async () => {
+  const { code, said } = await commented({ forbidden: true });
+  expect(code).toBe(3);
+  expect(said).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);
+});
+
+test('the comment is left out where it is not wanted', async () => {
+  const { code, calls } = await commented({ inputs: { sides: 'a\nb', comment: 'false' } });
+  expect({ code, calls }).toEqual({ code: 3, calls: [] });
 });

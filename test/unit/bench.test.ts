@@ -114,55 +114,53 @@ const load: BenchLoad = {
 };
 const url = 'https://127.0.0.1:8443/';
 
-describe('the command lines', () => {
-  test.each<[string, Partial<BenchLoad>, string]>([
-    ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],
-    ['HTTP/1.1', { protocol: 'http/1.1', streams: 1 }, '-t 1 --h1 -c 100 -m 1 -D 8'],
-    ['a number', { length: { requests: 1000, runs: 8 } }, '-t 1 -c 100 -m 10 -n 1000'],
-  ])('of h2load: %s', (_, changes, args) => {
-    expect(h2load.command(url, { ...load, ...changes })).toEqual({
-      args: [...args.split(' '), url],
-      runs: changes.length === undefined ? 1 : 8,
-    });
+test.each<[string, Partial<BenchLoad>, string]>([
+  ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],
+  ['HTTP/1.1', { protocol: 'http/1.1', streams: 1 }, '-t 1 --h1 -c 100 -m 1 -D 8'],
+  ['a number', { length: { requests: 1000, runs: 8 } }, '-t 1 -c 100 -m 10 -n 1000'],
+])('commands of h2load: %s', (_, changes, args) => {
+  expect(h2load.command(url, { ...load, ...changes })).toEqual({
+    args: [...args.split(' '), url],
+    runs: changes.length === undefined ? 1 : 8,
   });
+});
 
-  const sent = (contender: Contender, at: string, of: BenchLoad) =>
-    JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
+const sent = (contender: Contender, at: string, of: BenchLoad) =>
+  JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
 
-  test('of k6 have the load as JSON', () => {
-    const counted = { ...load, length: { requests: 1000, runs: 8 } };
-    expect(loadgen.command(url, counted).runs).toBeUndefined();
-    const { length: _, ...options } = load;
-    const tls = { insecureSkipVerify: true };
-    expect(sent(loadgen, url, counted)).toEqual({
-      runs: 8,
-      options: { ...options, url, requests: 1000, tls },
-    });
-    const plain = 'http://127.0.0.1/';
-    expect(sent(loadgen, plain, load)).toEqual({
-      runs: 1,
-      options: { ...options, url: plain, duration: '8s' },
-    });
+test('commands of k6 have the load as JSON', () => {
+  const counted = { ...load, length: { requests: 1000, runs: 8 } };
+  expect(loadgen.command(url, counted).runs).toBeUndefined();
+  const { length: _, ...options } = load;
+  const tls = { insecureSkipVerify: true };
+  expect(sent(loadgen, url, counted)).toEqual({
+    runs: 8,
+    options: { ...options, url, requests: 1000, tls },
   });
-
-  test('of two k6 are its segments, to be begun together', () => {
-    const { args, beside } = twoLoadgens.command(url, load);
-    expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
-      [1, 2].map((instance) => instanceArguments(instance, 2)),
-    );
-    expect(sent(twoLoadgens, url, load)).toMatchObject({
-      instances: 2,
-      options: { segmented: true, startAt: expect.any(Number), connections: 100 },
-    });
+  const plain = 'http://127.0.0.1/';
+  expect(sent(loadgen, plain, load)).toEqual({
+    runs: 1,
+    options: { ...options, url: plain, duration: '8s' },
   });
+});
 
-  test('ab makes a number of requests only', () => {
-    const counted = { ...load, keepAlive: false, length: { requests: 60 } };
-    expect(ab.command('http://127.0.0.1/', counted).args).toEqual(
-      '-q -c 100 -n 60 http://127.0.0.1/'.split(' '),
-    );
-    expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
+test('commands of two k6 are its segments, to be begun together', () => {
+  const { args, beside } = twoLoadgens.command(url, load);
+  expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
+    [1, 2].map((instance) => instanceArguments(instance, 2)),
+  );
+  expect(sent(twoLoadgens, url, load)).toMatchObject({
+    instances: 2,
+    options: { segmented: true, startAt: expect.any(Number), connections: 100 },
   });
+});
+
+test('ab makes a number of requests only', () => {
+  const counted = { ...load, keepAlive: false, length: { requests: 60 } };
+  expect(ab.command('http://127.0.0.1/', counted).args).toEqual(
+    '-q -c 100 -n 60 http://127.0.0.1/'.split(' '),
+  );
+  expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
 });
 
 describe("a contender's run", () => {
@@ -263,91 +261,85 @@ function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured
   };
 }
 
-describe('ratios', () => {
-  const measured = [sample(110, 4), sample(90, 9, { peakRssBytes: 50e6 })];
-  const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 25e6 })];
-  const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
+const measured = [sample(110, 4), sample(90, 9, { peakRssBytes: 50e6 })];
+const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 25e6 })];
+const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
 
-  test('are taken round by round', () => {
-    const { cpu, rps, memory } = ratios;
-    expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([
-      0.5, 1.125, 0.9, 1.1, 0.5, 2,
-    ]);
-    expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
-  });
-
-  test('of CPU are per unit of work', () => {
-    // The same CPU for half the bytes is twice the cost.
-    const [one, other] = [1e9, 2e9].map((bodyBytes) => [sample(100, 10, { bodyBytes })]);
-    const cost = (unit: Row['unit']) => compareRounds(one ?? [], other ?? [], unit).cpu.ratio;
-    expect(cost('MB of body')).toBeCloseTo(2, 12);
-    expect(cost('handshake')).toBeCloseTo(1, 12);
-  });
-
-  test.each([
-    [{ cpu: 0.74 }, 'NOT HELD'],
-    [{ cpu: 0.76, rps: 0.99 }, 'held'],
-    [{ rps: 1 }, 'NOT HELD'],
-    [{ memory: 1.01 }, 'held'],
-    [{ memory: 0.99 }, 'NOT HELD'],
-    // In no round, and the peer's does not matter.
-    [{ memoryBytes: 60e6 }, 'held'],
-    [{ memoryBytes: 59e6 }, 'NOT HELD'],
-  ] as const)('within %j: %s', (limits, verdict) => {
-    expect(judge(ratios, limits, measured)).toBe(verdict);
-  });
-
-  test('stand in a table with their limits', () => {
-    const [one, other] = [sample(98_000, 8), sample(100_000, 10)].map((each) => [each, each]);
-    const ratios = compareRounds(one ?? [], other ?? [], 'request');
-    const table = (limits: Limits, arrangement: Row['arrangement'] = 'a core each') => {
-      const against = { peer: 'wrk', ...ratios, limits, verdict: 'NOT HELD' } as const;
-      const row = { experiment: 'http1', load: 'x', server: 'x', unit: 'request' } as const;
-      return tableLines([
-        { ...row, arrangement, generator: 'loadgen', samples: one ?? [], against },
-        { ...row, arrangement, generator: 'wrk', samples: other ?? [], against: null },
-      ]);
-    };
-    const [, , own, ratio, limit, peer] = table({ cpu: 0.7 });
-    expect(own).toMatch(/^ {2}loadgen +1,000 +98,000 +8\.00 +60\.0 +97 % +50 %$/);
-    expect(ratio).toMatch(
-      /^ +CPU per request × 0\.800 \[0\.800, .* of wrk; requests\/s × 0\.980 \[/,
-    );
-    expect(limit).toBe('    limit: CPU × 0.7 at most: NOT HELD');
-    expect(peer).toMatch(/^ {2}wrk +1,000 +100,000 +10\.00 /);
-    expect(table({ memory: 0.7 })[3]).toContain('; memory × 1.000 [1.000, 1.000]');
-    expect(table({ memoryBytes: 200e6 })[4]).toContain('limit: memory 200 MB at most: ');
-    expect(table({}, 'one core').join()).not.toMatch(/97 %|50 %/);
-  });
+test('ratios are taken round by round', () => {
+  const { cpu, rps, memory } = ratios;
+  expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([
+    0.5, 1.125, 0.9, 1.1, 0.5, 2,
+  ]);
+  expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
 });
 
-describe('experiments', () => {
-  test('have names of their own, and a known time', () => {
-    const byName = new Map(experiments.map((one) => [one.name, one]));
-    expect(byName.size).toBe(experiments.length);
-    const memory = byName.get('h2-memory') ?? expect.fail();
-    // Two rounds of two generators, each 40 s long whatever is asked for, and its start.
-    expect(expectedSeconds(memory, { rounds: 6, duration: 8 })).toBeCloseTo(2 * 2 * 40.3, 6);
-  });
+test('ratios of CPU are per unit of work', () => {
+  // The same CPU for half the bytes is twice the cost.
+  const [one, other] = [1e9, 2e9].map((bodyBytes) => [sample(100, 10, { bodyBytes })]);
+  const cost = (unit: Row['unit']) => compareRounds(one ?? [], other ?? [], unit).cpu.ratio;
+  expect(cost('MB of body')).toBeCloseTo(2, 12);
+  expect(cost('handshake')).toBeCloseTo(1, 12);
+});
 
-  test('are chosen by name or by its beginning', () => {
-    const names = ['h2-body', 'h2-memory', 'tls-http1', 'allocations'];
-    expect(chosenNames([], names)).toEqual(names);
-    expect(chosenNames(['h2'], names)).toEqual(['h2-body', 'h2-memory']);
-    const twice = ['allocations', 'h2-memory', 'h2-memory'];
-    expect(chosenNames(twice, names)).toEqual(['h2-memory', 'allocations']);
-    // Half a word is no word.
-    expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('did you mean h2-memory?');
-    expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
-  });
+test.each([
+  [{ cpu: 0.74 }, 'NOT HELD'],
+  [{ cpu: 0.76, rps: 0.99 }, 'held'],
+  [{ rps: 1 }, 'NOT HELD'],
+  [{ memory: 1.01 }, 'held'],
+  [{ memory: 0.99 }, 'NOT HELD'],
+  // In no round, and the peer's does not matter.
+  [{ memoryBytes: 60e6 }, 'held'],
+  [{ memoryBytes: 59e6 }, 'NOT HELD'],
+] as const)('ratios: within %j: %s', (limits, verdict) => {
+  expect(judge(ratios, limits, measured)).toBe(verdict);
+});
 
-  test('need the same TLS in every round', () => {
-    const [h2, http1] = [{ tls: 'TLSv1.3 h2' }, { tls: 'TLSv1.3 http/1.1' }];
-    const require = (mine: object[], peers: object[]) =>
-      requireSameTls('one', new Map([[loadgen, mine]]).set(h2load, peers));
-    require([h2, h2], [h2]);
-    require([{}], [{}]);
-    expect(() => require([h2], [h2, http1])).toThrow('h2load has TLSv1.3 http/1.1');
-    expect(() => require([h2], [{}])).toThrow('h2load has none');
-  });
+test('ratios stand in a table with their limits', () => {
+  const [one, other] = [sample(98_000, 8), sample(100_000, 10)].map((each) => [each, each]);
+  const ratios = compareRounds(one ?? [], other ?? [], 'request');
+  const table = (limits: Limits, arrangement: Row['arrangement'] = 'a core each') => {
+    const against = { peer: 'wrk', ...ratios, limits, verdict: 'NOT HELD' } as const;
+    const row = { experiment: 'http1', load: 'x', server: 'x', unit: 'request' } as const;
+    return tableLines([
+      { ...row, arrangement, generator: 'loadgen', samples: one ?? [], against },
+      { ...row, arrangement, generator: 'wrk', samples: other ?? [], against: null },
+    ]);
+  };
+  const [, , own, ratio, limit, peer] = table({ cpu: 0.7 });
+  expect(own).toMatch(/^ {2}loadgen +1,000 +98,000 +8\.00 +60\.0 +97 % +50 %$/);
+  expect(ratio).toMatch(/^ +CPU per request × 0\.800 \[0\.800, .* of wrk; requests\/s × 0\.980 \[/);
+  expect(limit).toBe('    limit: CPU × 0.7 at most: NOT HELD');
+  expect(peer).toMatch(/^ {2}wrk +1,000 +100,000 +10\.00 /);
+  expect(table({ memory: 0.7 })[3]).toContain('; memory × 1.000 [1.000, 1.000]');
+  expect(table({ memoryBytes: 200e6 })[4]).toContain('limit: memory 200 MB at most: ');
+  expect(table({}, 'one core').join()).not.toMatch(/97 %|50 %/);
+});
+
+test('experiments have names of their own, and a known time', () => {
+  const byName = new Map(experiments.map((one) => [one.name, one]));
+  expect(byName.size).toBe(experiments.length);
+  const memory = byName.get('h2-memory') ?? expect.fail();
+  // Two rounds of two generators, each 40 s long whatever is asked for, and its start.
+  expect(expectedSeconds(memory, { rounds: 6, duration: 8 })).toBeCloseTo(2 * 2 * 40.3, 6);
+});
+
+test('experiments are chosen by name or by its beginning', () => {
+  const names = ['h2-body', 'h2-memory', 'tls-http1', 'allocations'];
+  expect(chosenNames([], names)).toEqual(names);
+  expect(chosenNames(['h2'], names)).toEqual(['h2-body', 'h2-memory']);
+  const twice = ['allocations', 'h2-memory', 'h2-memory'];
+  expect(chosenNames(twice, names)).toEqual(['h2-memory', 'allocations']);
+  // Half a word is no word.
+  expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('did you mean h2-memory?');
+  expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
+});
+
+test('experiments need the same TLS in every round', () => {
+  const [h2, http1] = [{ tls: 'TLSv1.3 h2' }, { tls: 'TLSv1.3 http/1.1' }];
+  const require = (mine: object[], peers: object[]) =>
+    requireSameTls('one', new Map([[loadgen, mine]]).set(h2load, peers));
+  require([h2, h2], [h2]);
+  require([{}], [{}]);
+  expect(() => require([h2], [h2, http1])).toThrow('h2load has TLSv1.3 http/1.1');
+  expect(() => require([h2], [{}])).toThrow('h2load has none');
 });

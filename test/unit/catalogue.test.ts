@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { findScenario, findVariants } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
@@ -18,109 +18,102 @@ const source = (name: string) => `
     variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
   });`;
 
-describe('findScenario', () => {
-  test('finds a shipped one by its name', async () => {
-    expect((await findScenario('nginx-open-file-cache')).variants[1]?.published?.rps).toBe(
-      700_324.14,
-    );
-  });
+test('findScenario finds a shipped one by its name', async () => {
+  expect((await findScenario('nginx-open-file-cache')).variants[1]?.published?.rps).toBe(
+    700_324.14,
+  );
+});
 
-  test("takes a person's own file", async () => {
-    await mkdir(path.join(folder, 'deeper'));
-    await writeFile(path.join(folder, 'mine.ts'), source('mine'));
-    vi.stubEnv('INIT_CWD', path.join(folder, 'deeper'));
-    for (const file of [path.join(folder, 'mine.ts'), '../mine.ts'])
-      expect((await findScenario(file)).name).toBe('mine');
-    vi.stubEnv('INIT_CWD', folder);
-    expect((await findScenario('mine.ts')).load.command).toBe('ab -c 1 -n 10');
-  });
+test("findScenario takes a person's own file", async () => {
+  await mkdir(path.join(folder, 'deeper'));
+  await writeFile(path.join(folder, 'mine.ts'), source('mine'));
+  vi.stubEnv('INIT_CWD', path.join(folder, 'deeper'));
+  for (const file of [path.join(folder, 'mine.ts'), '../mine.ts'])
+    expect((await findScenario(file)).name).toBe('mine');
+  vi.stubEnv('INIT_CWD', folder);
+  expect((await findScenario('mine.ts')).load.command).toBe('ab -c 1 -n 10');
+});
 
-  // In a process of its own: vitest loads modules in its own way.
-  test.concurrent.each([
-    ['a TypeScript file in a folder without package.json', '.', 'mine.ts', undefined],
-    ['one in a CommonJS package, with an import and an odd name', 'commonjs', 'my # 100%.ts', '{}'],
-    ['a JavaScript module', 'javascript', 'mine.mjs', undefined],
-    ['CommonJS, with a module of Node and where it is itself', 'required', 'mine.cts', '{}'],
-  ])('loads %s', async (_, below, file, packageJson) => {
-    const own = path.join(folder, 'own', below);
-    await mkdir(own, { recursive: true });
-    if (packageJson !== undefined) await writeFile(path.join(own, 'package.json'), packageJson);
-    await writeFile(
-      path.join(own, 'name.ts'),
-      "export const name: string = 'from-its-own-module';",
-    );
-    const text = file.endsWith('.cts')
-      ? `const { basename } = require('node:path');
+// In a process of its own: vitest loads modules in its own way.
+test.concurrent.each([
+  ['a TypeScript file in a folder without package.json', '.', 'mine.ts', undefined],
+  ['one in a CommonJS package, with an import and an odd name', 'commonjs', 'my # 100%.ts', '{}'],
+  ['a JavaScript module', 'javascript', 'mine.mjs', undefined],
+  ['CommonJS, with a module of Node and where it is itself', 'required', 'mine.cts', '{}'],
+])('findScenario loads %s', async (_, below, file, packageJson) => {
+  const own = path.join(folder, 'own', below);
+  await mkdir(own, { recursive: true });
+  if (packageJson !== undefined) await writeFile(path.join(own, 'package.json'), packageJson);
+  await writeFile(path.join(own, 'name.ts'), "export const name: string = 'from-its-own-module';");
+  const text = file.endsWith('.cts')
+    ? `const { basename } = require('node:path');
       if (basename(__dirname) !== 'required') throw new Error(__dirname);
       ${source('from-its-own-module')
         .replace(/import \{(.*?)\} from (.*?);/, 'const {$1} = require($2);')
         .replace('export default', 'module.exports =')}`
-      : file.endsWith('.ts')
-        ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}`
-        : source('from-its-own-module');
-    await writeFile(path.join(own, file), text);
-    const words = ['scenario', path.join(own, file), '--variants', 'none'];
-    const args = [path.join(projectRoot, 'bin/bakeoff.mjs'), ...words];
-    expect(await run({ command: process.execPath, args })).toMatchObject({
-      stderr: 'there is no variant of from-its-own-module "none": there is only\n',
-      code: 2,
-    });
-  });
-
-  test('takes kernel settings by name and by file', async () => {
-    const own = path.join(folder, 'networks/own.conf');
-    await mkdir(path.dirname(own));
-    await writeFile(own, 'net.core.somaxconn = 1\n');
-    const found = async (name: string, ofAll: string, ofOne: string) => {
-      const network = (settings: string) =>
-        `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
-      const file = path.join(folder, `networks/${name}.ts`);
-      const variants = `${network(ofAll)}$& ${network(ofOne)}`;
-      await writeFile(file, source(name).replace('variants: [{', variants));
-      return findScenario(file);
-    };
-    expect(
-      await found('mine', "['centos-7', './own.conf']", "['../networks/own.conf']"),
-    ).toMatchObject({
-      network: { serverSettings: ['centos-7', own] },
-      variants: [{ network: { serverSettings: [own], clientSettings: [] } }],
-    });
-    await expect(found('lost', "['./lost.conf']", '[]')).rejects.toThrow(
-      `serverSettings ./lost.conf: there is no ${folder}/networks/lost.conf`,
-    );
-  });
-
-  const wrong = source('wrong');
-  const unchecked = wrong.replace('defineScenario(', '(').replace("'nginx'", "''");
-  test.each<[string, string | undefined, RegExp]>([
-    ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
-    ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
-    ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],
-    ['broken.ts', wrong.replace('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/],
-    ['unchecked.ts', unchecked, /scenario wrong: page: docroot/],
-    ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
-  ])('%s is refused in one line', async (file, text, message) => {
-    if (text !== undefined) await writeFile(path.join(folder, file), text);
-    const found = findScenario(path.join(folder, file));
-    await expect(found).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
-    const said = await refusalOf(found);
-    expect(said).toMatch(message);
-    expect(said).toContain(file);
+    : file.endsWith('.ts')
+      ? `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}`
+      : source('from-its-own-module');
+  await writeFile(path.join(own, file), text);
+  const words = ['scenario', path.join(own, file), '--variants', 'none'];
+  const args = [path.join(projectRoot, 'bin/bakeoff.mjs'), ...words];
+  expect(await run({ command: process.execPath, args })).toMatchObject({
+    stderr: 'there is no variant of from-its-own-module "none": there is only\n',
+    code: 2,
   });
 });
 
-describe('findVariants', async () => {
-  const scenario = await findScenario('nginx-open-file-cache');
-  const names = (list?: string[]) => findVariants(scenario, list).map((variant) => variant.name);
-
-  test("the article's without names, named ones in the scenario's order", () => {
-    expect(names()).toEqual(['workers', 'open-file-cache']);
-    const named = ['workers-unlimited', 'open-file-cache-unlimited'];
-    expect(names([named[1] as string, ` ${named[0]} `])).toEqual(named);
+test('findScenario takes kernel settings by name and by file', async () => {
+  const own = path.join(folder, 'networks/own.conf');
+  await mkdir(path.dirname(own));
+  await writeFile(own, 'net.core.somaxconn = 1\n');
+  const found = async (name: string, ofAll: string, ofOne: string) => {
+    const network = (settings: string) =>
+      `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
+    const file = path.join(folder, `networks/${name}.ts`);
+    const variants = `${network(ofAll)}$& ${network(ofOne)}`;
+    await writeFile(file, source(name).replace('variants: [{', variants));
+    return findScenario(file);
+  };
+  expect(
+    await found('mine', "['centos-7', './own.conf']", "['../networks/own.conf']"),
+  ).toMatchObject({
+    network: { serverSettings: ['centos-7', own] },
+    variants: [{ network: { serverSettings: [own], clientSettings: [] } }],
   });
+  await expect(found('lost', "['./lost.conf']", '[]')).rejects.toThrow(
+    `serverSettings ./lost.conf: there is no ${folder}/networks/lost.conf`,
+  );
+});
 
-  test('published only', async () => {
-    const spdy = await findScenario('http1-vs-h2-small-file');
-    expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
-  });
+const wrong = source('wrong');
+const unchecked = wrong.replace('defineScenario(', '(').replace("'nginx'", "''");
+test.each<[string, string | undefined, RegExp]>([
+  ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
+  ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
+  ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],
+  ['broken.ts', wrong.replace('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/],
+  ['unchecked.ts', unchecked, /scenario wrong: page: docroot/],
+  ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
+])('findScenario: %s is refused in one line', async (file, text, message) => {
+  if (text !== undefined) await writeFile(path.join(folder, file), text);
+  const found = findScenario(path.join(folder, file));
+  await expect(found).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
+  const said = await refusalOf(found);
+  expect(said).toMatch(message);
+  expect(said).toContain(file);
+});
+
+const scenario = await findScenario('nginx-open-file-cache');
+const names = (list?: string[]) => findVariants(scenario, list).map((variant) => variant.name);
+
+test("findVariants: the article's without names, named ones in the scenario's order", () => {
+  expect(names()).toEqual(['workers', 'open-file-cache']);
+  const named = ['workers-unlimited', 'open-file-cache-unlimited'];
+  expect(names([named[1] as string, ` ${named[0]} `])).toEqual(named);
+});
+
+test('findVariants: published only', async () => {
+  const spdy = await findScenario('http1-vs-h2-small-file');
+  expect(findVariants(spdy).map((variant) => variant.name)).toContain('nginx-spdy');
 });

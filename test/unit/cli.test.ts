@@ -20,56 +20,52 @@ async function refused(words: string[], message: RegExp) {
   expect(printed).toEqual([]);
 }
 
-describe('a wrong command is refused', () => {
-  test.each<[string, RegExp]>([
-    ['scenari', /^there is no command "scenari": did you mean scenario\?$/],
-    ['scenario ngin-open', /"ngin-open": did you mean nginx-open-file-cache\?$/],
-    ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
-    ['scenario h2o-vs-nginx-h2-rate --metric rps', /^--metric rps: vegeta .* take p50, p90, p99 /],
-    ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
-    ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
-    ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
-    ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
-    ['bench h3', /there are \d+, such as h2-body, /],
-    ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
-    ['bench proof-aa allocations', /leave the other names out$/],
-    ['bench proof --duration 4s', /^--duration: proof parts/],
-  ])('%s', (line, message) => refused(line.split(' '), message));
-});
+test.each<[string, RegExp]>([
+  ['scenari', /^there is no command "scenari": did you mean scenario\?$/],
+  ['scenario ngin-open', /"ngin-open": did you mean nginx-open-file-cache\?$/],
+  ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
+  ['scenario h2o-vs-nginx-h2-rate --metric rps', /^--metric rps: vegeta .* take p50, p90, p99 /],
+  ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
+  ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
+  ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
+  ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
+  ['bench h3', /there are \d+, such as h2-body, /],
+  ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
+  ['bench proof-aa allocations', /leave the other names out$/],
+  ['bench proof --duration 4s', /^--duration: proof parts/],
+])('a wrong command is refused: %s', (line, message) => refused(line.split(' '), message));
 
-describe('a wrong flag is refused', () => {
-  test.each<[string, RegExp]>([
-    ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
-    ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
-    ['--variants worker', /"worker": did you mean workers\?$/],
-    ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
-    ['--rounds 3 --rounds 4', /^--rounds is given twice$/],
-    ['--rounds 2.5', /^--rounds 2\.5: give a whole number from 1 to 1000$/],
-    ['--same-within 0.01', /^--same-within 0\.01: give a percentage from 0\.01% to 50%/],
-    ['--precision 51%', /^--precision 51%: give a percentage from/],
-    ['--precision 1% --quick', /^--quick and --precision do not go together/],
-    ['--metric p100', /^there is no --metric "p100"/],
-    ...['p100=5ms', 'p99=5', 'p99=0ms', 'p99=61s'].map((text): [string, RegExp] => [
-      `--within ${text}`,
-      /^--within \S+: give p50, p90 or p99 and a time from 1us to 60s /,
-    ]),
-    ['--within p99=5ms --metric p50', /: leave --metric out$/],
-    ...['1k,,2k', '1.0005k', '10000001'].map((text): [string, RegExp] => [
-      `--rates ${text}`,
-      /^--rates \S+: give requests\/s from 1 to 10,000,000 /,
-    ]),
-    ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
-    ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
-    ['--quick=yes', /^--quick takes no value$/],
-    ['--server-cpus 4000', /^--server-cpus: core 4000 is not there or not allowed/],
-    ['--store influxdb', /^there is no --store "influxdb": did you mean influx\?$/],
-    ['--store none --influx http://a', /^--store none and --influx do not go/],
-    ['--influx localhost', /^--influx takes a URL such as/],
-    ['--install', /^--install is for --server-host: give one, or leave it out$/],
-  ])('%s', (line, message) =>
-    refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
-  );
-});
+test.each<[string, RegExp]>([
+  ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
+  ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
+  ['--variants worker', /"worker": did you mean workers\?$/],
+  ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
+  ['--rounds 3 --rounds 4', /^--rounds is given twice$/],
+  ['--rounds 2.5', /^--rounds 2\.5: give a whole number from 1 to 1000$/],
+  ['--same-within 0.01', /^--same-within 0\.01: give a percentage from 0\.01% to 50%/],
+  ['--precision 51%', /^--precision 51%: give a percentage from/],
+  ['--precision 1% --quick', /^--quick and --precision do not go together/],
+  ['--metric p100', /^there is no --metric "p100"/],
+  ...['p100=5ms', 'p99=5', 'p99=0ms', 'p99=61s'].map((text): [string, RegExp] => [
+    `--within ${text}`,
+    /^--within \S+: give p50, p90 or p99 and a time from 1us to 60s /,
+  ]),
+  ['--within p99=5ms --metric p50', /: leave --metric out$/],
+  ...['1k,,2k', '1.0005k', '10000001'].map((text): [string, RegExp] => [
+    `--rates ${text}`,
+    /^--rates \S+: give requests\/s from 1 to 10,000,000 /,
+  ]),
+  ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
+  ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
+  ['--quick=yes', /^--quick takes no value$/],
+  ['--server-cpus 4000', /^--server-cpus: core 4000 is not there or not allowed/],
+  ['--store influxdb', /^there is no --store "influxdb": did you mean influx\?$/],
+  ['--store none --influx http://a', /^--store none and --influx do not go/],
+  ['--influx localhost', /^--influx takes a URL such as/],
+  ['--install', /^--install is for --server-host: give one, or leave it out$/],
+])('a wrong flag is refused: %s', (line, message) =>
+  refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
+);
 
 test('without a name scenarios and flags are listed', async () => {
   expect(await main(['scenario'])).toBe(0);

@@ -1,7 +1,7 @@
 // The sides of `compare` and their scenario.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
@@ -261,86 +261,84 @@ test('the load is as asked for; credentials are not shown', async () => {
   });
 });
 
-describe('the scenario', async () => {
-  const alike = (await twoSides(nginx, nginx)) as [Side, Side];
+const alike = (await twoSides(nginx, nginx)) as [Side, Side];
 
-  test('has both sides as they are', () => {
-    const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
-    const sides = [tried(alike[0], { redirections }), tried(alike[1])];
-    const { scenario, said } = comparisonOf(sides, []);
-    expect(scenario).toMatchObject({
-      title: 'a.conf against b.conf',
-      knob: 'b',
-      page: { path: '/', bodyBytes: 5 },
-      footnotes: [],
-      variants: [{ name: 'a', server: { config: ['/x/a.conf'], asIs: {} } }, { name: 'b' }],
-    });
-    expect(said).toEqual([`a: ${redirections[0]}`]);
-    const other = tried(alike[1], { answer: answerOf(6) });
-    expect(comparisonOf([tried(alike[0]), other], []).said).toEqual([
-      expect.stringMatching(/^The bodies differ: a\.conf 5 B, b\.conf 6 B;/),
-    ]);
+test('the scenario has both sides as they are', () => {
+  const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
+  const sides = [tried(alike[0], { redirections }), tried(alike[1])];
+  const { scenario, said } = comparisonOf(sides, []);
+  expect(scenario).toMatchObject({
+    title: 'a.conf against b.conf',
+    knob: 'b',
+    page: { path: '/', bodyBytes: 5 },
+    footnotes: [],
+    variants: [{ name: 'a', server: { config: ['/x/a.conf'], asIs: {} } }, { name: 'b' }],
   });
+  expect(said).toEqual([`a: ${redirections[0]}`]);
+  const other = tried(alike[1], { answer: answerOf(6) });
+  expect(comparisonOf([tried(alike[0]), other], []).said).toEqual([
+    expect.stringMatching(/^The bodies differ: a\.conf 5 B, b\.conf 6 B;/),
+  ]);
+});
 
-  test('has ports, builds and commands', async () => {
-    const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
-    const words = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
+test('the scenario has ports, builds and commands', async () => {
+  const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
+  const words = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
+  const sides = await sidesFor(given, words);
+  const { scenario } = comparisonOf(all(sides), []);
+  expect(scenario.variants.map(({ server }) => server)).toMatchObject([
+    { command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
+    { asIs: {} },
+    { asIs: { port: 80 }, binary: '/opt/nginx' },
+  ]);
+  expect(scenario.title).toBe('one, b.conf and c.conf');
+});
+
+test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
+  ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
+  ['bodies', { answer: answerOf(5, { hash: 'b' }) }, {}, ['differ, though not in length: ']],
+  [
+    'encodings and types',
+    { answer: answerOf(5, { encoding: 'gzip' }) },
+    { answer: answerOf(5, { type: 'text/plain; charset=utf-8' }) },
+    ['encodings differ: a.conf gzip, b.conf none', 'a.conf text/html, b.conf text/plain.'],
+  ],
+  [
+    'compression',
+    { offered: { encoding: 'gzip', bytes: 3 } },
+    { offered: { encoding: '', bytes: 5 } },
+    ['Compression differs (a.conf gzip 3 B, b.conf none)'],
+  ],
+  ['pages', { page: { path: '/x' } }, {}, ['The pages differ: a.conf /x, b.conf /;']],
+])('the scenario has a footnote for different answers: %s', (_, one, other, notes) => {
+  expect(footnotes([tried(alike[0], one), tried(alike[1], other)])).toEqual(
+    notes.map((note) => expect.stringContaining(note)),
+  );
+});
+
+test('the scenario has footnotes for protocols and TLS', async () => {
+  expect(footnotes(all(await twoSides(nginxH2, nginx)))).toEqual([
+    expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
+    expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
+  ]);
+});
+
+test('the scenario tells which sides are the same', async () => {
+  const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
+  const given = lines.map((line, index) => commandSide(`s${index}`, line));
+  const scenarioOf = async (words: string) => {
     const sides = await sidesFor(given, words);
-    const { scenario } = comparisonOf(all(sides), []);
-    expect(scenario.variants.map(({ server }) => server)).toMatchObject([
-      { command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
-      { asIs: {} },
-      { asIs: { port: 80 }, binary: '/opt/nginx' },
-    ]);
-    expect(scenario.title).toBe('one, b.conf and c.conf');
+    return comparisonOf(all(sides), await sameSides(sides)).scenario;
+  };
+  const some = await scenarioOf('');
+  expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are the same: /)]);
+  expect(some).not.toHaveProperty('control');
+  const { footnotes } = await scenarioOf('--port, s2=80');
+  expect(footnotes).toEqual([expect.stringMatching(/^s0 and s3 are/)]);
+  expect(comparisonOf(all(alike), [alike]).scenario).toMatchObject({
+    control: true,
+    footnotes: [expect.stringMatching(/^Both sides are the same/)],
   });
-
-  test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
-    ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
-    ['bodies', { answer: answerOf(5, { hash: 'b' }) }, {}, ['differ, though not in length: ']],
-    [
-      'encodings and types',
-      { answer: answerOf(5, { encoding: 'gzip' }) },
-      { answer: answerOf(5, { type: 'text/plain; charset=utf-8' }) },
-      ['encodings differ: a.conf gzip, b.conf none', 'a.conf text/html, b.conf text/plain.'],
-    ],
-    [
-      'compression',
-      { offered: { encoding: 'gzip', bytes: 3 } },
-      { offered: { encoding: '', bytes: 5 } },
-      ['Compression differs (a.conf gzip 3 B, b.conf none)'],
-    ],
-    ['pages', { page: { path: '/x' } }, {}, ['The pages differ: a.conf /x, b.conf /;']],
-  ])('has a footnote for different answers: %s', (_, one, other, notes) => {
-    expect(footnotes([tried(alike[0], one), tried(alike[1], other)])).toEqual(
-      notes.map((note) => expect.stringContaining(note)),
-    );
-  });
-
-  test('has footnotes for protocols and TLS', async () => {
-    expect(footnotes(all(await twoSides(nginxH2, nginx)))).toEqual([
-      expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
-      expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
-    ]);
-  });
-
-  test('tells which sides are the same', async () => {
-    const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
-    const given = lines.map((line, index) => commandSide(`s${index}`, line));
-    const scenarioOf = async (words: string) => {
-      const sides = await sidesFor(given, words);
-      return comparisonOf(all(sides), await sameSides(sides)).scenario;
-    };
-    const some = await scenarioOf('');
-    expect(some.footnotes).toEqual([expect.stringMatching(/^s0, s2 and s3 are the same: /)]);
-    expect(some).not.toHaveProperty('control');
-    const { footnotes } = await scenarioOf('--port, s2=80');
-    expect(footnotes).toEqual([expect.stringMatching(/^s0 and s3 are/)]);
-    expect(comparisonOf(all(alike), [alike]).scenario).toMatchObject({
-      control: true,
-      footnotes: [expect.stringMatching(/^Both sides are the same/)],
-    });
-    const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
-    expect(await sameSides(await sidesFor(ports))).toHaveLength(1);
-  });
+  const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
+  expect(await sameSides(await sidesFor(ports))).toHaveLength(1);
 });

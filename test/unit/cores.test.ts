@@ -149,88 +149,86 @@ test.each<[MadeUp, string, string[]]>([
   expect(notesOn(processors, shared)).toEqual([]);
 });
 
-describe('a quota of CPU time', () => {
-  const group = 'sys/fs/cgroup';
-  const v2 = (own: string, mounted = '/'): Record<string, string> => ({
-    'proc/self/cgroup': `5:memory:/x\n0::${own}`,
-    'proc/self/mountinfo': `29 23 0:26 ${mounted} /${group} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate`,
-  });
-  const v1 = (own: string, mounted = '/'): Record<string, string> => ({
-    'proc/self/cgroup': `9:name=systemd:/x\n4:cpu,cpuacct:${own}\n0::${own}`,
-    'proc/self/mountinfo': [
-      `32 31 0:29 ${mounted} /${group}/cpu rw - cgroup cgroup rw,cpu,cpuacct`,
-      `33 31 0:30 / /${group}/memory rw - cgroup cgroup rw,memory`,
-      `41 31 0:38 ${mounted} /${group}/unified rw - cgroup2 cgroup2 rw`,
-    ].join('\n'),
-  });
-  const cfs = (path: string, quota: number): Record<string, string> => ({
-    [`${group}/cpu${path}/cpu.cfs_quota_us`]: String(quota),
-    [`${group}/cpu${path}/cpu.cfs_period_us`]: '100000',
-  });
-  const max = (path: string, text: string): Record<string, string> => ({
-    [`${group}${path}/cpu.max`]: text,
-  });
-  const least = { ...max('/a/b', 'max 100000'), ...max('/a', '300000 50000') };
+const group = 'sys/fs/cgroup';
+const v2 = (own: string, mounted = '/'): Record<string, string> => ({
+  'proc/self/cgroup': `5:memory:/x\n0::${own}`,
+  'proc/self/mountinfo': `29 23 0:26 ${mounted} /${group} rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate`,
+});
+const v1 = (own: string, mounted = '/'): Record<string, string> => ({
+  'proc/self/cgroup': `9:name=systemd:/x\n4:cpu,cpuacct:${own}\n0::${own}`,
+  'proc/self/mountinfo': [
+    `32 31 0:29 ${mounted} /${group}/cpu rw - cgroup cgroup rw,cpu,cpuacct`,
+    `33 31 0:30 / /${group}/memory rw - cgroup cgroup rw,memory`,
+    `41 31 0:38 ${mounted} /${group}/unified rw - cgroup2 cgroup2 rw`,
+  ].join('\n'),
+});
+const cfs = (path: string, quota: number): Record<string, string> => ({
+  [`${group}/cpu${path}/cpu.cfs_quota_us`]: String(quota),
+  [`${group}/cpu${path}/cpu.cfs_period_us`]: '100000',
+});
+const max = (path: string, text: string): Record<string, string> => ({
+  [`${group}${path}/cpu.max`]: text,
+});
+const least = { ...max('/a/b', 'max 100000'), ...max('/a', '300000 50000') };
 
-  test.each<[string, Record<string, string>, number]>([
-    ['of none', {}, Infinity],
-    ['of the groups above', { ...v2('/a/b'), ...least, ...max('', '700000 100000') }, 6],
-    ['of a container', { ...v2('/docker/c', '/docker/c'), ...max('', '150000 100000') }, 1.5],
-    ['of a group that is not mounted', { ...v2('/../x'), ...max('', '400000 100000') }, 4],
-    ['of version 1', { ...v1('/a'), ...cfs('/a', 300_000) }, 3],
-  ])('%s is read', (_, files, quota) => {
-    const { root } = newRoot({ 'proc/self/status': 'Cpus_allowed_list:\t0-7', ...files });
-    expect(readProcessors(root).quota).toBeCloseTo(quota, 9);
-  });
+test.each<[string, Record<string, string>, number]>([
+  ['of none', {}, Infinity],
+  ['of the groups above', { ...v2('/a/b'), ...least, ...max('', '700000 100000') }, 6],
+  ['of a container', { ...v2('/docker/c', '/docker/c'), ...max('', '150000 100000') }, 1.5],
+  ['of a group that is not mounted', { ...v2('/../x'), ...max('', '400000 100000') }, 4],
+  ['of version 1', { ...v1('/a'), ...cfs('/a', 300_000) }, 3],
+])('a quota: %s is read', (_, files, quota) => {
+  const { root } = newRoot({ 'proc/self/status': 'Cpus_allowed_list:\t0-7', ...files });
+  expect(readProcessors(root).quota).toBeCloseTo(quota, 9);
+});
 
-  test('of cgroup v2 holds a run back so often and long', () => {
-    const files = { ...v2('/u/r'), ...max('/u/r', '150000 100000'), ...max('/u', '25000 50000') };
-    const { root, write } = newRoot(files);
-    const throttled = (path: string, micros: number) =>
-      write(`${group}/${path}/cpu.stat`, `nr_throttled 2\nthrottled_usec ${micros}\nnr_bursts 0`);
-    throttled('u/r', 3000);
-    throttled('u', 500);
-    throttled('', 50_000);
-    const { quotas, read } = watchThrottling(root);
-    const folder = `${root}/${group}`;
-    expect(quotas).toBe(`${folder}/u/r/cpu.max: 1.5 cores, ${folder}/u/cpu.max: 0.5 cores`);
-    expect(read()).toBe(3.5);
-    throttled('u/r', 33_000);
-    expect(read()).toBe(33.5);
-  });
+test('a quota of cgroup v2 holds a run back so often and long', () => {
+  const files = { ...v2('/u/r'), ...max('/u/r', '150000 100000'), ...max('/u', '25000 50000') };
+  const { root, write } = newRoot(files);
+  const throttled = (path: string, micros: number) =>
+    write(`${group}/${path}/cpu.stat`, `nr_throttled 2\nthrottled_usec ${micros}\nnr_bursts 0`);
+  throttled('u/r', 3000);
+  throttled('u', 500);
+  throttled('', 50_000);
+  const { quotas, read } = watchThrottling(root);
+  const folder = `${root}/${group}`;
+  expect(quotas).toBe(`${folder}/u/r/cpu.max: 1.5 cores, ${folder}/u/cpu.max: 0.5 cores`);
+  expect(read()).toBe(3.5);
+  throttled('u/r', 33_000);
+  expect(read()).toBe(33.5);
+});
 
-  test('of cgroup v1 does so too, and none never', () => {
-    expect(watchThrottling(newFolder()).read()).toBe(0);
-    const { root } = newRoot({
-      ...v1('/docker/1', '/docker/1'),
-      ...cfs('', 100_000),
-      [`${group}/cpu/cpu.stat`]: 'nr_periods 7\nnr_throttled 4\nthrottled_time 2500000',
-    });
-    const { quotas, read } = watchThrottling(root);
-    expect(quotas).toBe(`${root}/${group}/cpu/cpu.cfs_quota_us: 1 core`);
-    expect(read()).toBe(2.5);
+test('a quota of cgroup v1 does so too, and none never', () => {
+  expect(watchThrottling(newFolder()).read()).toBe(0);
+  const { root } = newRoot({
+    ...v1('/docker/1', '/docker/1'),
+    ...cfs('', 100_000),
+    [`${group}/cpu/cpu.stat`]: 'nr_periods 7\nnr_throttled 4\nthrottled_time 2500000',
   });
+  const { quotas, read } = watchThrottling(root);
+  expect(quotas).toBe(`${root}/${group}/cpu/cpu.cfs_quota_us: 1 core`);
+  expect(read()).toBe(2.5);
+});
 
-  test('may be too small', () => {
-    const small = madeUp({ siblings: apart }, 1.5);
-    expect(() => divideCores(small, {})).toThrow(
-      'needs the CPU time of 2 cores, and a quota allows that of 1.5 cores: give it more',
-    );
-    expect(defaultCores(small)).toBeUndefined();
-    const shared = { sharedCores: true } as const;
-    expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow('the CPU time of 1 core, and');
-  });
+test('a quota may be too small', () => {
+  const small = madeUp({ siblings: apart }, 1.5);
+  expect(() => divideCores(small, {})).toThrow(
+    'needs the CPU time of 2 cores, and a quota allows that of 1.5 cores: give it more',
+  );
+  expect(defaultCores(small)).toBeUndefined();
+  const shared = { sharedCores: true } as const;
+  expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow('the CPU time of 1 core, and');
+});
 
-  test.each([
-    [8, '', undefined],
-    [2.5, '', /^a quota allows the CPU time of 2\.5 cores of the 8 that are here, and .* on 2; /],
-    [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores .* are on 4: .* name fewer/],
-  ])('of %d cores is noted, as "%s"', (quota, text, note) => {
-    const machine = madeUp({ siblings: apart }, quota);
-    expect(notesOn(machine, divideCores(machine, asked(text)))).toEqual(
-      note === undefined ? [] : [expect.stringMatching(note)],
-    );
-  });
+test.each([
+  [8, '', undefined],
+  [2.5, '', /^a quota allows the CPU time of 2\.5 cores of the 8 that are here, and .* on 2; /],
+  [2.5, '2,6 / 0,4', / the CPU time of 2\.5 cores .* are on 4: .* name fewer/],
+])('a quota of %d cores is noted, as "%s"', (quota, text, note) => {
+  const machine = madeUp({ siblings: apart }, quota);
+  expect(notesOn(machine, divideCores(machine, asked(text)))).toEqual(
+    note === undefined ? [] : [expect.stringMatching(note)],
+  );
 });
 
 describe('lists of cores', () => {
@@ -244,30 +242,28 @@ describe('lists of cores', () => {
   });
 });
 
-describe('servers on another host', () => {
-  const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
-  const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
+const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
+const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
 
-  test('have all of its cores', () => {
-    const cores = coresOfTwo(plain('0-1'), there, {});
-    expect(cores).toEqual({
-      serverCpus: [0, 1, 2, 3],
-      generatorCpus: [0, 1],
-      serverHost: 'web1',
-      serverFiles: { host: 'web1', most: 5000 },
-    });
-    // Equal numbers on two hosts are different cores.
-    expect([sharesCores(cores), notesOn(plain('0-1'), cores)]).toEqual([false, []]);
-    const little = { ...there, processors: { cores: there.processors.cores, quota: 2 } };
-    expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
+test('servers elsewhere have all of its cores', () => {
+  const cores = coresOfTwo(plain('0-1'), there, {});
+  expect(cores).toEqual({
+    serverCpus: [0, 1, 2, 3],
+    generatorCpus: [0, 1],
+    serverHost: 'web1',
+    serverFiles: { host: 'web1', most: 5000 },
   });
+  // Equal numbers on two hosts are different cores.
+  expect([sharesCores(cores), notesOn(plain('0-1'), cores)]).toEqual([false, []]);
+  const little = { ...there, processors: { cores: there.processors.cores, quota: 2 } };
+  expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
+});
 
-  test('have the cores that are asked for', () => {
-    const divided = (text: string) => coresOfTwo(plain('0-1'), there, asked(text));
-    expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
-    expect(() => divided('4')).toThrow('--server-cpus on web1: core 4 is not there');
-    expect(() => divided('/ 2')).toThrow(
-      '--generator-cpus: core 2 is not there or not allowed; there are 0-1',
-    );
-  });
+test('servers elsewhere have the cores that are asked for', () => {
+  const divided = (text: string) => coresOfTwo(plain('0-1'), there, asked(text));
+  expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
+  expect(() => divided('4')).toThrow('--server-cpus on web1: core 4 is not there');
+  expect(() => divided('/ 2')).toThrow(
+    '--generator-cpus: core 2 is not there or not allowed; there are 0-1',
+  );
 });

@@ -161,39 +161,40 @@ test('a crash in the log is a failure', () => {
   expect(crashed).not.toThrow(Disturbance);
 });
 
-describe('bodies of another length', () => {
-  const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
-    const one = phase({ requests: 1000, ...changes });
-    return { ...one, bytes: { ...one.bytes, body } };
-  };
-  const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
-  const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
-    bodiesDiffer({ variant: shipped }, [of], answer);
+const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
+  const one = phase({ requests: 1000, ...changes });
+  return { ...one, bytes: { ...one.bytes, body } };
+};
+const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
+const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
+  bodiesDiffer({ variant: shipped }, [of], answer);
 
-  test('are found, unless requests failed', () => {
-    const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
-    expect(differ(withBody(612_000))).toBe(false);
-    const wrong = () => differ(withBody(611_990));
-    expect(wrong).toThrow('611.99 B on average');
-    expect(wrong).toThrow(RoundFailure);
-    expect(differ(withBody(5, { responses }))).toBe(false);
-  });
+test('bodies of another length are found, unless requests failed', () => {
+  const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
+  expect(differ(withBody(612_000))).toBe(false);
+  const wrong = () => differ(withBody(611_990));
+  expect(wrong).toThrow('611.99 B on average');
+  expect(wrong).toThrow(RoundFailure);
+  expect(differ(withBody(5, { responses }))).toBe(false);
+});
 
-  // Five times 30 × √1000 are 4,743.
-  test.each([
-    [614_999, 0],
-    [600_000, 60],
-  ])('of several pages are tolerated: %i, %i', (body, inFlight) => {
-    expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBe(false);
-  });
+// Five times 30 × √1000 are 4,743.
+test.each([
+  [614_999, 0],
+  [600_000, 60],
+])('bodies of several pages are tolerated: %i, %i', (body, inFlight) => {
+  expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBe(false);
+});
 
-  test.each([
-    [[605], false],
-    [[605, 607], true],
-    [[600, 594, 500], true],
-  ])("of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
+test.each([
+  [[605], false],
+  [[605, 607], true],
+  [[600, 594, 500], true],
+])(
+  "bodies of another length of a user's own config: %j bytes instead of 600",
+  (lengths, isFound) => {
     const own = { name: 'mine', server: address('http://127.0.0.1:1') };
     const phases = lengths.map((length) => withBody(1000 * length));
     expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
-  });
-});
+  },
+);

@@ -9,7 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { expect, it, onTestFinished } from 'vitest';
 import { copyDocroot, imagePage } from '../../lib/servers/docroot.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -30,61 +30,59 @@ it("img.html has the article's 9144 pictures", () => {
   expect([tags.length, new Set(tags).size]).toEqual([9144, 9144]);
 });
 
-describe("a person's own folder", () => {
-  it('is copied with its links, readable for all', async () => {
-    const own = newFolder();
-    mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
-    writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });
-    symlinkSync(join(own, 'closed/a.html'), join(own, 'absolute.html'));
-    symlinkSync('../a.html', join(own, 'closed/deep/relative.html'));
-    chmodSync(own, 0o700);
-    const named = join(newFolder(), 'named');
-    symlinkSync(own, named);
-    const docroot = await copied(named);
-    for (const file of ['absolute.html', 'closed/deep/relative.html'])
-      expect(readFileSync(join(docroot, file), 'utf8')).toBe('a');
-    const modes = (folder: string, ...paths: string[]) =>
-      paths.map((path) => lstatSync(join(folder, path)).mode & 0o777);
-    expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html', 'absolute.html')).toEqual([
-      0o755, 0o755, 0o755, 0o644, 0o644,
-    ]);
-    expect(modes(own, '', 'closed/a.html')).toEqual([0o700, 0o600]);
-  });
+it('a folder is copied with its links, readable for all', async () => {
+  const own = newFolder();
+  mkdirSync(join(own, 'closed/deep'), { mode: 0o700, recursive: true });
+  writeFileSync(join(own, 'closed', 'a.html'), 'a', { mode: 0o600 });
+  symlinkSync(join(own, 'closed/a.html'), join(own, 'absolute.html'));
+  symlinkSync('../a.html', join(own, 'closed/deep/relative.html'));
+  chmodSync(own, 0o700);
+  const named = join(newFolder(), 'named');
+  symlinkSync(own, named);
+  const docroot = await copied(named);
+  for (const file of ['absolute.html', 'closed/deep/relative.html'])
+    expect(readFileSync(join(docroot, file), 'utf8')).toBe('a');
+  const modes = (folder: string, ...paths: string[]) =>
+    paths.map((path) => lstatSync(join(folder, path)).mode & 0o777);
+  expect(modes(docroot, '', 'closed', 'closed/deep', 'closed/a.html', 'absolute.html')).toEqual([
+    0o755, 0o755, 0o755, 0o644, 0o644,
+  ]);
+  expect(modes(own, '', 'closed/a.html')).toEqual([0o700, 0o600]);
+});
 
-  it.each<[string, (own: string, link: string) => unknown, RegExp]>([
-    [
-      'a link out of it by another one',
-      (own, link) => {
-        const folder = newFolder();
-        writeFileSync(join(folder, 'secret'), 'secret', { mode: 0o600 });
-        symlinkSync(folder, join(own, 'dir'));
-        symlinkSync('../dir/secret', link);
-      },
-      /: \S+ is a link out of it, .*: put a copy in its place$/,
-    ],
-    [
-      'a link to a folder whose name begins alike',
-      (own, link) => {
-        mkdirSync(`${own}-else`);
-        onTestFinished(() => rmSync(`${own}-else`, { recursive: true }));
-        symlinkSync(`${own}-else`, link);
-      },
-      /: sub\/x is a link out of it, /,
-    ],
-    ['a link to its folder', (_, link) => symlinkSync('.', link), /ELOOP.*sub\/x/],
-    ['a pipe', (_, link) => execFileSync('mkfifo', [link]), /Cannot copy a FIFO pipe.*sub\/x/],
-  ])('with %s is refused in one line', async (_, plant, message) => {
-    const own = newFolder();
-    mkdirSync(join(own, 'sub'));
-    await plant(own, join(own, 'sub/x'));
-    expect(await refusalOf(copied(own))).toMatch(message);
-  });
+it.each<[string, (own: string, link: string) => unknown, RegExp]>([
+  [
+    'a link out of it by another one',
+    (own, link) => {
+      const folder = newFolder();
+      writeFileSync(join(folder, 'secret'), 'secret', { mode: 0o600 });
+      symlinkSync(folder, join(own, 'dir'));
+      symlinkSync('../dir/secret', link);
+    },
+    /: \S+ is a link out of it, .*: put a copy in its place$/,
+  ],
+  [
+    'a link to a folder whose name begins alike',
+    (own, link) => {
+      mkdirSync(`${own}-else`);
+      onTestFinished(() => rmSync(`${own}-else`, { recursive: true }));
+      symlinkSync(`${own}-else`, link);
+    },
+    /: sub\/x is a link out of it, /,
+  ],
+  ['a link to its folder', (_, link) => symlinkSync('.', link), /ELOOP.*sub\/x/],
+  ['a pipe', (_, link) => execFileSync('mkfifo', [link]), /Cannot copy a FIFO pipe.*sub\/x/],
+])('a folder with %s is refused in one line', async (_, plant, message) => {
+  const own = newFolder();
+  mkdirSync(join(own, 'sub'));
+  await plant(own, join(own, 'sub/x'));
+  expect(await refusalOf(copied(own))).toMatch(message);
+});
 
-  it.each([
-    ['./www', 'docroot ./www: a folder of your own is named by its absolute path'],
-    ['imags', 'there is no docroot "imags": did you mean images?'],
-    ['/nowhere/www', 'cannot copy the docroot /nowhere/www: ENOENT'],
-  ])('%s is refused', async (docroot, message) => {
-    await expect(copied(docroot)).rejects.toThrow(message);
-  });
+it.each([
+  ['./www', 'docroot ./www: a folder of your own is named by its absolute path'],
+  ['imags', 'there is no docroot "imags": did you mean images?'],
+  ['/nowhere/www', 'cannot copy the docroot /nowhere/www: ENOENT'],
+])('a folder: %s is refused', async (docroot, message) => {
+  await expect(copied(docroot)).rejects.toThrow(message);
 });

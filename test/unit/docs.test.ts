@@ -1,7 +1,7 @@
 // What the pages speak of is there.
 import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { main } from '../commands.ts';
@@ -31,98 +31,94 @@ test('README.md is one screen and a bit', () => {
   expect(textOf('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
 });
 
-describe('links', () => {
-  /** As GitHub makes them of headings. */
-  const anchorsOf = (text: string) =>
-    [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-      heading
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-        .replaceAll(' ', '-'),
-    );
-  const linksOf = (page: string) =>
-    [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
-      .map(([, link]) => link as string)
-      .filter((link) => !/^https?:/.test(link));
+/** As GitHub makes them of headings. */
+const anchorsOf = (text: string) =>
+  [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
+    heading
+      .toLowerCase()
+      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
+      .replaceAll(' ', '-'),
+  );
+const linksOf = (page: string) =>
+  [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link]) => link as string)
+    .filter((link) => !/^https?:/.test(link));
 
-  test.each(pages)('of %s lead somewhere', (page) => {
-    const broken = linksOf(page).filter((link) => {
-      const [file = '', anchor] = link.split('#');
-      const target = file === '' ? page : join(dirname(page), file);
-      if (!existsSync(join(projectRoot, target))) return true;
-      return anchor !== undefined && !anchorsOf(textOf(target)).includes(anchor);
-    });
-    expect(broken).toEqual([]);
+test.each(pages)('links of %s lead somewhere', (page) => {
+  const broken = linksOf(page).filter((link) => {
+    const [file = '', anchor] = link.split('#');
+    const target = file === '' ? page : join(dirname(page), file);
+    if (!existsSync(join(projectRoot, target))) return true;
+    return anchor !== undefined && !anchorsOf(textOf(target)).includes(anchor);
   });
-
-  test('README.md leads to every page of docs/', () => {
-    const linked = linksOf('README.md').map((link) => link.split('#')[0] as string);
-    expect(pages.filter((page) => page.startsWith('docs/') && !linked.includes(page))).toEqual([]);
-  });
+  expect(broken).toEqual([]);
 });
 
-describe('commands', async () => {
-  const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
+test('links: README.md leads to every page of docs/', () => {
+  const linked = linksOf('README.md').map((link) => link.split('#')[0] as string);
+  expect(pages.filter((page) => page.startsWith('docs/') && !linked.includes(page))).toEqual([]);
+});
 
-  /** What each command says to --help. */
-  const helps = new Map<string, string>();
-  const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
-  for (const name of 'scenario compare knobs k8s report grafana clean bench'.split(' ')) {
-    await main([name, '--help']);
-    helps.set(name, log.mock.calls.splice(0).join('\n'));
-  }
-  log.mockRestore();
-  const scenarios = (await loadScenarios()).map(({ name }) => name);
+const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 
-  /** Blocks of sh and what stands in backquotes. What is quoted in them is one word. */
-  const linesOf = (page: string) => {
-    const text = textOf(page);
-    const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
-      block.replaceAll('\\\n', ' ').split('\n'),
-    );
-    const spans = [...withoutCode(text).matchAll(/`([^`\n]+)`/g)].map(([, span]) => span as string);
-    return [...blocks, ...spans].map((line) =>
-      line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'),
-    );
-  };
-  const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
+/** What each command says to --help. */
+const helps = new Map<string, string>();
+const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+for (const name of 'scenario compare knobs k8s report grafana clean bench'.split(' ')) {
+  await main([name, '--help']);
+  helps.set(name, log.mock.calls.splice(0).join('\n'));
+}
+log.mockRestore();
+const scenarios = (await loadScenarios()).map(({ name }) => name);
 
-  /** What of a command line there is not. */
-  const wrongIn = (line: string) => {
-    const [, name, rest = ''] =
-      /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
-    if (name === undefined) return [];
-    if (!(name in scripts)) return [`${line}: no command ${name}`];
-    const [first = '', ...words] = rest
-      .split(/[ ;|)]+/)
-      .filter((word) => word !== '' && word !== '--');
-    const flags = [first, ...words]
-      .filter((word) => word.startsWith('--'))
-      .map((word) => word.split('=')[0] as string);
-    const help = helps.get(name) ?? '';
-    const unknown = flags.filter((flag) => flag !== '--no-install' && !isFlagOf(help, flag));
-    if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first))
-      unknown.push(first);
-    if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help))
-      unknown.push(first);
-    return unknown.map((word) => `${line}: ${word}`);
-  };
+/** Blocks of sh and what stands in backquotes. What is quoted in them is one word. */
+const linesOf = (page: string) => {
+  const text = textOf(page);
+  const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
+    block.replaceAll('\\\n', ' ').split('\n'),
+  );
+  const spans = [...withoutCode(text).matchAll(/`([^`\n]+)`/g)].map(([, span]) => span as string);
+  return [...blocks, ...spans].map((line) =>
+    line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'),
+  );
+};
+const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
 
-  const ofCheckout = pages.filter((page) => !page.startsWith('examples/'));
-  test.each(ofCheckout)('of %s are there, with their flags', (page) => {
-    expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
-  });
+/** What of a command line there is not. */
+const wrongIn = (line: string) => {
+  const [, name, rest = ''] =
+    /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
+  if (name === undefined) return [];
+  if (!(name in scripts)) return [`${line}: no command ${name}`];
+  const [first = '', ...words] = rest
+    .split(/[ ;|)]+/)
+    .filter((word) => word !== '' && word !== '--');
+  const flags = [first, ...words]
+    .filter((word) => word.startsWith('--'))
+    .map((word) => word.split('=')[0] as string);
+  const help = helps.get(name) ?? '';
+  const unknown = flags.filter((flag) => flag !== '--no-install' && !isFlagOf(help, flag));
+  if (name === 'scenario' && /^[a-z]/.test(first) && !scenarios.includes(first))
+    unknown.push(first);
+  if (name === 'bench' && /^[a-z]/.test(first) && !new RegExp(`^ +${first}`, 'm').test(help))
+    unknown.push(first);
+  return unknown.map((word) => `${line}: ${word}`);
+};
 
-  test('a flag that stands alone is one of a command', () => {
-    const all = [...helps.values()].join('\n');
-    const alone = ['README', 'docs/compare', 'docs/verdicts', 'docs/ci', 'docs/architecture']
-      .flatMap((page) => linesOf(`${page}.md`))
-      .flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
-    // Of a program that a person compares.
-    const others = ['--token'];
-    expect(alone.length).toBeGreaterThan(20);
-    expect(alone.filter((flag) => !others.includes(flag) && !isFlagOf(all, flag))).toEqual([]);
-  });
+const ofCheckout = pages.filter((page) => !page.startsWith('examples/'));
+test.each(ofCheckout)('commands of %s are there, with their flags', (page) => {
+  expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
+});
+
+test('commands: a flag that stands alone is one of a command', () => {
+  const all = [...helps.values()].join('\n');
+  const alone = ['README', 'docs/compare', 'docs/verdicts', 'docs/ci', 'docs/architecture']
+    .flatMap((page) => linesOf(`${page}.md`))
+    .flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
+  // Of a program that a person compares.
+  const others = ['--token'];
+  expect(alone.length).toBeGreaterThan(20);
+  expect(alone.filter((flag) => !others.includes(flag) && !isFlagOf(all, flag))).toEqual([]);
 });
 
 test('the share of wrong verdicts is quoted as docs/proof.md has it', () => {
@@ -156,45 +152,43 @@ test('docs/articles.md and docs/http3.md have every scenario', async () => {
   expect(rows.toSorted()).toEqual((await loadScenarios()).map(({ name }) => name));
 });
 
-describe('docs/architecture.md', () => {
-  const page = textOf('docs/architecture.md');
-  const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
-    .map(([, path = '', names = '']) => ({
-      path,
-      names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
-    }))
-    .filter(
-      ({ path }) =>
-        path.includes('/') ||
-        path.endsWith('.yml') ||
-        (path.endsWith('.json') && path !== 'result.json'),
-    );
+const page = textOf('docs/architecture.md');
+const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
+  .map(([, path = '', names = '']) => ({
+    path,
+    names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
+  }))
+  .filter(
+    ({ path }) =>
+      path.includes('/') ||
+      path.endsWith('.yml') ||
+      (path.endsWith('.json') && path !== 'result.json'),
+  );
 
-  test('names what is there', () => {
-    expect(places.length).toBeGreaterThan(50);
-    const wrong = places.flatMap(({ path, names }) => {
-      const whole = join(projectRoot, path);
-      if (!existsSync(whole)) return [path];
-      if (names.length > 0 && !statSync(whole).isFile())
-        return [`${path}: is no file, and ${names.join(', ')} would be in it`];
-      // Made there, or handed on from there.
-      return names
-        .filter(
-          (name) =>
-            !new RegExp(
-              `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`,
-              'm',
-            ).test(textOf(path)),
-        )
-        .map((name) => `${path}: ${name}`);
-    });
-    expect(wrong).toEqual([]);
+test('docs/architecture.md names what is there', () => {
+  expect(places.length).toBeGreaterThan(50);
+  const wrong = places.flatMap(({ path, names }) => {
+    const whole = join(projectRoot, path);
+    if (!existsSync(whole)) return [path];
+    if (names.length > 0 && !statSync(whole).isFile())
+      return [`${path}: is no file, and ${names.join(', ')} would be in it`];
+    // Made there, or handed on from there.
+    return names
+      .filter(
+        (name) =>
+          !new RegExp(
+            `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`,
+            'm',
+          ).test(textOf(path)),
+      )
+      .map((name) => `${path}: ${name}`);
   });
+  expect(wrong).toEqual([]);
+});
 
-  test('names every room', () => {
-    const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true })
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => `lib/${name}`);
-    expect(rooms.filter((room) => !page.includes(`\n| \`${room}\` |`))).toEqual([]);
-  });
+test('docs/architecture.md names every room', () => {
+  const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `lib/${name}`);
+  expect(rooms.filter((room) => !page.includes(`\n| \`${room}\` |`))).toEqual([]);
 });

@@ -1,7 +1,7 @@
 // Files that a run exports.
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
@@ -48,194 +48,188 @@ function csvRows(of: Result): Record<string, string>[] {
   });
 }
 
-describe('CSV', () => {
-  test('has a row per variant that was run', () => {
-    const published = { ...workers, name: 'spdy', server: null, rounds: [] };
-    expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
-      {
-        variant: 'workers',
-        server: 'nginx',
-        version: '1.22.1',
-        rounds: '6',
-        requests_per_s: '60411',
-        p90_ms: '2.13',
-        baseline: '',
-        verdict: '',
-        state: 'complete',
-      },
-      {
-        variant: 'open-file-cache',
-        p99_ms: '1.66',
-        max_ms: '206.4',
-        server_cpu_us_per_request: '11.8',
-        baseline: 'workers',
-        metric: 'rps',
-        ratio: '1.32795',
-        ratio_low: '1.31433',
-        ratio_high: '1.3417',
-        verdict: 'faster',
-        cpu_ratio: '0.742138',
-        rate_asked_per_s: '',
-      },
-    ]);
-  });
-
-  test('quotes cells', () => {
-    const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
-    const odd = result([{ ...workers, load: { ...workers.load, command } }]);
-    expect(csvRows(odd)).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
-  });
-
-  const responses = { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 };
-  const found = ['workers', 'open-file-cache'].map((variant) => ({
-    variant,
-    rate: 1000,
-    ci95: null,
-    atLeast: variant === 'workers',
-  }));
-
-  test.each<[string, Result, object, object?]>([
-    [
-      'no ratio if nothing could be compared',
-      compared(whole, { ratio: 0, verdict: 'none', why: 'nothing was answered' }),
-      { ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' },
-    ],
-    [
-      'counts and rates to the last digit',
-      result([
-        workers,
-        changed({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
-          phase({ requests: 9_000_000, responses }),
-        ),
-      ]),
-      { rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) },
-    ],
-    [
-      'the late link',
-      compared(whole, { delayNotHeld: ['workers', 'open-file-cache'] }),
-      { delay_not_held: 'workers open-file-cache', at_least: '' },
-      { delay_not_held: '' },
-    ],
-    [
-      'the rate of a search that is the least',
-      { ...whole, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } },
-      { at_least: 'false', delay_not_held: '' },
-      { at_least: 'true' },
-    ],
-  ])('has %s', (_, of, second, first = {}) => {
-    expect(csvRows(of)).toMatchObject([first, second]);
-  });
-
-  test('has the columns that docs/ci.md explains', () => {
-    const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
-    const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(
-      ([, names = '']) => names.replaceAll('`', '').split(', '),
-    );
-    expect(Object.keys(csvRows(whole)[0] ?? {})).toEqual(explained);
-  });
+test('CSV has a row per variant that was run', () => {
+  const published = { ...workers, name: 'spdy', server: null, rounds: [] };
+  expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
+    {
+      variant: 'workers',
+      server: 'nginx',
+      version: '1.22.1',
+      rounds: '6',
+      requests_per_s: '60411',
+      p90_ms: '2.13',
+      baseline: '',
+      verdict: '',
+      state: 'complete',
+    },
+    {
+      variant: 'open-file-cache',
+      p99_ms: '1.66',
+      max_ms: '206.4',
+      server_cpu_us_per_request: '11.8',
+      baseline: 'workers',
+      metric: 'rps',
+      ratio: '1.32795',
+      ratio_low: '1.31433',
+      ratio_high: '1.3417',
+      verdict: 'faster',
+      cpu_ratio: '0.742138',
+      rate_asked_per_s: '',
+    },
+  ]);
 });
 
-describe('the comment', () => {
-  test('numbers rounds as the run did', () => {
-    const both = [workers, openFileCache].map((one) =>
-      renumbered(one, (round) => round + Number(round > 2)),
-    );
-    const rows = markdownReport(result(both)).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
-    expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
-  });
-
-  test('has the plain text of a log line', () => {
-    const line =
-      '[here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +
-      ' HTTPS://b.example www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
-    expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
-      '\n- [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]' +
-        ' HTTPS\u200b://b.example www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
-    );
-  });
-
-  /** The comment on variants with these configs, by their names. */
-  const commentOn = (configs: Record<string, string>, footnote: string) => {
-    const [variant] = whole.variants as [Result['variants'][number]];
-    const redirections = ['error_log /var/log/nginx/error.log → error.log of this run'];
-    const variants = Object.entries(configs).map(([name, config]) => {
-      const server = { name: 'nginx', version: '', workers: 1, config: [config], redirections };
-      return { ...variant, name, server };
-    });
-    return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] });
-  };
-
-  test('tells configs of one name apart', () => {
-    const files = { old: '/old/nginx.conf', new: '/new/nginx.conf', h2o: '/new/h2o.conf' };
-    expect(commentOn(files, `They differ: ${Object.values(files).join(' ')}`)).toContain(
-      '- They differ: old new h2o.conf\n',
-    );
-  });
-
-  test('has no path of the machine and no HTML', () => {
-    const path = '/home/me/secret/@b&c/a.conf';
-    const text = commentOn({ a: path }, `Only ${path} encrypts <script>`);
-    expect(text).toContain('- Only a.conf encrypts \\<script>');
-    expect(text).not.toMatch(/secret|\/var\/log/);
-    const dollars = '/me/a$$b.conf';
-    expect(commentOn({ a: dollars }, `Of ${dollars}`)).toContain('- Of a$$b.conf\n');
-  });
+test('CSV quotes cells', () => {
+  const command = 'wrk -H "Accept: a,b"\r\n-c 1\n';
+  const odd = result([{ ...workers, load: { ...workers.load, command } }]);
+  expect(csvRows(odd)).toMatchObject([{ load: command, protocol: 'http/1.1' }]);
 });
 
-describe('files that are named', () => {
-  /** The options of a run that exports all formats into a folder. */
-  const allIn = (folder: string): Parameters<typeof report>[1] =>
-    readScenarioOptions(
-      ['markdown=FOLDER/a.md', 'json=FOLDER/a.json', 'csv=FOLDER/a.csv'].map((one) =>
-        `--export-${one}`.replace('FOLDER', folder),
+const responses = { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 };
+const found = ['workers', 'open-file-cache'].map((variant) => ({
+  variant,
+  rate: 1000,
+  ci95: null,
+  atLeast: variant === 'workers',
+}));
+
+test.each<[string, Result, object, object?]>([
+  [
+    'no ratio if nothing could be compared',
+    compared(whole, { ratio: 0, verdict: 'none', why: 'nothing was answered' }),
+    { ratio: '', ratio_low: '', ratio_high: '', verdict: 'none', why: 'nothing was answered' },
+  ],
+  [
+    'counts and rates to the last digit',
+    result([
+      workers,
+      changed({ ...openFileCache, load: { ...workers.load, rate: 1_234_567 } }, () =>
+        phase({ requests: 9_000_000, responses }),
       ),
-    );
+    ]),
+    { rate_asked_per_s: '1234567', success_ratio: String(8_999_998 / 9_000_000) },
+  ],
+  [
+    'the late link',
+    compared(whole, { delayNotHeld: ['workers', 'open-file-cache'] }),
+    { delay_not_held: 'workers open-file-cache', at_least: '' },
+    { delay_not_held: '' },
+  ],
+  [
+    'the rate of a search that is the least',
+    { ...whole, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } },
+    { at_least: 'false', delay_not_held: '' },
+    { at_least: 'true' },
+  ],
+])('CSV has %s', (_, of, second, first = {}) => {
+  expect(csvRows(of)).toMatchObject([first, second]);
+});
 
-  test('are written whole, and a link stays one', async () => {
-    spyOn('log');
-    const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
-    symlinkSync('kept/there.csv', join(folder, 'a.csv'));
-    const options = allIn(folder);
-    const read = (file: string) => readFileSync(join(folder, file), 'utf8');
-    await checkExports(options.exports);
-    expect(read('kept/there.csv')).toBe('old');
-    expect(readdirSync(folder)).toHaveLength(3);
-    await report({ result: whole, folder: join(folder, 'run') }, options);
-    expect(read('kept/there.csv')).toBe(csvReport(whole));
-    expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
-    expect(readdirSync(folder)).toHaveLength(5);
-  });
+test('CSV has the columns that docs/ci.md explains', () => {
+  const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
+  const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(([, names = '']) =>
+    names.replaceAll('`', '').split(', '),
+  );
+  expect(Object.keys(csvRows(whole)[0] ?? {})).toEqual(explained);
+});
 
-  test.each<[string, RegExp]>([
-    ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
-    ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
-    ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
-    ['--export-csv -', /^--export-csv -: name a file; --json /],
-    ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
-  ])('%s is refused before anything runs', async (words, message) => {
-    const folder = await ownFiles({ 'folder/x': '' });
-    vi.stubEnv('INIT_CWD', folder);
-    const complained = spyOn('error');
-    const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
-    expect(await main(run.split(' '))).toBe(2);
-    expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
-    expect(readdirSync(folder)).toEqual(['folder']);
-  });
+test('the comment numbers rounds as the run did', () => {
+  const both = [workers, openFileCache].map((one) =>
+    renumbered(one, (round) => round + Number(round > 2)),
+  );
+  const rows = markdownReport(result(both)).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
+  expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
+});
 
-  test('that cannot be written cost nothing else', async () => {
-    spyOn('log');
-    const folder = await ownFiles({ 'run/x': '' });
-    const run = join(folder, 'run');
-    mkdirSync(join(folder, 'a.md'));
-    await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
-      `--export-markdown ${folder}/a.md cannot be written: there is a folder`,
-    );
-    for (const file of ['a.json', 'a.csv', 'run/table.md'])
-      expect(existsSync(join(folder, file)), file).toBe(true);
-    const ended = new UserError('round 3 failed twice');
-    const early = { result: whole, ended, folder: run };
-    await expect(report(early, allIn(folder))).rejects.toBe(ended);
+test('the comment has the plain text of a log line', () => {
+  const line =
+    '[here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +
+    ' HTTPS://b.example www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
+  expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
+    '\n- [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]' +
+      ' HTTPS\u200b://b.example www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
+  );
+});
+
+/** The comment on variants with these configs, by their names. */
+const commentOn = (configs: Record<string, string>, footnote: string) => {
+  const [variant] = whole.variants as [Result['variants'][number]];
+  const redirections = ['error_log /var/log/nginx/error.log → error.log of this run'];
+  const variants = Object.entries(configs).map(([name, config]) => {
+    const server = { name: 'nginx', version: '', workers: 1, config: [config], redirections };
+    return { ...variant, name, server };
   });
+  return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] });
+};
+
+test('the comment tells configs of one name apart', () => {
+  const files = { old: '/old/nginx.conf', new: '/new/nginx.conf', h2o: '/new/h2o.conf' };
+  expect(commentOn(files, `They differ: ${Object.values(files).join(' ')}`)).toContain(
+    '- They differ: old new h2o.conf\n',
+  );
+});
+
+test('the comment has no path of the machine and no HTML', () => {
+  const path = '/home/me/secret/@b&c/a.conf';
+  const text = commentOn({ a: path }, `Only ${path} encrypts <script>`);
+  expect(text).toContain('- Only a.conf encrypts \\<script>');
+  expect(text).not.toMatch(/secret|\/var\/log/);
+  const dollars = '/me/a$$b.conf';
+  expect(commentOn({ a: dollars }, `Of ${dollars}`)).toContain('- Of a$$b.conf\n');
+});
+
+/** The options of a run that exports all formats into a folder. */
+const allIn = (folder: string): Parameters<typeof report>[1] =>
+  readScenarioOptions(
+    ['markdown=FOLDER/a.md', 'json=FOLDER/a.json', 'csv=FOLDER/a.csv'].map((one) =>
+      `--export-${one}`.replace('FOLDER', folder),
+    ),
+  );
+
+test('files are written whole, and a link stays one', async () => {
+  spyOn('log');
+  const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
+  symlinkSync('kept/there.csv', join(folder, 'a.csv'));
+  const options = allIn(folder);
+  const read = (file: string) => readFileSync(join(folder, file), 'utf8');
+  await checkExports(options.exports);
+  expect(read('kept/there.csv')).toBe('old');
+  expect(readdirSync(folder)).toHaveLength(3);
+  await report({ result: whole, folder: join(folder, 'run') }, options);
+  expect(read('kept/there.csv')).toBe(csvReport(whole));
+  expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
+  expect(readdirSync(folder)).toHaveLength(5);
+});
+
+test.each<[string, RegExp]>([
+  ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
+  ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
+  ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
+  ['--export-csv -', /^--export-csv -: name a file; --json /],
+  ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
+])('%s is refused before anything runs', async (words, message) => {
+  const folder = await ownFiles({ 'folder/x': '' });
+  vi.stubEnv('INIT_CWD', folder);
+  const complained = spyOn('error');
+  const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
+  expect(await main(run.split(' '))).toBe(2);
+  expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
+  expect(readdirSync(folder)).toEqual(['folder']);
+});
+
+test('files that cannot be written cost nothing else', async () => {
+  spyOn('log');
+  const folder = await ownFiles({ 'run/x': '' });
+  const run = join(folder, 'run');
+  mkdirSync(join(folder, 'a.md'));
+  await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
+    `--export-markdown ${folder}/a.md cannot be written: there is a folder`,
+  );
+  for (const file of ['a.json', 'a.csv', 'run/table.md'])
+    expect(existsSync(join(folder, file)), file).toBe(true);
+  const ended = new UserError('round 3 failed twice');
+  const early = { result: whole, ended, folder: run };
+  await expect(report(early, allIn(folder))).rejects.toBe(ended);
 });
 
 test('what is compared is not overwritten', async () => {

@@ -1,5 +1,5 @@
 // One load of several generators.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
 import {
   dividedPlan,
@@ -25,154 +25,148 @@ const endOf = (result: LoadResult): InstanceEnd => ({ phases: [{ results: [resul
 const merged = (results: readonly LoadResult[], plan = planOf()) =>
   (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
 
-describe('an instance', () => {
-  test("is told its segment in the operator's words", () => {
-    expect(instanceArguments(3, 3)).toEqual([
-      '--execution-segment=2/3:1',
-      '--execution-segment-sequence=0,1/3,2/3,1',
-      '--tag',
-      'instance_id=3',
-    ]);
-    expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
-  });
-
-  test('has the plan of all, and the time to wait in it', () => {
-    const timed = { instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 };
-    expect(dividedPlan(planOf(), 3, timed.startAtMs)).toEqual({ ...planOf(), ...timed });
-    const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
-    expect(dividedPlan(planOf(), 3, meetAt)).toMatchObject({ meetAt });
-  });
-
-  const twoPhases = { phases: [{ sides: [] }, { sides: [] }] };
-  test.each([
-    [planOf({ connections: 3 }), /^4 generators: 3 connections .* 4 threads: give at least 4$/],
-    [planOf({ connections: 7, threads: 8 }), / among 8 threads: give at least 8$/],
-    [planOf({ connections: 9, requests: 2 }), / 2 requests cannot be .* them: give at least 4$/],
-    [planOf(undefined, twoPhases), /only the first of 2 load phases/],
-  ])('is refused %j', (plan, message) => {
-    expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
-    expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
-  });
+test("an instance is told its segment in the operator's words", () => {
+  expect(instanceArguments(3, 3)).toEqual([
+    '--execution-segment=2/3:1',
+    '--execution-segment-sequence=0,1/3,2/3,1',
+    '--tag',
+    'instance_id=3',
+  ]);
+  expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
 });
 
-describe('the results of all instances', () => {
-  const histogram: HistogramBar[] = [
-    [0.5, 990],
-    [1, 9],
-    [80, 1],
-  ];
-  const bucketsOf = (below: number, above: number) => [
-    { fromMs: 0, toMs: 1, count: below },
-    { fromMs: 1, toMs: null, count: above },
-  ];
-  const one = phase({
-    requests: 1003,
-    rps: 100,
-    responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 },
-    statuses: { 302: 1, 404: 4, 503: 5 },
-    errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
-    errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
-    errorExample: 'reset',
-    warmupRequests: 7,
-    inFlight: 3,
-    hung: 1,
-    unsent: 2,
-    bytes: { received: 1, headers: 2, headersDecoded: 3, body: 4, sent: 5 },
-    longestGapMs: 80,
-    latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
-    connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }),
-    buckets: bucketsOf(999, 1),
-    maxConcurrentStreams: 128,
-    perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 },
-    startedAt: '2026-11-20T08:15:31.040000Z',
-    endedAt: '2026-11-20T08:15:41.040000Z',
-    monotonicMs: [1040, 11_040],
-  });
-  const two = phase({
-    requests: 2000,
-    responses: { '2xx': 1990, '3xx': 0, '4xx': 0, '5xx': 10 },
-    statuses: { 503: 10 },
-    latencyMs: latency(1, 2, 3, {
-      min: 0.1,
-      mean: 1,
-      sd: 0,
-      histogram: [
-        [1, 1990],
-        [2, 10],
-      ],
-    }),
-    buckets: bucketsOf(0, 2000),
-    seconds: 8,
+test('an instance has the plan of all, and the time to wait in it', () => {
+  const timed = { instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 };
+  expect(dividedPlan(planOf(), 3, timed.startAtMs)).toEqual({ ...planOf(), ...timed });
+  const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
+  expect(dividedPlan(planOf(), 3, meetAt)).toMatchObject({ meetAt });
+});
+
+const twoPhases = { phases: [{ sides: [] }, { sides: [] }] };
+test.each([
+  [planOf({ connections: 3 }), /^4 generators: 3 connections .* 4 threads: give at least 4$/],
+  [planOf({ connections: 7, threads: 8 }), / among 8 threads: give at least 8$/],
+  [planOf({ connections: 9, requests: 2 }), / 2 requests cannot be .* them: give at least 4$/],
+  [planOf(undefined, twoPhases), /only the first of 2 load phases/],
+])('an instance is refused %j', (plan, message) => {
+  expect(() => dividedPlan(plan, 4, 0)).toThrow(message);
+  expect(() => dividedPlan(plan, 1, 0)).not.toThrow();
+});
+
+const histogram: HistogramBar[] = [
+  [0.5, 990],
+  [1, 9],
+  [80, 1],
+];
+const bucketsOf = (below: number, above: number) => [
+  { fromMs: 0, toMs: 1, count: below },
+  { fromMs: 1, toMs: null, count: above },
+];
+const one = phase({
+  requests: 1003,
+  rps: 100,
+  responses: { '2xx': 990, '3xx': 1, '4xx': 4, '5xx': 5 },
+  statuses: { 302: 1, 404: 4, 503: 5 },
+  errors: { connect: 1, tls: 0, read: 2, write: 0, timeout: 0, protocol: 0, total: 3 },
+  errorCauses: { addressNotAvailable: 0, refused: 1, reset: 2, timedOut: 0, short: 0, other: 0 },
+  errorExample: 'reset',
+  warmupRequests: 7,
+  inFlight: 3,
+  hung: 1,
+  unsent: 2,
+  bytes: { received: 1, headers: 2, headersDecoded: 3, body: 4, sent: 5 },
+  longestGapMs: 80,
+  latencyMs: latency(0.5, 1, 80, { min: 0.2, mean: 0.6, sd: 2, histogram }),
+  connectMs: latency(1, 1, 1, { histogram: [[1, 10]] }),
+  buckets: bucketsOf(999, 1),
+  maxConcurrentStreams: 128,
+  perConnectionRps: { min: 1, mean: 10, sd: 0, withinSd: 1, max: 20 },
+  startedAt: '2026-11-20T08:15:31.040000Z',
+  endedAt: '2026-11-20T08:15:41.040000Z',
+  monotonicMs: [1040, 11_040],
+});
+const two = phase({
+  requests: 2000,
+  responses: { '2xx': 1990, '3xx': 0, '4xx': 0, '5xx': 10 },
+  statuses: { 503: 10 },
+  latencyMs: latency(1, 2, 3, {
+    min: 0.1,
+    mean: 1,
+    sd: 0,
+    histogram: [
+      [1, 1990],
+      [2, 10],
+    ],
+  }),
+  buckets: bucketsOf(0, 2000),
+  seconds: 8,
+  longestGapMs: 4,
+  perConnectionRps: { min: 5, mean: 16, sd: 0, withinSd: 0.5, max: 16 },
+  endedAt: '2026-11-20T08:15:39.000000Z',
+  monotonicMs: [1000, 9000],
+});
+
+test('results are one result', () => {
+  const { latencyMs, connectMs, ...rest } = merged(
+    [
+      { ...one, wire: byName(wireNames, () => 3) },
+      { ...two, wire: byName(wireNames, (name) => (name === 'connections' ? 2 : 1)) },
+    ],
+    planOf({ connections: 3 }),
+  );
+  // Of one or the other, where one alone had some.
+  expect({ ...one, ...rest }).toEqual({
+    ...one,
+    requests: 3003,
+    rps: 300,
+    responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
+    statuses: { 302: 1, 404: 4, 503: 15 },
+    turns: null,
+    wire: { ...byName(wireNames, () => 4), connections: 5 },
     longestGapMs: 4,
-    perConnectionRps: { min: 5, mean: 16, sd: 0, withinSd: 0.5, max: 16 },
-    endedAt: '2026-11-20T08:15:39.000000Z',
-    monotonicMs: [1000, 9000],
+    bytes: {
+      received: 1_700_001,
+      headers: 476_002,
+      headersDecoded: 476_003,
+      body: 1_224_004,
+      sent: 120_005,
+    },
+    latencyMs: one.latencyMs,
+    connectMs: one.connectMs,
+    firstByteMs: expect.objectContaining({ p99: 2.9 }),
+    // Of three connections the first has two: 10, 10 and 16.
+    perConnectionRps: {
+      min: 1,
+      mean: 12,
+      sd: expect.closeTo(Math.sqrt(12), 9),
+      withinSd: expect.closeTo(2.5 / 3, 9),
+      max: 20,
+    },
+    buckets: bucketsOf(999, 2001),
+    startedAt: two.startedAt,
+    monotonicMs: [1000, 11_040],
+    cpuSeconds: 14,
   });
+  expect(latencyMs).toMatchObject({ min: 0.1, max: 80, p50: 1, p99: 1, p999: 2 });
+  expect(latencyMs.histogram.flat()).toEqual([0.5, 990, 1, 1999, 2, 10, 80, 1]);
+  expect(latencyMs.mean).toBeCloseTo((1000 * 0.6 + 2000) / 3000, 9);
+  expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
+});
 
-  test('are one result', () => {
-    const { latencyMs, connectMs, ...rest } = merged(
-      [
-        { ...one, wire: byName(wireNames, () => 3) },
-        { ...two, wire: byName(wireNames, (name) => (name === 'connections' ? 2 : 1)) },
-      ],
-      planOf({ connections: 3 }),
-    );
-    // Of one or the other, where one alone had some.
-    expect({ ...one, ...rest }).toEqual({
-      ...one,
-      requests: 3003,
-      rps: 300,
-      responses: { '2xx': 2980, '3xx': 1, '4xx': 4, '5xx': 15 },
-      statuses: { 302: 1, 404: 4, 503: 15 },
-      turns: null,
-      wire: { ...byName(wireNames, () => 4), connections: 5 },
-      longestGapMs: 4,
-      bytes: {
-        received: 1_700_001,
-        headers: 476_002,
-        headersDecoded: 476_003,
-        body: 1_224_004,
-        sent: 120_005,
-      },
-      latencyMs: one.latencyMs,
-      connectMs: one.connectMs,
-      firstByteMs: expect.objectContaining({ p99: 2.9 }),
-      // Of three connections the first has two: 10, 10 and 16.
-      perConnectionRps: {
-        min: 1,
-        mean: 12,
-        sd: expect.closeTo(Math.sqrt(12), 9),
-        withinSd: expect.closeTo(2.5 / 3, 9),
-        max: 20,
-      },
-      buckets: bucketsOf(999, 2001),
-      startedAt: two.startedAt,
-      monotonicMs: [1000, 11_040],
-      cpuSeconds: 14,
-    });
-    expect(latencyMs).toMatchObject({ min: 0.1, max: 80, p50: 1, p99: 1, p999: 2 });
-    expect(latencyMs.histogram.flat()).toEqual([0.5, 990, 1, 1999, 2, 10, 80, 1]);
-    expect(latencyMs.mean).toBeCloseTo((1000 * 0.6 + 2000) / 3000, 9);
-    expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
-  });
+test('the result of one is its own', () => expect(merged([one])).toBe(one));
 
-  test('of one are its own', () => expect(merged([one])).toBe(one));
+test('results are none where one is missing', () => {
+  const beside = (other: InstanceEnd) => () => mergeInstances([endOf(one), other], planOf());
+  expect(beside({ failure: 'it said nothing' })).toThrow(
+    'generator 2 of 2: it said nothing: its share is missing',
+  );
+  expect(beside({ phases: [] })).toThrow('2 of 2: ended after 0 of 1 phases: its share is missing');
+});
 
-  test('are none where one is missing', () => {
-    const beside = (other: InstanceEnd) => () => mergeInstances([endOf(one), other], planOf());
-    expect(beside({ failure: 'it said nothing' })).toThrow(
-      'generator 2 of 2: it said nothing: its share is missing',
-    );
-    expect(beside({ phases: [] })).toThrow(
-      '2 of 2: ended after 0 of 1 phases: its share is missing',
-    );
-  });
-
-  test('are none where they did not make one load', () => {
-    const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
-    expect(merged([one, late(140)]).requests).toBe(3003);
-    expect(() => merged([late(150), two, one])).toThrow(
-      'generator 1 of 3 began 150 ms after generator 2, and may 100 ms',
-    );
-  });
+test('results are none where they did not make one load', () => {
+  const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
+  expect(merged([one, late(140)]).requests).toBe(3003);
+  expect(() => merged([late(150), two, one])).toThrow(
+    'generator 1 of 3 began 150 ms after generator 2, and may 100 ms',
+  );
 });

@@ -62,39 +62,35 @@ test('the rate in a record is followed', () => {
   expect(rate()).toBe(0);
 });
 
-describe("the phases in the script's output", () => {
-  const phases = [
-    { results: [{ requests: 5 }] },
-    { results: [{ requests: 7 }], step: { rates: [100], found: [null] } },
-  ];
-  const [first = '', second = ''] = phases.map(
-    (one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`,
-  );
+const phases = [
+  { results: [{ requests: 5 }] },
+  { results: [{ requests: 7 }], step: { rates: [100], found: [null] } },
+];
+const [first = '', second = ''] = phases.map((one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`);
 
-  test('are read once the load is over', async () => {
-    const file = join(folder, 'phases.log');
-    const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
-    await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
-    writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
-    await expect(read(0)).rejects.toThrow('k6 ended with code 0');
-    appendFileSync(file, 'bakeoff-load-over\n');
-    expect(await read(0)).toEqual(phases);
-    await expect(read(1)).rejects.toThrow('k6 ended with code 1');
-  });
+test("the phases in the script's output are read once the load is over", async () => {
+  const file = join(folder, 'phases.log');
+  const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
+  await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
+  writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
+  await expect(read(0)).rejects.toThrow('k6 ended with code 0');
+  appendFileSync(file, 'bakeoff-load-over\n');
+  expect(await read(0)).toEqual(phases);
+  await expect(read(1)).rejects.toThrow('k6 ended with code 1');
+});
 
-  test('are followed; a cut line is skipped', () => {
-    const file = join(folder, 'phases.log');
-    const follow = followPhases(file);
-    expect(follow()).toEqual([]);
-    writeFileSync(file, first.slice(0, 30));
-    expect(follow()).toEqual([]);
-    appendFileSync(file, first.slice(30));
-    expect(follow()).toEqual([phases[0]]);
-    appendFileSync(file, `${first.slice(0, 30)}\n`);
-    expect(follow()).toEqual([]);
-    appendFileSync(file, second);
-    expect(follow()).toEqual([phases[1]]);
-  });
+test("the phases in the script's output are followed; a cut line is skipped", () => {
+  const file = join(folder, 'phases.log');
+  const follow = followPhases(file);
+  expect(follow()).toEqual([]);
+  writeFileSync(file, first.slice(0, 30));
+  expect(follow()).toEqual([]);
+  appendFileSync(file, first.slice(30));
+  expect(follow()).toEqual([phases[0]]);
+  appendFileSync(file, `${first.slice(0, 30)}\n`);
+  expect(follow()).toEqual([]);
+  appendFileSync(file, second);
+  expect(follow()).toEqual([phases[1]]);
 });
 
 describe('the results folder', () => {

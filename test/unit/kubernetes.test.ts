@@ -1,7 +1,7 @@
 // The manifests of `bakeoff k8s`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { imageVersions } from '../../lib/kubernetes/manifests.ts';
 import {
@@ -50,108 +50,106 @@ function ownScenario(name: string, variants: string) {
   return file;
 }
 
-describe('bakeoff k8s', () => {
-  it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
-    const { all, deployments, services, testRuns, configMap, text } = await printed(
-      scenario,
-      ...influx,
-      '--generators',
-      '1',
-    );
-    const names = all.map(({ kind, metadata: { name } }) => `${kind} ${name}`);
-    expect(new Set(names).size).toBe(all.length);
-    expect(text).toContain(`-${scenario}. `);
-    expect([deployments.length, services.length]).toEqual([testRuns.length, testRuns.length]);
-    for (const { metadata, spec } of deployments) {
-      for (const { configMap: source } of spec.template.spec.volumes)
-        for (const { key } of source?.items ?? [])
-          expect(configMap(source?.name as string)[key]).toBeTypeOf('string');
-      const service = services.find((one) => one.metadata.name === metadata.name);
-      expect(service?.spec.selector).toEqual(spec.template.metadata.labels);
-    }
-    const hosts = services.map(({ metadata, spec }) => `${metadata.name}:${spec.ports[0]?.port}`);
-    for (const { metadata, spec } of testRuns) {
-      const { name, file } = spec.script.configMap;
-      expect(configMap(name)[file]).toContain('k6/x/loadgen');
-      const plan = JSON.parse(configMap(metadata.name)['load.json'] as string) as LoadPlan;
-      expect(hosts).toContain(new URL(plan.phases[0]?.sides[0]?.url as string).host);
-    }
-  });
+it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
+  const { all, deployments, services, testRuns, configMap, text } = await printed(
+    scenario,
+    ...influx,
+    '--generators',
+    '1',
+  );
+  const names = all.map(({ kind, metadata: { name } }) => `${kind} ${name}`);
+  expect(new Set(names).size).toBe(all.length);
+  expect(text).toContain(`-${scenario}. `);
+  expect([deployments.length, services.length]).toEqual([testRuns.length, testRuns.length]);
+  for (const { metadata, spec } of deployments) {
+    for (const { configMap: source } of spec.template.spec.volumes)
+      for (const { key } of source?.items ?? [])
+        expect(configMap(source?.name as string)[key]).toBeTypeOf('string');
+    const service = services.find((one) => one.metadata.name === metadata.name);
+    expect(service?.spec.selector).toEqual(spec.template.metadata.labels);
+  }
+  const hosts = services.map(({ metadata, spec }) => `${metadata.name}:${spec.ports[0]?.port}`);
+  for (const { metadata, spec } of testRuns) {
+    const { name, file } = spec.script.configMap;
+    expect(configMap(name)[file]).toContain('k6/x/loadgen');
+    const plan = JSON.parse(configMap(metadata.name)['load.json'] as string) as LoadPlan;
+    expect(hosts).toContain(new URL(plan.phases[0]?.sides[0]?.url as string).host);
+  }
+});
 
-  it('divides the load, and gives what is asked for', async () => {
-    const {
-      all,
-      testRuns: [testRun],
-      configMap: filesOf,
-      deployments,
-    } = await printed(
-      'nginx-open-file-cache',
-      ...influx,
-      ...'--influx-secret influxdb --generators 4 --namespace lab --duration 3s'.split(' '),
-      ...'--variants workers --image host:5000/bakeoff:1 --server-cores 8'.split(' '),
-      ...'--generator-cores 2 --generator-memory 1Gi'.split(' '),
-    );
-    expect(new Set(all.map(({ metadata: { namespace } }) => namespace))).toEqual(new Set(['lab']));
-    const resources = { limits: { cpu: '2', memory: '1Gi' } };
-    const runner = { image: 'host:5000/bakeoff:1', resources };
-    expect(testRun?.spec).toMatchObject({ parallelism: 4, runner });
-    expect(testRun?.spec.runner.env).toContainEqual({
-      name: 'K6_INFLUXDB_PASSWORD',
-      valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } },
-    });
-    const load = filesOf(testRun?.metadata.name as string)['load.json'] as string;
-    expect(JSON.parse(load)).toMatchObject({
-      instances: 4,
-      meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' },
-      phases: [{ sides: [{ connections: 100, threads: 2, duration: '3000ms' }] }],
-    });
-    expect(load).not.toContain('spin');
-    const [container] = deployments[0]?.spec.template.spec.containers ?? [];
-    expect(container).toMatchObject({
-      resources: { requests: { cpu: '8' } },
-      securityContext: { readOnlyRootFilesystem: true },
-    });
-    const { 'nginx.conf': config } = filesOf(deployments[0]?.metadata.name as string);
-    expect(config).toContain('worker_processes 8;');
+it('k8s divides the load, and gives what is asked for', async () => {
+  const {
+    all,
+    testRuns: [testRun],
+    configMap: filesOf,
+    deployments,
+  } = await printed(
+    'nginx-open-file-cache',
+    ...influx,
+    ...'--influx-secret influxdb --generators 4 --namespace lab --duration 3s'.split(' '),
+    ...'--variants workers --image host:5000/bakeoff:1 --server-cores 8'.split(' '),
+    ...'--generator-cores 2 --generator-memory 1Gi'.split(' '),
+  );
+  expect(new Set(all.map(({ metadata: { namespace } }) => namespace))).toEqual(new Set(['lab']));
+  const resources = { limits: { cpu: '2', memory: '1Gi' } };
+  const runner = { image: 'host:5000/bakeoff:1', resources };
+  expect(testRun?.spec).toMatchObject({ parallelism: 4, runner });
+  expect(testRun?.spec.runner.env).toContainEqual({
+    name: 'K6_INFLUXDB_PASSWORD',
+    valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } },
   });
+  const load = filesOf(testRun?.metadata.name as string)['load.json'] as string;
+  expect(JSON.parse(load)).toMatchObject({
+    instances: 4,
+    meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' },
+    phases: [{ sides: [{ connections: 100, threads: 2, duration: '3000ms' }] }],
+  });
+  expect(load).not.toContain('spin');
+  const [container] = deployments[0]?.spec.template.spec.containers ?? [];
+  expect(container).toMatchObject({
+    resources: { requests: { cpu: '8' } },
+    securityContext: { readOnlyRootFilesystem: true },
+  });
+  const { 'nginx.conf': config } = filesOf(deployments[0]?.metadata.name as string);
+  expect(config).toContain('worker_processes 8;');
+});
 
-  it('prints odd names of variants', async () => {
-    const file = ownScenario(
-      '0-of-mine',
-      `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
-    );
-    const { testRuns } = await printed(file, ...influx);
-    expect(testRuns[0]?.metadata.labels['bakeoff/variant']).toBe('off');
-    for (const { metadata } of testRuns) {
-      expect(metadata.name).toMatch(testRunName);
-      for (const value of Object.values(metadata.labels)) expect(value).toMatch(labelValue);
-    }
-  });
+it('k8s prints odd names of variants', async () => {
+  const file = ownScenario(
+    '0-of-mine',
+    `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
+  );
+  const { testRuns } = await printed(file, ...influx);
+  expect(testRuns[0]?.metadata.labels['bakeoff/variant']).toBe('off');
+  for (const { metadata } of testRuns) {
+    expect(metadata.name).toMatch(testRunName);
+    for (const value of Object.values(metadata.labels)) expect(value).toMatch(labelValue);
+  }
+});
 
-  const nginx = 'nginx-open-file-cache';
-  const secret = '--influx http://me:secret@influxdb:8086';
-  it.each<[string, RegExp]>([
-    [nginx, /^--influx is missing: /],
-    [`${nginx} ${secret}`, /^--influx: manifests are read by many, .*--influx-secret$/],
-    [`h2o-vs-nginx-h2-rate ${influx.join(' ')}`, /^2 generators: 1 connections cannot be /],
-    [`nginx-tuning-under-delay ${influx.join(' ')}`, /network of its own, and a cluster has its/],
-    [`${nginx} ${influx.join(' ')} --rounds 4`, /^--rounds is for --apply: give both, /],
-  ])('refuses %s', async (words, message) => {
-    await expect(printed(...words.split(' '))).rejects.toThrow(message);
-  });
+const nginx = 'nginx-open-file-cache';
+const secret = '--influx http://me:secret@influxdb:8086';
+it.each<[string, RegExp]>([
+  [nginx, /^--influx is missing: /],
+  [`${nginx} ${secret}`, /^--influx: manifests are read by many, .*--influx-secret$/],
+  [`h2o-vs-nginx-h2-rate ${influx.join(' ')}`, /^2 generators: 1 connections cannot be /],
+  [`nginx-tuning-under-delay ${influx.join(' ')}`, /network of its own, and a cluster has its/],
+  [`${nginx} ${influx.join(' ')} --rounds 4`, /^--rounds is for --apply: give both, /],
+])('k8s refuses %s', async (words, message) => {
+  await expect(printed(...words.split(' '))).rejects.toThrow(message);
+});
 
-  it.each([
-    ['server: { ...base.server, config: ["./own.ts"] }', /and this is a config of your own: /],
-    [
-      'server: { name: "command", command: "a" }, page: { path: "/", bodyBytes: 612 }',
-      /and this is a command: leave it out with --variants$/,
-    ],
-    ['page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }', /only shipped pages are served: /],
-    ['load: { ...load, headers: { Cookie: "me" } }', /read by many, .* has the header Cookie: /],
-  ])('refuses %s', async (changes, message) => {
-    const file = ownScenario('mine', `[{ ...base, name: 'own', ${changes} }, base]`);
-    await expect(printed(file, ...influx)).rejects.toThrow(message);
-  });
+it.each([
+  ['server: { ...base.server, config: ["./own.ts"] }', /and this is a config of your own: /],
+  [
+    'server: { name: "command", command: "a" }, page: { path: "/", bodyBytes: 612 }',
+    /and this is a command: leave it out with --variants$/,
+  ],
+  ['page: { docroot: ".", path: "/own.ts", bodyBytes: 612 }', /only shipped pages are served: /],
+  ['load: { ...load, headers: { Cookie: "me" } }', /read by many, .* has the header Cookie: /],
+])('k8s refuses %s', async (changes, message) => {
+  const file = ownScenario('mine', `[{ ...base, name: 'own', ${changes} }, base]`);
+  await expect(printed(file, ...influx)).rejects.toThrow(message);
 });
 
 it('manifests fit docker/Dockerfile', async () => {
@@ -169,54 +167,52 @@ it('manifests fit docker/Dockerfile', async () => {
   expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
 });
 
-describe('pods', () => {
-  const pod = (
-    labels: Record<string, string>,
-    status: ClusterObject['status'] = {},
-  ): ClusterObject => ({ kind: 'Pod', metadata: { name: 'pod-x', labels }, status });
-  const container = (status: Partial<ContainerStatus>): ClusterObject['status'] => ({
-    containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }],
-  });
+const pod = (
+  labels: Record<string, string>,
+  status: ClusterObject['status'] = {},
+): ClusterObject => ({ kind: 'Pod', metadata: { name: 'pod-x', labels }, status });
+const container = (status: Partial<ContainerStatus>): ClusterObject['status'] => ({
+  containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }],
+});
 
-  it.each<[string, Record<string, string>]>([
-    ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }],
-    ['generator 12', { 'job-name': 'nginx-2-12' }],
-    ["the operator's starter", { 'job-name': 'nginx-starter' }],
-    ['the pod pod-x', {}],
-  ])('are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
+it.each<[string, Record<string, string>]>([
+  ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }],
+  ['generator 12', { 'job-name': 'nginx-2-12' }],
+  ["the operator's starter", { 'job-name': 'nginx-starter' }],
+  ['the pod pod-x', {}],
+])('pods are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
 
-  const unschedulable = {
-    type: 'PodScheduled',
-    status: 'False',
-    reason: 'Unschedulable',
-    message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
-  };
-  it.each<[ClusterObject['status'], boolean, string]>([
-    [
-      { conditions: [unschedulable] },
-      false,
-      'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes',
-    ],
-    [
-      container({ state: { waiting: { reason: 'InvalidImageName' } } }),
-      true,
-      'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
-    ],
-  ])('that wait have their reason: %j', (status, fatal, text) => {
-    const found = { text: expect.stringContaining(text), fatal };
-    expect(podTrouble(pod({}, status))).toEqual(found);
-  });
+const unschedulable = {
+  type: 'PodScheduled',
+  status: 'False',
+  reason: 'Unschedulable',
+  message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
+};
+it.each<[ClusterObject['status'], boolean, string]>([
+  [
+    { conditions: [unschedulable] },
+    false,
+    'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes',
+  ],
+  [
+    container({ state: { waiting: { reason: 'InvalidImageName' } } }),
+    true,
+    'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
+  ],
+])('pods that wait have their reason: %j', (status, fatal, text) => {
+  const found = { text: expect.stringContaining(text), fatal };
+  expect(podTrouble(pod({}, status))).toEqual(found);
+});
 
-  it.each<[string, string, string]>([
-    [
-      "k6's error",
-      'level=info msg="one"\ntime="x" level=error msg="1 was \\"not\\" ready" hint="y"\nlevel=warning msg=z',
-      '1 was "not" ready',
-    ],
-    ['the last line', 'one\ntwo\n', 'two'],
-  ])('that ended have their last words: %s', async (_, log, words) => {
-    const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
-    const ended = pod({}, container({ state: { terminated: { exitCode: 108 } } }));
-    expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${words}`);
-  });
+it.each<[string, string, string]>([
+  [
+    "k6's error",
+    'level=info msg="one"\ntime="x" level=error msg="1 was \\"not\\" ready" hint="y"\nlevel=warning msg=z',
+    '1 was "not" ready',
+  ],
+  ['the last line', 'one\ntwo\n', 'two'],
+])('pods that ended have their last words: %s', async (_, log, words) => {
+  const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
+  const ended = pod({}, container({ state: { terminated: { exitCode: 108 } } }));
+  expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${words}`);
 });

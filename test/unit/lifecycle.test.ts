@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { alarmsIn, watchLifecycle, type LogAlarms } from '../../lib/servers/lifecycle.ts';
@@ -32,35 +32,33 @@ it.each([
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);
 });
 
-describe('alarms in a log', () => {
-  const at = '2026/11/20 08:15:31 ';
-  const crash = '[alert] worker process exited on signal 11 (core dumped)';
-  const crashLine = `${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`;
-  const fatal = 'received fatal signal 11';
+const at = '2026/11/20 08:15:31 ';
+const crash = '[alert] worker process exited on signal 11 (core dumped)';
+const crashLine = `${at}[alert] 7#7: worker process 12 exited on signal 11 (core dumped)\n`;
+const fatal = 'received fatal signal 11';
 
-  it.each<[ServerName | 'command', string, LogAlarms]>([
-    ['nginx', '', {}],
-    ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
-    // Without root.
-    ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
-    ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { first: '[alert] failed', crash }],
-    ['nginx', `${crashLine}${at}[alert] 8#8: later\n`, { first: crash, crash }],
-    // The first of two, and control characters.
-    [
-      'nginx',
-      `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
-      { first: '[emerg] a [31mb  c', last: '[alert] later' },
-    ],
-    ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
-    ['h2o', crashLine, { last: crash }],
-    ['command', 'a\nrefused\n\n', { last: 'refused' }],
-  ])('of %s: %j has %j', async (server, text, alarms) => {
-    const file = path.join(newFolder(), 'error.log');
-    writeFileSync(file, text);
-    expect(await alarmsIn(file, server)).toEqual(alarms);
-  });
+it.each<[ServerName | 'command', string, LogAlarms]>([
+  ['nginx', '', {}],
+  ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
+  // Without root.
+  ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
+  ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { first: '[alert] failed', crash }],
+  ['nginx', `${crashLine}${at}[alert] 8#8: later\n`, { first: crash, crash }],
+  // The first of two, and control characters.
+  [
+    'nginx',
+    `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
+    { first: '[emerg] a [31mb  c', last: '[alert] later' },
+  ],
+  ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
+  ['h2o', crashLine, { last: crash }],
+  ['command', 'a\nrefused\n\n', { last: 'refused' }],
+])('alarms in a log of %s: %j has %j', async (server, text, alarms) => {
+  const file = path.join(newFolder(), 'error.log');
+  writeFileSync(file, text);
+  expect(await alarmsIn(file, server)).toEqual(alarms);
+});
 
-  it('are none where it cannot be read', async () => {
-    expect(await alarmsIn('/tmp', 'nginx')).toEqual({});
-  });
+it('alarms in a log are none where it cannot be read', async () => {
+  expect(await alarmsIn('/tmp', 'nginx')).toEqual({});
 });

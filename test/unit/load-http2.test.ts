@@ -1,88 +1,84 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { h2load, vegeta } from '../../lib/scenario/index.ts';
 import { refused } from '../fixtures/refused.ts';
 
-describe('h2load', () => {
-  test("reads the article's line: HTTP/2 over TLS", () => {
-    expect(h2load('-n 100000 -c 1000 -t 16')).toEqual({
-      command: 'h2load -n 100000 -c 1000 -t 16',
-      protocol: 'h2',
-      connections: 1000,
-      threads: 16,
-      keepAlive: true,
-      requests: 100_000,
-      timeoutSeconds: 600,
-    });
+test("h2load reads the article's line: HTTP/2 over TLS", () => {
+  expect(h2load('-n 100000 -c 1000 -t 16')).toEqual({
+    command: 'h2load -n 100000 -c 1000 -t 16',
+    protocol: 'h2',
+    connections: 1000,
+    threads: 16,
+    keepAlive: true,
+    requests: 100_000,
+    timeoutSeconds: 600,
   });
-
-  test.each([
-    [
-      '--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5',
-      { connections: 10, streams: 5, threads: 2, requests: 20 },
-    ],
-    ['', { connections: 1, threads: 1, requests: 1 }],
-    ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
-    ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
-    ['--h3 -m 3', { protocol: 'h3', streams: 3 }],
-    ['--alpn-list=h3', { protocol: 'h3' }],
-  ])('"%s" is %o', (line, profile) => {
-    expect(h2load(line)).toMatchObject(profile);
-  });
-
-  test('has a duration, streams and TLS', () => {
-    expect(h2load('-D 10')).not.toHaveProperty('requests');
-    expect(h2load('--h1')).not.toHaveProperty('streams');
-    const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] } as const;
-    expect(h2load('-n 10', { tls }).tls).toEqual(tls);
-  });
-
-  test.each([
-    ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
-    ['--h1 -m 10 -n 10', /^h2load: streams 10 need h2, h2c or h3, not http\/1\.1/],
-    ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],
-  ])('"%s" is refused in one line', refused(h2load));
 });
 
-describe('vegeta', () => {
-  test("reads the article's line", () => {
-    const bucketsMs = [0.15, 0.3, 5];
-    expect(vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs })).toEqual({
-      command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000',
-      protocol: 'h2',
-      connections: 1,
-      streams: 100,
-      threads: 1,
-      keepAlive: true,
-      rate: 1000,
-      requests: 10_000,
-      timeoutSeconds: 30,
-      bucketSeconds: [0.00015, 0.0003, 0.005],
-    });
-  });
-
-  test.each([
-    ['-duration=10s', { rate: 50, requests: 500, command: 'vegeta attack -duration=10s' }],
-    ['--rate 20/s --duration 2m', { rate: 20, requests: 2400 }],
-    ['-rate=100 -duration=290ms', { requests: 29 }],
-    ['-duration=10s -http2=false', { protocol: 'http/1.1', connections: 100, keepAlive: true }],
-    [
-      '-duration=1s -http2=false -keepalive=false -max-connections=20',
-      { protocol: 'http/1.1', connections: 20, keepAlive: false },
-    ],
-    [
-      "-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin",
-      { headers: { 'X-A': 'b', 'X-C': 'd' } },
-    ],
-  ])('"%s" is %o', (line, profile) => {
-    expect(vegeta(line)).toMatchObject(profile);
-  });
-
-  test.each([
-    ['-rate=1000', /^vegeta: give a -duration/],
-    ['-duration=1m30s', /^vegeta -duration 1m30s has to be a time/],
-    ['-duration=1s -rate=100/m', /-rate 100\/m has to be a whole number/],
-    ['-duration=1ms -rate=1', /^vegeta: requests 0 has to be/],
-    ['-http2=no -duration=1s', /^vegeta: -http2=no cannot be honoured here; these can: -http2 /],
-    ['-duration=1s -keepalive=false', /^vegeta: keepAlive is false/],
-  ])('"%s" is refused in one line', refused(vegeta));
+test.each([
+  [
+    '--requests=20 --clients 10 --threads=2 --max-concurrent-streams 5',
+    { connections: 10, streams: 5, threads: 2, requests: 20 },
+  ],
+  ['', { connections: 1, threads: 1, requests: 1 }],
+  ['-D500ms --warm-up-time 1s', { durationSeconds: 0.5, warmupSeconds: 1 }],
+  ['-p h2c -n 5 -m 3', { protocol: 'h2c', streams: 3, requests: 5 }],
+  ['--h3 -m 3', { protocol: 'h3', streams: 3 }],
+  ['--alpn-list=h3', { protocol: 'h3' }],
+])('h2load: "%s" is %o', (line, profile) => {
+  expect(h2load(line)).toMatchObject(profile);
 });
+
+test('h2load has a duration, streams and TLS', () => {
+  expect(h2load('-D 10')).not.toHaveProperty('requests');
+  expect(h2load('--h1')).not.toHaveProperty('streams');
+  const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] } as const;
+  expect(h2load('-n 10', { tls }).tls).toEqual(tls);
+});
+
+test.each([
+  ['-n 10 -D 10', /^h2load: -n and -D do not go together/],
+  ['--h1 -m 10 -n 10', /^h2load: streams 10 need h2, h2c or h3, not http\/1\.1/],
+  ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],
+])('h2load: "%s" is refused in one line', refused(h2load));
+
+test("vegeta reads the article's line", () => {
+  const bucketsMs = [0.15, 0.3, 5];
+  expect(vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs })).toEqual({
+    command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000',
+    protocol: 'h2',
+    connections: 1,
+    streams: 100,
+    threads: 1,
+    keepAlive: true,
+    rate: 1000,
+    requests: 10_000,
+    timeoutSeconds: 30,
+    bucketSeconds: [0.00015, 0.0003, 0.005],
+  });
+});
+
+test.each([
+  ['-duration=10s', { rate: 50, requests: 500, command: 'vegeta attack -duration=10s' }],
+  ['--rate 20/s --duration 2m', { rate: 20, requests: 2400 }],
+  ['-rate=100 -duration=290ms', { requests: 29 }],
+  ['-duration=10s -http2=false', { protocol: 'http/1.1', connections: 100, keepAlive: true }],
+  [
+    '-duration=1s -http2=false -keepalive=false -max-connections=20',
+    { protocol: 'http/1.1', connections: 20, keepAlive: false },
+  ],
+  [
+    "-duration=1s -header 'X-A: b' -header=X-C:d -name=first -output=o.bin",
+    { headers: { 'X-A': 'b', 'X-C': 'd' } },
+  ],
+])('vegeta: "%s" is %o', (line, profile) => {
+  expect(vegeta(line)).toMatchObject(profile);
+});
+
+test.each([
+  ['-rate=1000', /^vegeta: give a -duration/],
+  ['-duration=1m30s', /^vegeta -duration 1m30s has to be a time/],
+  ['-duration=1s -rate=100/m', /-rate 100\/m has to be a whole number/],
+  ['-duration=1ms -rate=1', /^vegeta: requests 0 has to be/],
+  ['-http2=no -duration=1s', /^vegeta: -http2=no cannot be honoured here; these can: -http2 /],
+  ['-duration=1s -keepalive=false', /^vegeta: keepAlive is false/],
+])('vegeta: "%s" is refused in one line', refused(vegeta));

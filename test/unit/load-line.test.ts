@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { h2load, vegeta, wrk } from '../../lib/scenario/index.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
@@ -22,50 +22,45 @@ function loadOfLine(
   return { ...target, ...over(scheme) };
 }
 
-describe('the line', () => {
-  test.each([
-    ['  /usr/local/bin/wrk   -t4\t-c100 ', 'wrk -t4 -c100'],
-    ['wrk -t4 -c8 \\\n  -d 5', 'wrk -t4 -c8 -d 5'],
-  ])('"%s" is shown as %s', (line, command) => {
-    expect(loadOfLine(line).load.command).toBe(command);
-  });
-
-  test('is quoted as for a shell', () => {
-    const line = String.raw`wrk -H 'A: $HOME \ "x"' -H "B: 'y' \"z\" \$5 \n" -H C:\ d\'e -H "D: "'f'g 'http://localhost/?a=1&b=2'`;
-    expect(loadOfLine(line)).toMatchObject({
-      load: {
-        headers: { A: String.raw`$HOME \ "x"`, B: String.raw`'y' "z" $5 \n`, C: "d'e", D: 'fg' },
-        command: line,
-      },
-      url: { path: '/?a=1&b=2' },
-    });
-    expect(loadOfLine('wrk -H "A: cost$"').load.headers).toEqual({ A: 'cost$' });
-    expect(Object.entries(loadOfLine('wrk -H __proto__:x').load.headers ?? {})).toEqual([
-      ['__proto__', 'x'],
-    ]);
-  });
-
-  test.each([
-    ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, /],
-    ['h2load -c 10 -D 1 --rps=0', /^h2load: rate 0 has to be above 0/],
-    ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
-    ['wrk -s post.lua http://a/', /^wrk: -s cannot be honoured here: no script is run\. Several /],
-    ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; /],
-    ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
-    ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
-    ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
-    [
-      'vegeta attack http://a/ -duration=1s',
-      /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/,
-    ],
-    ['vegeta attack -body=a -duration=1s', /-body cannot be honoured here: all requests are GET; /],
-    ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE/],
-    ['h2load --groups X25519:X448', /^h2load --groups X448 cannot .*; these can: X25519 P-256 /],
-    ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
-    ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
-    ['h2load --h3 http://localhost/', /^h2load: HTTP\/3 goes with https:/],
-  ])('"%s" is refused in one line', refused(loadOfLine));
+test.each([
+  ['  /usr/local/bin/wrk   -t4\t-c100 ', 'wrk -t4 -c100'],
+  ['wrk -t4 -c8 \\\n  -d 5', 'wrk -t4 -c8 -d 5'],
+])('the line: "%s" is shown as %s', (line, command) => {
+  expect(loadOfLine(line).load.command).toBe(command);
 });
+
+test('the line is quoted as for a shell', () => {
+  const line = String.raw`wrk -H 'A: $HOME \ "x"' -H "B: 'y' \"z\" \$5 \n" -H C:\ d\'e -H "D: "'f'g 'http://localhost/?a=1&b=2'`;
+  expect(loadOfLine(line)).toMatchObject({
+    load: {
+      headers: { A: String.raw`$HOME \ "x"`, B: String.raw`'y' "z" $5 \n`, C: "d'e", D: 'fg' },
+      command: line,
+    },
+    url: { path: '/?a=1&b=2' },
+  });
+  expect(loadOfLine('wrk -H "A: cost$"').load.headers).toEqual({ A: 'cost$' });
+  expect(Object.entries(loadOfLine('wrk -H __proto__:x').load.headers ?? {})).toEqual([
+    ['__proto__', 'x'],
+  ]);
+});
+
+test.each([
+  ['', /^give the command line of a load generator, such as "wrk -c 100 -d 10": wrk, h2load, /],
+  ['h2load -c 10 -D 1 --rps=0', /^h2load: rate 0 has to be above 0/],
+  ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
+  ['wrk -s post.lua http://a/', /^wrk: -s cannot be honoured here: no script is run\. Several /],
+  ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; /],
+  ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
+  ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
+  ['vegeta report', /^vegeta: only "vegeta attack" makes load/],
+  ['vegeta attack http://a/ -duration=1s', /^vegeta: leave "http:\/\/a\/" out: the URL is --url$/],
+  ['vegeta attack -body=a -duration=1s', /-body cannot be honoured here: all requests are GET; /],
+  ['h2load --ciphers=HIGH', /^h2load --ciphers HIGH cannot be honoured here; these can: ECDHE/],
+  ['h2load --groups X25519:X448', /^h2load --groups X448 cannot .*; these can: X25519 P-256 /],
+  ['h2load -d binary', /^h2load -d binary is not text in UTF-8/],
+  ['h2load -H "TE: trailers"', /^h2load -H "TE: trailers": TE is not allowed in HTTP\/2 and 3$/],
+  ['h2load --h3 http://localhost/', /^h2load: HTTP\/3 goes with https:/],
+])('the line: "%s" is refused in one line', refused(loadOfLine));
 
 test.each([
   ['wrk -t2 -c100 -d30s -R2k -L', { connections: 100, rate: 2000, requests: 60_000 }],
@@ -77,84 +72,80 @@ test.each([
   expect({ ...neither, ...load }).toMatchObject({ ...neither, ...expected });
 });
 
-describe('the URL', () => {
-  test.each([
-    [
-      'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
-      { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
-    ],
-    ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
-    ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
-    ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
-  ])('of "%s" is %o', (line, url) => {
-    const found = loadOfLine(line);
-    expect(found.url).toEqual(url);
-    expect(found.host).toBe('host' in url ? url.host : undefined);
-  });
-
-  test('may be left out; a header says the host better', () => {
-    expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
-    const both = loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/');
-    expect(both).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
-  });
-
-  test.each<[string, 'http' | 'https' | undefined, object]>([
-    ['h2load -n 1', undefined, { protocol: 'h2' }],
-    ['h2load -n 1 -p http/1.1 http://a/', undefined, { protocol: 'http/1.1' }],
-    ['h2load -n 1 -p http/1.1 https://a/', undefined, { protocol: 'h2' }],
-    ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
-    ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
-    ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
-  ])('says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
-    expect(loadOfLine(line, scheme).load).toMatchObject(load);
-  });
+test.each([
+  [
+    'wrk -d 1 http://localhost:8080/a%20b?q=%2F',
+    { scheme: 'http', port: 8080, path: '/a%20b?q=%2F' },
+  ],
+  ['wrk http://[::80]/a:80/', { scheme: 'http', path: '/a:80/' }],
+  ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
+  ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
+])('the URL of "%s" is %o', (line, url) => {
+  const found = loadOfLine(line);
+  expect(found.url).toEqual(url);
+  expect(found.host).toBe('host' in url ? url.host : undefined);
 });
 
-describe('what is asked', () => {
-  test.each([
-    ['ab -n 1 -i http://localhost/', { method: 'HEAD' }],
-    [
-      'ab -n 1 -p body.json -T application/json http://localhost/',
-      { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } },
-    ],
-    [
-      'ab -n 1 -u body.json -H "content-type: a/b" http://localhost/',
-      { method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'a/b' } },
-    ],
-    [
-      'ab -n 1 -m PATCH -p empty http://localhost/',
-      { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } },
-    ],
-    [
-      'ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/',
-      { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } },
-    ],
-    [
-      'h2load -n 1 -d body.json -H "A: b" https://localhost/',
-      { method: 'POST', body: '{"a":1}', headers: { A: 'b' } },
-    ],
-  ])('by "%s" is %o', (line, request) => {
-    const { load } = loadOfLine(line);
-    expect(load).toMatchObject(request);
-    expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
-  });
+test('the URL may be left out; a header says the host better', () => {
+  expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
+  const both = loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/');
+  expect(both).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
+});
 
-  test.each([
-    ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
-    [
-      'h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/',
-      h2load('-n 10', {
-        tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] },
-      }),
-    ],
-    [
-      'vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin',
-      vegeta('-duration=1s -http2=false'),
-    ],
-  ])('"%s" is honoured', (line, { command: _, ...profile }) => {
-    const { command: __, ...load } = loadOfLine(line).load;
-    expect(load).toEqual(profile);
-  });
+test.each<[string, 'http' | 'https' | undefined, object]>([
+  ['h2load -n 1', undefined, { protocol: 'h2' }],
+  ['h2load -n 1 -p http/1.1 http://a/', undefined, { protocol: 'http/1.1' }],
+  ['h2load -n 1 -p http/1.1 https://a/', undefined, { protocol: 'h2' }],
+  ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
+  ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
+  ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
+])('the URL says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
+  expect(loadOfLine(line, scheme).load).toMatchObject(load);
+});
+
+test.each([
+  ['ab -n 1 -i http://localhost/', { method: 'HEAD' }],
+  [
+    'ab -n 1 -p body.json -T application/json http://localhost/',
+    { method: 'POST', body: '{"a":1}', headers: { 'Content-Type': 'application/json' } },
+  ],
+  [
+    'ab -n 1 -u body.json -H "content-type: a/b" http://localhost/',
+    { method: 'PUT', body: '{"a":1}', headers: { 'content-type': 'a/b' } },
+  ],
+  [
+    'ab -n 1 -m PATCH -p empty http://localhost/',
+    { method: 'PATCH', body: '', headers: { 'Content-Type': 'text/plain' } },
+  ],
+  [
+    'ab -n 1 -C a=1 -C b=2 -A me:secret http://localhost/',
+    { headers: { Cookie: 'a=1; b=2', Authorization: 'Basic bWU6c2VjcmV0' } },
+  ],
+  [
+    'h2load -n 1 -d body.json -H "A: b" https://localhost/',
+    { method: 'POST', body: '{"a":1}', headers: { A: 'b' } },
+  ],
+])('what is asked by "%s" is %o', (line, request) => {
+  const { load } = loadOfLine(line);
+  expect(load).toMatchObject(request);
+  expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
+});
+
+test.each([
+  ['wrk -c 2 -t 2 -d 5S -T 3s -L', wrk('-c 2 -t 2 -d 5s --timeout 3s --latency')],
+  [
+    'h2load -n 10 --ciphers=ECDHE-RSA-AES128-GCM-SHA256 --groups=P-256:X25519 https://a/',
+    h2load('-n 10', {
+      tls: { ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'], curves: ['P-256', 'X25519'] },
+    }),
+  ],
+  [
+    'vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin',
+    vegeta('-duration=1s -http2=false'),
+  ],
+])('what is asked: "%s" is honoured', (line, { command: _, ...profile }) => {
+  const { command: __, ...load } = loadOfLine(line).load;
+  expect(load).toEqual(profile);
 });
 
 test.each([

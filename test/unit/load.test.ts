@@ -1,145 +1,137 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ab, h2load, vegeta, weighttp, wrk, type LoadProfile } from '../../lib/scenario/index.ts';
 import { fitLoad, type FitOptions } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
-describe('wrk', () => {
-  test('takes long flags', () => {
-    const load = { connections: 100, threads: 10, durationSeconds: 120 };
-    expect(wrk('--connections 100 --threads=10 --duration 2m')).toMatchObject(load);
-  });
-
-  test('takes headers and a time-out', () => {
-    expect(
-      wrk(
-        `-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
-      ),
-    ).toEqual({
-      command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H 'Cookie: ***' -H 'cookie: ***' -H X-L:1 -H X-L:2 --timeout 3s`,
-      protocol: 'http/1.1',
-      connections: 10,
-      threads: 2,
-      keepAlive: true,
-      durationSeconds: 10,
-      timeoutSeconds: 3,
-      headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", Cookie: 'a=1; b=2', 'X-L': '1, 2' },
-    });
-    const closing = wrk('-H "Connection: Close" -H X-Empty:');
-    expect(closing).toMatchObject({ keepAlive: false, headers: { 'X-Empty': '' } });
-    const { keepAlive, headers } = wrk('-H connection:keep-alive');
-    expect([keepAlive, headers]).toEqual([true, undefined]);
-  });
-
-  test.each([
-    ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
-    ['-H Host:a -H host:b', /^wrk -H "host:b": Host is given twice/],
-    ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
-    ['-c 0', /^wrk: connections 0 has to be a whole number/],
-    ['-c', /-c needs a value/],
-    ['-c 1 -t 1 -c 2', /-c is given twice/],
-    ['-c 10 http://example.com/', /leave "http:\/\/example\.com\/" out/],
-  ])('"%s" is refused in one line', refused(wrk));
+test('wrk takes long flags', () => {
+  const load = { connections: 100, threads: 10, durationSeconds: 120 };
+  expect(wrk('--connections 100 --threads=10 --duration 2m')).toMatchObject(load);
 });
 
-describe('ab', () => {
-  test('is HTTP/1.0, kept alive with -k', () => {
-    expect(ab('-kc10 -n1000')).toEqual({
-      command: 'ab -kc10 -n1000',
-      protocol: 'http/1.0',
-      connections: 10,
-      threads: 1,
-      keepAlive: true,
-      requests: 1000,
-      timeoutSeconds: 30,
-    });
+test('wrk takes headers and a time-out', () => {
+  expect(
+    wrk(
+      `-H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`,
+    ),
+  ).toEqual({
+    command: `wrk -H 'Accept-Encoding: gzip' --header="X-A: 'b'" -H 'Cookie: ***' -H 'cookie: ***' -H X-L:1 -H X-L:2 --timeout 3s`,
+    protocol: 'http/1.1',
+    connections: 10,
+    threads: 2,
+    keepAlive: true,
+    durationSeconds: 10,
+    timeoutSeconds: 3,
+    headers: { 'Accept-Encoding': 'gzip', 'X-A': "'b'", Cookie: 'a=1; b=2', 'X-L': '1, 2' },
   });
-
-  test.each([
-    ['-t 10 -n 10', /^ab: -n and -t do not go together/],
-    ['-n 1 -i -p nothing', /^ab: -i and -p do not go together/],
-    ['-n 1 -p .', /^ab -p \.: it is a folder$/],
-  ])('"%s" is refused in one line', refused(ab));
+  const closing = wrk('-H "Connection: Close" -H X-Empty:');
+  expect(closing).toMatchObject({ keepAlive: false, headers: { 'X-Empty': '' } });
+  const { keepAlive, headers } = wrk('-H connection:keep-alive');
+  expect([keepAlive, headers]).toEqual([true, undefined]);
 });
 
-describe('weighttp', () => {
-  test("reads the article's line: HTTP/1.1, kept alive", () => {
-    expect(weighttp('-k -c 100 -n 100000')).toEqual({
-      command: 'weighttp -k -c 100 -n 100000',
-      protocol: 'http/1.1',
-      connections: 100,
-      threads: 1,
-      keepAlive: true,
-      requests: 100_000,
-      timeoutSeconds: 600,
-    });
-  });
+test.each([
+  ['-H Accept', /^wrk -H "Accept" has to be a header such as/],
+  ['-H Host:a -H host:b', /^wrk -H "host:b": Host is given twice/],
+  ['--latency=yes', /^wrk: --latency=yes cannot be honoured/],
+  ['-c 0', /^wrk: connections 0 has to be a whole number/],
+  ['-c', /-c needs a value/],
+  ['-c 1 -t 1 -c 2', /-c is given twice/],
+  ['-c 10 http://example.com/', /leave "http:\/\/example\.com\/" out/],
+])('wrk: "%s" is refused in one line', refused(wrk));
 
-  test('has one connection per request without -k', () => {
-    expect(weighttp('-n10 -t 1')).toMatchObject({ connections: 1, keepAlive: false });
+test('ab is HTTP/1.0, kept alive with -k', () => {
+  expect(ab('-kc10 -n1000')).toEqual({
+    command: 'ab -kc10 -n1000',
+    protocol: 'http/1.0',
+    connections: 10,
+    threads: 1,
+    keepAlive: true,
+    requests: 1000,
+    timeoutSeconds: 30,
   });
-
-  test.each([
-    ['-k -c 100', /^weighttp: give the number of requests/],
-    ['-n 100 -c 2 -t 3', /connections 2 are fewer than threads 3/],
-  ])('"%s" is refused in one line', refused(weighttp));
 });
 
-describe('fitLoad', () => {
-  const fit = (profile: LoadProfile, options: Partial<FitOptions> = {}) =>
-    fitLoad(profile, { generatorCores: 1, exact: false, ...options });
-  const timed = wrk('-c 100 -t 10 -d 10');
-  const counted = ab('-c 10 -n 1000');
-  const rated = vegeta('-rate=1000 -duration=10s');
-  const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3 };
-  const for2 = { durationSeconds: 2, requests: undefined };
-  const counts = { durationSeconds: undefined };
+test.each([
+  ['-t 10 -n 10', /^ab: -n and -t do not go together/],
+  ['-n 1 -i -p nothing', /^ab: -i and -p do not go together/],
+  ['-n 1 -p .', /^ab -p \.: it is a folder$/],
+])('ab: "%s" is refused in one line', refused(ab));
 
-  test('runs one thread per generator core', () => {
-    expect(fit(timed)).toEqual({
-      command: 'wrk -c 100 -t 10 -d 10',
-      protocol: 'http/1.1',
-      connections: 100,
-      threads: 1,
-      keepAlive: true,
-      durationSeconds: 10,
-      warmupSeconds: 1,
-      streams: 1,
-      timeoutSeconds: 5,
-    });
-    expect(fit(timed, { generatorCores: 64 }).threads).toBe(10);
-    expect(fit(timed, { exact: true }).threads).toBe(10);
+test("weighttp reads the article's line: HTTP/1.1, kept alive", () => {
+  expect(weighttp('-k -c 100 -n 100000')).toEqual({
+    command: 'weighttp -k -c 100 -n 100000',
+    protocol: 'http/1.1',
+    connections: 100,
+    threads: 1,
+    keepAlive: true,
+    requests: 100_000,
+    timeoutSeconds: 600,
   });
+});
 
-  test('keeps the fields of HTTP/2 loads', () => {
-    const tls = { maxVersion: 'TLSv1.2' } as const;
-    expect(
-      fit(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3 }),
-    ).toMatchObject({ connections: 1000, streams: 10, threads: 3, tls, timeoutSeconds: 600 });
-    const slow = vegeta('-rate=10 -duration=2s', { bucketsMs: [1] });
-    const fields = { bucketSeconds: [0.001], streams: 100, warmupSeconds: 0.402 };
-    expect(fit(slow, { exact: true })).toMatchObject(fields);
-    expect(fit(rated, { arrivals: 'poisson' })).toMatchObject({ arrivals: 'poisson' });
-    expect(fit(timed, { arrivals: 'poisson' })).not.toHaveProperty('arrivals');
-  });
+test('weighttp has one connection per request without -k', () => {
+  expect(weighttp('-n10 -t 1')).toMatchObject({ connections: 1, keepAlive: false });
+});
 
-  test.each<[string, LoadProfile, Partial<FitOptions>, object]>([
-    ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
-    ['a quick count', counted, { quick: true }, { requests: 100 }],
-    ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
-    ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
-    ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],
-    ['a rate, quick', rated, { quick: true }, { rate: 1000, requests: 2000, ...counts }],
-    ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
-  ])('%s', (_, profile, options, expected) => {
-    const { requests, durationSeconds, ...load } = fit(profile, options);
-    expect({ ...load, requests, durationSeconds }).toMatchObject(expected);
-  });
+test.each([
+  ['-k -c 100', /^weighttp: give the number of requests/],
+  ['-n 100 -c 2 -t 3', /connections 2 are fewer than threads 3/],
+])('weighttp: "%s" is refused in one line', refused(weighttp));
 
-  test.each([
-    ['-n 15 -c 10', 10, 'a request for each connection'],
-    ['-n 100000 -c 100 -m 100', 40_000, 'all streams filled four times'],
-    ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
-  ])('quick makes of "%s" %i requests: %s', (line, requests) => {
-    expect(fit(h2load(line), { quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
+const fit = (profile: LoadProfile, options: Partial<FitOptions> = {}) =>
+  fitLoad(profile, { generatorCores: 1, exact: false, ...options });
+const timed = wrk('-c 100 -t 10 -d 10');
+const counted = ab('-c 10 -n 1000');
+const rated = vegeta('-rate=1000 -duration=10s');
+const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3 };
+const for2 = { durationSeconds: 2, requests: undefined };
+const counts = { durationSeconds: undefined };
+
+test('fitLoad runs one thread per generator core', () => {
+  expect(fit(timed)).toEqual({
+    command: 'wrk -c 100 -t 10 -d 10',
+    protocol: 'http/1.1',
+    connections: 100,
+    threads: 1,
+    keepAlive: true,
+    durationSeconds: 10,
+    warmupSeconds: 1,
+    streams: 1,
+    timeoutSeconds: 5,
   });
+  expect(fit(timed, { generatorCores: 64 }).threads).toBe(10);
+  expect(fit(timed, { exact: true }).threads).toBe(10);
+});
+
+test('fitLoad keeps the fields of HTTP/2 loads', () => {
+  const tls = { maxVersion: 'TLSv1.2' } as const;
+  expect(
+    fit(h2load('-n 100000 -c 1000 -t 16 -m 10', { tls }), { generatorCores: 3 }),
+  ).toMatchObject({ connections: 1000, streams: 10, threads: 3, tls, timeoutSeconds: 600 });
+  const slow = vegeta('-rate=10 -duration=2s', { bucketsMs: [1] });
+  const fields = { bucketSeconds: [0.001], streams: 100, warmupSeconds: 0.402 };
+  expect(fit(slow, { exact: true })).toMatchObject(fields);
+  expect(fit(rated, { arrivals: 'poisson' })).toMatchObject({ arrivals: 'poisson' });
+  expect(fit(timed, { arrivals: 'poisson' })).not.toHaveProperty('arrivals');
+});
+
+test.each<[string, LoadProfile, Partial<FitOptions>, object]>([
+  ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
+  ['a quick count', counted, { quick: true }, { requests: 100 }],
+  ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
+  ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
+  ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],
+  ['a rate, quick', rated, { quick: true }, { rate: 1000, requests: 2000, ...counts }],
+  ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
+])('fitLoad: %s', (_, profile, options, expected) => {
+  const { requests, durationSeconds, ...load } = fit(profile, options);
+  expect({ ...load, requests, durationSeconds }).toMatchObject(expected);
+});
+
+test.each([
+  ['-n 15 -c 10', 10, 'a request for each connection'],
+  ['-n 100000 -c 100 -m 100', 40_000, 'all streams filled four times'],
+  ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
+])('fitLoad: quick makes of "%s" %i requests: %s', (line, requests) => {
+  expect(fit(h2load(line), { quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
 });

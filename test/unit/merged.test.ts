@@ -73,15 +73,13 @@ describe('distributions of several rounds', () => {
   });
 });
 
-describe('a percentile of each round', () => {
-  const round = (...parts: LatencyDistribution[]) => ({
-    round: 1,
-    phases: parts.map((latencyMs) => phase({ requests: 1, latencyMs })),
-  });
-  const values = (count: number): LatencyDistribution =>
-    of(Array.from({ length: count }, (_, i) => i + 1));
+const round = (...parts: LatencyDistribution[]) => ({
+  round: 1,
+  phases: parts.map((latencyMs) => phase({ requests: 1, latencyMs })),
+});
+const values = (count: number): LatencyDistribution =>
+  of(Array.from({ length: count }, (_, i) => i + 1));
 
-  test('is that of all its phases', () => {
-    expect(percentilePerRound([round(values(500), values(500))], 'p99')).toEqual([495]);
-  });
+test('a percentile of each round is that of all its phases', () => {
+  expect(percentilePerRound([round(values(500), values(500))], 'p99')).toEqual([495]);
 });

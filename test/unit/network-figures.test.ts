@@ -1,5 +1,5 @@
 // Figures of a network over rounds, and their effect on verdicts.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { delayText, networkResult } from '../../lib/analysis/phases.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
@@ -23,85 +23,81 @@ const specOf = (toServer: number, toClient: number): NetworkSpec => ({
   toClient: { delayMs: toClient },
 });
 
-describe("a network's figures", () => {
-  test('are medians over the rounds', () => {
-    const round = (
-      requests: number,
-      toServer: LinkTraffic,
-      toClient: LinkTraffic,
-      [client, server]: [number, number],
-      listenOverflows: number,
-      serverCpuSeconds: number,
-    ): Phase => {
-      const use = { toServer, toClient, retransmits: { client, server }, listenOverflows };
-      return phaseOverLink(requests, use, { serverCpuSeconds });
-    };
-    expect(
-      figures([
-        round(100, traffic(700, 70, 0.2), traffic(500, 0, 1), [60, 10], 3, 1),
-        round(200, traffic(1600, 480, 0.6), traffic(1200, 12, 0.5), [200, 60], 9, 4),
-        round(100, traffic(900, 180, 0.4), traffic(400, 0, 0.4), [90, 0], 4, 2),
-      ]),
-    ).toEqual({
-      spec: delayed,
-      packetsPerRequest: { toServer: 8, toClient: 5 },
-      droppedShare: { toServer: 0.2, toClient: 0 },
-      latenessMs: { p50: 0.125, p99: 0.5 },
-      retransmitsPerRequest: 0.9,
-      listenOverflows: 4,
-      serverIdleShare: 0.8,
-      delayHeld: true,
-    });
-  });
-
-  test('divide packets by the requests of the window', () => {
-    const use = { retransmits: { client: 40, server: 10 } };
-    expect(figures([phaseOverLink(100, use, { warmupRequests: 60, inFlight: 40 })])).toMatchObject({
-      packetsPerRequest: { toServer: 6, toClient: 5 },
-      retransmitsPerRequest: 0.5,
-    });
-  });
-
-  test('are 0 without a request', () => {
-    const nothing = phaseOverLink(0);
-    const none = figures([nothing]);
-    const zero = { toServer: 0, toClient: 0 };
-    const zeros = { packetsPerRequest: zero, droppedShare: zero, retransmitsPerRequest: 0 };
-    expect(none).toMatchObject(zeros);
-    expect(JSON.stringify(none)).not.toContain('null');
-    const { packetsPerRequest } = figures([nothing, phaseOverLink(100), phaseOverLink(100)]);
-    expect(packetsPerRequest.toServer).toBe(6);
-  });
-
-  test('are none of rounds over loopback, or without a round', () => {
-    for (const phases of [[], [phase({ requests: 100 })]])
-      expect(networkResult(delayed, roundsOf(phases), 1)).toBeNull();
-  });
-
-  test("have the idle share of the server's cores", () => {
-    const phases = [phaseOverLink(100, {}, { serverCpuSeconds: 5 })];
-    expect(figures(phases, delayed, 2).serverIdleShare).toBe(0.75);
+test("a network's figures are medians over the rounds", () => {
+  const round = (
+    requests: number,
+    toServer: LinkTraffic,
+    toClient: LinkTraffic,
+    [client, server]: [number, number],
+    listenOverflows: number,
+    serverCpuSeconds: number,
+  ): Phase => {
+    const use = { toServer, toClient, retransmits: { client, server }, listenOverflows };
+    return phaseOverLink(requests, use, { serverCpuSeconds });
+  };
+  expect(
+    figures([
+      round(100, traffic(700, 70, 0.2), traffic(500, 0, 1), [60, 10], 3, 1),
+      round(200, traffic(1600, 480, 0.6), traffic(1200, 12, 0.5), [200, 60], 9, 4),
+      round(100, traffic(900, 180, 0.4), traffic(400, 0, 0.4), [90, 0], 4, 2),
+    ]),
+  ).toEqual({
+    spec: delayed,
+    packetsPerRequest: { toServer: 8, toClient: 5 },
+    droppedShare: { toServer: 0.2, toClient: 0 },
+    latenessMs: { p50: 0.125, p99: 0.5 },
+    retransmitsPerRequest: 0.9,
+    listenOverflows: 4,
+    serverIdleShare: 0.8,
+    delayHeld: true,
   });
 });
 
-describe('a delay', () => {
-  test.each([
-    ['within 2 % of its own direction', specOf(100, 10), [late(1.9, 0.19)], true],
-    ['beyond 2 % of its own direction', specOf(100, 10), [late(1.9, 0.21)], false],
-    ['within 2 % of the other direction, without its own', specOf(0, 50), [late(1)], true],
-    ['beyond 2 % of the other direction, without its own', specOf(0, 50), [late(1.01)], false],
-    ['beyond it in one round of three', specOf(100, 0), [late(1), late(138), late(1)], true],
-    ['of 0 ms', specOf(0, 0), [late(138)], true],
-  ] as const)('%s: held or not', (_, spec, uses, held) => {
-    const phases = uses.map((use) => phaseOverLink(100, use));
-    expect(figures(phases, spec).delayHeld).toBe(held);
+test("a network's figures divide packets by the requests of the window", () => {
+  const use = { retransmits: { client: 40, server: 10 } };
+  expect(figures([phaseOverLink(100, use, { warmupRequests: 60, inFlight: 40 })])).toMatchObject({
+    packetsPerRequest: { toServer: 6, toClient: 5 },
+    retransmitsPerRequest: 0.5,
   });
+});
 
-  test('is written with the larger lateness', () => {
-    const text = (spec: NetworkSpec) =>
-      delayText(figures([phaseOverLink(100, late(20, 138.4))], spec));
-    expect([text(delayed), text(specOf(0, 0))]).toEqual(['not held: p99 +138 ms', '']);
-  });
+test("a network's figures are 0 without a request", () => {
+  const nothing = phaseOverLink(0);
+  const none = figures([nothing]);
+  const zero = { toServer: 0, toClient: 0 };
+  const zeros = { packetsPerRequest: zero, droppedShare: zero, retransmitsPerRequest: 0 };
+  expect(none).toMatchObject(zeros);
+  expect(JSON.stringify(none)).not.toContain('null');
+  const { packetsPerRequest } = figures([nothing, phaseOverLink(100), phaseOverLink(100)]);
+  expect(packetsPerRequest.toServer).toBe(6);
+});
+
+test("a network's figures are none of rounds over loopback, or without a round", () => {
+  for (const phases of [[], [phase({ requests: 100 })]])
+    expect(networkResult(delayed, roundsOf(phases), 1)).toBeNull();
+});
+
+test("a network's figures have the idle share of the server's cores", () => {
+  const phases = [phaseOverLink(100, {}, { serverCpuSeconds: 5 })];
+  expect(figures(phases, delayed, 2).serverIdleShare).toBe(0.75);
+});
+
+test.each([
+  ['within 2 % of its own direction', specOf(100, 10), [late(1.9, 0.19)], true],
+  ['beyond 2 % of its own direction', specOf(100, 10), [late(1.9, 0.21)], false],
+  ['within 2 % of the other direction, without its own', specOf(0, 50), [late(1)], true],
+  ['beyond 2 % of the other direction, without its own', specOf(0, 50), [late(1.01)], false],
+  ['beyond it in one round of three', specOf(100, 0), [late(1), late(138), late(1)], true],
+  ['of 0 ms', specOf(0, 0), [late(138)], true],
+] as const)('a delay: %s: held or not', (_, spec, uses, held) => {
+  const phases = uses.map((use) => phaseOverLink(100, use));
+  expect(figures(phases, spec).delayHeld).toBe(held);
+});
+
+test('a delay is written with the larger lateness', () => {
+  const text = (spec: NetworkSpec) =>
+    delayText(figures([phaseOverLink(100, late(20, 138.4))], spec));
+  expect([text(delayed), text(specOf(0, 0))]).toEqual(['not held: p99 +138 ms', '']);
 });
 
 const offs = [0, 0.004, -0.003, 0.002];
@@ -121,40 +117,39 @@ function variant(
 const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
   summarise({ ...facts, looks: [4], ...run }, variants);
 
-describe('a comparison', () => {
-  test('names its sides whose delay did not hold', () => {
-    const { comparisons } = summary([
-      variant('untuned', 10_000, late(138)),
-      variant('nopush', 12_000),
-      variant('log-off', 10_000, late(90)),
-    ]);
-    expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual([
-      ['untuned'],
-      ['untuned', 'log-off'],
-    ]);
-    expect(comparisons[0]?.verdict).toBe('faster');
-  });
-
-  test('names them too without a verdict', () => {
-    const untuned = variant('untuned', 10_000, late(138));
-    const short = (one: MeasuredVariant) => ({ ...one, rounds: one.rounds.slice(0, 2) });
-    const compared = (...variants: MeasuredVariant[]): unknown => summary(variants).comparisons[0];
-    const delayNotHeld = ['untuned'];
-    const few = compared(short(untuned), short(variant('nopush', 12_000)));
-    expect(few).toMatchObject({ why: 'needs 4 rounds', delayNotHeld });
-    const silent = compared(untuned, variant('nopush', 0));
-    expect(silent).toMatchObject({ ratio: 0, verdict: 'none', delayNotHeld });
-  });
+test('a comparison names its sides whose delay did not hold', () => {
+  const { comparisons } = summary([
+    variant('untuned', 10_000, late(138)),
+    variant('nopush', 12_000),
+    variant('log-off', 10_000, late(90)),
+  ]);
+  expect(comparisons.map(({ delayNotHeld }) => delayNotHeld)).toEqual([
+    ['untuned'],
+    ['untuned', 'log-off'],
+  ]);
+  expect(comparisons[0]?.verdict).toBe('faster');
 });
 
-describe("the link on the sides' cores", () => {
-  const generator = { generatorCpuSeconds: 5 };
+test('a comparison names them too without a verdict', () => {
+  const untuned = variant('untuned', 10_000, late(138));
+  const short = (one: MeasuredVariant) => ({ ...one, rounds: one.rounds.slice(0, 2) });
+  const compared = (...variants: MeasuredVariant[]): unknown => summary(variants).comparisons[0];
+  const delayNotHeld = ['untuned'];
+  const few = compared(short(untuned), short(variant('nopush', 12_000)));
+  expect(few).toMatchObject({ why: 'needs 4 rounds', delayNotHeld });
+  const silent = compared(untuned, variant('nopush', 0));
+  expect(silent).toMatchObject({ ratio: 0, verdict: 'none', delayNotHeld });
+});
 
-  // A server with one worker, or a generator with one thread, leaves the link the second core.
-  test.each([
-    [4, 1, 0.9],
-    [12, 2, 0.85],
-  ])('is part of its side: %d s on %i cores', (seconds, cores, share) => {
+const generator = { generatorCpuSeconds: 5 };
+
+// A server with one worker, or a generator with one thread, leaves the link the second core.
+test.each([
+  [4, 1, 0.9],
+  [12, 2, 0.85],
+])(
+  "the link on the sides' cores is part of its side: %d s on %i cores",
+  (seconds, cores, share) => {
     const untuned = (toServer: number, toClient: number, changes: Parameters<typeof variant>[3]) =>
       variant('untuned', 1000, { linkCpuSeconds: { toServer, toClient } }, changes);
     const busy = untuned(seconds, 0, { phase: { serverCpuSeconds: 5 } });
@@ -165,8 +160,8 @@ describe("the link on the sides' cores", () => {
     expect(server?.serverShare).toBe(share);
     expect(summary([of(1)], run).variants[0]?.generatorShare).toBe(share);
     expect(summary([of(cores)], run).variants[0]?.generatorShare).toBe((5 + seconds) / 10 / cores);
-  });
-});
+  },
+);
 
 test('a warning names all variants whose link was late', () => {
   const texts = (...lateness: number[]) => {

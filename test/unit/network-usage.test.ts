@@ -55,49 +55,47 @@ describe('what a network did in a phase', () => {
   });
 });
 
-describe('the sampler', () => {
-  /** A link whose first packet comes at the third question. */
-  function link() {
-    const asked: string[] = [];
-    let open = 0;
-    const answer = (word: string) => async (): Promise<LinkCounts> => {
-      expect(++open).toBe(1);
-      await new Promise(setImmediate);
-      open--;
-      asked.push(word);
-      return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: machineClock.monotonicMs() };
-    };
-    const answered = (count: number) =>
-      vi.waitUntil(() => asked.length >= count, { interval: 5, timeout: 20_000 });
-    return { asked, answered, counts: answer('counts'), mark: answer('mark') };
-  }
+/** A link whose first packet comes at the third question. */
+function link() {
+  const asked: string[] = [];
+  let open = 0;
+  const answer = (word: string) => async (): Promise<LinkCounts> => {
+    expect(++open).toBe(1);
+    await new Promise(setImmediate);
+    open--;
+    asked.push(word);
+    return { ...countsAt(asked.length < 3 ? 10_000 : 10_001), atMs: machineClock.monotonicMs() };
+  };
+  const answered = (count: number) =>
+    vi.waitUntil(() => asked.length >= count, { interval: 5, timeout: 20_000 });
+  return { asked, answered, counts: answer('counts'), mark: answer('mark') };
+}
 
-  test('asks one question at a time until it is stopped', async () => {
-    const network = link();
-    const sampler = sampleLink(network, 0);
-    await network.answered(4);
-    expect([await sampler.stop(), await sampler.stop()]).toEqual([undefined, undefined]);
-    const { length } = sampler.samples;
-    expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
-  });
+test('the sampler asks one question at a time until it is stopped', async () => {
+  const network = link();
+  const sampler = sampleLink(network, 0);
+  await network.answered(4);
+  expect([await sampler.stop(), await sampler.stop()]).toEqual([undefined, undefined]);
+  const { length } = sampler.samples;
+  expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
+});
 
-  test('has lateness begin anew after the warm-up', async () => {
-    const network = link();
-    const sampler = sampleLink(network, 0.25);
-    await network.answered(8);
-    await sampler.stop();
-    const marked = network.asked.indexOf('mark');
-    const [first, mark] = [sampler.samples[2]?.atMs ?? NaN, sampler.samples[marked]?.atMs ?? NaN];
-    expect(network.asked.lastIndexOf('mark')).toBe(marked);
-    expect(marked).toBeGreaterThan(2);
-    expect(mark - first).toBeGreaterThanOrEqual(250);
-  });
+test('the sampler has lateness begin anew after the warm-up', async () => {
+  const network = link();
+  const sampler = sampleLink(network, 0.25);
+  await network.answered(8);
+  await sampler.stop();
+  const marked = network.asked.indexOf('mark');
+  const [first, mark] = [sampler.samples[2]?.atMs ?? NaN, sampler.samples[marked]?.atMs ?? NaN];
+  expect(network.asked.lastIndexOf('mark')).toBe(marked);
+  expect(marked).toBeGreaterThan(2);
+  expect(mark - first).toBeGreaterThanOrEqual(250);
+});
 
-  test('ends with the link, and says so', async () => {
-    const ended = () => Promise.reject(new Error('the link ended'));
-    const sampler = sampleLink({ counts: ended, mark: ended }, 0);
-    for (let time = 0; time < 2; time++)
-      expect((await sampler.stop())?.message).toBe('the link ended');
-    expect(sampler.samples).toEqual([]);
-  });
+test('the sampler ends with the link, and says so', async () => {
+  const ended = () => Promise.reject(new Error('the link ended'));
+  const sampler = sampleLink({ counts: ended, mark: ended }, 0);
+  for (let time = 0; time < 2; time++)
+    expect((await sampler.stop())?.message).toBe('the link ended');
+  expect(sampler.samples).toEqual([]);
 });

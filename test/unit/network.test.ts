@@ -1,13 +1,12 @@
 // The runner's side of a network.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   openNetwork,
   readSettings,
   settingsOf,
   requireNetworks,
-  type Network,
 } from '../../lib/network/network.ts';
 import { Interrupted } from '../../lib/process.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
@@ -24,172 +23,163 @@ function folderOf(files: Readonly<Record<string, string>>) {
   return folder;
 }
 
-describe('kernel settings', () => {
-  const read = (text: string): [string, string][] => readSettings({ file: 'own.conf', text });
+const read = (text: string): [string, string][] => readSettings({ file: 'own.conf', text });
 
-  test.each([
-    ['# a comment\n; another\n\n', []],
+test.each([
+  ['# a comment\n; another\n\n', []],
+  [
+    ' net.core.somaxconn=128 \nnet.ipv4.tcp_rmem = 4096\t87380 6291456\n',
+    ['net.core.somaxconn 128', 'net.ipv4.tcp_rmem 4096\t87380 6291456'],
+  ],
+  ['-net.ipv4.tcp_tw_recycle = 1\r\n', ['net.ipv4.tcp_tw_recycle 1']],
+  [
+    'net/core/somaxconn = 1\nnet/ipv4/conf/eth0.1/rp_filter = 0\nnet.ipv4.conf.eth0/1.rp_filter = 0',
     [
-      ' net.core.somaxconn=128 \nnet.ipv4.tcp_rmem = 4096\t87380 6291456\n',
-      ['net.core.somaxconn 128', 'net.ipv4.tcp_rmem 4096\t87380 6291456'],
+      'net.core.somaxconn 1',
+      'net.ipv4.conf.eth0/1.rp_filter 0',
+      'net.ipv4.conf.eth0/1.rp_filter 0',
     ],
-    ['-net.ipv4.tcp_tw_recycle = 1\r\n', ['net.ipv4.tcp_tw_recycle 1']],
-    [
-      'net/core/somaxconn = 1\nnet/ipv4/conf/eth0.1/rp_filter = 0\nnet.ipv4.conf.eth0/1.rp_filter = 0',
-      [
-        'net.core.somaxconn 1',
-        'net.ipv4.conf.eth0/1.rp_filter 0',
-        'net.ipv4.conf.eth0/1.rp_filter 0',
-      ],
-    ],
-  ])('are read in the notation of sysctl.conf: %j', (text, settings) => {
-    expect(read(text).map((pair) => pair.join(' '))).toEqual(settings);
+  ],
+])('kernel settings are read in the notation of sysctl.conf: %j', (text, settings) => {
+  expect(read(text).map((pair) => pair.join(' '))).toEqual(settings);
+});
+
+test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'somaxconn = 5', 'net/../x = 1'])(
+  'kernel settings without name and value ("%s") are refused',
+  (line) => {
+    expect(() => read(`# first\n${line}\n`)).toThrow(
+      `own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core`,
+    );
+  },
+);
+
+const direction = { delayMs: 0 };
+const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec => ({
+  toServer: direction,
+  toClient: direction,
+  serverSettings,
+  clientSettings,
+});
+
+test('kernel settings of a side are ordered, the last value of a name holding', async () => {
+  const folder = folderOf({
+    'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n',
+    'b.conf': 'net.y = 3\n',
   });
+  const [a, b] = [join(folder, 'a.conf'), join(folder, 'b.conf')];
+  expect(await settingsOf(specOf([a, b], [a]))).toEqual([
+    { side: 'server', name: 'net.x', value: '2' },
+    { side: 'server', name: 'net.y', value: '3' },
+    { side: 'client', name: 'net.x', value: '2' },
+    { side: 'client', name: 'net.y', value: '1' },
+  ]);
+});
 
-  test.each(['net.core.somaxconn', 'net.core.somaxconn =', '= 5', 'somaxconn = 5', 'net/../x = 1'])(
-    'without name and value ("%s") are refused',
-    (line) => {
-      expect(() => read(`# first\n${line}\n`)).toThrow(
-        `own.conf, line 2: "${line}" is no kernel setting: write name = value, e.g. net.core`,
-      );
-    },
+test('kernel settings that are missing are named', async () => {
+  await expect(settingsOf(specOf(['articel'], []))).rejects.toThrow('sysctl config "articel"');
+  await expect(settingsOf(specOf(['/nowhere/x.conf'], []))).rejects.toThrow(
+    'cannot read the sysctl config /nowhere/x.conf: it is not there',
   );
-
-  const direction = { delayMs: 0 };
-  const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec => ({
-    toServer: direction,
-    toClient: direction,
-    serverSettings,
-    clientSettings,
-  });
-
-  test('of a side are ordered, the last value of a name holding', async () => {
-    const folder = folderOf({
-      'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n',
-      'b.conf': 'net.y = 3\n',
-    });
-    const [a, b] = [join(folder, 'a.conf'), join(folder, 'b.conf')];
-    expect(await settingsOf(specOf([a, b], [a]))).toEqual([
-      { side: 'server', name: 'net.x', value: '2' },
-      { side: 'server', name: 'net.y', value: '3' },
-      { side: 'client', name: 'net.x', value: '2' },
-      { side: 'client', name: 'net.y', value: '1' },
-    ]);
-  });
-
-  test('that are missing are named', async () => {
-    await expect(settingsOf(specOf(['articel'], []))).rejects.toThrow('sysctl config "articel"');
-    await expect(settingsOf(specOf(['/nowhere/x.conf'], []))).rejects.toThrow(
-      'cannot read the sysctl config /nowhere/x.conf: it is not there',
-    );
-  });
 });
 
-describe('what a network takes', () => {
-  const { signal } = new AbortController();
-  const root = { uid: 0, gid: 0 };
-  const user = { uid: 1000, gid: 1000 };
+const { signal } = new AbortController();
+const root = { uid: 0, gid: 0 };
+const user = { uid: 1000, gid: 1000 };
 
-  test.each([
-    [[], 'unshare'],
-    [['unshare'], 'nsenter'],
-  ])('are commands: with %j %s is missing', async (commands, missing) => {
-    await expect(requireNetworks(testMachine({ commands }), root, signal)).rejects.toThrow(
-      `a network of the run's own cannot be made: ${missing} is missing: install util-linux`,
-    );
-  });
-
-  test.each([
-    [root, 'network namespaces are not allowed here (unshare failed: not permitted): a container '],
-    [
-      user,
-      'namespaces are not allowed to this user (unshare failed: not permitted): start as root',
-    ],
-  ])('are namespaces, which %o has to be allowed', async (caller, line) => {
-    const machine = testMachine({ commands: ['nsenter'] });
-    script(machine, 'unshare', 'echo "unshare: unshare failed: not permitted" >&2; exit 1');
-    expect(await refusalOf(requireNetworks(machine, caller, signal))).toContain(line);
-  });
+test.each([
+  [[], 'unshare'],
+  [['unshare'], 'nsenter'],
+])('a network takes commands: with %j %s is missing', async (commands, missing) => {
+  await expect(requireNetworks(testMachine({ commands }), root, signal)).rejects.toThrow(
+    `a network of the run's own cannot be made: ${missing} is missing: install util-linux`,
+  );
 });
 
-describe('a link', () => {
-  const spec: NetworkSpec = {
-    toServer: { delayMs: 100, queuePackets: 1000 },
-    toClient: { delayMs: 0 },
-    serverSettings: [],
-    clientSettings: [],
-  };
-  const ready = {
-    server: { netns: '/proc/1/fd/7', address: '198.19.0.1' },
-    client: { netns: '/proc/1/fd/8', address: '198.18.0.1' },
-    settings: [],
-  };
+test.each([
+  [root, 'network namespaces are not allowed here (unshare failed: not permitted): a container '],
+  [user, 'namespaces are not allowed to this user (unshare failed: not permitted): start as root'],
+])('a network takes namespaces, which %o has to be allowed', async (caller, line) => {
+  const machine = testMachine({ commands: ['nsenter'] });
+  script(machine, 'unshare', 'echo "unshare: unshare failed: not permitted" >&2; exit 1');
+  expect(await refusalOf(requireNetworks(machine, caller, signal))).toContain(line);
+});
 
-  /** With a shell script as the link. */
-  function open(text: string, binary?: string) {
-    const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
-    const interrupt = new AbortController();
-    const opening = openNetwork({
-      seed: 1,
-      binary: binary ?? join(folder, 'link'),
-      spec,
-      cores: { serverCpus: [0], generatorCpus: [0] },
-      signal: interrupt.signal,
-    });
-    opening.catch(() => undefined);
-    onTestFinished(async () => (await opening.catch(() => undefined))?.stop());
-    return { opening, interrupt, folder };
-  }
+const spec: NetworkSpec = {
+  toServer: { delayMs: 100, queuePackets: 1000 },
+  toClient: { delayMs: 0 },
+  serverSettings: [],
+  clientSettings: [],
+};
+const ready = {
+  server: { netns: '/proc/1/fd/7', address: '198.19.0.1' },
+  client: { netns: '/proc/1/fd/8', address: '198.18.0.1' },
+  settings: [],
+};
 
-  const answerReady = `read order; echo "$order" >order; echo '${JSON.stringify(ready)}'`;
-
-  test('gets the spec and the cores', async () => {
-    const { opening, folder } = open(`${answerReady}\ncat`);
-    const { server, stop } = await opening;
-    const { toServer, toClient } = spec;
-    const cpus = { toServer: [0], toClient: [0] };
-    const order = { toServer, toClient, cpus, settings: [], seed: 1 };
-    expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual(order);
-    expect(server).toMatchObject({ address: '198.19.0.1', port: 8080 });
-    await stop();
+/** With a shell script as the link. */
+function open(text: string, binary?: string) {
+  const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
+  const interrupt = new AbortController();
+  const opening = openNetwork({
+    seed: 1,
+    binary: binary ?? join(folder, 'link'),
+    spec,
+    cores: { serverCpus: [0], generatorCpus: [0] },
+    signal: interrupt.signal,
   });
+  opening.catch(() => undefined);
+  onTestFinished(async () => (await opening.catch(() => undefined))?.stop());
+  return { opening, interrupt, folder };
+}
 
-  test('that ends says how', async () => {
-    const { opening } = open(`${answerReady}\nread word; echo "no more" >&2; exit 3`);
-    const network = await opening;
-    const line = `/link, pid ${network.pid}) ended with code 3: no more`;
-    await expect(network.report()).rejects.toThrow(line);
-    expect(await network.died).toContain(line);
-    await expect(network.report()).rejects.toThrow(line);
-  });
+const answerReady = `read order; echo "$order" >order; echo '${JSON.stringify(ready)}'`;
 
-  test.each([
-    ['echo "TUN: not permitted" >&2; exit 1', 'ended with code 1: TUN: not permitted'],
-    ['echo hello; cat', 'the link says "hello" instead of an answer'],
-  ])('that does not open is one line: %s', async (text, line) => {
-    const { opening, folder } = open(`echo $$ >pid\nread order\n${text}`);
-    await expect(opening).rejects.toThrow(line);
-    expect(isRunning(await pidIn(join(folder, 'pid')))).toBe(false);
-  });
+test('a link gets the spec and the cores', async () => {
+  const { opening, folder } = open(`${answerReady}\ncat`);
+  const { server, stop } = await opening;
+  const { toServer, toClient } = spec;
+  const cpus = { toServer: [0], toClient: [0] };
+  const order = { toServer, toClient, cpus, settings: [], seed: 1 };
+  expect(JSON.parse(readFileSync(join(folder, 'order'), 'utf8'))).toEqual(order);
+  expect(server).toMatchObject({ address: '198.19.0.1', port: 8080 });
+  await stop();
+});
 
-  test('that is not there is one line', async () => {
-    await expect(open('', '/nowhere/delaylink').opening).rejects.toThrow(
-      /\/nowhere\/delaylink.*(No such file|not found)/,
-    );
-  });
+test('a link that ends says how', async () => {
+  const { opening } = open(`${answerReady}\nread word; echo "no more" >&2; exit 3`);
+  const network = await opening;
+  const line = `/link, pid ${network.pid}) ended with code 3: no more`;
+  await expect(network.report()).rejects.toThrow(line);
+  expect(await network.died).toContain(line);
+  await expect(network.report()).rejects.toThrow(line);
+});
 
-  test.each(['opening', 'reporting'])('is ended by a signal while it is %s', async (when) => {
-    const { opening, interrupt, folder } = open(
-      `echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`,
-    );
-    const pid = await pidIn(join(folder, 'pid'));
-    const work =
-      when === 'opening'
-        ? opening
-        : opening.then((network) => network.report().finally(() => network.stop()));
-    if (when !== 'opening') await opening;
-    interrupt.abort(new Interrupted());
-    await expect(work).rejects.toThrow(Interrupted);
-    expect(isRunning(pid)).toBe(false);
-  });
+test.each([
+  ['echo "TUN: not permitted" >&2; exit 1', 'ended with code 1: TUN: not permitted'],
+  ['echo hello; cat', 'the link says "hello" instead of an answer'],
+])('a link that does not open is one line: %s', async (text, line) => {
+  const { opening, folder } = open(`echo $$ >pid\nread order\n${text}`);
+  await expect(opening).rejects.toThrow(line);
+  expect(isRunning(await pidIn(join(folder, 'pid')))).toBe(false);
+});
+
+test('a link that is not there is one line', async () => {
+  await expect(open('', '/nowhere/delaylink').opening).rejects.toThrow(
+    /\/nowhere\/delaylink.*(No such file|not found)/,
+  );
+});
+
+test.each(['opening', 'reporting'])('a link is ended by a signal while it is %s', async (when) => {
+  const { opening, interrupt, folder } = open(
+    `echo $$ >pid\n${when === 'opening' ? 'read order' : answerReady}\nread word; exec sleep 60`,
+  );
+  const pid = await pidIn(join(folder, 'pid'));
+  const work =
+    when === 'opening'
+      ? opening
+      : opening.then((network) => network.report().finally(() => network.stop()));
+  if (when !== 'opening') await opening;
+  interrupt.abort(new Interrupted());
+  await expect(work).rejects.toThrow(Interrupted);
+  expect(isRunning(pid)).toBe(false);
 });

@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
@@ -56,7 +56,7 @@ test('the noise of a round is that of its phases', () => {
         ...quiet,
         serverStealShare: 0.1,
         serverOthersShare: 0.21,
- generatorOthersShare: 0.41,
+        generatorOthersShare: 0.41,
         serverMhz: [800, 3000],
       },
     }),
@@ -82,149 +82,139 @@ test('the noise of a round is that of its phases', () => {
   });
 });
 
-describe('noise is said', () => {
-  test('not where there is little or none', () => {
-    expect(
-      texts([
-        variant(
-          'workers',
-          four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 }),
-        ),
-        variant('cache', four({ serverMhz: [2300, 2300] })),
-      ]),
-    ).toEqual([]);
-    for (const none of [four(null), []])
-      expect(texts([variant('workers', none), variant('cache', none)])).toEqual([]);
-  });
-
-  test('where the host gave time to others', () => {
-    const undecided = [100_000, 140_000, 80_000, 120_000];
-    const steal = { serverStealShare: 0.12 };
-    expect(
-      texts([
-        variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
-        variant('cache', [{}, {}, {}, steal], {}, undecided),
-      ]),
-    ).toEqual([
-      expect.stringContaining(
-        "others up to 12 % of the server's core in rounds 2 and 4: run again",
+test('noise is said not where there is little or none', () => {
+  expect(
+    texts([
+      variant(
+        'workers',
+        four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 }),
       ),
-    ]);
-    expect(
-      texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 }),
-    ).toEqual([
-      expect.stringContaining("up to 3.1 % of the generator's cores in every round: run"),
-    ]);
-    expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain(
-      'in 4 of 5 rounds',
-    );
-  });
-
-  test("where others used the server's cores", () => {
-    const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
-    expect(texts(variants)).toEqual([
-      expect.stringMatching(/^others used up to 8\.0 % of the server's core in round 2: end what /),
-    ]);
-    expect(texts(variants, { sharedCores: true })).toEqual([]);
-  });
-
-  test("where others used the generator's core", () => {
-    const line = expect.stringMatching(
-      /^others used up to 50 % of the generator's core in every round, .* understated/,
-    );
-    const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) =>
-      texts(
-        cpuSeconds.map((serverCpuSeconds, index) =>
-          variant(
-            ['workers', 'cache'][index] as string,
-            four({ generatorOthersShare: 0.5 }),
-            {},
-            Array.from({ length: 4 }, () => 100_000 + 20_000 * index),
-            { serverCpuSeconds, generatorCpuSeconds: 3 },
-          ),
-        ),
-        run,
-      );
-    expect(pair([7, 6])).toEqual([line]);
-    expect(pair([null, null])).toEqual([line]);
-    // Whom the generator never kept waiting lost nothing by it.
-    expect(pair([9.6, 9.7])).toEqual([]);
-    // On shared cores it is missing on both sides.
-    expect(pair([7, 6], { sharedCores: true })).toEqual([]);
-  });
-
-  test('the use of a backend is told apart', () => {
-    const passing = (noise: Partial<Noise>) =>
-      texts([
-        variant(
-          'workers',
-          [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })),
-        ),
-      ]);
-    expect(passing({ upstreamShare: 0.83 })).toEqual([
-      expect.stringMatching(
-        /^the backend used up to 83 % of the server's core in round 2: .*taskset/,
-      ),
-    ]);
-    expect(passing({ upstreamShare: 0.04, serverOthersShare: 0.2 })).toEqual([
-      expect.stringContaining('end what else runs on this machine, but not the backend, and'),
-    ]);
-    expect(passing({ upstreamShare: null, serverOthersShare: 0.83 })).toEqual([
-      expect.stringMatching(/^the backend and other programs used up to 83 % of the server's core/),
-    ]);
-  });
-
-  test('not where all verdicts are there of sides that took turns', () => {
-    const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
-    const steal = four(disturbed);
-    const pair = (ratios: readonly number[]) => {
-      const noises = ratios.map(() => disturbed);
-      const requests = ratios.map((ratio) => 100_000 * ratio);
-      return texts([variant('workers', noises), variant('cache', noises, {}, requests)]);
-    };
-    expect(pair([1.2, 1.21, 1.19, 1.2])).toEqual([]);
-    const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
-    expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
-    // Where nothing could be judged, no verdict shows that it mattered to neither.
-    expect(pair([1.2, 1.21, 1.19]).slice(1)).toEqual(both);
-    // Sides that were alone, or loaded one after the other.
-    const once = { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false };
-    for (const turns of [null, once]) {
-      const cache = variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns });
-      expect(texts([variant('workers', steal, {}, [], { turns }), cache])).toEqual(both);
-    }
-  });
+      variant('cache', four({ serverMhz: [2300, 2300] })),
+    ]),
+  ).toEqual([]);
+  for (const none of [four(null), []])
+    expect(texts([variant('workers', none), variant('cache', none)])).toEqual([]);
 });
 
-describe('a generator at its limit', () => {
-  const used = (serverShare: number, generatorShare: number) =>
+test('noise is said where the host gave time to others', () => {
+  const undecided = [100_000, 140_000, 80_000, 120_000];
+  const steal = { serverStealShare: 0.12 };
+  expect(
     texts([
-      fourOf({ serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 }),
-    ]);
+      variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
+      variant('cache', [{}, {}, {}, steal], {}, undecided),
+    ]),
+  ).toEqual([
+    expect.stringContaining("others up to 12 % of the server's core in rounds 2 and 4: run again"),
+  ]);
+  expect(
+    texts([variant('workers', four({ generatorStealShare: 0.031 }))], { generatorCores: 2 }),
+  ).toEqual([expect.stringContaining("up to 3.1 % of the generator's cores in every round: run")]);
+  expect(texts([variant('workers', [steal, steal, steal, steal, {}])])[0]).toContain(
+    'in 4 of 5 rounds',
+  );
+});
 
-  test('is one warning', () => {
-    expect(used(0.7, 0.95)).toEqual([
-      expect.stringMatching(/^workers: the generator was at its limit \(95 % .* threads \(-t\)$/),
-    ]);
-    expect(used(0.7, 0.9)).toHaveLength(1);
-  });
+test("noise is said where others used the server's cores", () => {
+  const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
+  expect(texts(variants)).toEqual([
+    expect.stringMatching(/^others used up to 8\.0 % of the server's core in round 2: end what /),
+  ]);
+  expect(texts(variants, { sharedCores: true })).toEqual([]);
+});
 
-  test('is there too where it used what was left to it', () => {
-    const pressed = (noise: Partial<Noise>) =>
-      texts([
-        fourOf({
-          serverCpuSeconds: 5,
-          generatorCpuSeconds: 4.6,
-          noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise },
-        }),
-      ]);
-    expect(pressed({})).toEqual([]);
-    const limit = 'the generator was at its limit (92 % of its available CPU), ';
-    for (const name of ['generatorOthersShare', 'generatorStealShare'])
-      expect(pressed({ [name]: 0.5 }).join()).toContain(limit);
-    // So is a server.
-    expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain(
-      'at its limit',
+test("noise is said where others used the generator's core", () => {
+  const line = expect.stringMatching(
+    /^others used up to 50 % of the generator's core in every round, .* understated/,
+  );
+  const pair = (cpuSeconds: readonly (number | null)[], run: Partial<RunFacts> = {}) =>
+    texts(
+      cpuSeconds.map((serverCpuSeconds, index) =>
+        variant(
+          ['workers', 'cache'][index] as string,
+          four({ generatorOthersShare: 0.5 }),
+          {},
+          Array.from({ length: 4 }, () => 100_000 + 20_000 * index),
+          { serverCpuSeconds, generatorCpuSeconds: 3 },
+        ),
+      ),
+      run,
     );
-  });
+  expect(pair([7, 6])).toEqual([line]);
+  expect(pair([null, null])).toEqual([line]);
+  // Whom the generator never kept waiting lost nothing by it.
+  expect(pair([9.6, 9.7])).toEqual([]);
+  // On shared cores it is missing on both sides.
+  expect(pair([7, 6], { sharedCores: true })).toEqual([]);
+});
+
+test('noise is said: the use of a backend is told apart', () => {
+  const passing = (noise: Partial<Noise>) =>
+    texts([
+      variant(
+        'workers',
+        [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })),
+      ),
+    ]);
+  expect(passing({ upstreamShare: 0.83 })).toEqual([
+    expect.stringMatching(
+      /^the backend used up to 83 % of the server's core in round 2: .*taskset/,
+    ),
+  ]);
+  expect(passing({ upstreamShare: 0.04, serverOthersShare: 0.2 })).toEqual([
+    expect.stringContaining('end what else runs on this machine, but not the backend, and'),
+  ]);
+  expect(passing({ upstreamShare: null, serverOthersShare: 0.83 })).toEqual([
+    expect.stringMatching(/^the backend and other programs used up to 83 % of the server's core/),
+  ]);
+});
+
+test('noise is said not where all verdicts are there of sides that took turns', () => {
+  const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
+  const steal = four(disturbed);
+  const pair = (ratios: readonly number[]) => {
+    const noises = ratios.map(() => disturbed);
+    const requests = ratios.map((ratio) => 100_000 * ratio);
+    return texts([variant('workers', noises), variant('cache', noises, {}, requests)]);
+  };
+  expect(pair([1.2, 1.21, 1.19, 1.2])).toEqual([]);
+  const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
+  expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
+  // Where nothing could be judged, no verdict shows that it mattered to neither.
+  expect(pair([1.2, 1.21, 1.19]).slice(1)).toEqual(both);
+  // Sides that were alone, or loaded one after the other.
+  const once = { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false };
+  for (const turns of [null, once]) {
+    const cache = variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns });
+    expect(texts([variant('workers', steal, {}, [], { turns }), cache])).toEqual(both);
+  }
+});
+
+const used = (serverShare: number, generatorShare: number) =>
+  texts([fourOf({ serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })]);
+
+test('a generator at its limit is one warning', () => {
+  expect(used(0.7, 0.95)).toEqual([
+    expect.stringMatching(/^workers: the generator was at its limit \(95 % .* threads \(-t\)$/),
+  ]);
+  expect(used(0.7, 0.9)).toHaveLength(1);
+});
+
+test('a generator at its limit is there too where it used what was left to it', () => {
+  const pressed = (noise: Partial<Noise>) =>
+    texts([
+      fourOf({
+        serverCpuSeconds: 5,
+        generatorCpuSeconds: 4.6,
+        noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise },
+      }),
+    ]);
+  expect(pressed({})).toEqual([]);
+  const limit = 'the generator was at its limit (92 % of its available CPU), ';
+  for (const name of ['generatorOthersShare', 'generatorStealShare'])
+    expect(pressed({ [name]: 0.5 }).join()).toContain(limit);
+  // So is a server.
+  expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain(
+    'at its limit',
+  );
 });
