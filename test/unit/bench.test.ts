@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
 import {
   ab,
@@ -27,7 +27,7 @@ import {
 } from '../../bench/ratios.ts';
 import { instanceArguments } from '../../lib/runner/generators.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
     Latency     1.20ms  250.00us   9.00ms   88.00%
@@ -54,56 +54,57 @@ time for connect:     6.32ms    237.34ms    128.72ms     68.62ms    52.00%
 req/s           :     232.91      299.67      241.86       15.41    75.00%
 `;
 
-describe('what the generators print', () => {
-  test('wrk', () => {
-    expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
-    const failed =
-      'Socket errors: connect 1, read 20, write 300, timeout 4000\n Non-2xx or 3xx responses: 50000';
-    expect(readWrk(`${wrkOutput}${failed}`).errors).toBe(54_321);
-  });
-
-  test('ab', () => {
-    expect(readAb(abOutput)).toEqual({ requests: 60_000, rps: 15_602.2, errors: 0 });
-    const failing = abOutput.replace(/(Failed requests: +)0/, '$17\nNon-2xx responses:      5');
-    expect(readAb(failing).errors).toBe(12);
-  });
-
-  test('k6', () => {
-    const [one, other] = [
-      { requests: 10, rps: 5.5, errors: 0 },
-      { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 },
-    ];
-    const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
-    expect(readK6(`noise\n${line(one)}`)).toEqual(one);
-    const both = { requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 };
-    expect(readK6(line({ ...one, cpuSeconds: 1 }) + line(other))).toEqual(both);
-  });
-
-  test('h2load', () => {
-    expect(readH2load(h2loadOutput)).toEqual({
-      requests: 72_627,
-      rps: 24_209,
-      errors: 0,
-      bodyBytes: 44_447_724,
-      minConnectionRps: 232.91,
-      tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
-    });
-    const read = (from: string | RegExp, to: string) => readH2load(h2loadOutput.replace(from, to));
-    // Ten not done, five answered with 404 (which h2load counts as failed).
-    expect(read('27 done, 72627 succeeded, 0', '17 done, 72612 succeeded, 15').errors).toBe(15);
-    expect(read('X25519 253', 'ECDH prime256v1 256').tls).toContain(' P-256 h2');
-    expect(read(/^(TLS|Cipher|Server).*\n/gm, '')).not.toHaveProperty('tls');
-    // Numbers with an exponent or a group separator would be another version's.
-    expect(() => read('24209.00 req/s', '24,209 req/s')).toThrow('is it another version?');
-    // Several runs are as one: 1000 requests in 2 s, then 1000 in 0.5 s.
-    const run = (rps: string) => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
-    expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
-  });
-
-  test.each([readWrk, readAb, readK6, readH2load])('something else is refused', (read) => {
-    expect(() => read('command not found')).toThrow('is it another version?');
-  });
+test('what is printed by wrk', () => {
+  expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
+  const failed =
+    'Socket errors: connect 1, read 20, write 300, timeout 4000\n Non-2xx or 3xx responses: 50000';
+  expect(readWrk(`${wrkOutput}${failed}`).errors).toBe(54_321);
 });
+
+test('what is printed by ab', () => {
+  expect(readAb(abOutput)).toEqual({ requests: 60_000, rps: 15_602.2, errors: 0 });
+  const failing = abOutput.replace(/(Failed requests: +)0/, '$17\nNon-2xx responses:      5');
+  expect(readAb(failing).errors).toBe(12);
+});
+
+test('what is printed by k6', () => {
+  const [one, other] = [
+    { requests: 10, rps: 5.5, errors: 0 },
+    { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 },
+  ];
+  const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
+  expect(readK6(`noise\n${line(one)}`)).toEqual(one);
+  const both = { requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 };
+  expect(readK6(line({ ...one, cpuSeconds: 1 }) + line(other))).toEqual(both);
+});
+
+test('what is printed by h2load', () => {
+  expect(readH2load(h2loadOutput)).toEqual({
+    requests: 72_627,
+    rps: 24_209,
+    errors: 0,
+    bodyBytes: 44_447_724,
+    minConnectionRps: 232.91,
+    tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
+  });
+  const read = (from: string | RegExp, to: string) => readH2load(h2loadOutput.replace(from, to));
+  // Ten not done, five answered with 404 (which h2load counts as failed).
+  expect(read('27 done, 72627 succeeded, 0', '17 done, 72612 succeeded, 15').errors).toBe(15);
+  expect(read('X25519 253', 'ECDH prime256v1 256').tls).toContain(' P-256 h2');
+  expect(read(/^(TLS|Cipher|Server).*\n/gm, '')).not.toHaveProperty('tls');
+  // Numbers with an exponent or a group separator would be another version's.
+  expect(() => read('24209.00 req/s', '24,209 req/s')).toThrow('is it another version?');
+  // Several runs are as one: 1000 requests in 2 s, then 1000 in 0.5 s.
+  const run = (rps: string) => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
+  expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
+});
+
+test.each([readWrk, readAb, readK6, readH2load])(
+  'what is printed by something else is refused',
+  (read) => {
+    expect(() => read('command not found')).toThrow('is it another version?');
+  },
+);
 
 const load: BenchLoad = {
   protocol: 'h2',
@@ -163,89 +164,79 @@ test('ab makes a number of requests only', () => {
   expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
 });
 
-describe("a contender's run", () => {
-  let folder: string;
-  beforeEach(() => {
-    folder = newFolder();
+const folder = sharedFolder();
+const file = join(folder, 'script.mjs');
+/** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
+async function scripted(
+  script: string,
+  more: Partial<Contender> = {},
+  options: Partial<RunOptions> = {},
+): Promise<Sample> {
+  await writeFile(file, script);
+  const command = () => ({ args: [file] });
+  const usual: Contender = { name: 'scripted', tool: 'wrk', command, read: readWrk };
+  return runContender({ ...usual, ...more }, url, load, {
+    binary: process.execPath,
+    cpus: cpusOf(readProcessors().cores).slice(0, 1),
+    sharesCore: false,
+    output: null,
+    signal: new AbortController().signal,
+    ...options,
   });
+}
+const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 
-  /** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
-  async function scripted(
-    script: string,
-    more: Partial<Contender> = {},
-    options: Partial<RunOptions> = {},
-  ): Promise<Sample> {
-    const file = join(folder, 'script.mjs');
-    await writeFile(file, script);
-    const command = () => ({ args: [file] });
-    const usual: Contender = { name: 'scripted', tool: 'wrk', command, read: readWrk };
-    return runContender({ ...usual, ...more }, url, load, {
-      binary: process.execPath,
-      cpus: cpusOf(readProcessors().cores).slice(0, 1),
-      sharesCore: false,
-      output: null,
-      signal: new AbortController().signal,
-      ...options,
-    });
-  }
-  const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
+test("a contender's run is under SCHED_BATCH where it shares the server's core", async () => {
+  const script =
+    "import { readFileSync } from 'node:fs'; const [, policy] = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/);" +
+    'console.log(policy + " requests in 1s\\nRequests/sec: 1000");';
+  // SCHED_BATCH is 3, SCHED_OTHER 0 (sched.h).
+  expect((await scripted(script, {}, { sharesCore: true })).requests).toBe(3);
+  expect((await scripted(script)).requests).toBe(0);
+});
 
-  test("is under SCHED_BATCH where it shares the server's core", async () => {
-    const script =
-      "import { readFileSync } from 'node:fs'; const [, policy] = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/);" +
-      'console.log(policy + " requests in 1s\\nRequests/sec: 1000");';
-    // SCHED_BATCH is 3, SCHED_OTHER 0 (sched.h).
-    expect((await scripted(script, {}, { sharesCore: true })).requests).toBe(3);
-    expect((await scripted(script)).requests).toBe(0);
-  });
+test("a contender's run has the CPU of all its runs", async () => {
+  const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 100_000); ${wrkLines}`;
+  const command = () => ({ args: [file], beside: [[file]], runs: 2 });
+  const { cpuMicrosPerRequest, ...printed } = await scripted(busy, { command });
+  expect(printed).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
+  expect(cpuMicrosPerRequest).toBeGreaterThan(400);
+});
 
-  test('has the CPU of all its runs', async () => {
-    const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 100_000); ${wrkLines}`;
-    const words = [join(folder, 'script.mjs')];
-    const command = () => ({ args: words, beside: [words], runs: 2 });
-    const { cpuMicrosPerRequest, ...printed } = await scripted(busy, { command });
-    expect(printed).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
-    expect(cpuMicrosPerRequest).toBeGreaterThan(400);
-  });
+test("a contender's run has the peak of its memory", async () => {
+  const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 400); }, 400);`;
+  const command = () => ({ args: ['--expose-gc', file] });
+  const { peakRssBytes } = await scripted(held, { command });
+  expect(peakRssBytes).toBeGreaterThan(200e6);
+  expect(peakRssBytes).toBeLessThan(400e6);
+});
 
-  test('has the peak of its memory', async () => {
-    const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 400); }, 400);`;
-    const { peakRssBytes } = await scripted(held, {
-      command: () => ({ args: ['--expose-gc', join(folder, 'script.mjs')] }),
-    });
-    expect(peakRssBytes).toBeGreaterThan(200e6);
-    expect(peakRssBytes).toBeLessThan(400e6);
-  });
+test("a contender's run gets the store's output where it streams, and not the shell's", async () => {
+  vi.stubEnv('K6_OUT', 'json=elsewhere');
+  const read = vi.fn(readWrk);
+  const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
+  const output = { out: ['influxdb=url'], env: { TOKEN: 'x' } };
+  for (const more of [{}, { streaming: true }] as const)
+    await scripted(script, { read, ...more }, { output });
+  expect(streamingLoadgen.streaming).toBe(true);
+  const [usual, streaming] = read.mock.calls.map(([text]) => text.split('\n')[0]);
+  expect(usual).toBe('[[],null,null]');
+  expect(streaming).toBe('[["--out","influxdb=url"],null,"x"]');
+});
 
-  test("gets the store's output where it streams, and not the shell's", async () => {
-    vi.stubEnv('K6_OUT', 'json=elsewhere');
-    const seen: (string | undefined)[] = [];
-    const read = (text: string) => {
-      seen.push(text.split('\n')[0]);
-      return readWrk(text);
-    };
-    const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
-    const output = { out: ['influxdb=url'], env: { TOKEN: 'x' } };
-    for (const more of [{}, { streaming: true }] as const)
-      await scripted(script, { read, ...more }, { output });
-    expect(streamingLoadgen.streaming).toBe(true);
-    expect(seen).toEqual(['[[],null,null]', '[["--out","influxdb=url"],null,"x"]']);
-  });
+test("a contender's run has the CPU that it says itself without its start", async () => {
+  const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
+  const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
+  expect(cpuMicrosPerRequest).toBe(2000);
+});
 
-  test('has the CPU that it says itself without its start', async () => {
-    const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
-    const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
-    expect(cpuMicrosPerRequest).toBe(2000);
-  });
-
-  test('that fails beside another one is told, too', async () => {
-    const failing = join(folder, 'failing.mjs');
-    await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
-    const args = [join(folder, 'script.mjs')];
-    await expect(
-      scripted(wrkLines, { command: () => ({ args, beside: [[failing]] }) }),
-    ).rejects.toThrow('scripted ended with code 3: cannot connect');
-  });
+test("a contender's run that fails beside another one is told, too", async () => {
+  const failing = join(folder, 'failing.mjs');
+  await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
+  const command = () => ({ args: [file], beside: [[failing]] });
+  await expect(scripted(wrkLines, { command })).rejects.toThrow(
+    'scripted ended with code 3: cannot connect',
+  );
 });
 
 function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured> = {}): Measured {

@@ -1,5 +1,5 @@
 // Wrong words end with exit code 2 and one line; options and help.
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../commands.ts';
 
@@ -9,6 +9,7 @@ const complained: string[] = [];
 beforeEach(() => {
   printed.length = 0;
   complained.length = 0;
+  vi.stubEnv('INIT_CWD', '/home/anna');
   vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
 });
@@ -83,58 +84,54 @@ test('--help comes before everything else', async () => {
   expect(printed[3]).toMatch(/^\d+\.\d+\.\d+$/);
 });
 
-describe('options', () => {
-  beforeEach(() => void vi.stubEnv('INIT_CWD', '/home/anna'));
-
-  test('have defaults', () => {
-    expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
-      quick: false,
-      why: 'all',
-      exact: false,
-      store: 'local',
-      out: '/home/anna/results',
-    });
+test('options have defaults', () => {
+  expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
+    quick: false,
+    why: 'all',
+    exact: false,
+    store: 'local',
+    out: '/home/anna/results',
   });
+});
 
-  test('are all read', () => {
-    const line =
-      '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
-      '--influx http://localhost:8086 --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +
-      '--metric p90 --arrivals poisson --host a.org --host [2001:db8::1] --export-csv a.csv --export-markdown /b.md name';
-    expect(readScenarioOptions(line.split(' '))).toEqual({
-      name: 'name',
-      help: false,
-      rounds: 8,
-      maxTimeSeconds: 600,
-      sameWithin: 0.005,
-      failIf: { gates: [{ text: 'different', verdict: 'different' }], successRatio: 0.99 },
-      metric: 'p90',
-      arrivals: 'poisson',
-      durationSeconds: 1.5,
-      variants: ['b', 'a'],
-      quick: false,
-      why: 'all',
-      exact: true,
-      serverCpus: [2, 3],
-      generatorCpus: [0, 1],
-      store: { url: 'http://localhost:8086' },
-      out: '/home/anna/here',
-      json: true,
-      hosts: ['a.org', '[2001:db8::1]'],
-      exports: [
-        { flag: 'export-markdown', file: '/b.md' },
-        { flag: 'export-csv', file: '/home/anna/a.csv' },
-      ],
-    });
+test('options are all read', () => {
+  const line =
+    '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
+    '--influx http://localhost:8086 --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +
+    '--metric p90 --arrivals poisson --host a.org --host [2001:db8::1] --export-csv a.csv --export-markdown /b.md name';
+  expect(readScenarioOptions(line.split(' '))).toEqual({
+    name: 'name',
+    help: false,
+    rounds: 8,
+    maxTimeSeconds: 600,
+    sameWithin: 0.005,
+    failIf: { gates: [{ text: 'different', verdict: 'different' }], successRatio: 0.99 },
+    metric: 'p90',
+    arrivals: 'poisson',
+    durationSeconds: 1.5,
+    variants: ['b', 'a'],
+    quick: false,
+    why: 'all',
+    exact: true,
+    serverCpus: [2, 3],
+    generatorCpus: [0, 1],
+    store: { url: 'http://localhost:8086' },
+    out: '/home/anna/here',
+    json: true,
+    hosts: ['a.org', '[2001:db8::1]'],
+    exports: [
+      { flag: 'export-markdown', file: '/b.md' },
+      { flag: 'export-csv', file: '/home/anna/a.csv' },
+    ],
   });
+});
 
-  test.each<[string[], object]>([
-    [['--within', 'p50=250us'], { within: { metric: 'p50', ms: 0.25 } }],
-    [['--rates', '2k, 500,1.5k'], { rates: [500, 1500, 2000] }],
-    [['--rates', '1.001k,2.3k,8192.001k'], { rates: [1001, 2300, 8_192_001] }],
-    [['--precision', '1.5%'], { precision: 0.015 }],
-    [['--duration', '0.5h'], { durationSeconds: 1800 }],
-  ])('%j is %j', (words, options) => {
-    expect(readScenarioOptions(words)).toMatchObject(options);
-  });
+test.each<[string[], object]>([
+  [['--within', 'p50=250us'], { within: { metric: 'p50', ms: 0.25 } }],
+  [['--rates', '2k, 500,1.5k'], { rates: [500, 1500, 2000] }],
+  [['--rates', '1.001k,2.3k,8192.001k'], { rates: [1001, 2300, 8_192_001] }],
+  [['--precision', '1.5%'], { precision: 0.015 }],
+  [['--duration', '0.5h'], { durationSeconds: 1800 }],
+])('options: %j is %j', (words, options) => {
+  expect(readScenarioOptions(words)).toMatchObject(options);
 });

@@ -62,8 +62,6 @@ const listOf = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
 };
-const refused = (message: RegExp, exitCode = 2): unknown =>
-  expect.objectContaining({ message: expect.stringMatching(message), exitCode });
 const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({
   status: 200,
   bytes,
@@ -80,7 +78,6 @@ const tried = (side: Side, more: Partial<Tried> = {}): Tried => ({
   ...more,
 });
 const all = (sides: readonly Side[]) => sides.map((side) => tried(side));
-const footnotes = (sides: readonly Tried[]) => comparisonOf(sides, []).scenario.footnotes ?? [];
 
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
 const h2load = 'h2load -c 100 -m 10 -t 3 -D 10';
@@ -135,8 +132,11 @@ test.each<[OwnConfig, string, RegExp]>([
   [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
   [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
 ])('what does not fit is refused: %#', async (one, words, message) => {
-  const exitCode = one.listens.length === 0 ? 1 : 2;
-  await expect(twoSides(one, nginx, words)).rejects.toEqual(refused(message, exitCode));
+  const refused = {
+    message: expect.stringMatching(message),
+    exitCode: one.listens.length === 0 ? 1 : 2,
+  };
+  await expect(twoSides(one, nginx, words)).rejects.toMatchObject(refused);
 });
 
 test.each<[string, object]>([
@@ -169,7 +169,6 @@ test('names of commands and addresses', async () => {
   expect(names('caddy run', '/usr/sbin/lighttpd -D')).toEqual(['caddy', 'lighttpd']);
   expect(names('node a.js', 'node b.js')).toEqual(['node-a-js', 'node-b-js']);
   expect(names('node a.js', 'node a.js')).toEqual(['node-a', 'node-b']);
-  expect(names('./7 a', './8 a')).toEqual(['command-7', 'command-8']);
   const given = await readSides(['old=node a.js', 'node b.js', 'http://127.0.0.1:80/x']);
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
@@ -204,14 +203,11 @@ test('path and host of an address', async () => {
     ]);
 });
 
-test.each([
-  // The scheme's own port counts if it is written.
-  ['--url', 'http://127.0.0.1:80/x'],
-  ['--load', 'ab -n 1 127.0.0.1:80/'],
-])('an address is loaded at no other address: %s', async (flag, value) => {
+test('an address is loaded at no other address', async () => {
   const side = [await addressSide('http://127.0.0.1:8080')];
-  await expect(sidesFor(side, `${flag}, ${value}`)).rejects.toEqual(
-    refused(new RegExp(`^${flag} says port 80.*, and 127-0-0-1 is http://127.0.0.1:8080: write`)),
+  // The scheme's own port counts if it is written.
+  await expect(sidesFor(side, '--load, ab -n 1 127.0.0.1:80/')).rejects.toThrow(
+    /^--load says port 80.*, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write/,
   );
 });
 
@@ -263,24 +259,6 @@ test('the load is as asked for; credentials are not shown', async () => {
 
 const alike = (await twoSides(nginx, nginx)) as [Side, Side];
 
-test('the scenario has both sides as they are', () => {
-  const redirections = ['proxy_pass http://127.0.0.1:3000: what runs there is loaded too'];
-  const sides = [tried(alike[0], { redirections }), tried(alike[1])];
-  const { scenario, said } = comparisonOf(sides, []);
-  expect(scenario).toMatchObject({
-    title: 'a.conf against b.conf',
-    knob: 'b',
-    page: { path: '/', bodyBytes: 5 },
-    footnotes: [],
-    variants: [{ name: 'a', server: { config: ['/x/a.conf'], asIs: {} } }, { name: 'b' }],
-  });
-  expect(said).toEqual([`a: ${redirections[0]}`]);
-  const other = tried(alike[1], { answer: answerOf(6) });
-  expect(comparisonOf([tried(alike[0]), other], []).said).toEqual([
-    expect.stringMatching(/^The bodies differ: a\.conf 5 B, b\.conf 6 B;/),
-  ]);
-});
-
 test('the scenario has ports, builds and commands', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
   const words = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
@@ -291,12 +269,14 @@ test('the scenario has ports, builds and commands', async () => {
     { asIs: {} },
     { asIs: { port: 80 }, binary: '/opt/nginx' },
   ]);
-  expect(scenario.title).toBe('one, b.conf and c.conf');
+  const page = { path: '/', bodyBytes: 5 };
+  expect(scenario).toMatchObject({ title: 'one, b.conf and c.conf', knob: 'b', page });
 });
 
 test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
   ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
   ['bodies', { answer: answerOf(5, { hash: 'b' }) }, {}, ['differ, though not in length: ']],
+  ['lengths', { answer: answerOf(6) }, {}, ['The bodies differ: a.conf 6 B, b.conf 5 B;']],
   [
     'encodings and types',
     { answer: answerOf(5, { encoding: 'gzip' }) },
@@ -311,13 +291,13 @@ test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
   ],
   ['pages', { page: { path: '/x' } }, {}, ['The pages differ: a.conf /x, b.conf /;']],
 ])('the scenario has a footnote for different answers: %s', (_, one, other, notes) => {
-  expect(footnotes([tried(alike[0], one), tried(alike[1], other)])).toEqual(
-    notes.map((note) => expect.stringContaining(note)),
-  );
+  const { scenario, said } = comparisonOf([tried(alike[0], one), tried(alike[1], other)], []);
+  expect(scenario.footnotes).toEqual(notes.map((note) => expect.stringContaining(note)));
+  expect(said).toEqual(scenario.footnotes);
 });
 
 test('the scenario has footnotes for protocols and TLS', async () => {
-  expect(footnotes(all(await twoSides(nginxH2, nginx)))).toEqual([
+  expect(comparisonOf(all(await twoSides(nginxH2, nginx)), []).scenario.footnotes).toEqual([
     expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
     expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
   ]);

@@ -2,7 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   coresOfTwo,
   defaultCores,
@@ -61,7 +61,6 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
   return { ...readProcessors(root), quota };
 }
 
-/** CPUs that are a core each. */
 const plain = (cpus: string) => madeUp({ allowed: cpus });
 
 /** CPUs of the server, a slash, and CPUs of the generator. */
@@ -106,35 +105,42 @@ test('this machine has as many CPUs as Node says', () => {
   expect(cpusOf(readProcessors().cores)).toHaveLength(availableParallelism());
 });
 
-describe('cores that are asked for', () => {
-  test.each<[MadeUp, string, string, number?]>([
-    [{ siblings: apart }, '/ 0-3', '4-7 / 0-3'],
-    [{ siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
-    [{ siblings: apart }, '', '2 / 0', 2],
-    [{ siblings: apart }, '3,7', '3,7 / 0-1', 4],
-  ])('of %j as "%s" are %s, with a quota of %s', (machine, text, cores, quota) => {
+test.each<[MadeUp, string, string, number?]>([
+  [{ siblings: apart }, '/ 0-3', '4-7 / 0-3'],
+  [{ siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
+  [{ siblings: apart }, '', '2 / 0', 2],
+  [{ siblings: apart }, '3,7', '3,7 / 0-1', 4],
+])(
+  'cores that are asked for of %j as "%s" are %s, with a quota of %s',
+  (machine, text, cores, quota) => {
     expect(written(divideCores(madeUp(machine, quota), asked(text)))).toBe(cores);
-  });
+  },
+);
 
-  test.each([
-    ['0-2', '', '0-2 / 0-2', true],
-    ['0-2', '/ 2', '0-1 / 2', false],
-  ])('%s as "%s" in a scenario that shares cores', (allowed, text, cores, isShared) => {
+test.each([
+  ['0-2', '', '0-2 / 0-2', true],
+  ['0-2', '/ 2', '0-1 / 2', false],
+])(
+  'cores that are asked for: %s as "%s" in a scenario that shares cores',
+  (allowed, text, cores, isShared) => {
     const divided = divideCores(plain(allowed), asked(text), { sharedCores: true });
     expect([written(divided), sharesCores(divided)]).toEqual([cores, isShared]);
-  });
+  },
+);
 
-  test.each([
-    ['0-2', '1-2 / 0-1', false, / share core 1: give each its own$/],
-    ['0-2', '0-1 / 1-2', true, / share core 1: give both the same ones, or each its own$/],
-    ['0-1', '/ 0-1', false, /^--generator-cpus leaves no core for the server/],
-    ['0-1', '0-1', false, /^--server-cpus leaves no core for the generator/],
-    ['3', '', false, /needs 2 cores, .* only core 3 is allowed here$/],
-  ])('%s as "%s" is refused, with shared cores %s', (allowed, text, sharedCores, message) => {
+test.each([
+  ['0-2', '1-2 / 0-1', false, / share core 1: give each its own$/],
+  ['0-2', '0-1 / 1-2', true, / share core 1: give both the same ones, or each its own$/],
+  ['0-1', '/ 0-1', false, /^--generator-cpus leaves no core for the server/],
+  ['0-1', '0-1', false, /^--server-cpus leaves no core for the generator/],
+  ['3', '', false, /needs 2 cores, .* only core 3 is allowed here$/],
+])(
+  'cores that are asked for: %s as "%s" is refused, with shared cores %s',
+  (allowed, text, sharedCores, message) => {
     const options = sharedCores ? { sharedCores } : {};
     expect(() => divideCores(plain(allowed), asked(text), options)).toThrow(message);
-  });
-});
+  },
+);
 
 test.each<[MadeUp, string, string[]]>([
   [{ siblings: apart }, '', []],
@@ -169,11 +175,9 @@ const cfs = (path: string, quota: number): Record<string, string> => ({
 const max = (path: string, text: string): Record<string, string> => ({
   [`${group}${path}/cpu.max`]: text,
 });
-const least = { ...max('/a/b', 'max 100000'), ...max('/a', '300000 50000') };
-
 test.each<[string, Record<string, string>, number]>([
   ['of none', {}, Infinity],
-  ['of the groups above', { ...v2('/a/b'), ...least, ...max('', '700000 100000') }, 6],
+  ['of the groups above', { ...v2('/a/b'), ...max('/a/b', 'max 1'), ...max('/a', '30 5') }, 6],
   ['of a container', { ...v2('/docker/c', '/docker/c'), ...max('', '150000 100000') }, 1.5],
   ['of a group that is not mounted', { ...v2('/../x'), ...max('', '400000 100000') }, 4],
   ['of version 1', { ...v1('/a'), ...cfs('/a', 300_000) }, 3],
@@ -231,15 +235,13 @@ test.each([
   );
 });
 
-describe('lists of cores', () => {
-  test('are read and written', () => {
-    expect(parseCpuList('5,0-2,2-3', '')).toEqual([0, 1, 2, 3, 5]);
-    expect(formatCpuList([0, 1, 2, 3, 5])).toBe('0-3,5');
-  });
+test('lists of cores are read and written', () => {
+  expect(parseCpuList('5,0-2,2-3', '')).toEqual([0, 1, 2, 3, 5]);
+  expect(formatCpuList([0, 1, 2, 3, 5])).toBe('0-3,5');
+});
 
-  test.each(['', '3-1', '1-2-3', '99999'])('"%s" is refused', (text) => {
-    expect(() => parseCpuList(text, '--a')).toThrow(`--a ${text}: write cores as 1 or 0-3,5`);
-  });
+test.each(['', '3-1', '1-2-3', '99999'])('lists of cores: "%s" is refused', (text) => {
+  expect(() => parseCpuList(text, '--a')).toThrow(`--a ${text}: write cores as 1 or 0-3,5`);
 });
 
 const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));

@@ -1,5 +1,5 @@
 // Which rounds are dropped, and why.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import { bodiesDiffer, requireSampled, requireSound } from '../../lib/runner/disturbance.ts';
 import { Disturbance, RoundFailure } from '../../lib/runner/plan.ts';
@@ -110,49 +110,50 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   expectFound({ samples, of: { monotonicMs } }, message);
 });
 
-describe('a server that stood still', () => {
-  /** A phase with that gap, p99 of the latency and p50 of the first byte, in milliseconds. */
-  const gap = (longestGapMs: number, p99 = 1, firstByte = 1): Partial<Phase> => ({
-    longestGapMs,
-    latencyMs: { ...noLatency, p99 },
-    firstByteMs: { ...noLatency, p50: firstByte },
-  });
+/** A phase with that gap, p99 of the latency and p50 of the first byte, in milliseconds. */
+const gap = (longestGapMs: number, p99 = 1, firstByte = 1): Partial<Phase> => ({
+  longestGapMs,
+  latencyMs: { ...noLatency, p99 },
+  firstByteMs: { ...noLatency, p50: firstByte },
+});
 
-  test.each([
-    [1250, 1, 1, false],
-    [1251, 1, 1, true],
-    [4999, 500, 1, false],
-    [3200, 2, 320, false],
-  ])('for %i ms, p99 %i ms, first byte %i ms: %s', (gapMs, p99, first, isFound) => {
+test.each([
+  [1250, 1, 1, false],
+  [1251, 1, 1, true],
+  [4999, 500, 1, false],
+  [3200, 2, 320, false],
+])(
+  'a server that stood still for %i ms, p99 %i ms, first byte %i ms: %s',
+  (gapMs, p99, first, isFound) => {
     expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
-  });
+  },
+);
 
-  test("is reported with its log's reason", () => {
-    expectFound(
-      { of: gap(3200) },
-      'no response came for 3.20 s while requests were under way; why',
-    );
-    expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
-  });
+test("a server that stood still is reported with its log's reason", () => {
+  expectFound({ of: gap(3200) }, 'no response came for 3.20 s while requests were under way; why');
+  expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
+});
 
-  test.each<[number, number, Partial<Phase>, string | undefined]>([
-    [100, 0.2, {}, undefined],
-    [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
-    [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],
-    [1300, 10, {}, 'for 1.30 s of its 10.00 s while'],
-  ])('without an answer: %i ms of %f s', (longestGapMs, seconds, changes, message) => {
+test.each<[number, number, Partial<Phase>, string | undefined]>([
+  [100, 0.2, {}, undefined],
+  [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
+  [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],
+  [1300, 10, {}, 'for 1.30 s of its 10.00 s while'],
+])(
+  'a server that stood still without an answer: %i ms of %f s',
+  (longestGapMs, seconds, changes, message) => {
     const of = phase({ requests: 0, latencyMs: noLatency, seconds, longestGapMs, ...changes });
     expectFound({ of: { ...of, monotonicMs: loaded } }, message);
-  });
+  },
+);
 
-  test('is not reported if packets were lost', () => {
-    const lost = (server: number): Partial<Phase> => ({
-      ...gap(3000),
-      network: { retransmits: { client: 0, server } } as Phase['network'],
-    });
-    check({ of: lost(1) });
-    expectFound({ of: lost(0) }, '3.00 s');
+test('a server that stood still is not reported if packets were lost', () => {
+  const lost = (server: number): Partial<Phase> => ({
+    ...gap(3000),
+    network: { retransmits: { client: 0, server } } as Phase['network'],
   });
+  check({ of: lost(1) });
+  expectFound({ of: lost(0) }, '3.00 s');
 });
 
 test('a crash in the log is a failure', () => {

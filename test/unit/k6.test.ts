@@ -1,7 +1,7 @@
 // What k6 writes while it runs, and the folder that it writes to.
 import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { requireSpace, writeWhole } from '../../lib/files.ts';
 import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import {
@@ -14,10 +14,8 @@ import {
 import { checkResultsFolder, explainFailure } from '../../lib/runner/results-folder.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-let folder: string;
-beforeEach(() => {
-  folder = newFolder();
-});
+let folder = '';
+beforeEach(() => void (folder = newFolder()));
 
 test.each([
   // The error of a phase, which does not fail it.
@@ -40,7 +38,7 @@ test.each([
 
 test('the rate in a record is followed', () => {
   const point = (metric: string, value: number) =>
-    `{"metric":"${metric}","type":"Point","data":{"time":"2026-11-20T08:15:31Z","value":${value},"tags":{}}}\n`;
+    `{"metric":"${metric}","type":"Point","data":{"time":"2026","value":${value},"tags":{}}}\n`;
   const second = (seconds: number, ...responses: number[]) =>
     point('loadgen_seconds', seconds) +
     point('loadgen_requests', 99_999) +
@@ -93,33 +91,29 @@ test("the phases in the script's output are followed; a cut line is skipped", ()
   expect(follow()).toEqual([phases[1]]);
 });
 
-describe('the results folder', () => {
-  test('is refused if it has too little space', async () => {
-    await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow(
-      'too little space, this run needs 1000000000000 MB',
-    );
-    await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
-  });
+test('the results folder is refused if it has too little space', async () => {
+  await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow('too little space, this run');
+  await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
+});
 
-  test('keeps a file if a new one cannot be written', async () => {
-    const file = join(folder, 'result.json');
-    await writeWhole(file, 'one');
-    mkdirSync(`${file}.unfinished`);
-    await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
-    expect(readFileSync(file, 'utf8')).toBe('one');
-  });
+test('the results folder keeps a file if a new one cannot be written', async () => {
+  const file = join(folder, 'result.json');
+  await writeWhole(file, 'one');
+  mkdirSync(`${file}.unfinished`);
+  await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
+  expect(readFileSync(file, 'utf8')).toBe('one');
+});
 
-  test('that cannot have the compiled script says why', async () => {
-    await expect(compileScript(folder)).rejects.toMatchObject({ code: 'EISDIR', path: folder });
-  });
+test('the results folder that cannot have the compiled script says why', async () => {
+  await expect(compileScript(folder)).rejects.toMatchObject({ code: 'EISDIR', path: folder });
+});
 
-  test('explains errors of its own files only', async () => {
-    const explained = async (code: string, file?: string) => {
-      const error = Object.assign(new Error(code), { code, path: file });
-      return ((await explainFailure(folder, error)) as Error).message;
-    };
-    expect(await explained('ENOSPC')).toContain('its file system is full');
-    expect(await explained('EACCES', join(folder, 'run'))).toContain('you may not write there');
-    expect(await explained('EACCES', '/usr/bin/k6')).toBe('EACCES');
-  });
+test('the results folder explains errors of its own files only', async () => {
+  const explained = async (code: string, file?: string) => {
+    const error = Object.assign(new Error(code), { code, path: file });
+    return ((await explainFailure(folder, error)) as Error).message;
+  };
+  expect(await explained('ENOSPC')).toContain('its file system is full');
+  expect(await explained('EACCES', join(folder, 'run'))).toContain('you may not write there');
+  expect(await explained('EACCES', '/usr/bin/k6')).toBe('EACCES');
 });

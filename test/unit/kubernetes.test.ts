@@ -20,18 +20,15 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 const influx = ['--influx', 'http://influxdb:8086'];
 
-/** The operator puts -initializer or -service-N behind it. */
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
 
 const runnable = (await loadScenarios())
-  .filter(
-    ({ network, variants }) =>
-      network === undefined &&
-      variants.every(
-        ({ network: own, server }) =>
-          own === undefined && (typeof server === 'string' || isConfigured(server)),
-      ),
+  .filter(({ network, variants }) =>
+    variants.every(
+      ({ network: own = network, server }) =>
+        own === undefined && (typeof server === 'string' || isConfigured(server)),
+    ),
   )
   .map(({ name }) => name);
 

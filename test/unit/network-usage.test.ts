@@ -1,4 +1,4 @@
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
 import { machineClock } from '../../lib/machine/usage.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/samples.ts';
@@ -36,23 +36,21 @@ const report: LinkReport = {
 };
 const samples = Array.from({ length: 160 }, (_, index) => countsAt(9_900 + 100 * index));
 
-describe('what a network did in a phase', () => {
-  test("is between the window's ends after a warm-up", () => {
-    // Both ends lie between two samples.
-    const window = { fromMs: 13_050, toMs: 18_050, idleBefore: false };
-    const near = (seconds: number): unknown => expect.closeTo(seconds, 9);
-    const { atMs: _, ...in5s } = countsAt(15_000);
-    expect(networkUseBetween(samples, report, window)).toEqual({
-      ...in5s,
-      linkCpuSeconds: { toServer: near(0.5), toClient: near(0.25) },
-    });
+test("what a network did in a phase is between the window's ends after a warm-up", () => {
+  // Both ends lie between two samples.
+  const window = { fromMs: 13_050, toMs: 18_050, idleBefore: false };
+  const near = (seconds: number): unknown => expect.closeTo(seconds, 9);
+  const { atMs: _, ...in5s } = countsAt(15_000);
+  expect(networkUseBetween(samples, report, window)).toEqual({
+    ...in5s,
+    linkCpuSeconds: { toServer: near(0.5), toClient: near(0.25) },
   });
+});
 
-  test('is all of the report without a warm-up', () => {
-    const { quiet: _, deviceDrops: __, ...told } = report;
-    const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
-    expect(networkUseBetween(samples, report, window)).toEqual(told);
-  });
+test('what a network did in a phase is all of the report without a warm-up', () => {
+  const { quiet: _, deviceDrops: __, ...told } = report;
+  const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
+  expect(networkUseBetween(samples, report, window)).toEqual(told);
 });
 
 /** A link whose first packet comes at the third question. */
