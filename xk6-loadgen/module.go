@@ -154,15 +154,12 @@ func summary(r engine.Result) map[string]any {
 		"latencyMs": latency(r.LatencyMs), "connectMs": latency(r.ConnectMs), "firstByteMs": latency(r.FirstByteMs),
 		"sendDelayMs": latency(r.SendDelayMs), "buckets": buckets, "tls": negotiated, "maxConcurrentStreams": maxConcurrentStreams,
 		"perConnectionRps": distribution(r.PerConnectionRPS), "perThreadRps": distribution(r.PerThreadRPS),
+		"wire": map[string]any{
+			"connections": r.Wire.Connections, "handshakes": r.Wire.Handshakes, "segmentsOut": r.Wire.SegmentsOut, "segmentsIn": r.Wire.SegmentsIn,
+			"resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
+		},
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
-		"wire": wire(r.Wire), "cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
-	}
-}
-
-func wire(w engine.Wire) map[string]any {
-	return map[string]any{
-		"connections": w.Connections, "handshakes": w.Handshakes, "segmentsOut": w.SegmentsOut, "segmentsIn": w.SegmentsIn,
-		"resentSegments": w.Resent, "wireBytesOut": w.BytesOut, "wireBytesIn": w.BytesIn,
+		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
 	}
 }
 

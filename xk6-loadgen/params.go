@@ -337,8 +337,7 @@ func shown(v sobek.Value) string {
 	return v.String()
 }
 
-// divide reduces a load to the part of this k6's execution segment: connections and requests as k6 divides VUs, those of a rate as
-// it divides iterations. Every k6 refuses a load that leaves one of them nothing.
+// divide reduces a load to this k6's execution segment, as k6 divides VUs (connections, requests) and iterations (the requests of a rate).
 func divide(options lib.Options, o *engine.Options, sides int) error {
 	segment, sequence := options.ExecutionSegment, options.ExecutionSegmentSequence
 	if segment.FloatLength() < 1 && (sequence == nil || len(*sequence) == 0) {

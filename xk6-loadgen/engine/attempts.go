@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"sync/atomic"
+	"time"
+)
 
 type attempts struct {
 	step             int   // the loop's place in the order of the plan's requests
@@ -11,18 +14,6 @@ type attempts struct {
 	idle      connRing // idle slots could start an attempt as soon as one is due at a rate, since idleSince
 	idleSince int64
 	schedule  schedule
-}
-
-func newAttempts(p *plan, loop, connections int) attempts {
-	a := attempts{
-		starting: newConnRing(connections), chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads))),
-		// Each loop begins elsewhere in the cycle, so that they are not in step.
-		step: loop * len(p.order) / p.Threads,
-	}
-	if p.Rate > 0 {
-		a.idle, a.schedule = newConnRing(connections), newSchedule(p, loop)
-	}
-	return a
 }
 
 // share divides whole things evenly: the first parts get one more each.
@@ -92,8 +83,8 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
 		return a, false
 	}
-	if l.opensAhead(c) {
-		c.openedAhead = true
+	if l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead {
+		c.openedAhead = true // A first request before the window, so that none in it waits for a connect
 		l.outstanding++
 		return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
 	}
@@ -144,11 +135,6 @@ func (l *loop) takeCounted(c *conn) bool {
 	return true
 }
 
-// opensAhead: at a rate each slot makes a first request before the window, so that none in it waits for a connect.
-func (l *loop) opensAhead(c *conn) bool {
-	return l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead
-}
-
 // startOfLatency is where the latency of an attempt begins that is sent now.
 func (l *loop) startOfLatency(begun, due int64) int64 {
 	switch {
@@ -169,8 +155,7 @@ func (l *loop) noteSent(due int64) {
 // noLatency is of a response that is not the last one of its page.
 const noLatency = -1
 
-// response ends an attempt. The load's latency runs from the given time, that of the request's URL from its start, to the read of the
-// response's last byte by the loop's clock.
+// response ends an attempt by the loop's clock. The load's latency runs from `from`, that of its page's figures from its own start.
 func (l *loop) response(a *attempt, from int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
@@ -235,6 +220,72 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 func (l *loop) noteWait(nanoseconds, count int64) {
 	if l.waits != nil {
 		l.waits.recordMany(nanoseconds, count)
+	}
+}
+
+// sharedGap is the longest time within the window with requests under way, on any loop, in which no response ended on any. An error ends
+// no gap. Loops look at the end of each iteration; with several the gap can be too long by publishEvery.
+type sharedGap struct {
+	_             [64]byte     // Cache lines of its own: every iteration reads what stands around it.
+	responded     atomic.Int64 // when a loop last had a response, as far as published
+	loopsUnderWay atomic.Int32 // loopsUnderWay have requests under way, without a pause since underWaySince
+	underWaySince atomic.Int64
+	longest       atomic.Int64
+	_             [64]byte
+}
+
+// publishEvery is how often a loop tells the others, so that they rarely write to one cache line.
+const publishEvery = int64(100_000)
+
+type loopGap struct {
+	// The last response was in the iteration that ended at since; the others were told at published.
+	responses, since, published int64
+	underWay                    bool
+	longest                     int64
+}
+
+func (l *loop) trackGap(reported int64) {
+	g, s := &l.gap, &l.shared.gap
+	responded, underWay := l.responses != g.responses, l.outstanding > 0
+	if responded {
+		l.endGap(reported)
+		g.responses, g.since = l.responses, l.clock
+		if g.since-g.published >= publishEvery {
+			raise(&s.responded, g.since)
+			g.published = g.since
+		}
+	}
+	if underWay == g.underWay {
+		return
+	}
+	g.underWay = underWay
+	if !underWay {
+		l.endGap(l.clock)
+		s.loopsUnderWay.Add(-1)
+		return
+	}
+	// Before the loop counts, so that no other loop takes the time before for time under load.
+	if s.loopsUnderWay.Load() == 0 {
+		s.underWaySince.Store(l.clock)
+	}
+	s.loopsUnderWay.Add(1)
+}
+
+func (l *loop) endGap(at int64) {
+	g, s := &l.gap, &l.shared.gap
+	// The gap of all loops is no longer than this loop's, so most iterations need not look at the others.
+	if at-g.since <= g.longest || s.loopsUnderWay.Load() == 0 {
+		return
+	}
+	raise(&s.longest, at-max(g.since, s.responded.Load(), s.underWaySince.Load()))
+	g.longest = s.longest.Load()
+}
+
+func raise(value *atomic.Int64, to int64) {
+	for {
+		if old := value.Load(); to <= old || value.CompareAndSwap(old, to) {
+			return
+		}
 	}
 }
 

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -9,8 +10,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// session is one protocol on one connection. It asks loop.take before it starts an attempt, and reports each as exactly one
-// loop.response or loop.failure. Transport, reconnects, clock, phases and counts are the same for all protocols.
+// session is a protocol on a connection. It asks loop.take for each attempt, and reports it as one loop.response or loop.failure.
 type session interface {
 	next()              // next starts as many attempts as may be under way, and opens a closed connection. It does nothing on a busy slot.
 	connected()         // the transport is up, or may be: if conn.send finds that it is not, it is called again
@@ -38,9 +38,8 @@ const (
 )
 
 const (
-	lateInARow  = 16                            // after so many connections that were not up at once, only one in as many is tried at once
-	lingerLimit = int64(200 * time.Millisecond) // for a server to close: its FIN normally comes with the response
-	// Back-offs between connects, see backoffAfter.
+	lateInARow     = 16                            // after so many connections that were not up at once, only one in as many is tried at once
+	lingerLimit    = int64(200 * time.Millisecond) // for a server to close: its FIN normally comes with the response
 	firstBackoff   = int64(10 * time.Millisecond)
 	longestBackoff = int64(500 * time.Millisecond)
 )
@@ -144,9 +143,9 @@ func (c *conn) watch(out bool) {
 	if c.registered {
 		operation = syscall.EPOLL_CTL_MOD
 	}
-	event := syscall.EpollEvent{Events: linux.EpollIn | linux.EpollRdHup | linux.EpollEdge, Fd: c.slot}
+	event := syscall.EpollEvent{Events: syscall.EPOLLIN | syscall.EPOLLRDHUP | linux.EpollEdge, Fd: c.slot}
 	if out {
-		event.Events |= linux.EpollOut
+		event.Events |= syscall.EPOLLOUT
 	}
 	c.registered, c.watchesOut = true, out
 	if errno := linux.EpollCtl(c.loop.epoll, operation, c.fd, &event); errno != 0 {
@@ -162,14 +161,6 @@ func (c *conn) isUp() {
 	}
 }
 
-// handshakeDone lets the session speak; the rest of the handshake goes out with its first bytes.
-func (c *conn) handshakeDone() {
-	c.loop.clock = c.loop.shared.now() // The client's own work for the handshake is part of the connect time
-	c.loop.handshakes--
-	c.isUp()
-	c.session.connected()
-}
-
 func (c *conn) ready(events uint32) {
 	if c.fd < 0 {
 		return
@@ -180,12 +171,12 @@ func (c *conn) ready(events uint32) {
 			return
 		}
 		c.tryTransport()
-	} else if events&linux.EpollOut != 0 && c.sending() {
+	} else if events&syscall.EPOLLOUT != 0 && c.sending() {
 		if c.pump(); !c.sending() && c.state == established {
 			c.session.flush()
 		}
 	}
-	if events&^linux.EpollOut != 0 && c.fd >= 0 && c.state != connecting {
+	if events&^syscall.EPOLLOUT != 0 && c.fd >= 0 && c.state != connecting {
 		c.read(events)
 	}
 }
@@ -262,7 +253,7 @@ func (c *conn) linger() {
 // fail closes the connection, ends its attempts as errors and reconnects.
 func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	if c.writeBroken && kind == ErrRead {
-		kind, cause = ErrWrite, causeOf(c.writeErrno)
+		kind, cause = ErrWrite, causes[c.writeErrno]
 	}
 	if c.state == handshaking && kind != ErrTimeout {
 		kind = ErrTLS
@@ -279,7 +270,7 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	if c.loop.example == "" {
 		example = call + ": " + errno.Error()
 	}
-	c.fail(kind, causeOf(errno), example)
+	c.fail(kind, causes[errno], example)
 }
 
 func (c *conn) close() {
@@ -292,11 +283,10 @@ func (c *conn) drop() {
 		return
 	}
 	c.countWire()
-	switch {
-	case c.hangUp != nil:
+	if c.hangUp != nil {
 		c.hangUp()
 		c.hangUp = nil
-	default:
+	} else {
 		linux.Close(c.fd)
 	}
 	c.generation++
@@ -330,45 +320,36 @@ func (c *conn) checkTimeouts() {
 	}
 }
 
-type backoff struct {
-	until int64
-	conn  *conn
-}
-
-// backoffAfter is how long after a failed connect's start its slot may connect again. The first failure has no back-off: of many
-// connections a few always fail, and an idle slot is load that is missing. Then it doubles: failing connects would take all of a core.
-func backoffAfter(failures int) int64 {
-	if failures <= 1 {
-		return 0
+// retryAt is when the slot may connect again. The first failure has no back-off: of many connections a few always fail, and an idle
+// slot is load that is missing. Then it doubles: failing connects would take all of a core.
+func (c *conn) retryAt() int64 {
+	if c.failures <= 1 {
+		return c.openedAt
 	}
-	return min(longestBackoff, firstBackoff<<min(failures-2, 10))
+	return c.openedAt + min(longestBackoff, firstBackoff<<min(c.failures-2, 10))
 }
 
 func (c *conn) reconnect() {
 	l := c.loop
-	until := c.openedAt + backoffAfter(c.failures)
-	if until <= l.clock {
+	if c.retryAt() <= l.clock {
 		l.enqueue(c)
 		return
 	}
 	c.backingOff = true
-	l.backoffs = append(l.backoffs, backoff{until, c})
+	l.backoffs = append(l.backoffs, c)
 	l.nextRetry = min(l.nextRetry, l.clock+firstBackoff)
 	l.setTimer()
 }
 
 func (l *loop) endBackoffs() {
-	left := l.backoffs[:0]
-	for _, b := range l.backoffs {
-		if b.until > l.clock {
-			left = append(left, b)
-			continue
+	l.backoffs = slices.DeleteFunc(l.backoffs, func(c *conn) bool {
+		if c.backingOff = c.retryAt() > l.clock; !c.backingOff {
+			l.enqueue(c)
 		}
-		b.conn.backingOff = false
-		l.enqueue(b.conn)
-	}
-	l.backoffs, l.nextRetry = left, never
-	if len(left) > 0 {
+		return !c.backingOff
+	})
+	l.nextRetry = never
+	if len(l.backoffs) > 0 {
 		l.nextRetry = l.clock + firstBackoff
 	}
 }

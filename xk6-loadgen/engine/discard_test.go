@@ -6,10 +6,9 @@ import (
 	"io"
 	"net"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
-
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestBytesOfBodiesAroundTheBuffersSize(t *testing.T) {
@@ -116,7 +115,7 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 					t.Fatal(err)
 				}
 				waitFor(t, func() bool {
-					c.ready(linux.EpollIn | linux.EpollOut)
+					c.ready(syscall.EPOLLIN | syscall.EPOLLOUT)
 					return l.current.ReceivedBytes == before+int64(len(p))
 				})
 			}

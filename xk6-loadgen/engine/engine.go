@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
@@ -69,10 +70,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	results, err := start(ctx, []*run{{plan: p, onSecond: onSecond}}, Turns{})
-	if err != nil {
-		return Result{}, err
-	}
-	return results[0], nil
+	return results[0], err
 }
 
 type run struct {
@@ -85,7 +83,7 @@ type run struct {
 }
 
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
-	threads := 0
+	results, threads := make([]Result, len(runs)), 0
 	for _, r := range runs {
 		needed := r.plan.Threads
 		if r.plan.Protocol == H3 {
@@ -107,7 +105,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 				close(l.resume)
 			}
 		}
-		return nil, err
+		return results, err
 	}
 	stop := func() {
 		for _, r := range runs {
@@ -118,7 +116,6 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	if ctx.Err() != nil {
 		stop() // At once, so that no request leaves
 	}
-	results := make([]Result, len(runs))
 	var collectors sync.WaitGroup
 	for i, r := range runs {
 		r.shared.startClock()
@@ -168,6 +165,44 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	defer cancel()
 	<-ctx.Done()
 	return nil
+}
+
+// shared is what the loops of one side have in common.
+type shared struct {
+	epoch time.Time // epoch and stop are read in every iteration
+	stop  atomic.Bool
+	// quota is the number of attempts not handed out yet. Cache lines of its own keep draws from slowing down the reads of epoch and stop.
+	_         [cacheLinesBytes]byte
+	quota     atomic.Int64
+	_         [cacheLinesBytes]byte
+	spun      atomic.Int64 // how long loops polled in vain, in nanoseconds
+	_         [cacheLinesBytes]byte
+	intervals chan *interval // intervals carries finished seconds to the collector.
+	monotonic int64          // the epoch on CLOCK_MONOTONIC, in nanoseconds
+	windowOpening
+	gap   sharedGap
+	apart bool // the server is known to have none of the generator's cores
+	turn
+	probe    probe
+	soloDone atomic.Bool
+}
+
+func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
+
+func (s *shared) takeQuota(n int64) int64 {
+	left := s.quota.Add(-n)
+	return max(0, min(n, left+n))
+}
+
+func (s *shared) startClock() {
+	const soon, tries = 20_000, 10 // Two clocks are read one after the other: again, if interrupted between them
+	for range tries {
+		s.monotonic = linux.Monotonic()
+		s.epoch = time.Now()
+		if linux.Monotonic()-s.monotonic < soon {
+			return
+		}
+	}
 }
 
 func (r *run) makeLoops(alone bool) {

@@ -60,7 +60,7 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		streaming: s.renewed(), decoder: newHpackDecoder(&l.strings), streams: s.streams,
+		streaming: s.renewed(), decoder: hpackDecoder{maxBytes: hpackTableBytes, strings: &l.strings}, streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), shared: l.plan.h2.opening, later: l.plan.h2.steady,
 		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, lastReceived: l.clock,
 		frames: frameReader{kept: s.frames.kept[:0]},
@@ -84,7 +84,9 @@ func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
 		a.start = l.startOfLatency(a.begun, a.due)
-		s.conn.departs(a.due)
+		if l.sendDelays != nil {
+			s.conn.departures.waiting = append(s.conn.departures.waiting, departure{due: a.due})
+		}
 	}
 	if s.active == len(s.streams) {
 		s.grow()
@@ -137,9 +139,6 @@ func (s *h2) fault(st *stream, example string) {
 	s.remove(st)
 	s.refill()
 }
-
-func (s *h2) discardable() int64 { return 0 } // Frames are shorter than the buffer
-func (s *h2) discarded(int64)    {}
 
 func (s *h2) flush() {
 	c := s.conn

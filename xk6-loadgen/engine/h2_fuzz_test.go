@@ -99,8 +99,8 @@ func FuzzHPACK(f *testing.F) {
 	f.Add(packed(append(append([]string{short}, slices.Repeat([]string{long}, 11)...), "\x88\xce")...))
 	f.Add(packed(append(slices.Repeat([]string{long}, 11), short, "\x88\xbe")...))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		mine, theirs, cache := newHpackDecoder(&hpackStrings{}), hpack.NewDecoder(hpackTableBytes, nil), &blockCache{}
-		other := newHpackDecoder(&hpackStrings{}) // of another connection, which has the same cache and is the first to get every other block
+		mine, theirs, cache := hpackDecoder{maxBytes: hpackTableBytes, strings: &hpackStrings{}}, hpack.NewDecoder(hpackTableBytes, nil), &blockCache{}
+		other := hpackDecoder{maxBytes: hpackTableBytes, strings: &hpackStrings{}} // of another connection, which has the same cache and is the first to get every other block
 		for i, part := range unpack(data) {
 			if i%2 > 0 {
 				other.decode(part, cache)

@@ -18,8 +18,7 @@ const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
 
-// h3 is HTTP/3 (RFC 9114), the loop's side of it: quic-go makes the packets on goroutines of its own, see quicConn, and the loop's mailbox
-// brings what has happened. So the loop takes attempts and counts them as for other protocols, and owns all of this.
+// h3 is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the mailbox brings the events.
 type h3 struct {
 	streaming
 	quic    *quicConn   // nil without a connection
@@ -35,9 +34,9 @@ func (s *h3) dial() {
 	p := l.plan
 	var from *net.UDPAddr
 	if p.sources > 0 {
-		from = p.sources.address(l.connection(int(c.slot))).udp()
+		from = net.UDPAddrFromAddrPort(p.sources.address(l.connection(int(c.slot))))
 	}
-	to := p.target.udp()
+	to := net.UDPAddrFromAddrPort(p.target.at)
 	var socket *net.UDPConn
 	err := p.network.run(func() (err error) {
 		socket, err = net.DialUDP("udp", from, to)
@@ -193,8 +192,6 @@ func (s *h3) remove(st *h3Stream) {
 }
 
 func (s *h3) received([]byte)           {}
-func (s *h3) discardable() int64        { return 0 }
-func (s *h3) discarded(int64)           {}
 func (s *h3) flush()                    {}
 func (s *h3) closedByPeer()             {}
 func (s *h3) goodbye(dst []byte) []byte { return dst }

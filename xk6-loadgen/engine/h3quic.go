@@ -17,11 +17,9 @@ import (
 	"syscall"
 	"time"
 
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
-	"golang.org/x/sys/unix"
-
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // Frames, streams and errors of HTTP/3 (RFC 9114, sections 7.2, 6.2 and 8.1).
@@ -44,11 +42,11 @@ var h3Opening = []byte{h3Control, h3Settings, 0}
 type mailbox struct {
 	mutex         sync.Mutex
 	letters, read []letter
-	wake          int // an eventfd in the loop's epoll
-	// ring is instead of wake for a loop that is a goroutine, timer ends its wait.
+	now           func() int64 // the loop's clock
+	rouse         func()
+	// ring rouses a loop that is a goroutine, and timer ends its wait.
 	ring       chan struct{}
 	timer      *time.Timer
-	now        func() int64 // the loop's clock
 	goroutines sync.WaitGroup
 	lastBlocks [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
@@ -65,22 +63,6 @@ type letter struct {
 	fault     *h3Fault
 }
 
-func newMailbox(p *plan, s *shared) *mailbox {
-	m := &mailbox{wake: -1, now: s.now}
-	if p.isOfGoroutines {
-		m.ring, m.timer = make(chan struct{}, 1), time.NewTimer(0)
-	}
-	return m
-}
-
-func (m *mailbox) open(epoll int) (err error) {
-	if m.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
-		// Edge-triggered: each write is an event, so that it need not be read.
-		linux.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, m.wake, &syscall.EpollEvent{Events: linux.EpollIn | linux.EpollEdge, Fd: noSlot})
-	}
-	return err
-}
-
 func (m *mailbox) post(e letter) {
 	e.at = m.now()
 	m.mutex.Lock()
@@ -89,17 +71,6 @@ func (m *mailbox) post(e letter) {
 	m.mutex.Unlock()
 	if isFirst {
 		m.rouse()
-	}
-}
-
-func (m *mailbox) rouse() {
-	if m.ring == nil {
-		linux.Write(m.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-		return
-	}
-	select {
-	case m.ring <- struct{}{}:
-	default:
 	}
 }
 
@@ -157,8 +128,7 @@ type quicConn struct {
 	heard   atomic.Int64    // heard is when a stream last had bytes
 }
 
-// connectedSocket sends to its one peer, so that the kernel tells of a port that nothing listens on. Each connection has its own, as
-// servers share out connections among their workers by the client's port.
+// connectedSocket sends to one peer, so that the kernel tells of a closed port. Servers divide connections by the client's port.
 type connectedSocket struct{ *net.UDPConn }
 
 func (s connectedSocket) WriteMsgUDP(p, oob []byte, _ *net.UDPAddr) (n, oobn int, err error) {
@@ -224,8 +194,7 @@ func (s *bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
 
 func (s *bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.out.transfer(p) }
 
-// collectSooner lets the heap grow by a quarter instead of double where connections of QUIC are most of it: with a thousand, by 10 instead of
-// 40 MB. It is for the process, and stays. A smaller GOGC is kept.
+// collectSooner lets a heap of QUIC connections grow by a quarter, not double: with a thousand by 10 MB, not 40. The process keeps it.
 func collectSooner(connections int) {
 	const many, percent = 500, 25
 	if connections < many {
@@ -284,8 +253,7 @@ func (q *quicConn) awaitStream() {
 	}
 }
 
-// readControl reads the server's control stream until it ends, or the connection, and returns why. Of the server's other streams, none of
-// which has anything to say without a dynamic table, it reads the types of those that come before.
+// readControl reads the control stream to its end, and returns why it ended. Without a dynamic table the other streams say nothing.
 func (q *quicConn) readControl() *h3Fault {
 	r := newH3Reader(64)
 	for kind := uint64(h3QPACKEncoder); kind != h3Control; {
@@ -357,7 +325,7 @@ func faultOf(err error) *h3Fault {
 	case errors.As(err, &idle), errors.As(err, &handshake):
 		f.kind, f.cause = ErrTimeout, CauseTimedOut
 	case errors.As(err, &errno):
-		f.cause, f.text = causeOf(errno), "QUIC: "+errno.Error()
+		f.cause, f.text = causes[errno], "QUIC: "+errno.Error()
 		if errno == syscall.ECONNREFUSED {
 			f.text += ": no process listens on this UDP port; for h3 the server's config has to turn HTTP/3 on"
 		}

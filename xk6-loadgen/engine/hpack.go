@@ -132,10 +132,6 @@ type hpackDecoder struct {
 
 type hpackStrings struct{ name, value bytes.Buffer }
 
-func newHpackDecoder(strings *hpackStrings) hpackDecoder {
-	return hpackDecoder{maxBytes: hpackTableBytes, strings: strings}
-}
-
 // decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
 func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	if len(p) > 0 && string(p) == string(d.repeated) {

@@ -3,7 +3,6 @@ package engine
 
 import (
 	"crypto/tls"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -32,44 +31,6 @@ const (
 	offCore     = int64(50 * time.Microsecond) // A poll that took this long did not run all the time: another thread had its core
 )
 
-// shared is what the loops of one side have in common.
-type shared struct {
-	epoch time.Time // epoch and stop are read in every iteration
-	stop  atomic.Bool
-	// quota is the number of attempts not handed out yet. Cache lines of its own keep draws from slowing down the reads of epoch and stop.
-	_         [cacheLinesBytes]byte
-	quota     atomic.Int64
-	_         [cacheLinesBytes]byte
-	spun      atomic.Int64 // how long loops polled in vain, in nanoseconds
-	_         [cacheLinesBytes]byte
-	intervals chan *interval // intervals carries finished seconds to the collector.
-	monotonic int64          // the epoch on CLOCK_MONOTONIC, in nanoseconds
-	windowOpening
-	gap   sharedGap
-	apart bool // the server is known to have none of the generator's cores
-	turn
-	probe    probe
-	soloDone atomic.Bool
-}
-
-func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
-
-func (s *shared) takeQuota(n int64) int64 {
-	left := s.quota.Add(-n)
-	return max(0, min(n, left+n))
-}
-
-func (s *shared) startClock() {
-	const soon, tries = 20_000, 10 // Two clocks are read one after the other: again, if interrupted between them
-	for range tries {
-		s.monotonic = linux.Monotonic()
-		s.epoch = time.Now()
-		if linux.Monotonic()-s.monotonic < soon {
-			return
-		}
-	}
-}
-
 // loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end.
 type loop struct {
 	plan                 *plan
@@ -95,7 +56,7 @@ type loop struct {
 	// nextTimeoutCheck begins the next pass over the slots; timeoutCheckFrom is where the present one goes on, 0: there is none.
 	nextTimeoutCheck int64
 	timeoutCheckFrom int
-	backoffs         []backoff // backoffs are slots that wait before they connect again, looked at next at nextRetry
+	backoffs         []*conn // backoffs are slots that wait before they connect again, looked at next at nextRetry
 	nextRetry        int64
 	mail             *mailbox // mail brings what happens on connections over QUIC; nil without them
 	wire             Wire     // wire is of the connections that have closed; tcpInfo is what the last of them came to
@@ -108,11 +69,17 @@ type loop struct {
 func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
 	l := &loop{plan: p, shared: s, number: number, epoll: -1, conns: make([]conn, connections), nextRetry: never}
-	l.attempts = newAttempts(p, number, connections)
+	l.attempts = attempts{
+		starting: newConnRing(connections), chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads))),
+		step: number * len(p.order) / p.Threads, // Each loop begins elsewhere in the cycle, so that they are not in step
+	}
+	if p.Rate > 0 {
+		l.idle, l.schedule = newConnRing(connections), newSchedule(p, number)
+	}
 	l.loopTurn = loopTurn{wake: -1, resume: make(chan struct{}, 1)}
 	l.measurement = newMeasurement(l, connections)
 	if p.Protocol == H3 {
-		l.mail = newMailbox(p, s)
+		l.mail = &mailbox{now: s.now, rouse: l.rouse, ring: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	} else if p.tls != nil {
 		l.keys = &keyLog{}
 		l.tls = p.tls.Clone()
@@ -141,8 +108,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 // connection is the number of a slot's connection among those of all loops, over which the first numbers are spread.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// start starts the loop, as a rule on a thread of its own. The thread ends with it: its network, policy and cores are the loop's, and Go
-// never clones a thread that a goroutine is locked to.
+// start starts the loop, as a rule on a thread of its own, which ends with it: its network, policy and cores are the loop's.
 func (l *loop) start(entered chan<- error) {
 	if l.plan.isOfGoroutines {
 		go l.run(entered)
@@ -157,24 +123,18 @@ func (l *loop) enter() error {
 	if err == nil {
 		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	}
-	if err == nil && !l.shared.alone {
+	if err == nil && (!l.shared.alone || l.mail != nil) {
 		if l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
-			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: linux.EpollIn, Fd: noSlot})
+			// Edge-triggered: each write is an event, so that it need not be read.
+			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
 		}
-	}
-	if err == nil && l.mail != nil {
-		err = l.mail.open(l.epoll)
 	}
 	return err
 }
 
 func (l *loop) leave() {
-	for _, fd := range []int{l.epoll, l.wake} {
-		linux.Close(fd)
-	}
-	if l.mail != nil {
-		linux.Close(l.mail.wake)
-	}
+	linux.Close(l.epoll)
+	linux.Close(l.wake)
 }
 
 // run is the whole life of the loop. It reports whether it has what it needs, and begins with its first turn.
@@ -230,8 +190,7 @@ func (l *loop) claimCores() {
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // see above
 }
 
-// coresOf deals the cores out among the loops; nil leaves all to the kernel: one loop, or more loops than cores. Where a core's second
-// hardware thread is numbered half of all higher, as on most machines, a loop has both.
+// coresOf deals the cores out so that a loop has both hardware threads of one, which most machines number half of all apart; nil: all.
 func coresOf(allowed []int, loops, number int) (own []int) {
 	if loops == 1 || len(allowed) < loops {
 		return nil
@@ -265,8 +224,99 @@ func (l *loop) iterate() {
 	}
 }
 
+// look returns the events that there are.
+func (l *loop) look(events []syscall.EpollEvent) int {
+	if l.plan.isOfGoroutines {
+		return l.mail.wait(events, 0)
+	}
+	return linux.EpollWait(l.epoll, events, 0)
+}
+
+// wait waits until the next timer at most; at a rate it is exact to the nanosecond.
+func (l *loop) wait(events []syscall.EpollEvent) int {
+	now := l.shared.now()
+	turnEnd := l.sliceEnd
+	if l.clock >= turnEnd {
+		turnEnd = l.drainEnd()
+	}
+	wait := min(l.nextTimer-now, longestWait, turnEnd-now)
+	due := never
+	if l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart() {
+		due = l.schedule.nextDue - now
+	}
+	switch {
+	case l.plan.Spin && l.mail == nil, due <= awakeBefore && due > 0:
+		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
+	case l.plan.Rate > 0:
+		if wait = min(wait, due-awakeBefore); wait <= 0 {
+			return 0
+		}
+		return l.waitExactly(events, wait)
+	case !l.shared.alone || l.mail != nil:
+		return l.waitExactly(events, max(0, wait))
+	}
+	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
+	if l.phase != drained {
+		wait += int64(time.Millisecond) - 1
+	}
+	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
+}
+
+func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
+	if l.mail != nil {
+		return l.waitYielding(events, wait)
+	}
+	return linux.EpollWaitExact(l.epoll, events, wait)
+}
+
+// waitYielding waits by a call that the Go scheduler knows of, so that others get the processor meanwhile.
+func (l *loop) waitYielding(events []syscall.EpollEvent, wait int64) int {
+	if l.plan.isOfGoroutines {
+		return l.mail.wait(events, wait)
+	}
+	return linux.EpollWaitYielding(l.epoll, events, wait)
+}
+
+// spin polls for `wait` nanoseconds from now at most.
+func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
+	idle, end := int64(0), now+wait
+	defer func() { l.shared.spun.Add(idle) }()
+	for {
+		n := linux.EpollWait(l.epoll, events, 0)
+		if n > 0 || now >= end {
+			return n
+		}
+		looked := l.shared.now()
+		if took := looked - now; took < offCore {
+			idle += took
+		}
+		now = looked
+	}
+}
+
+// rouse ends the loop's wait.
+func (l *loop) rouse() {
+	if !l.plan.isOfGoroutines {
+		linux.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		return
+	}
+	select {
+	case l.mail.ring <- struct{}{}:
+	default:
+	}
+}
+
+// pause does not keep other goroutines from the processor if the loop is one.
+func (l *loop) pause(length time.Duration) {
+	if l.plan.isOfGoroutines {
+		time.Sleep(length)
+	} else {
+		linux.Sleep(int64(length))
+	}
+}
+
 func (l *loop) handle(n int) {
-	for i := range max(0, n) {
+	for i := range n {
 		if slot := l.events[i].Fd; slot != noSlot {
 			l.conns[slot].ready(l.events[i].Events)
 		} else if l.mail != nil {

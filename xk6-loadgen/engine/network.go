@@ -85,16 +85,15 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 }
 
 type sockaddr struct {
+	at     netip.AddrPort
 	family int
 	raw    [syscall.SizeofSockaddrInet6]byte
 	size   uintptr
 }
 
 func newSockaddr(at netip.AddrPort) (sockaddr, error) {
-	var s sockaddr
-	ip := at.Addr()
-	if ip.Is4() {
-		s.family, s.size = syscall.AF_INET, syscall.SizeofSockaddrInet4
+	s := sockaddr{at: at, family: syscall.AF_INET, size: syscall.SizeofSockaddrInet4}
+	if ip := at.Addr(); ip.Is4() {
 		four := ip.As4()
 		copy(s.raw[4:], four[:])
 	} else {
@@ -107,14 +106,14 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 				return s, fmt.Errorf("url: no network interface %q", zone)
 			}
 			binary.NativeEndian.PutUint32(s.raw[24:], uint32(device.Index))
+			// By its number, as Go remembers names without their network.
+			s.at = netip.AddrPortFrom(ip.WithZone(strconv.Itoa(device.Index)), at.Port())
 		}
 	}
 	binary.NativeEndian.PutUint16(s.raw[0:], uint16(s.family))
 	binary.BigEndian.PutUint16(s.raw[2:], at.Port())
 	return s, nil
 }
-
-func (s *sockaddr) isLoopback4() bool { return s.family == syscall.AF_INET && s.raw[4] == 127 }
 
 // sources is the number of local addresses, 127.0.0.1 and up; 0: the kernel chooses. From one there are only as many as ports.
 type sources int
@@ -137,7 +136,7 @@ func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, 
 	switch {
 	case err != nil || ports < 1 || connections <= ports:
 		return 0, nil // If the range is not known, the kernel's refusals count as errors
-	case !target.isLoopback4():
+	case target.family != syscall.AF_INET || !target.at.Addr().IsLoopback():
 		return 0, fmt.Errorf("connections: %d are more than the %d ports that one address has to connect from "+
 			"(net.ipv4.ip_local_port_range); ask for %d or load a server in 127.0.0.0/8, where there are several addresses",
 			connections, ports, ports)
@@ -151,15 +150,14 @@ func (s sources) bind(fd, connection int) syscall.Errno {
 	if s == 0 {
 		return 0
 	}
-	from := s.address(connection)
+	from, _ := newSockaddr(s.address(connection))
 	return linux.Bind(fd, unsafe.Pointer(&from.raw), from.size)
 }
 
-func (s sources) address(connection int) sockaddr {
-	from := sockaddr{family: syscall.AF_INET, size: syscall.SizeofSockaddrInet4}
-	binary.NativeEndian.PutUint16(from.raw[0:], syscall.AF_INET)
-	binary.BigEndian.PutUint32(from.raw[4:], 127<<24+1+uint32(connection%int(s)))
-	return from
+func (s sources) address(connection int) netip.AddrPort {
+	var ip [4]byte
+	binary.BigEndian.PutUint32(ip[:], 127<<24+1+uint32(connection%int(s)))
+	return netip.AddrPortFrom(netip.AddrFrom4(ip), 0)
 }
 
 // namespace is a network; a socket belongs to that of the thread that made it.
@@ -220,17 +218,4 @@ func (n *namespace) close() {
 	if n != nil {
 		unix.Close(n.fd)
 	}
-}
-
-func (s sockaddr) udp() *net.UDPAddr {
-	address := &net.UDPAddr{Port: int(binary.BigEndian.Uint16(s.raw[2:]))}
-	if s.family == syscall.AF_INET {
-		address.IP = net.IP(s.raw[4:8])
-		return address
-	}
-	address.IP = net.IP(s.raw[8:24])
-	if index := binary.NativeEndian.Uint32(s.raw[24:]); index > 0 {
-		address.Zone = strconv.Itoa(int(index))
-	}
-	return address
 }

@@ -175,7 +175,7 @@ func onTheirWay(t *testing.T, to net.Addr) int {
 func TestPausesBetweenConnects(t *testing.T) {
 	const ms = int64(time.Millisecond)
 	for failures, want := range map[int]int64{1: 0, 2: 10 * ms, 3: 20 * ms, 7: 320 * ms, 8: 500 * ms, 1_000_000: 500 * ms} {
-		if got := backoffAfter(failures); got != want {
+		if got := (&conn{failures: failures}).retryAt(); got != want {
 			t.Errorf("%d failures: %d ns, want %d", failures, got, want)
 		}
 	}
@@ -194,7 +194,7 @@ func TestPausesBetweenConnects(t *testing.T) {
 		l.phase = measuring
 		c := &conn{loop: l, openedAt: l.clock - test.took, failures: test.failures}
 		c.reconnect()
-		if backingOff := test.want > 0; c.backingOff != backingOff || c.queued == backingOff || backingOff && l.backoffs[0].until != l.clock+test.want {
+		if backingOff := test.want > 0; c.backingOff != backingOff || c.queued == backingOff || backingOff && l.backoffs[0].retryAt() != l.clock+test.want {
 			t.Errorf("%s: backingOff %t, queued %t, %v", name, c.backingOff, c.queued, l.backoffs)
 		}
 		for range 2 {

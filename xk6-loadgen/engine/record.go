@@ -8,8 +8,6 @@ import (
 	"crypto/cipher"
 	"crypto/hkdf"
 	"crypto/hmac"
-	_ "crypto/sha256" // for crypto.SHA256
-	_ "crypto/sha512" // for crypto.SHA384
 	"crypto/tls"
 	"encoding/binary"
 	"errors"
@@ -20,8 +18,7 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) decrypts in place, without a copy, a lock or an allocation;
-// crypto/tls needs all three for each record.
+// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) has no copy, lock and allocation for each record as crypto/tls has.
 
 type recordType byte
 
@@ -137,11 +134,7 @@ func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, l
 	return out[:length]
 }
 
-var (
-	errBadRecord   = errors.New("a record does not decrypt")
-	errRecordSize  = errors.New("a record is longer than TLS allows")
-	errEmptyRecord = errors.New("a record has no content type")
-)
+var errRecordSize = errors.New("a record is longer than TLS allows")
 
 func (h *half) maxRecordBytes() int {
 	if h.is13 {
@@ -169,25 +162,15 @@ func (h *half) additional12(kind recordType, plaintext int) []byte {
 func (h *half) open(record []byte) (recordType, []byte, error) {
 	kind, payload, additional := recordType(record[0]), record[recordHeaderBytes:], record[:recordHeaderBytes]
 	h.setNonce()
-	if h.is13 {
-		if kind != recordApplicationData {
-			return 0, nil, errBadRecord
-		}
-	} else {
-		if h.explicit {
-			if len(payload) < explicitNonceBytes {
-				return 0, nil, errBadRecord
-			}
-			payload = payload[copy(h.nonce[nonceBytes-explicitNonceBytes:], payload):]
-		}
-		if len(payload) < tagBytes {
-			return 0, nil, errBadRecord
-		}
+	if h.explicit {
+		payload = payload[copy(h.nonce[nonceBytes-explicitNonceBytes:], payload):]
+	}
+	if !h.is13 {
 		additional = h.additional12(kind, len(payload)-tagBytes)
 	}
 	plain, err := h.aead.Open(payload[:0], h.nonce[:], payload, additional)
 	if err != nil {
-		return 0, nil, errBadRecord
+		return 0, nil, errors.New("a record does not decrypt") // Or is too short, or has another type than it was sealed with
 	}
 	h.seq++
 	if h.is13 {
@@ -196,7 +179,7 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 			n--
 		}
 		if n == 0 {
-			return 0, nil, errEmptyRecord
+			return 0, nil, errors.New("a record has no content type")
 		}
 		kind, plain = recordType(plain[n-1]), plain[:n-1]
 	}

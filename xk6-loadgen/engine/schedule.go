@@ -28,12 +28,7 @@ func NewSegment(first int64, steps []int64, cycle int64) Segment {
 
 func (s Segment) isWhole() bool { return int64(len(s.places)) == s.cycle }
 
-func (s Segment) share() float64 {
-	if s.isWhole() {
-		return 1
-	}
-	return float64(len(s.places)) / float64(s.cycle)
-}
+func (s Segment) share() float64 { return float64(max(1, len(s.places))) / float64(max(1, s.cycle)) }
 
 // number is that of the segment's n-th request, from 0, among all.
 func (s Segment) number(n int64) int64 {
@@ -129,13 +124,6 @@ func (s *schedule) begin(now int64) {
 		s.random, s.nextDue = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
 	}
 	s.advance()
-}
-
-func (s *schedule) shift(by int64) {
-	s.start += by
-	if s.nextDue < never {
-		s.nextDue += by
-	}
 }
 
 func (s *schedule) advance() {

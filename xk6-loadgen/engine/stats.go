@@ -30,27 +30,20 @@ var ErrorKindNames = [errorKinds]string{"connect", "tls", "read", "write", "time
 type ErrorCause int
 
 const (
-	CauseAddressNotAvailable ErrorCause = iota // no local port was free
+	CauseOther               ErrorCause = iota
+	CauseAddressNotAvailable            // no local port was free
 	CauseRefused
 	CauseReset    // the peer reset the connection, or the HTTP/2 stream
 	CauseTimedOut // the engine's timeout, or the kernel's
 	CauseShort    // the connection was closed before the response was complete
-	CauseOther
 	errorCauses
 )
 
-var ErrorCauseNames = [errorCauses]string{"addressNotAvailable", "refused", "reset", "timedOut", "short", "other"}
+var ErrorCauseNames = [errorCauses]string{"other", "addressNotAvailable", "refused", "reset", "timedOut", "short"}
 
 var causes = map[syscall.Errno]ErrorCause{
 	syscall.EADDRNOTAVAIL: CauseAddressNotAvailable, syscall.ECONNREFUSED: CauseRefused, syscall.ECONNRESET: CauseReset,
 	syscall.EPIPE: CauseReset, syscall.ETIMEDOUT: CauseTimedOut,
-}
-
-func causeOf(errno syscall.Errno) ErrorCause {
-	if cause, known := causes[errno]; known {
-		return cause
-	}
-	return CauseOther
 }
 
 const statusClasses = 4
@@ -83,6 +76,23 @@ func (c *Counts) add(other *Counts) {
 	c.BodyBytes += other.BodyBytes
 	c.ReceivedBytes += other.ReceivedBytes
 	c.SentBytes += other.SentBytes
+}
+
+// Wire is what all connections of a load had on the wire, warm-up and edges of turns included, each as of its close. Bytes are with
+// the headers of IP and TCP or UDP. Resent segments are in SegmentsOut too. No handshake resumes a session. Packets of QUIC are its
+// segments. Connections and handshakes are exact; beyond readEach connections of a thread the rest is that of every readOneIn-th.
+type Wire struct {
+	Connections, Handshakes, SegmentsOut, SegmentsIn, Resent, BytesOut, BytesIn int64
+}
+
+func (w *Wire) add(other *Wire) {
+	w.Connections += other.Connections
+	w.Handshakes += other.Handshakes
+	w.SegmentsOut += other.SegmentsOut
+	w.SegmentsIn += other.SegmentsIn
+	w.Resent += other.Resent
+	w.BytesOut += other.BytesOut
+	w.BytesIn += other.BytesIn
 }
 
 func addEach(to, counts []int64) {

@@ -76,6 +76,9 @@ func (s *streaming) refill() {
 	}
 }
 
+func (s *streaming) discardable() int64 { return 0 } // Frames of HTTP/2 are shorter than the buffer
+func (s *streaming) discarded(int64)    {}
+
 func (s *streaming) underWay() int64 { return int64(s.active + len(s.waiting)) }
 
 // haveWaiting tells whether an attempt waits for a stream, and takes one if need be.

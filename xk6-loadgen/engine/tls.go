@@ -163,10 +163,9 @@ type keyLog struct{ current *handshake }
 func (k *keyLog) Write(line []byte) (int, error) {
 	label, rest, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
 	random, secret, _ := bytes.Cut(rest, []byte(" "))
-	var errRandom, errSecret error
-	k.current.clientRandom, errRandom = hex.AppendDecode(nil, random)
-	k.current.secrets[string(label)], errSecret = hex.AppendDecode(nil, secret)
-	return len(line), cmp.Or(errRandom, errSecret)
+	k.current.clientRandom, _ = hex.AppendDecode(nil, random)
+	k.current.secrets[string(label)], _ = hex.AppendDecode(nil, secret)
+	return len(line), nil
 }
 
 var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 or h3 its config has to turn HTTP/2 or HTTP/3 on")
@@ -223,7 +222,10 @@ func (s *secure) advance(record []byte) {
 		s.conn.fail(ErrTLS, CauseOther, explainTLS(h.result))
 		return
 	}
-	s.conn.handshakeDone()
+	l.clock = l.shared.now() // The client's own work for the handshake is part of the connect time
+	l.handshakes--
+	s.conn.isUp()
+	s.conn.session.connected() // The rest of the handshake goes out with its first bytes
 }
 
 func (s *secure) takeOver() error {

@@ -1,8 +1,11 @@
+//gosec:disable G115 -- the numbers are small
 package engine
 
 import (
 	"slices"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
@@ -172,12 +175,6 @@ func (d *departures) written(bytes int) {
 	}
 }
 
-func (c *conn) departs(due int64) {
-	if c.loop.sendDelays != nil {
-		c.departures.waiting = append(c.departures.waiting, departure{due: due})
-	}
-}
-
 func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
@@ -186,13 +183,6 @@ func (c *conn) noteDepartures() {
 		left++
 	}
 	d.waiting = slices.Delete(d.waiting, 0, left)
-}
-
-// noteUndeparted records the delay so far of requests that have not left at the window's end, which a server that reads nothing has.
-func (c *conn) noteUndeparted(windowEnd int64) {
-	for _, d := range c.departures.waiting {
-		c.loop.sendDelays.record(windowEnd - d.due)
-	}
 }
 
 func (c *conn) read(events uint32) {
@@ -229,7 +219,7 @@ func (c *conn) readLast() {
 func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation
-	c.peerClosed = events&(linux.EpollRdHup|linux.EpollError) != 0
+	c.peerClosed = events&(syscall.EPOLLRDHUP|linux.EpollError) != 0
 	wasReset := events&linux.EpollError != 0
 	for reads := 1; ; reads++ {
 		kept, most, discards := 0, len(l.buffer), false
@@ -296,5 +286,54 @@ func (c *conn) firstByte() {
 	if !c.answered {
 		c.answered = true
 		c.loop.firstByteTimes.record(c.loop.clock - c.openedAt)
+	}
+}
+
+// To read the kernel's counts is 2 % of the work for a connection with one request.
+const readEach, readOneIn = 1024, 16
+
+const ipv4Header, ipv6Header, udpHeader, tcpHeader, timestampOption = 20, 40, 8, 20, 12
+
+// countWire reads the kernel's counts of a connection that is about to close: at most one call for a connection, none for a request.
+func (c *conn) countWire() {
+	l := c.loop
+	if c.state == connecting {
+		return
+	}
+	s, isQUIC := c.session.(*h3)
+	l.wire.Connections++
+	if isQUIC {
+		l.wire.Handshakes++
+	}
+	times := 1
+	if l.wire.Connections > readEach {
+		if times = readOneIn; l.wire.Connections%readOneIn != 0 {
+			return
+		}
+	}
+	header := int64(ipv4Header)
+	if l.plan.target.family == unix.AF_INET6 {
+		header = ipv6Header
+	}
+	var w Wire
+	if isQUIC {
+		stats := s.quic.conn.ConnectionStats()
+		header += udpHeader
+		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(stats.PacketsSent), int64(stats.PacketsReceived), int64(stats.PacketsLost)
+		w.BytesOut, w.BytesIn = int64(stats.BytesSent), int64(stats.BytesReceived)
+	} else {
+		info := &l.tcpInfo
+		linux.TCPInfo(c.fd, info)
+		header += tcpHeader
+		if info.Options&1 != 0 { // TCPI_OPT_TIMESTAMPS
+			header += timestampOption
+		}
+		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(info.Segs_out), int64(info.Segs_in), int64(info.Total_retrans)
+		w.BytesOut, w.BytesIn = int64(info.Bytes_sent), int64(info.Bytes_received)
+	}
+	w.BytesOut += header * w.SegmentsOut
+	w.BytesIn += header * w.SegmentsIn
+	for range times {
+		l.wire.add(&w)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
@@ -179,11 +178,11 @@ func (r *run) turn(length time.Duration, part float64) {
 		if l.through {
 			continue
 		}
-		if l.readsLate {
-			// Before resume: an event later would disturb the turn.
-			l.rouse()
-		}
+		isReading := l.readsLate // Looked at first: with the turn it is the loop's again
 		l.resume <- struct{}{}
+		if isReading {
+			l.rouse() // Afterwards, since the loop waits again if it has not been told to resume
+		}
 	}
 	left := int64(0)
 	for range r.running {
@@ -285,8 +284,8 @@ type loopTurn struct {
 	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn.
 	resume                            chan struct{}
 	turnIsOver, windowIsOver, through bool
-	readsLate                         bool // between turns the loop waits for late responses; a write to wake ends the wait
-	wake                              int
+	readsLate                         bool // between turns the loop waits for late responses; rouse ends the wait
+	wake                              int  // an eventfd in the loop's epoll
 	// Latencies of requests that start before recordFrom are left out; see turn for the others.
 	began, steadyFrom, sliceEnd, recordFrom int64
 	started                                 int // started connections have begun in this turn, which they do one after the other over spread
@@ -326,7 +325,11 @@ func (l *loop) joinTurn() {
 
 func (l *loop) nextTurn() {
 	s := l.shared
-	l.suspendGap()
+	if g := &l.gap; g.underWay && g.since >= l.began {
+		// In the others' turns late responses leave no gap, unless there was none in the whole turn.
+		g.underWay = false
+		s.gap.loopsUnderWay.Add(-1)
+	}
 	before := s.away
 	l.readsLate = l.outstanding > 0
 	l.endTurn()
@@ -338,7 +341,9 @@ func (l *loop) nextTurn() {
 		l.shift(s.away - before)
 		if l.cycle != nil && s.cycleIsOver {
 			l.endCycle(s.cycleCounts)
-			l.windowIsOver = l.madeAll()
+			if l.windowIsOver = l.allowance == 0 && l.outstanding == 0; l.plan.Duration > 0 {
+				l.windowIsOver = l.phaseEnd <= l.began
+			}
 		}
 		l.startAll()
 	}
@@ -346,17 +351,15 @@ func (l *loop) nextTurn() {
 	l.nextTimer = l.clock
 }
 
+// shift moves the loop's times by the time that was not under load. What never comes may move, too.
 func (l *loop) shift(by int64) {
-	for _, at := range []*int64{&l.phaseEnd, &l.nextTick} {
-		if *at < never {
-			*at += by
-		}
-	}
-	l.schedule.shift(l.shared.between)
-	l.sampleFrom += l.shared.between
-	if l.nextSample < never {
-		l.nextSample += l.shared.between
-	}
+	l.phaseEnd += by
+	l.nextTick += by
+	between := l.shared.between
+	l.schedule.start += between
+	l.schedule.nextDue += between
+	l.sampleFrom += between
+	l.nextSample += between
 }
 
 func (l *loop) endSliceEarly() {
@@ -369,13 +372,6 @@ func (l *loop) endSliceEarly() {
 	case l.allowance == 0 && l.shared.quota.Load() <= 0:
 		l.sliceEnd = l.clock
 	}
-}
-
-func (l *loop) madeAll() bool {
-	if l.plan.Duration > 0 {
-		return l.phaseEnd <= l.began
-	}
-	return l.allowance == 0 && l.outstanding == 0
 }
 
 func (l *loop) turnIsDone() bool {
@@ -400,13 +396,6 @@ func (l *loop) turnIsDone() bool {
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
-}
-
-func (l *loop) turnEnd() int64 {
-	if l.clock >= l.sliceEnd {
-		return l.drainEnd()
-	}
-	return l.sliceEnd
 }
 
 func (l *loop) endTurn() {
@@ -452,13 +441,13 @@ func (l *loop) awaitTurn() {
 	for {
 		select {
 		case <-l.resume:
-			var count [8]byte
-			syscall.Read(l.wake, count[:]) //nolint:errcheck // it does not block
 			l.readsLate = false
 			return
 		default:
 		}
-		l.handle(l.awaitLate(l.events[:eventsWithHandshakes]))
+		n := l.waitYielding(l.events[:eventsWithHandshakes], longestWait)
+		l.clock = l.shared.now()
+		l.handle(n)
 		l.startQueued()
 		if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
 			l.checkTimeouts()

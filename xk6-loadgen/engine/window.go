@@ -159,8 +159,7 @@ func (s *shared) readCPU(at int64) cpuReading {
 	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
 }
 
-// awaitsAll: the window begins only once all kept connections have had a response or an error, since many handshakes keep a server
-// busy. Several processes with one load go by the clock instead.
+// awaitsAll: a window awaits each kept connection's first response, as handshakes keep a server busy; of several processes by the clock.
 func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.isWhole() }
 
 // begin starts the warm-up; before one at a rate all connections make a first request, since at once they would be a long queue.
@@ -367,13 +366,16 @@ func (l *loop) endMeasuring() {
 	}
 	l.endGap(l.clock)
 	for i := range l.conns {
-		l.conns[i].session.eachDue(func(due int64) {
+		c := &l.conns[i]
+		c.session.eachDue(func(due int64) {
 			age := l.clock - due
 			l.noteWait(age, 1)
 			if age > shortestHang {
 				l.overdue = append(l.overdue, age)
 			}
 		})
-		l.conns[i].noteUndeparted(l.clock)
+		for _, d := range c.departures.waiting {
+			l.sendDelays.record(l.clock - d.due) // A server that reads nothing has requests that have not left
+		}
 	}
 }

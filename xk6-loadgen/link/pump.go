@@ -230,8 +230,8 @@ func (p *pump) wait() {
 // stallTime is how long this thread has waited for a core, in nanoseconds. Some kernels have no such file, or only zeros in it.
 func (p *pump) stallTime() (waited int64, told bool) {
 	var text [64]byte
-	n, errno := linux.ReadAt(p.schedstat, text[:], 0)
-	if errno != 0 {
+	n, err := syscall.Pread(p.schedstat, text[:], 0)
+	if err != nil {
 		return 0, false
 	}
 	var figures [3]int64

@@ -30,5 +30,4 @@ func main() {
 		fmt.Fprintf(os.Stderr, "delaylink: %s\n", err)
 		os.Exit(1)
 	}
-	os.Exit(0)
 }

@@ -12,10 +12,7 @@ import (
 )
 
 const (
-	EpollIn    = syscall.EPOLLIN
-	EpollOut   = syscall.EPOLLOUT
 	EpollError = syscall.EPOLLERR | syscall.EPOLLHUP
-	EpollRdHup = syscall.EPOLLRDHUP
 	EpollEdge  = 1 << 31 // syscall.EPOLLET is a negative constant, which does not fit EpollEvent.Events
 )
 
@@ -36,10 +33,9 @@ func Socket(family int) (int, syscall.Errno) {
 // Bind leaves the port to Connect, which may share it with connections to other addresses.
 func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	on := int32(1)
-	_, _, errno := syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
-	if errno == 0 {
-		_, _, errno = syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
-	}
+	syscall.RawSyscall6(unix.SYS_SETSOCKOPT, uintptr(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT,
+		uintptr(unsafe.Pointer(&on)), unsafe.Sizeof(on), 0)
+	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
 	return errno
 }
 
@@ -95,19 +91,12 @@ func HasExactWait() bool {
 
 // SocketError returns the error of a connect that did not finish at once.
 func SocketError(fd int) syscall.Errno {
-	value, err := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
-	if err != nil {
-		return syscall.EIO
-	}
+	value, _ := syscall.GetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_ERROR)
 	return syscall.Errno(value)
 }
 
 func Read(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
-}
-
-func ReadAt(fd int, p []byte, offset int) (int, syscall.Errno) {
-	return transfer(unix.SYS_PREAD64, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), offset)
 }
 
 func Write(fd int, p []byte) syscall.Errno {
