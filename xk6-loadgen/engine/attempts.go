@@ -223,8 +223,7 @@ func (l *loop) noteWait(nanoseconds, count int64) {
 	}
 }
 
-// sharedGap is the longest time within the window with requests under way, on any loop, in which no response ended on any. An error ends
-// no gap. Loops look at the end of each iteration; with several the gap can be too long by publishEvery.
+// sharedGap is the longest time within the window with requests under way and no response, on any loop. An error ends no gap.
 type sharedGap struct {
 	_             [64]byte     // Cache lines of its own: every iteration reads what stands around it.
 	responded     atomic.Int64 // when a loop last had a response, as far as published
@@ -234,7 +233,7 @@ type sharedGap struct {
 	_             [64]byte
 }
 
-// publishEvery is how often a loop tells the others, so that they rarely write to one cache line.
+// publishEvery is how often a loop tells the others, so that they rarely write to one cache line. A gap can be too long by this.
 const publishEvery = int64(100_000)
 
 type loopGap struct {

@@ -44,11 +44,10 @@ type mailbox struct {
 	letters, read []letter
 	now           func() int64 // the loop's clock
 	rouse         func()
-	// ring rouses a loop that is a goroutine, and timer ends its wait.
-	ring       chan struct{}
-	timer      *time.Timer
-	goroutines sync.WaitGroup
-	lastBlocks [blocksKept]atomic.Pointer[h3Block] // at places by a hash
+	ring          chan struct{} // ring rouses a loop that is a goroutine, timer ends its wait
+	timer         *time.Timer
+	goroutines    sync.WaitGroup
+	lastBlocks    [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
 
 // letter is an event: a stream's end if there is one, otherwise what is set of the others, or the connection's end.

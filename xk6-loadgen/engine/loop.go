@@ -53,14 +53,13 @@ type loop struct {
 	late                 int   // late counts connections in a row that were not up when connect returned.
 	clock, nextTimer     int64 // clock is the time of the last look at it; nextTimer is when timers() has something to do
 	nextTick, nextSample int64
-	// nextTimeoutCheck begins the next pass over the slots; timeoutCheckFrom is where the present one goes on, 0: there is none.
-	nextTimeoutCheck int64
-	timeoutCheckFrom int
-	backoffs         []*conn // backoffs are slots that wait before they connect again, looked at next at nextRetry
-	nextRetry        int64
-	mail             *mailbox // mail brings what happens on connections over QUIC; nil without them
-	wire             Wire     // wire is of the connections that have closed; tcpInfo is what the last of them came to
-	tcpInfo          unix.TCPInfo
+	nextTimeoutCheck     int64   // nextTimeoutCheck begins the next pass over the slots
+	timeoutCheckFrom     int     // where the present pass goes on; 0: there is none
+	backoffs             []*conn // backoffs are slots that wait before they connect again, looked at next at nextRetry
+	nextRetry            int64
+	mail                 *mailbox // mail brings what happens on connections over QUIC; nil without them
+	wire                 Wire     // wire is of the connections that have closed; tcpInfo is what the last of them came to
+	tcpInfo              unix.TCPInfo
 	attempts
 	loopTurn
 	measurement
@@ -132,17 +131,13 @@ func (l *loop) enter() error {
 	return err
 }
 
-func (l *loop) leave() {
-	linux.Close(l.epoll)
-	linux.Close(l.wake)
-}
-
 // run is the whole life of the loop. It reports whether it has what it needs, and begins with its first turn.
 func (l *loop) run(entered chan<- error) {
 	var err error
 	if !l.plan.isOfGoroutines {
 		err = l.enter()
-		defer l.leave()
+		defer linux.Close(l.wake)
+		defer linux.Close(l.epoll)
 	}
 	entered <- err
 	if _, begins := <-l.resume; !begins {

@@ -126,22 +126,18 @@ func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedByte
 	}
 	from := a.start
 	if l.plan.Together {
-		from = s.page.answered(a.start, l.plan.Streams)
+		p := &s.page
+		if p.responses == 0 || a.start < p.begun {
+			p.begun = a.start
+		}
+		if from = p.begun; p.responses+1 < l.plan.Streams {
+			from = noLatency
+		}
+		p.responses++
 	}
 	l.response(a, from, status, headerBytes, decodedBytes, bodyBytes)
 	s.conn.countResponse()
 	s.answered = true
-}
-
-// answered returns where the latency of the page starts, noLatency before its last response.
-func (p *pageLoad) answered(start int64, files int) int64 {
-	if p.responses == 0 || start < p.begun {
-		p.begun = start
-	}
-	if p.responses++; p.responses < files {
-		return noLatency
-	}
-	return p.begun
 }
 
 // finish ends a connection on which nothing is under way.

@@ -213,9 +213,8 @@ func (c *conn) readLast() {
 	}
 }
 
-// readAll reads until nothing is left, or until it is another connection's turn. If the peer's FIN was there before the first read
-// (RDHUP), a short read has taken the last byte. A reset sets RDHUP too, but may cut off a response: then only the next read tells.
-// Without TLS, bytes of a long body are not copied from the kernel, which would be most of the work.
+// readAll reads until nothing is left, or it is another connection's turn. With the peer's FIN before it (RDHUP) a short read has the last
+// byte; a reset sets RDHUP too, but may cut off a response: only the next read tells. To copy long bodies would be most of the work.
 func (c *conn) readAll(events uint32) {
 	l := c.loop
 	generation := c.generation

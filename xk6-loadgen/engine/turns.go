@@ -432,19 +432,11 @@ func (l *loop) setCounting(on bool) {
 
 // awaitTurn waits for the next turn; late responses are read meanwhile, and count.
 func (l *loop) awaitTurn() {
-	if !l.readsLate {
-		<-l.resume
-		return
+	if l.readsLate {
+		l.spread = 0
+		l.setCounting(l.phase != warmedUp)
 	}
-	l.spread = 0
-	l.setCounting(l.phase != warmedUp)
-	for {
-		select {
-		case <-l.resume:
-			l.readsLate = false
-			return
-		default:
-		}
+	for l.readsLate && len(l.resume) == 0 {
 		n := l.waitYielding(l.events[:eventsWithHandshakes], longestWait)
 		l.clock = l.shared.now()
 		l.handle(n)
@@ -453,6 +445,8 @@ func (l *loop) awaitTurn() {
 			l.checkTimeouts()
 		}
 	}
+	<-l.resume
+	l.readsLate = false
 }
 
 // reopen opens connections that the server has closed meanwhile.
