@@ -68,10 +68,8 @@ test('what is printed by ab', () => {
 });
 
 test('what is printed by k6', () => {
-  const [one, other] = [
-    { requests: 10, rps: 5.5, errors: 0 },
-    { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 },
-  ];
+  const one = { requests: 10, rps: 5.5, errors: 0 };
+  const other = { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 };
   const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
   expect(readK6(`noise\n${line(one)}`)).toEqual(one);
   const both = { requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 };
@@ -134,15 +132,10 @@ test('commands of k6 have the load as JSON', () => {
   expect(loadgen.command(url, counted).runs).toBeUndefined();
   const { length: _, ...options } = load;
   const tls = { insecureSkipVerify: true };
-  expect(sent(loadgen, url, counted)).toEqual({
-    runs: 8,
-    options: { ...options, url, requests: 1000, tls },
-  });
+  const made = { ...options, url, requests: 1000, tls };
+  expect(sent(loadgen, url, counted)).toEqual({ runs: 8, options: made });
   const plain = 'http://127.0.0.1/';
-  expect(sent(loadgen, plain, load)).toEqual({
-    runs: 1,
-    options: { ...options, url: plain, duration: '8s' },
-  });
+  expect(sent(loadgen, plain, load).options).toEqual({ ...options, url: plain, duration: '8s' });
 });
 
 test('commands of two k6 are its segments, to be begun together', () => {
@@ -158,10 +151,8 @@ test('commands of two k6 are its segments, to be begun together', () => {
 
 test('ab makes a number of requests only', () => {
   const counted = { ...load, keepAlive: false, length: { requests: 60 } };
-  expect(ab.command('http://127.0.0.1/', counted).args).toEqual(
-    '-q -c 100 -n 60 http://127.0.0.1/'.split(' '),
-  );
-  expect(() => ab.command('http://127.0.0.1/', load)).toThrow('a number of requests only');
+  expect(ab.command('http://a/', counted).args.join(' ')).toBe('-q -c 100 -n 60 http://a/');
+  expect(() => ab.command('http://a/', load)).toThrow('a number of requests only');
 });
 
 const folder = sharedFolder();
@@ -186,7 +177,7 @@ async function scripted(
 }
 const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 
-test("a contender's run is under SCHED_BATCH where it shares the server's core", async () => {
+test("a run is under SCHED_BATCH where it shares the server's core", async () => {
   const script =
     "import { readFileSync } from 'node:fs'; const [, policy] = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/);" +
     'console.log(policy + " requests in 1s\\nRequests/sec: 1000");';
@@ -195,7 +186,7 @@ test("a contender's run is under SCHED_BATCH where it shares the server's core",
   expect((await scripted(script)).requests).toBe(0);
 });
 
-test("a contender's run has the CPU of all its runs", async () => {
+test('a run has the CPU of all its runs', async () => {
   const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 100_000); ${wrkLines}`;
   const command = () => ({ args: [file], beside: [[file]], runs: 2 });
   const { cpuMicrosPerRequest, ...printed } = await scripted(busy, { command });
@@ -203,7 +194,7 @@ test("a contender's run has the CPU of all its runs", async () => {
   expect(cpuMicrosPerRequest).toBeGreaterThan(400);
 });
 
-test("a contender's run has the peak of its memory", async () => {
+test('a run has the peak of its memory', async () => {
   const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 400); }, 400);`;
   const command = () => ({ args: ['--expose-gc', file] });
   const { peakRssBytes } = await scripted(held, { command });
@@ -211,7 +202,7 @@ test("a contender's run has the peak of its memory", async () => {
   expect(peakRssBytes).toBeLessThan(400e6);
 });
 
-test("a contender's run gets the store's output where it streams, and not the shell's", async () => {
+test("a run gets the store's output where it streams, and not the shell's", async () => {
   vi.stubEnv('K6_OUT', 'json=elsewhere');
   const read = vi.fn(readWrk);
   const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
@@ -224,18 +215,18 @@ test("a contender's run gets the store's output where it streams, and not the sh
   expect(streaming).toBe('[["--out","influxdb=url"],null,"x"]');
 });
 
-test("a contender's run has the CPU that it says itself without its start", async () => {
+test('a run has the CPU that it says itself without its start', async () => {
   const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
   const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
   expect(cpuMicrosPerRequest).toBe(2000);
 });
 
-test("a contender's run that fails beside another one is told, too", async () => {
+test('a run that fails beside another one is told, too', async () => {
   const failing = join(folder, 'failing.mjs');
   await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
   const command = () => ({ args: [file], beside: [[failing]] });
   await expect(scripted(wrkLines, { command })).rejects.toThrow(
-    'scripted ended with code 3: cannot connect',
+    'ended with code 3: cannot connect',
   );
 });
 
@@ -258,9 +249,8 @@ const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/
 
 test('ratios are taken round by round', () => {
   const { cpu, rps, memory } = ratios;
-  expect([cpu.min, cpu.max, rps.min, rps.max, memory.min, memory.max]).toEqual([
-    0.5, 1.125, 0.9, 1.1, 0.5, 2,
-  ]);
+  expect([cpu.min, cpu.max, rps.min, rps.max]).toEqual([0.5, 1.125, 0.9, 1.1]);
+  expect([memory.min, memory.max]).toEqual([0.5, 2]);
   expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
 });
 

@@ -6,7 +6,7 @@ import { nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
-import { hereAndThere, outcomeOf, planOf, scenarioOf } from '../fixtures/plan.ts';
+import { outcomeOf, planOf, scenarioOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 function resultOf(
@@ -56,18 +56,8 @@ const asManyAsCores = nginx(['base'], { workers: 'server-cores' });
 test.each([
   [1, asManyAsCores, asManyAsCores, /^the same config and load here$/],
   [1, two, two, /^the same config and load here$/],
-  [1, one, asManyAsCores, /^needs 2 server cores$/],
   [4, four, asManyAsCores, /^needs 5 server cores$/],
   [2, one, asManyAsCores, /^the whole interval/],
 ])('on %i cores %j and %j', (cores, a, b, why) => {
   expect(verdictReason(cores, a, b)).toMatch(why);
-});
-
-test('an address has cores of its own', () => {
-  const scenario = scenarioOf(hereAndThere);
-  const footnotes = (variants: readonly Variant[]) => resultOf(scenario, variants, 1, []).footnotes;
-  expect(footnotes(scenario.variants)).toEqual([
-    expect.stringMatching(/^there: what runs at http:\/\/127\.0\.0\.1:8080 is on cores of its own/),
-  ]);
-  expect(footnotes(scenario.variants.slice(0, 1))).toEqual([]);
 });

@@ -9,7 +9,7 @@ const complained: string[] = [];
 beforeEach(() => {
   printed.length = 0;
   complained.length = 0;
-  vi.stubEnv('INIT_CWD', '/home/anna');
+  vi.stubEnv('INIT_CWD', '/home/me');
   vi.spyOn(console, 'log').mockImplementation((text: string) => void printed.push(text));
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
 });
@@ -90,7 +90,7 @@ test('options have defaults', () => {
     why: 'all',
     exact: false,
     store: 'local',
-    out: '/home/anna/results',
+    out: '/home/me/results',
   });
 });
 
@@ -116,12 +116,12 @@ test('options are all read', () => {
     serverCpus: [2, 3],
     generatorCpus: [0, 1],
     store: { url: 'http://localhost:8086' },
-    out: '/home/anna/here',
+    out: '/home/me/here',
     json: true,
     hosts: ['a.org', '[2001:db8::1]'],
     exports: [
       { flag: 'export-markdown', file: '/b.md' },
-      { flag: 'export-csv', file: '/home/anna/a.csv' },
+      { flag: 'export-csv', file: '/home/me/a.csv' },
     ],
   });
 });

@@ -21,10 +21,7 @@ beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 // Words with a comma between them.
 test.each<[string, RegExp, (1 | 2)?]>([
-  [
-    'a.conf',
-    /^compare wants two sides or more, and a\.conf is one: .* compare -- A\.conf B\.conf$/,
-  ],
+  ['a.conf', /^compare wants two sides or more, and a\.conf is one: .* -- A\.conf B\.conf$/],
   [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
   ['a.conf, :8080', / http:\/\/127\.0\.0\.1:8080\/$/],
   ['a.conf, server.mjs', /^there is no file .*\/server\.mjs, and no program server\.mjs$/],
@@ -68,9 +65,7 @@ test('no words show the help and end with 2', async () => {
   expect(await compareCommand(['--help'])).toBe(0);
   const [first, second] = print.mock.calls.map(String);
   expect(first).toBe(second);
-  expect(first).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n/);
-  for (const flag of ['--url URL', '--load "wrk', '--rounds', '--fail-if'])
-    expect(first).toContain(flag);
+  expect(first).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n[^]*--url URL/);
 });
 
 test('a help is wrapped in a narrow terminal alone', () => {

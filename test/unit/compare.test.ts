@@ -43,11 +43,8 @@ const commandSide = (name: string, command: string): Given => ({
 const addressSide = async (url: string) =>
   (await readSides([url, 'x=http://localhost/']))[0] as Given;
 
-const flags = {
-  ...askedFlags,
-  h3: { help: '' },
-  port: { value: 'PORT', repeated: true, help: '' },
-} as const;
+const port = { value: 'PORT', repeated: true, help: '' } as const;
+const flags = { ...askedFlags, h3: { help: '' }, port } as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
 /** @param words of flags, with a comma between them */
 async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
@@ -62,21 +59,11 @@ const listOf = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
 };
-const answerOf = (bytes: number, changed: Partial<Answer> = {}): Answer => ({
-  status: 200,
-  bytes,
-  hash: 'a',
-  encoding: '',
-  type: 'text/html',
-  location: '',
-  ...changed,
-});
-const tried = (side: Side, more: Partial<Tried> = {}): Tried => ({
-  ...side,
-  answer: answerOf(5),
-  redirections: [],
-  ...more,
-});
+/** With an answer that differs so. */
+const tried = (side: Side, changed: Partial<Answer> = {}, more: Partial<Tried> = {}): Tried => {
+  const usual = { status: 200, bytes: 5, hash: 'a', encoding: '', type: 'text/html', location: '' };
+  return { ...side, answer: { ...usual, ...changed }, redirections: [], ...more };
+};
 const all = (sides: readonly Side[]) => sides.map((side) => tried(side));
 
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
@@ -132,11 +119,9 @@ test.each<[OwnConfig, string, RegExp]>([
   [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
   [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
 ])('what does not fit is refused: %#', async (one, words, message) => {
-  const refused = {
-    message: expect.stringMatching(message),
-    exitCode: one.listens.length === 0 ? 1 : 2,
-  };
-  await expect(twoSides(one, nginx, words)).rejects.toMatchObject(refused);
+  const exitCode = one.listens.length === 0 ? 1 : 2;
+  const asked = twoSides(one, nginx, words);
+  await expect(asked).rejects.toMatchObject({ message: expect.stringMatching(message), exitCode });
 });
 
 test.each<[string, object]>([
@@ -156,14 +141,11 @@ test.each<[string, object]>([
   for (const side of await twoSides(nginx, nginx, words)) expect(side.page).toEqual(page);
 });
 
-test('files of one name are named by their folders', () => {
+test('names of sides', async () => {
   const sources = ['/old/1.conf', '/new/1.conf'].map((file) => ({
     source: { kind: 'config', config: { ...nginx, file } } as const,
   }));
   expect(namesOf(sources)).toEqual(['old-config-1', 'new-config-1']);
-});
-
-test('names of commands and addresses', async () => {
   const names = (...lines: string[]) =>
     namesOf(lines.map((line) => ({ source: commandSide('x', line).source })));
   expect(names('caddy run', '/usr/sbin/lighttpd -D')).toEqual(['caddy', 'lighttpd']);
@@ -193,9 +175,7 @@ test('path and host of an address', async () => {
     { path: '/own?x=1' },
     { path: '/own?x=1', host: 'www.example.com:8080' },
   ]);
-  await expect(sidesFor(named, '--url, /other')).rejects.toThrow(
-    / and the path of www-example-com, /,
-  );
+  await expect(sidesFor(named, '--url, /a')).rejects.toThrow(/ and the path of www-example-com, /);
   const side = [await addressSide('http://127.0.0.1:8080')];
   for (const url of ['/other', 'http://localhost/other', 'http://localhost:8080/other'])
     expect(await sidesFor(side, `--url, ${url}`)).toMatchObject([
@@ -273,25 +253,20 @@ test('the scenario has ports, builds and commands', async () => {
   expect(scenario).toMatchObject({ title: 'one, b.conf and c.conf', knob: 'b', page });
 });
 
-test.each<[string, Partial<Tried>, Partial<Tried>, string[]]>([
-  ['nothing', { answer: answerOf(5, { type: 'text/html; charset=utf-8' }) }, {}, []],
-  ['bodies', { answer: answerOf(5, { hash: 'b' }) }, {}, ['differ, though not in length: ']],
-  ['lengths', { answer: answerOf(6) }, {}, ['The bodies differ: a.conf 6 B, b.conf 5 B;']],
+test.each<[Partial<Answer>, Partial<Tried>, ...string[]]>([
+  [{ type: 'text/html; charset=utf-8' }, {}],
+  [{ hash: 'b' }, {}, 'differ, though not in length: '],
+  [{ bytes: 6 }, {}, 'The bodies differ: a.conf 5 B, b.conf 6 B;'],
+  [{ encoding: 'gzip' }, {}, 'encodings differ: a.conf none, b.conf gzip'],
+  [{ type: 'text/plain; charset=utf-8' }, {}, 'a.conf text/html, b.conf text/plain.'],
   [
-    'encodings and types',
-    { answer: answerOf(5, { encoding: 'gzip' }) },
-    { answer: answerOf(5, { type: 'text/plain; charset=utf-8' }) },
-    ['encodings differ: a.conf gzip, b.conf none', 'a.conf text/html, b.conf text/plain.'],
+    {},
+    { offered: { encoding: 'br', bytes: 3 } },
+    'Compression differs (a.conf none, b.conf br 3 B)',
   ],
-  [
-    'compression',
-    { offered: { encoding: 'gzip', bytes: 3 } },
-    { offered: { encoding: '', bytes: 5 } },
-    ['Compression differs (a.conf gzip 3 B, b.conf none)'],
-  ],
-  ['pages', { page: { path: '/x' } }, {}, ['The pages differ: a.conf /x, b.conf /;']],
-])('the scenario has a footnote for different answers: %s', (_, one, other, notes) => {
-  const { scenario, said } = comparisonOf([tried(alike[0], one), tried(alike[1], other)], []);
+  [{}, { page: { path: '/x' } }, 'The pages differ: a.conf /, b.conf /x;'],
+])('the scenario has a footnote where answers differ: %j %j', (answer, more, ...notes) => {
+  const { scenario, said } = comparisonOf([tried(alike[0]), tried(alike[1], answer, more)], []);
   expect(scenario.footnotes).toEqual(notes.map((note) => expect.stringContaining(note)));
   expect(said).toEqual(scenario.footnotes);
 });

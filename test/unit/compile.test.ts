@@ -26,10 +26,8 @@ test('once; anew when a source has changed', async () => {
   say("export const word: string = 'one';");
   const [first, second] = await Promise.all([compiledCommands(root), compiledCommands(root)]);
   expect(second).toBe(first);
-  expect(await load(first)).toEqual({
-    said: 'one',
-    place: pathToFileURL(join(root, 'lib/cli/main.ts')).href,
-  });
+  const place = pathToFileURL(join(root, 'lib/cli/main.ts')).href;
+  expect(await load(first)).toEqual({ said: 'one', place });
   expect(first).toBe(join(root, 'dist/main.mjs'));
   expect(await load(join(root, 'dist/index.mjs'))).toEqual({ word: 'one' });
   const parts = () => readdirSync(join(root, 'dist')).filter((name) => name.startsWith('chunk-'));

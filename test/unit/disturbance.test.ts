@@ -55,11 +55,7 @@ const notSampled = 'not sampled from its begin to its end';
 
 test.each<[string, UsageSample[], RegExp | string | undefined]>([
   ['within, just tolerated', every100([0, 12_000], [3000, 5000]), undefined],
-  [
-    'within',
-    every100([0, 12_000], [3000, 5100]),
-    /^a: nothing was sampled for 2\.10 s of the load/,
-  ],
+  ['within', every100([0, 12_000], [3000, 5100]), /^a: nothing was sampled for 2\.10 s of /],
   ['before and after it', every100([0, 30_000], [0, 900], [11_100, 20_000]), undefined],
   ['no sample before it', every100([1100, 12_000]), notSampled],
   ['no sample after it', every100([0, 11_000]), notSampled],
@@ -76,11 +72,7 @@ test("a gap in a link's samples matters after a warm-up", () => {
 
 test.each<[string, [number, number], RegExp | string | undefined]>([
   ['as far as readings are apart', [49, -50], undefined],
-  [
-    'back by an hour',
-    [-3_600_000, -3_600_000],
-    /^a: the machine's clock was set back by 3600\.00 s/,
-  ],
+  ['back by an hour', [-3_600_000, -3_600_000], /machine's clock was set back by 3600\.00 s/],
   ['there and back again', [60, 0], 'set forward by 60.00 ms'],
 ])('a step of the wall clock: %s', (_, [second, others], message) => {
   const samples = every100([0, 12_000]).map((sample, index) => ({
@@ -122,14 +114,11 @@ test.each([
   [1251, 1, 1, true],
   [4999, 500, 1, false],
   [3200, 2, 320, false],
-])(
-  'a server that stood still for %i ms, p99 %i ms, first byte %i ms: %s',
-  (gapMs, p99, first, isFound) => {
-    expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
-  },
-);
+])('a standstill for %i ms, p99 %i ms, first byte %i ms: %s', (gapMs, p99, first, isFound) => {
+  expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
+});
 
-test("a server that stood still is reported with its log's reason", () => {
+test("a standstill is reported with its log's reason", () => {
   expectFound({ of: gap(3200) }, 'no response came for 3.20 s while requests were under way; why');
   expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
 });
@@ -139,15 +128,12 @@ test.each<[number, number, Partial<Phase>, string | undefined]>([
   [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
   [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],
   [1300, 10, {}, 'for 1.30 s of its 10.00 s while'],
-])(
-  'a server that stood still without an answer: %i ms of %f s',
-  (longestGapMs, seconds, changes, message) => {
-    const of = phase({ requests: 0, latencyMs: noLatency, seconds, longestGapMs, ...changes });
-    expectFound({ of: { ...of, monotonicMs: loaded } }, message);
-  },
-);
+])('a standstill without an answer: %i ms of %f s', (longestGapMs, seconds, changes, message) => {
+  const of = phase({ requests: 0, latencyMs: noLatency, seconds, longestGapMs, ...changes });
+  expectFound({ of: { ...of, monotonicMs: loaded } }, message);
+});
 
-test('a server that stood still is not reported if packets were lost', () => {
+test('a standstill is not reported if packets were lost', () => {
   const lost = (server: number): Partial<Phase> => ({
     ...gap(3000),
     network: { retransmits: { client: 0, server } } as Phase['network'],
@@ -170,7 +156,7 @@ const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
 const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
   bodiesDiffer({ variant: shipped }, [of], answer);
 
-test('bodies of another length are found, unless requests failed', () => {
+test('other bodies are found, unless requests failed', () => {
   const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
   expect(differ(withBody(612_000))).toBe(false);
   const wrong = () => differ(withBody(611_990));
@@ -191,11 +177,8 @@ test.each([
   [[605], false],
   [[605, 607], true],
   [[600, 594, 500], true],
-])(
-  "bodies of another length of a user's own config: %j bytes instead of 600",
-  (lengths, isFound) => {
-    const own = { name: 'mine', server: address('http://127.0.0.1:1') };
-    const phases = lengths.map((length) => withBody(1000 * length));
-    expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
-  },
-);
+])("other bodies of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
+  const own = { name: 'mine', server: address('http://127.0.0.1:1') };
+  const phases = lengths.map((length) => withBody(1000 * length));
+  expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
+});

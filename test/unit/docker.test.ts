@@ -63,7 +63,7 @@ it.each(services)(
   },
 );
 
-it('docker/compose.yaml waits for what is healthy', () => {
+it('compose.yaml waits for what is healthy', () => {
   for (const [, { profiles, healthcheck }] of services)
     if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
   const influxdb = { condition: 'service_healthy' };
@@ -71,7 +71,7 @@ it('docker/compose.yaml waits for what is healthy', () => {
   expect(service('bakeoff').depends_on).toEqual({ influxdb, grafana: influxdb });
 });
 
-it('docker/compose.yaml mounts and builds what is there', () => {
+it('compose.yaml mounts and builds what is there', () => {
   const folders = services
     .flatMap(([, { volumes = [] }]) => volumes)
     .map((volume) => (typeof volume === 'string' ? volume.replace(/:.*/, '') : volume.source))
@@ -89,7 +89,7 @@ it('docker/compose.yaml mounts and builds what is there', () => {
   expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
 });
 
-it('docker/compose.yaml runs scenarios on the InfluxDB beside it', () => {
+it('compose.yaml runs scenarios on the InfluxDB beside it', () => {
   const [command, subcommand, ...flags] = service('bakeoff').entrypoint ?? [];
   expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
   expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({
@@ -100,7 +100,7 @@ it('docker/compose.yaml runs scenarios on the InfluxDB beside it', () => {
   expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
 });
 
-it('docker/compose.yaml allows the connections of every scenario', async () => {
+it('compose.yaml allows the connections of every scenario', async () => {
   const connections = (await loadScenarios()).flatMap(({ load, variants }) =>
     variants.map((variant) => (variant.load ?? load).connections),
   );
@@ -108,7 +108,7 @@ it('docker/compose.yaml allows the connections of every scenario', async () => {
   expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
 });
 
-it('docker/compose.yaml has secrets made by the commands at its head', () => {
+it('compose.yaml has secrets made by the commands at its head', () => {
   const [, commands = ''] = /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m.exec(composeText) ?? [];
   const folder = newFolder();
   mkdirSync(join(folder, 'docker'));
@@ -125,18 +125,18 @@ it('docker/compose.yaml has secrets made by the commands at its head', () => {
   execFileSync('git', ['check-ignore', 'docker/.env'], { cwd: projectRoot });
 });
 
-it('docker/Dockerfile is built from pinned images', () => {
+it('the Dockerfile is built from pinned images', () => {
   const images = argumentsOf('FROM');
   expect(images).toHaveLength(3);
   for (const image of images) expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?\b/);
 });
 
-it('docker/Dockerfile: starts as a user with a number, who is not root', () => {
+it('the Dockerfile starts as a user with a number', () => {
   const last = instructions.findLast((line) => /^(FROM|USER) /.test(line));
   expect(last).toBe('USER 1000:1000');
 });
 
-it('docker/Dockerfile agrees with the project in versions', () => {
+it('the Dockerfile agrees with the project in versions', () => {
   const image = (name: string) =>
     argumentsOf('FROM')
       .map((from) => new RegExp(`^${name}:([\\d.]+)-`).exec(from)?.[1])
@@ -154,7 +154,7 @@ it('docker/Dockerfile agrees with the project in versions', () => {
   for (const [, name] of read('docker/Dockerfile').matchAll(commented)) expect(name).toBe(own);
 });
 
-it("docker/Dockerfile installs the setup's packages, pinned", () => {
+it("the Dockerfile installs the setup's packages, pinned", () => {
   const [, packages = ''] =
     /apt-get install \S+ \S+ (.*?) &&/.exec(argumentsOf('RUN').join('\n')) ?? [];
   const servers = (['nginx', 'h2o', 'nghttpd', 'openssl'] as const).flatMap(aptPackages);
@@ -162,13 +162,12 @@ it("docker/Dockerfile installs the setup's packages, pinned", () => {
   expect(packages).toMatch(new RegExp(`^${[...pinned, 'util-linux', 'iproute2'].join(' ')}$`));
 });
 
-it('docker/Dockerfile has beside k6 what is built with it', () => {
+it('the Dockerfile has beside k6 what is built with it', () => {
   const built = argumentsOf('RUN').flatMap(
     (line) => / go build (?:-\S+ )*-o \/k6\/bin\/ (.*?) &&/.exec(line)?.[1]?.split(' ') ?? [],
   );
-  const others = readdirSync(join(projectRoot, 'xk6-loadgen/cmd')).filter(
-    (command) => command !== 'k6',
-  );
+  const commands = readdirSync(join(projectRoot, 'xk6-loadgen/cmd'));
+  const others = commands.filter((command) => command !== 'k6');
   expect(others).toContain('delaylink');
   expect(new Set(built)).toEqual(new Set(others.map((command) => `./cmd/${command}`)));
   expect(argumentsOf('COPY')).toContain('--from=k6 /k6/bin/ /usr/local/bin/');
@@ -189,7 +188,7 @@ const intoProject = [
   'dashboards/names.ts',
 ];
 
-it('what goes into the image is there, and let through by .dockerignore', () => {
+it('the content of the image is there, and let through by .dockerignore', () => {
   const [ignore, ...exceptions] = read('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
@@ -199,7 +198,7 @@ it('what goes into the image is there, and let through by .dockerignore', () => 
   expect(intoProject.filter((path) => !copied.includes(path))).toEqual([]);
 });
 
-it('what goes into the image is all that is compiled or imported', async () => {
+it('the content of the image is all that is compiled or imported', async () => {
   const { metafile } = await build({
     entryPoints: [
       'lib/cli/main.ts',

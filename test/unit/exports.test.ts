@@ -181,8 +181,8 @@ test('the comment has no path of the machine and no HTML', () => {
 /** The options of a run that exports all formats into a folder. */
 const allIn = (folder: string): Parameters<typeof report>[1] =>
   readScenarioOptions(
-    ['markdown=FOLDER/a.md', 'json=FOLDER/a.json', 'csv=FOLDER/a.csv'].map((one) =>
-      `--export-${one}`.replace('FOLDER', folder),
+    ['markdown=/a.md', 'json=/a.json', 'csv=/a.csv'].map(
+      (one) => `--export-${one.replace('/', `${folder}/`)}`,
     ),
   );
 

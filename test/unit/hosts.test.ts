@@ -61,9 +61,7 @@ test('no home is sent by another name, and nothing with keys', async () => {
     ['services', 'home/you'],
   ] as const) {
     vi.stubEnv('HOME', `${own}/${home}`);
-    await expect(filesOf(`${own}/${folder}`, 'web1'), `${folder} beside ${home}`).rejects.toThrow(
-      refused,
-    );
+    await expect(filesOf(`${own}/${folder}`, 'web1'), folder).rejects.toThrow(refused);
   }
   await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
 });

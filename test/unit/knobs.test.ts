@@ -130,7 +130,7 @@ test.each([
     'goes to a server without a listen line',
     'server',
     'listen ... backlog=9;',
-    'server { root /x; }',
+    'server { }',
     'server { } at own.conf:2:',
     '  listen 80 backlog=9;',
   ],
@@ -142,33 +142,30 @@ test.each([
     'server { } at own.conf:3:',
     '  listen 80 backlog=16;  # instead of own.conf:3: listen 80 "backlog=9";',
   ],
-])('a knob on nginx.conf: %s', async (_, context, lines, text, ...expected) => {
+])('a knob of nginx: %s', async (_, context, lines, text, ...expected) => {
   expect(await nginx(context, lines, `http {\n  ${text}\n}\n`)).toEqual(expected);
 });
 
 test.each([
   ['main', 'worker_processes 2;'],
   ['http', 'access_log ... buffer=64k;'],
-])(
-  'a knob on nginx.conf in %s, %s changes nothing of what says so already',
-  async (context, lines) => {
-    const text = 'worker_processes "auto"; http { access_log off; server { listen 80; } }';
-    expect(await nginx(context, lines, text, { cores: 2 })).toEqual([]);
-  },
-);
+])('a knob of nginx in %s, %s changes nothing of what says so already', async (context, lines) => {
+  const text = 'worker_processes "auto"; http { access_log off; server { listen 80; } }';
+  expect(await nginx(context, lines, text, { cores: 2 })).toEqual([]);
+});
 
 test.each([
   ['^~ /img/', '/img/a.png'],
   ['~* \\.PNG$', '/a.png'],
   ['~ (?<a>x', '/'],
   ['@fallback', '/'],
-])('a knob on nginx.conf wins in location %s, asked for %s', async (location, asked) => {
+])('a knob of nginx wins in location %s, asked for %s', async (location, asked) => {
   const text = `http { etag on; server { listen 80; location ${location} { etag on; } } }`;
   const found = await nginx('http', 'etag off;', text, { paths: [asked] });
   expect(found).toContain(`location ${location} { } at own.conf:1:`);
 });
 
-it('a knob on nginx.conf wins wherever one of several pages is served', async () => {
+it('a knob of nginx wins wherever one of several pages is served', async () => {
   const text =
     'http { etag on; server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } } }';
   const lines = await nginx('http', 'etag off;', text, { paths: ['/a?x', '/b/'] });
@@ -178,22 +175,19 @@ it('a knob on nginx.conf wins wherever one of several pages is served', async ()
   );
 });
 
-it('a knob on nginx.conf changes included files', async () => {
-  const text = 'events { }\nhttp {\n  include more.conf;\n  include sites;\n}\n';
-  const others = {
-    'more.conf': 'gzip on;\nsendfile on;\n',
-    sites: 'server {\n  listen 80;\n}\n',
-  };
+it('a knob of nginx changes included files', async () => {
+  const text = 'http { include more.conf; include sites; }';
+  const others = { 'more.conf': 'gzip on; sendfile on;', sites: 'server { listen 80; }' };
   const laid = [
     { context: 'http', lines: 'gzip off; etag off;' },
     { context: 'server', lines: 'listen ... backlog=9;' },
   ];
   expect(await laidOver('nginx', text, laid, others)).toEqual([
-    'http { } at own.conf:2:',
+    'http { } at own.conf:1:',
     '  gzip off;  # instead of more.conf:1: gzip on;',
     '  etag off;',
     'server { } at sites:1:',
-    '  listen 80 backlog=9;  # instead of sites:2: listen 80;',
+    '  listen 80 backlog=9;  # instead of sites:1: listen 80;',
   ]);
   const auto = { context: 'main', lines: 'worker_processes auto;' };
   const run = await adopt(nginxKind, text, { laid: [...laid, auto] }, others);
@@ -335,9 +329,7 @@ it('the ranking leads to a closer look', () => {
 it('the ranking puts candidates together', () => {
   const found = helpful(effects, { asItIs: 9, of: () => 9 });
   expect(namesOf(found.chosen)).toBe('cache log');
-  expect(found.said).toEqual([
-    expect.stringMatching(/^buffered .* with log, which sets access_log/),
-  ]);
+  expect(found.said.join('|')).toMatch(/^buffered [^|]* with log, which sets access_log[^|]*$/);
   const of = ({ name }: Candidate) => (name === 'cache' ? 2000 : 9);
   const { chosen, said } = helpful(effects, { asItIs: 9, of });
   expect(namesOf(chosen)).toBe('log');
@@ -388,18 +380,14 @@ it('the ranking comes from groups with baselines', () => {
 });
 
 test('words of knobs that are wrong are refused', async () => {
-  const folder = await ownFiles({
-    'own.conf': 'events { }\nhttp { server { listen 80; } }\n',
-    'apache.conf': 'ServerRoot /x\n',
-  });
+  const folder = await ownFiles({ 'own.conf': 'http { server { listen 80; } }' });
   const config = path.join(folder, 'own.conf');
-  for (const [args, message, exitCode] of [
-    [['--quick'], /^knobs wants a config: /, 2],
-    [[path.join(folder, 'apache.conf')], /is not a config of nginx .* 'apache2 -DFOREGROUND /, 1],
-    [[config, '--knobs', 'open-file-cach'], /did you mean open-file-cache\?$/, 2],
-    [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/, 2],
+  for (const [args, message] of [
+    [['--quick'], /^knobs wants a config: /],
+    [[config, '--knobs', 'open-file-cach'], /did you mean open-file-cache\?$/],
+    [[config, '--fail-if', 'slower'], /^there is no flag "--fail-if"/],
   ] as const) {
-    const refused = { message: expect.stringMatching(message), exitCode };
+    const refused = { message: expect.stringMatching(message), exitCode: 2 };
     await expect(knobsCommand(args)).rejects.toMatchObject(refused);
   }
 });

@@ -112,10 +112,8 @@ it('k8s divides the load, and gives what is asked for', async () => {
 });
 
 it('k8s prints odd names of variants', async () => {
-  const file = ownScenario(
-    '0-of-mine',
-    `['off', '1e3', '${'x'.repeat(70)}'].map((name) => ({ ...base, name }))`,
-  );
+  const names = JSON.stringify(['off', '1e3', 'x'.repeat(70)]);
+  const file = ownScenario('0-of-mine', `${names}.map((name) => ({ ...base, name }))`);
   const { testRuns } = await printed(file, ...influx);
   expect(testRuns[0]?.metadata.labels['bakeoff/variant']).toBe('off');
   for (const { metadata } of testRuns) {
@@ -151,15 +149,10 @@ it.each([
 
 it('manifests fit docker/Dockerfile', async () => {
   const dockerfile = readFileSync(path.join(projectRoot, 'docker/Dockerfile'), 'utf8');
-  const installed = Object.fromEntries(
-    [...dockerfile.matchAll(/^ +(nginx|h2o|nghttp2-server)=([\d.]+)[^ ]* \\$/gm)].map(
-      ([, name, version]) => [
-        name === 'nghttp2-server' ? 'nghttpd' : name,
-        version?.replace(/\.$/, ''),
-      ],
-    ),
-  );
-  expect(installed).toMatchObject(imageVersions);
+  for (const [server, version] of Object.entries(imageVersions)) {
+    const name = server === 'nghttpd' ? 'nghttp2-server' : server;
+    expect(dockerfile).toMatch(new RegExp(`^ +${name}=${version}[-+]`, 'm'));
+  }
   const { deployments } = await printed('nginx-open-file-cache', ...influx);
   expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
 });

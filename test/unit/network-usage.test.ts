@@ -36,7 +36,7 @@ const report: LinkReport = {
 };
 const samples = Array.from({ length: 160 }, (_, index) => countsAt(9_900 + 100 * index));
 
-test("what a network did in a phase is between the window's ends after a warm-up", () => {
+test("a network's use is between the window's ends after a warm-up", () => {
   // Both ends lie between two samples.
   const window = { fromMs: 13_050, toMs: 18_050, idleBefore: false };
   const near = (seconds: number): unknown => expect.closeTo(seconds, 9);
@@ -47,7 +47,7 @@ test("what a network did in a phase is between the window's ends after a warm-up
   });
 });
 
-test('what a network did in a phase is all of the report without a warm-up', () => {
+test("a network's use is all of the report without a warm-up", () => {
   const { quiet: _, deviceDrops: __, ...told } = report;
   const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
   expect(networkUseBetween(samples, report, window)).toEqual(told);
