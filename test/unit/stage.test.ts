@@ -10,15 +10,9 @@ import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const scenario = scenarioOf(['a', 'b', 'c'].map((name) => ({ name, server: command(name) })));
 const answer: Answer = { status: 200, bytes: 5, hash: '', encoding: '', type: '', location: '' };
-
+const died = new Promise(() => undefined);
 const serverOf = (name: string) =>
-  ({
-    name,
-    version: '1',
-    answer,
-    died: new Promise(() => undefined),
-    stop: vi.fn(() => Promise.resolve()),
-  }) as unknown as RunningServer;
+  ({ name, answer, died, stop: vi.fn(() => Promise.resolve()) }) as unknown as RunningServer;
 
 /** A run whose host starts servers, but for those that `fails` has a reason for; and its group of a and b. */
 function runOn(fails: Record<string, Error> = {}) {

@@ -10,7 +10,7 @@ import { cores } from '../fixtures/plan.ts';
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;
 
-test('a side is started, asked with and without gzip, and ended; one that does not start is named', async () => {
+test('a side is asked with and without gzip, and ended; one that does not start is named', async () => {
   const answering = createServer((asked, response) =>
     response.setHeader('content-encoding', asked.headers['accept-encoding'] ?? '').end('hello'),
   );

@@ -114,16 +114,15 @@ test('latency has no verdict if it means nothing', () => {
   expect(one([base, short])).toMatchObject({
     verdict: 'none',
     ratio: 0,
-    why: 'p99 needs 1,000 responses in each round: give it a longer --duration',
+    why: expect.stringMatching(/^p99 needs 1,000 responses in each round: /),
     latency: { p99: null, p90: { verdict: 'none' }, p50: { verdict: 'inconclusive' } },
     cpu: { ratio: expect.any(Number) },
   });
-  expect(one([base, timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } })])).toMatchObject(
-    {
-      verdict: 'none',
-      why: 'only one of the loads sets requests/s: their latencies are not of the same thing',
-    },
-  );
+  const closed = timed('b', p50, p99, { load: { protocol: 'h2', threads: 1 } });
+  expect(one([base, closed])).toMatchObject({
+    verdict: 'none',
+    why: expect.stringMatching(/^only one of the loads sets requests\/s: /),
+  });
   const behind = variant(
     'b',
     times(1).map((ms) =>
@@ -131,8 +130,5 @@ test('latency has no verdict if it means nothing', () => {
     ),
     { load },
   );
-  expect(one([base, behind])).toMatchObject({
-    verdict: 'none',
-    why: 'b did not come to its rate',
-  });
+  expect(one([base, behind])).toMatchObject({ verdict: 'none', why: 'b did not come to its rate' });
 });
