@@ -8,7 +8,7 @@ import { textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
+import { answers, latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { changed, openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
@@ -79,7 +79,7 @@ describe('a rate', () => {
   test('is reached if answers are missing and not requests', () => {
     const failing = phase({
       requests: 10_000,
-      responses: { '2xx': 9000, '3xx': 0, '4xx': 0, '5xx': 0 },
+      responses: answers({ '2xx': 9000 }),
       errors: { ...noErrors, read: 1000, total: 1000 },
     });
     expect(said(atRate(failing, 'nginx', 1000))).toEqual([]);
@@ -89,7 +89,7 @@ describe('a rate', () => {
 test('if most answers are errors, successful requests/s come first', () => {
   const answering = (ok: number) => {
     const failing = changed(openFileCache, ({ requests }) => ({
-      responses: { '2xx': ok, '3xx': 0, '4xx': requests - ok, '5xx': 0 },
+      responses: answers({ '2xx': ok, '4xx': requests - ok }),
     }));
     return variantTable(result([workers, failing]));
   };
@@ -125,13 +125,13 @@ describe('a load without a successful request', () => {
   } as const;
   const reset = phase({
     requests: 1000,
-    responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 },
+    responses: answers({}),
     errors: { ...noErrors, read: 1000, total: 1000 },
     errorCauses: { ...noCauses, reset: 990, other: 10 },
     errorExample: 'read: no route to host',
     latencyMs: noLatency,
   });
-  const refused = phase({ requests: 500, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 500 } });
+  const refused = phase({ requests: 500, responses: answers({ '5xx': 500 }) });
   const ending = (of: Result, ended?: unknown) =>
     report({ result: of, ended, folder: newFolder() }, options, []);
 
@@ -158,7 +158,7 @@ describe('a load without a successful request', () => {
   test('too many failures in each comparison are none', async () => {
     const half = phase({
       requests: 1000,
-      responses: { '2xx': 500, '3xx': 0, '4xx': 0, '5xx': 500 },
+      responses: answers({ '2xx': 500, '5xx': 500 }),
       statuses: { 500: 500 },
     });
     const failing = changed(openFileCache, () => half);

@@ -13,7 +13,7 @@ import { leftColumn, tableOf, textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
-import { latency, nginxWith, noLatency, phase } from '../fixtures/phase.ts';
+import { answers, latency, nginxWith, noLatency, phase } from '../fixtures/phase.ts';
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
@@ -22,7 +22,7 @@ const about = (rps: number) => ({
 });
 
 const refusing = changed(openFileCache, ({ requests }) => ({
-  responses: { '2xx': 0, '3xx': 0, '4xx': requests, '5xx': 0 },
+  responses: answers({ '4xx': requests }),
 }));
 const images = await h2Result('nghttpd-img', {
   'nghttpd-1024': { rps: [1330], phases: [{}, {}, {}] },
@@ -150,7 +150,7 @@ describe('what differs', () => {
     [
       'the status',
       changed(openFileCache, ({ requests: all }) => ({
-        responses: { '2xx': all / 4, '3xx': 0, '4xx': all / 2, '5xx': all / 4 },
+        responses: answers({ '2xx': all / 4, '4xx': all / 2, '5xx': all / 4 }),
         statuses: { 429: all / 2 },
       })),
       'side status workers 2xx open-file-cache 2xx 25.00 %, 429 50.00 %, 5xx 25.00 %',
@@ -250,7 +250,7 @@ describe('plots', () => {
   test('percentiles end with the longest of so many responses', () => {
     const one = phase({
       requests: 150,
-      responses: { '2xx': 48, '3xx': 0, '4xx': 0, '5xx': 2 },
+      responses: answers({ '2xx': 48, '5xx': 2 }),
       latencyMs: latency(2, 5, 9),
     });
     const having = (one: Phase) =>

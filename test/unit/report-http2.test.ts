@@ -7,7 +7,7 @@ import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
 import { type Table, textOf } from '../../lib/report/table.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { type Figures, h2Result } from '../fixtures/h2-result.ts';
-import { latency } from '../fixtures/phase.ts';
+import { answers, latency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
@@ -32,7 +32,7 @@ const paced = (
 });
 const imagePhase = (rps: number, succeeded: number) => ({
   rps,
-  responses: { '2xx': succeeded, '3xx': 0, '4xx': 100_000 - succeeded, '5xx': 0 },
+  responses: answers({ '2xx': succeeded, '4xx': 100_000 - succeeded }),
 });
 
 const curve = await h2Result('h2o-vs-nginx-h2', { nginx: about(21_230), h2o: about(34_450) });

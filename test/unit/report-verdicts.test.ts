@@ -15,7 +15,7 @@ import {
   rounds,
   workers,
 } from '../fixtures/result.ts';
-import { nginxWith } from '../fixtures/phase.ts';
+import { answers, nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const even = [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009];
@@ -269,7 +269,7 @@ describe('requests/s by streams', async () => {
   };
   const sweepOf = (changes: Record<string, Figures>): Promise<Result> =>
     h2Result('h2-stream-sweep', { ...figures, ...changes });
-  const refused = { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 100_000 };
+  const refused = answers({ '5xx': 100_000 });
   const failing = (rps: number): Figures => ({ ...about(rps), phases: [{ responses: refused }] });
 
   test.each([

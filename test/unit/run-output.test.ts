@@ -6,7 +6,7 @@ import { UserError } from '../../lib/errors.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { phase } from '../fixtures/phase.ts';
+import { answers, phase } from '../fixtures/phase.ts';
 import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -86,7 +86,7 @@ describe('progress', () => {
           phases: [
             phase({
               requests: 10_000,
-              responses: { '2xx': 10_000 - total, '3xx': 0, '4xx': 0, '5xx': 0 },
+              responses: answers({ '2xx': 10_000 - total }),
               errors: { connect: total, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total },
             }),
           ],

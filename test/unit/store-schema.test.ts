@@ -8,7 +8,7 @@ import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib
 import { benchPhase, benchRound, measurements } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
-import { latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
+import { answers, latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
 import { rounds as secondsOf, variant } from '../fixtures/comparison.ts';
 import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -100,7 +100,7 @@ const linkFields = {
   delay: 'held',
 };
 
-const silent = { requests: 0, responses: { '2xx': 0, '3xx': 0, '4xx': 0, '5xx': 0 } };
+const silent = { requests: 0, responses: answers({}) };
 const oneRound = { ratio: 1.2, ci95: [1.2, 1.2] as [number, number], roundRatios: [1.2] };
 it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegExp]>([
   ['an interval, after one round', { soFar: oneRound }, {}, /^ci_/],
