@@ -181,15 +181,6 @@ it.each([
   await expectBeside(['', server], lines, said);
 });
 
-it('keeps two logs two, and one log one', async () => {
-  const { lines } = await nginx(
-    'http { access_log /a; server { listen 80; access_log /b; location / { access_log /a; access_log /c.$host; } } }',
-  );
-  expect(lines.filter((line) => line.startsWith('access_log'))).toEqual(
-    [1, 2, 1, 3].map((number) => `access_log "/t/access-${number}.log";`),
-  );
-});
-
 describe('listens', () => {
   const port = process.getuid?.() === 0 ? 80 : 8000;
   const listensIn = ({ lines }: Adopted) =>

@@ -1,9 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { nginx } from '../../lib/scenario/index.ts';
 import { fileLimitFor } from '../../lib/servers/rights.ts';
-import { workersFor } from '../../lib/servers/index.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -48,18 +46,6 @@ describe('a version', () => {
     expect(refusal).toContain(` is ${name} ${message}`);
     expect(refusal).toContain(`set ${variable} to a newer one`);
   });
-});
-
-const spec = nginx(['base'], { workers: 'server-cores', articleWorkers: 16 });
-
-it.each([
-  [spec, 8, false, 8],
-  [spec, 1, true, 16],
-  [{ ...spec, minWorkers: 2 }, 1, false, 2],
-  [{ ...spec, workers: 1, articleWorkers: 1 }, 8, false, 1],
-  [{ name: 'h2o' as const, config: ['h2'], workers: 'server-cores' as const }, 8, true, 8],
-])('workers of %j on %i cores, exact %j: %i', (server, cores, exact, workers) => {
-  expect(workersFor(server, cores, exact)).toBe(workers);
 });
 
 describe('the limit of open files', () => {

@@ -5,7 +5,7 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchPhase, benchRound, measurements } from '../../lib/store/schema.ts';
+import { benchRound, measurements } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { answers, latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
@@ -258,50 +258,6 @@ it('replaces a figure that a later round has made void', () => {
   expect(open.rounds_needed).toBeGreaterThan(0);
   const later = { verdict: 'faster', rounds_needed: 0, outliers: '', disagreement: '' };
   expect(row(1100, 1101, 1102, 1103)).toMatchObject(later);
-});
-
-it('writes what h2load prints of each phase, published beside measured', () => {
-  const distribution = { min: 1, max: 2, mean: 11, sd: 3, withinSdPercent: 50 };
-  const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
-  const figures = {
-    rps: 1,
-    seconds: 2,
-    successRatio: 0.15,
-    transferBytesPerSecond: 3,
-    receivedBytes: 4,
-    headerBytes: 5,
-    headerSavingsPercent: 60,
-    bodyBytes: 7,
-    tls,
-    latencyMs: distribution,
-    connectMs: distribution,
-    firstByteMs: distribution,
-    perConnectionRps: distribution,
-    perThreadRps: distribution,
-  };
-  const published = { ...figures, phases: [figures, { rps: 8 }] };
-  const rounds = [{ round: 1, phases: [{ ...phase, tls }] }];
-  const lines = linesOf('bench_phase', { ...initial, published, rounds }, publishedOnly);
-  const [first, second, third] = lines as [string, string, string];
-  expect(lines).toHaveLength(3);
-  expect(Object.keys(fieldsOf(first)).toSorted()).toEqual(
-    Object.keys(benchPhase.fields).toSorted(),
-  );
-  expect(fieldsOf(first)).toMatchObject({
-    published_seconds: 2,
-    responses_4xx: 2,
-    published_header_savings: 0.6,
-    request_ms_mean: 1.5,
-    published_request_ms_mean: 11,
-    published_client_rps_within_sd: 0.5,
-    published_tls: 'TLSv1.2 AES P-256',
-  });
-  expect(parsed(second)).toMatchObject({
-    tags: { phase: '2', protocol: 'h2', variant: 'initial' },
-    fields: { position: 0, published_rps: 8 },
-    time: 1n,
-  });
-  expect(parsed(third)).toMatchObject({ tags: { phase: '1', variant: 'spdy' }, time: 2n });
 });
 
 it('has no two points with the same measurement, tags and time', () => {

@@ -104,22 +104,6 @@ describe('figures of a variant', () => {
     ]);
     expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
   });
-
-  test('count hung requests as failed', () => {
-    const hanging = phase({ requests: 900, inFlight: 120, hung: 100 });
-    const { variants, warnings } = summarise(facts, [variant('workers', [hanging])]);
-    expect(variants[0]).toMatchObject({
-      successRatio: 0.9,
-      errorsPerMillion: 0,
-      phases: [{ hung: 100, successRatio: 0.9 }],
-    });
-    expect(warnings).toEqual([
-      '1 round: a verdict needs 4',
-      expect.stringMatching(
-        /^workers: 100 requests were never answered and had waited for more than 1 s.* count as failed$/,
-      ),
-    ]);
-  });
 });
 
 test('a missing baseline has a warning, unless the variant is one itself', () => {

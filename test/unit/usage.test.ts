@@ -1,9 +1,12 @@
-import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
+// The CPU time and memory of servers and of the backends behind them, from a /proc that is written here.
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { counterNames } from '../../lib/result/result.ts';
-import { countersOf, processTree, watchUsage } from '../../lib/servers/usage.ts';
+import { addressFor } from '../../lib/servers/own/stub.ts';
+import type { UpstreamAddress } from '../../lib/servers/ports.ts';
+import { countersOf, processTree, watchUpstreams, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 let proc = '';
@@ -13,19 +16,29 @@ beforeEach(() => {
 
 interface Task {
   cpuSeconds: number;
-  children?: number[];
+  children?: readonly number[];
+}
+
+interface Shown {
+  parent?: number;
+  /** The core that its tasks ran on last. */
+  cpu?: number;
+  sockets?: readonly string[];
+  schedstat?: boolean;
+  childrenLists?: boolean;
 }
 
 /** Writes what /proc shows of a process; its tasks by thread id. */
 function show(
   pid: number,
-  parent: number,
   tasks: Record<number, Task>,
-  { schedstat = true, childrenLists = true } = {},
+  { parent = 1, cpu = 0, sockets = [], schedstat = true, childrenLists = true }: Shown = {},
 ) {
   const stat = (cpuSeconds: number) =>
-    `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 20 0\n`;
+    `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 ${'0 '.repeat(21)}${cpu} 0 0\n`;
   const folder = path.join(proc, String(pid));
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(path.join(folder, 'fd'), { recursive: true });
   for (const [tid, { cpuSeconds, children = [] }] of Object.entries(tasks)) {
     const task = path.join(folder, 'task', tid);
     mkdirSync(task, { recursive: true });
@@ -33,9 +46,18 @@ function show(
     if (schedstat) writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
     if (childrenLists) writeFileSync(path.join(task, 'children'), `${children.join(' ')} `);
   }
+  for (const [index, inode] of sockets.entries())
+    symlinkSync(`socket:[${inode}]`, path.join(folder, 'fd', String(index)));
   writeFileSync(path.join(folder, 'stat'), stat(0));
   writeFileSync(path.join(folder, 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
 }
+
+/** A process of one task. */
+const showOne = (
+  pid: number,
+  cpuSeconds: number,
+  { children = [], ...more }: Shown & Pick<Task, 'children'> = {},
+) => show(pid, { [pid]: { cpuSeconds, children } }, more);
 
 describe.each([
   ['with schedstat and lists of children', {}],
@@ -44,11 +66,11 @@ describe.each([
 ])('%s', (_, kernel) => {
   it('sums all tasks of the tree, and nobody else', () => {
     const first = { cpuSeconds: 1, children: [20] };
-    show(10, 1, { 10: first, 11: { cpuSeconds: 2, children: [21] } }, kernel);
-    show(20, 10, { 20: { cpuSeconds: 4, children: [30] } }, kernel);
-    show(21, 10, { 21: { cpuSeconds: 8 } }, kernel);
-    show(30, 20, { 30: { cpuSeconds: 16 } }, kernel);
-    show(40, 1, { 40: { cpuSeconds: 32 } }, kernel);
+    show(10, { 10: first, 11: { cpuSeconds: 2, children: [21] } }, kernel);
+    showOne(20, 4, { parent: 10, children: [30], ...kernel });
+    showOne(21, 8, { parent: 10, ...kernel });
+    showOne(30, 16, { parent: 20, ...kernel });
+    showOne(40, 32, kernel);
     expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({
       cpuSeconds: 31,
       rssBytes: 81 * 1024,
@@ -58,31 +80,29 @@ describe.each([
 
 it('keeps the use of ended processes, finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
-  show(10, 1, { 10: { cpuSeconds: 1, children: [20] } });
-  show(20, 10, { 20: { cpuSeconds: 4 } });
+  showOne(10, 1, { children: [20] });
+  showOne(20, 4, { parent: 10 });
   const usage = watchUsage(() => processTree(proc, '10'), proc);
   expect(usage().cpuSeconds).toBe(5);
   rmSync(path.join(proc, '20'), { recursive: true });
-  show(10, 1, { 10: { cpuSeconds: 2, children: [21] } });
-  show(21, 10, { 21: { cpuSeconds: 8 } });
+  showOne(10, 2, { children: [21] });
+  showOne(21, 8, { parent: 10 });
   now.mockReturnValue(999);
   expect(usage().cpuSeconds).toBe(6);
   now.mockReturnValue(1000);
   expect(usage()).toEqual({ cpuSeconds: 14, rssBytes: 31 * 1024 });
-  show(21, 10, { 21: { cpuSeconds: 3 } });
+  showOne(21, 3, { parent: 10 });
   expect(usage().cpuSeconds, 'the id went to a newcomer').toBe(17);
-  rmSync(path.join(proc, '10'), { recursive: true });
-  rmSync(path.join(proc, '21'), { recursive: true });
+  for (const pid of ['10', '21']) rmSync(path.join(proc, pid), { recursive: true });
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
   now.mockReturnValue(5000);
   expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
 });
 
 it("counts a process's bytes, faults and CPU time by kind", () => {
-  const folder = newFolder();
   const pids = [String(process.pid)];
   const before = countersOf(pids);
-  writeFileSync(path.join(folder, 'file'), Buffer.alloc(1e6));
+  writeFileSync(path.join(proc, 'file'), Buffer.alloc(1e6));
   const after = countersOf(pids);
   const written = after.writtenBytes - before.writtenBytes;
   expect(written).toBeGreaterThanOrEqual(1e6);
@@ -90,4 +110,102 @@ it("counts a process's bytes, faults and CPU time by kind", () => {
   expect(after.pageFaults).toBeGreaterThan(before.pageFaults);
   expect(after.userCpuUs).toBeGreaterThan(0);
   expect(countersOf(['1000000000'])).toEqual(byName(counterNames, () => 0));
+});
+
+describe('a backend', () => {
+  /** Writes a table of sockets: ports with an inode, and a state other than listening. */
+  function listen(file: string, ...sockets: [port: number, inode: string, state?: string][]) {
+    const rows = sockets.map(
+      ([port, inode, state = '0A']) =>
+        `   0: 0100007F:${port.toString(16).toUpperCase().padStart(4, '0')} 00000000:0000 ${state} 00000000:00000000 00:00000000 00000000     0        0 ${inode} 1 0 100 0 0 10 0\n`,
+    );
+    mkdirSync(path.join(proc, 'net'), { recursive: true });
+    writeFileSync(
+      path.join(proc, 'net', file),
+      `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n${rows.join('')}`,
+    );
+  }
+  const watch = (addresses: readonly UpstreamAddress[], cpu: number) =>
+    watchUpstreams(addresses, [cpu], proc);
+
+  test('is all workers of the listening group, on the cores asked about', () => {
+    listen('tcp', [3000, '77'], [3000, '78', '01'], [4000, '79']);
+    const other = { cpu: 1, sockets: ['78', '79'] };
+    const worker = { cpu: 1, sockets: ['77'] };
+    showOne(10, 100, { ...worker, children: [11] });
+    showOne(11, 50, { ...worker, children: [12] });
+    showOne(12, 30, { cpu: 1 });
+    showOne(20, 5, other);
+    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    const used = watch([{ port: 3000 }], 1);
+    expect(used()).toBe(0);
+    showOne(10, 101, { ...worker, children: [11] });
+    showOne(11, 52, { ...worker, children: [12, 13] });
+    showOne(12, 34, { cpu: 0 });
+    showOne(20, 9, other);
+    expect(used(), 'the one on core 0 is not counted').toBe(3);
+    showOne(13, 8, { cpu: 1 });
+    expect(used()).toBe(3);
+    now.mockReturnValue(1000);
+    expect(used(), 'one that began later').toBe(11);
+    rmSync(path.join(proc, '11'), { recursive: true });
+    expect(used()).toBe(11);
+  });
+
+  test('is not all that systemd has started', () => {
+    listen('tcp', [3000, '77']);
+    showOne(1, 1, { sockets: ['77'], children: [10, process.pid] });
+    showOne(10, 1, { sockets: ['77'], children: [11] });
+    showOne(11, 1);
+    showOne(process.pid, 1, { children: [20] });
+    showOne(20, 1);
+    const used = watch([{ port: 3000 }], 0);
+    used();
+    showOne(11, 3);
+    showOne(20, 9);
+    expect(used()).toBe(2);
+  });
+
+  test('may listen on IPv6, and at a socket', () => {
+    listen('tcp6', [3000, '77']);
+    writeFileSync(
+      path.join(proc, 'net', 'unix'),
+      'Num       RefCount Protocol Flags    Type St Inode Path\n' +
+        '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n',
+    );
+    const use = (...seconds: number[]) =>
+      seconds.forEach((one, index) => {
+        showOne(10 + index, one, { sockets: [['77', '92', '91'][index] as string] });
+      });
+    use(1, 1, 1);
+    const used = watch([{ port: 3000 }, { socket: '/run/app' }], 0);
+    used();
+    use(2, 3, 9);
+    expect(used()).toBe(3);
+  });
+
+  test.each([
+    [[], 0],
+    [[3000], 0],
+    [[4000], null],
+    [[5000], null],
+    [[3000, 4000], null],
+  ])('at %j is unknown if nobody listens, or another user: %s', (ports, used) => {
+    listen('tcp', [3000, '77'], [4000, '78']);
+    showOne(10, 1, { sockets: ['77'] });
+    const addresses = ports.map((port) => ({ port }));
+    expect(watch(addresses, 0)()).toBe(used);
+  });
+
+  test('that is a stub answers after its time with its bytes; another stands for itself', async () => {
+    const address = await addressFor('stub:40ms:2KB');
+    const beginMs = performance.now();
+    const answers = await Promise.all(
+      ['/a', '/b'].map(async (path) => (await fetch(`http://${address}${path}`)).text()),
+    );
+    expect(performance.now() - beginMs).toBeGreaterThanOrEqual(39);
+    expect(answers.map(({ length }) => length)).toEqual([2000, 2000]);
+    expect(await addressFor('stub:40ms:2KB')).toBe(address);
+    expect(await addressFor('127.0.0.1:7')).toBe('127.0.0.1:7');
+  });
 });
