@@ -13,16 +13,15 @@ const read = (text: string) => {
   return readPageList('--urls', 'f');
 };
 
+const once = (...targets: string[]) => targets.map((target) => ({ target, weight: 1 }));
+
 test.each<[string, string, AskedPages]>([
   [
     'a comment, blanks, empty lines',
     '# all\n\n  /b?x=1#top\t2   # twice\r\n\r\n/a',
     {
       path: '/b?x=1',
-      requests: [
-        { target: '/b?x=1', weight: 2 },
-        { target: '/a', weight: 1 },
-      ],
+      requests: [{ target: '/b?x=1', weight: 2 }, ...once('/a')],
     },
   ],
   [
@@ -33,11 +32,7 @@ test.each<[string, string, AskedPages]>([
       host: 'www.example.com:8080',
       port: 8080,
       path: '/a',
-      requests: [
-        { target: '/a', weight: 1 },
-        { target: '/b', weight: 1 },
-        { target: '/', weight: 1 },
-      ],
+      requests: once('/a', '/b', '/'),
     },
   ],
   [
@@ -48,10 +43,7 @@ test.each<[string, string, AskedPages]>([
       host: 'a.example',
       port: 443,
       path: '/',
-      requests: [
-        { target: '/', weight: 1 },
-        { target: '/b', weight: 1 },
-      ],
+      requests: once('/', '/b'),
     },
   ],
 ])('%s', (_, text, list) => {

@@ -1,4 +1,3 @@
-import { spawn } from 'node:child_process';
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, test, vi } from 'vitest';
@@ -23,7 +22,6 @@ import { isBeyondBounds } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { findVariants } from '../../lib/scenario/catalogue.ts';
-import { freePort } from '../../lib/servers/ports.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -205,38 +203,6 @@ describe('servers of known truth', () => {
     expect(isBeyond()).toBe(true);
     expect(isBeyond(bad, good)).toBe(true);
     expect(isBeyond(bad, good, good)).toBe(false);
-  });
-
-  test('are several, with the files that they need', async () => {
-    const all = await knownServers(folder, backends);
-    expect(all).toHaveLength(10);
-    expect(await readFile(join(folder, 'proxy-inTurns.conf'), 'utf8')).toContain(
-      'server 127.0.0.1:1234;',
-    );
-    const { page } = all.find(({ name }) => name === 'limit_rate') as (typeof all)[number];
-    expect((await readFile(join(page.docroot as string, page.path))).length).toBe(page.bodyBytes);
-  });
-
-  test('answer when they are to', async () => {
-    const port = await freePort();
-    const program = join(import.meta.dirname, '../../bench/proof/servers/known.mjs');
-    const child = spawn(process.execPath, [program, '--wait', '60', '--every', '2'], {
-      env: { ...process.env, PORT: String(port) },
-      stdio: 'ignore',
-    });
-    const ask = async () => {
-      const beganAtMs = performance.now();
-      expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toHaveLength(612);
-      return performance.now() - beganAtMs;
-    };
-    try {
-      await vi.waitFor(ask, { timeout: 10_000 });
-      expect(await ask()).toBeGreaterThan(59.9);
-      await ask();
-      expect(await ask()).toBeGreaterThan(59.9);
-    } finally {
-      child.kill();
-    }
   });
 });
 

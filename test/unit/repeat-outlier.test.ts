@@ -57,10 +57,9 @@ describe('a run', async () => {
   /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails. */
   async function runOf(
     thousandths: readonly (number | null)[],
-    precision?: number,
   ): Promise<{ result: Result; said: string[]; ended?: unknown }> {
     const variants = scenario.variants.slice(0, 2);
-    const plan = planOf(scenario, precision === undefined ? {} : { precision }, { variants });
+    const plan = planOf(scenario, {}, { variants });
     const said: string[] = [];
     const say = (line: string) => void said.push(line);
     const events: RunEvents = { load() {}, stepped() {}, measured() {}, say };
@@ -110,13 +109,5 @@ describe('a run', async () => {
     expect(found.state).toBe('complete');
     expect(found.warnings).toContain('round 2 could not be measured again: nginx ended');
     expect(found.comparisons).toMatchObject([{ swayedBy: { round: 2 } }]);
-  });
-
-  test('with --precision goes on if rounds seem to depend on each other', async () => {
-    const steady = [1300, 1310, 1290, 1305, 1295];
-    expect(roundsOf((await runOf(steady, 0.05)).result)).toHaveLength(5);
-    const rising = [1300, 1310, 1320, 1330.5, 1341];
-    const { result: found } = await runOf([...rising, 1310, 1330, 1300, 1325, 1320], 0.05);
-    expect(roundsOf(found)).toHaveLength(10);
   });
 });

@@ -60,19 +60,14 @@ test('own configs and pages, controls and further comparisons are taken', () => 
     sharedCores: true,
     alsoCompare: [{ variant: 'own', against: 'second' }],
   };
-  expect(defineScenario(mixed)).toBe(mixed);
   expect(pageOf(mixed, own).path).toBe('/?a=1');
   expect(pageOf(mixed, first)).toBe(page);
-  const baselines = {
-    ...good,
-    variants: [first, { ...second, against: null }, { ...own, against: 'second' }],
-  };
-  expect(
-    defineScenario(baselines).variants.map((variant) => baselineName(baselines, variant)),
-  ).toEqual([undefined, undefined, 'second']);
+  const variants = [first, { ...second, against: null }, { ...own, against: 'second' }];
+  const baselines = { ...good, variants };
+  const baselineOf = (variant: Variant) => baselineName(baselines, variant);
+  expect(variants.map(baselineOf)).toEqual([undefined, undefined, 'second']);
   const post = { method: 'POST', headers: { 'Accept-Encoding': 'gzip' }, body: 'x' };
   const asked = { ...good, load: { ...load, ...post } };
-  expect(defineScenario(asked)).toBe(asked);
   const anything: Scenario = {
     ...good,
     load: wrk('-c 2'),
@@ -82,7 +77,7 @@ test('own configs and pages, controls and further comparisons are taken', () => 
       { name: 'there', server: address('https://staging.example.com:8443') },
     ],
   };
-  expect(defineScenario(anything)).toBe(anything);
+  for (const one of [mixed, baselines, asked, anything]) expect(defineScenario(one)).toBe(one);
   expect(anything.variants.map(({ server }) => programOf(server as ServerSpec))).toEqual([
     'node',
     'staging.example.com:8443',
@@ -242,16 +237,18 @@ describe('is refused, with the field named:', () => {
 
 describe('a variant', () => {
   test('makes as many requests as others whose articles counted as many', () => {
-    const many = { ...second, load: h2load('-n 1000 -c 10 -m 10') };
-    const one = { ...third, load: h2load('-n 1000 -c 10') };
-    const other = { ...third, name: 'other', load: h2load('-n 3000 -c 10') };
-    const timed = { ...third, name: 'timed', load: h2load('-D 10 -c 10') };
-    const rated = { ...third, name: 'rated', load: vegeta('-rate=100 -duration=10s') };
-    const scenario = { ...good, variants: [first, many, one, other, timed, rated] };
-    const counts = (more: object): unknown[] =>
-      scenario.variants.map((variant) => {
-        const options = { generatorCores: 1, exact: false, ...more };
-        const fitted = fitVariantLoad(scenario, variant, options);
+    const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
+      h2load,
+    );
+    const more = [...loads, vegeta('-rate=100 -duration=10s')];
+    const variants = [
+      first,
+      ...more.map((own, index) => ({ ...third, name: `${index}`, load: own })),
+    ];
+    const counts = (options: object): unknown[] =>
+      variants.map((variant) => {
+        const fitting = { generatorCores: 1, exact: false, ...options };
+        const fitted = fitVariantLoad({ ...good, variants }, variant, fitting);
         return fitted.requests ?? `${fitted.durationSeconds} s`;
       });
     expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);

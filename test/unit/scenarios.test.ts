@@ -3,13 +3,7 @@ import { stat } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import {
-  baselineName,
-  configOf,
-  isRunnable,
-  loadOf,
-  type RunnableVariant,
-} from '../../lib/scenario/variants.ts';
+import { configOf, isRunnable, loadOf, type RunnableVariant } from '../../lib/scenario/variants.ts';
 import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type {
   Published,
@@ -118,24 +112,6 @@ describe('article 000', () => {
           expect(`${loadOf(scenario, variant).command} http://127.0.0.1/`).toBe(command);
         if (variant.published === undefined) continue;
         expect(ladder.variants.filter(isRunnable).map(ran)).toContainEqual(ran(variant));
-      }
-    },
-  );
-
-  test.each([
-    ['h2o-num-threads', 'threads-', [1, 2, 4, 8, 16, 36]],
-    ['nginx-workers', 'workers-', [1, 2, 4, 8, 16]],
-  ])(
-    'has in %s both sides on all cores, with that many workers anywhere',
-    (name, prefix, counts) => {
-      const scenario = scenarioNamed(name);
-      expect(scenario.sharedCores).toBe(true);
-      const variants = scenario.variants.filter(isRunnable);
-      expect(variants.map((variant) => variant.name)).toEqual(counts.map((one) => prefix + one));
-      for (const [index, variant] of variants.entries()) {
-        for (const exact of [false, true])
-          expect(workersFor(variant.server, 2, exact)).toBe(counts[index]);
-        expect(baselineName(scenario, variant)).toBe(index === 0 ? undefined : `${prefix}1`);
       }
     },
   );

@@ -260,21 +260,6 @@ it('replaces a figure that a later round has made void', () => {
   expect(row(1100, 1101, 1102, 1103)).toMatchObject(later);
 });
 
-it('has no two points with the same measurement, tags and time', () => {
-  const buckets = [
-    { fromMs: 0, toMs: 0.15, count: 10 },
-    { fromMs: 0.15, toMs: null, count: 20 },
-  ];
-  const three = { round: 1, phases: [phase, phase, phase].map((one) => ({ ...one, buckets })) };
-  const rounds = [three];
-  const points = ['bench_comparison', 'bench_phase', 'bench_bucket'].flatMap((measurement) =>
-    linesOf(measurement, { ...initial, rounds }, { ...tuned, rounds }, publishedOnly),
-  );
-  expect(points).toHaveLength(3 + 7 + 12);
-  const keys = points.map((point) => point.replace(/ (?!µs|\d).* (?=\d+$)/, ' '));
-  expect(new Set(keys).size).toBe(points.length);
-});
-
 it('writes memory at every sample and cores between samples', () => {
   expect(serverSamplePoints(ofServer, [])).toEqual([]);
   const same = { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 };
