@@ -24,25 +24,18 @@ test('the package has all files that it names, and none of tests or this machine
     exports: Record<string, string | Record<string, string>>;
     bin: Record<string, string>;
   };
-  const named = [
-    ...Object.values(entries).flatMap((entry) =>
-      typeof entry === 'string' ? entry : Object.values(entry),
-    ),
-    ...Object.values(bin),
-  ];
+  const named = [...Object.values(entries), bin].flatMap((entry) =>
+    typeof entry === 'string' ? entry : Object.values(entry),
+  );
   expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
   // The examples install a checkout.
   const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(
     ([, file]) => file as string,
   );
   expect(packed).toEqual(expect.arrayContaining(linked));
-  expect(
-    packed.filter((file) =>
-      /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/.test(
-        file,
-      ),
-    ),
-  ).toEqual([]);
+  const foreign =
+    /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/;
+  expect(packed.filter((file) => foreign.test(file))).toEqual([]);
 }, 120_000);
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
@@ -67,9 +60,9 @@ test('types and page have the options and results of the k6 module', () => {
     /\nfunc summary\([^]*?\n\treturn (map\[string\]any\{[^]*?\n\t\})\n/.exec(
       textOf('xk6-loadgen/module.go'),
     ) ?? [];
-  // The value of `bytes` has fields of its own.
+  // The values of `bytes` and `wire` have fields of their own.
   const results = [
-    ...summary.replace(/"bytes": map\[string\]any\{[^}]*\}/, '"bytes": 0').matchAll(/"(\w+)":/g),
+    ...summary.replaceAll(/: map\[string\]any\{[^}]*\}/g, ': 0').matchAll(/"(\w+)":/g),
   ]
     .map(([, name]) => name as string)
     .sort();
@@ -100,18 +93,11 @@ describe("configs and pages of one's own", () => {
 
   test("are meant from the scenario's file, wherever the person stands", async () => {
     vi.stubEnv('INIT_CWD', folder);
-    const scenario = await findScenario(
-      write(
-        'scenarios/own.ts',
-        `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`,
-        './www',
-      ),
-    );
+    const configs = `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`;
+    const scenario = await findScenario(write('scenarios/own.ts', configs, './www'));
     expect((scenario.variants[0]?.server as ConfiguredServer).config).toEqual([
       'base',
-      join(folder, 'scenarios/knob.conf'),
-      join(folder, 'knob.conf'),
-      join(folder, 'knob.conf'),
+      ...['scenarios/', '', ''].map((under) => `${folder}/${under}knob.conf`),
     ]);
     expect(scenario.page.docroot).toBe(join(folder, 'scenarios/www'));
   });

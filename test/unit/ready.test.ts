@@ -135,9 +135,8 @@ it.each<[string, string, RegExp]>([
 });
 
 it('headers of 50 KiB are an answer', async () => {
-  const long: RequestListener = (_, response) =>
-    response.setHeader('X-Long', 'a'.repeat(50 * 1024)).end('12345');
-  expect((await ready(answering(long, 'http/1.1'))).bytes).toBe(5);
+  const long = always(200, '12345', { 'X-Long': 'a'.repeat(50 * 1024) });
+  expect((await ready(answering(long))).bytes).toBe(5);
 });
 
 describe.each(protocols)('of several pages over %s', (protocol) => {
@@ -172,7 +171,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
       else response.writeHead(request.url === '/8' ? 204 : 404).end();
     };
     await expect(serving(wrong)).rejects.toThrow(
-      'of 167 requests these are not answered as expected: /7 (status 404), /8 (status 204), /77 (status 404) and 1 more: take',
+      ' not answered as expected: /7 (status 404), /8 (status 204), /77 (status 404) and 1 more:',
     );
   });
 

@@ -60,10 +60,8 @@ describe('watchMachine', () => {
 
   test('reads the clock at most twice a second, from cpufreq or /proc/cpuinfo', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(1000);
-    write(
-      'proc/cpuinfo',
-      'processor\t: 0\ncpu MHz\t\t: 1000.5\n\nprocessor\t: 1\ncpu MHz\t\t: 3000.5\n\n',
-    );
+    const cpus = [1000.5, 3000.5].map((mhz, cpu) => `processor\t: ${cpu}\ncpu MHz\t\t: ${mhz}\n\n`);
+    write('proc/cpuinfo', cpus.join(''));
     const read = watch([0, 1], [0]);
     expect(read().serverMhz).toBe(2000.5);
     now.mockReturnValue(1499);
@@ -212,20 +210,17 @@ describe('noise', () => {
   });
 
   test("has the cores of the server's host and of this generator", () => {
-    const here = samples(
-      { server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } },
-      { serverMhz: 9 },
-    );
+    const here = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } });
+    const used = { server: { processes: 0.9, steal: 0.2 }, ours: 1 };
     // By the clock here; every other sample has a reading of the machine.
-    const there = samples(
-      { server: { processes: 0.9, steal: 0.2 }, ours: 1 },
-      { loadAverage: 7 },
-    ).map(({ atMs, cpuSeconds, machine }, index): SampleThere => ({
-      atMs: atMs + 50,
-      cpuSeconds,
-      rssBytes: 5,
-      ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
-    }));
+    const there = samples(used, { loadAverage: 7 }).map(
+      ({ atMs, cpuSeconds, machine }, index): SampleThere => ({
+        atMs: atMs + 50,
+        cpuSeconds,
+        rssBytes: 5,
+        ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
+      }),
+    );
     const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
     expect(one).toEqual(other);
     expect(one?.[2]).toMatchObject({

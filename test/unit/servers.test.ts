@@ -56,12 +56,9 @@ describe('the limit of open files', () => {
     expect(fileLimitFor(name, own, load, 4096)).toBe(limit);
   });
 
-  it.each([
-    [undefined, 5000, '5256 open files for 5000 connections'],
-    [8192, 10, '8192 open files for its variant'],
-  ])('that is too low is refused: %s for %i', (own, load, needed) => {
-    expect(() => fileLimitFor('h2o', own, load, 4096)).toThrow(
-      `h2o needs ${needed}, but the hard limit here is 4096: raise it as root `,
+  it('that is too low for a variant is refused', () => {
+    expect(() => fileLimitFor('h2o', 8192, 10, 4096)).toThrow(
+      'h2o needs 8192 open files for its variant, but the hard limit here is 4096: raise it as ',
     );
   });
 });
