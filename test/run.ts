@@ -106,8 +106,8 @@ class TestRun {
     const unit = chosen.has('unit') ? this.#sourcesAndUnit() : undefined;
     const wait = (all: Shard[]) =>
       this.#waiting.push(...all.map((shard) => () => this.#vitest(shard)));
-    if (rare) wait(shards('rare', 13));
-    if (chosen.has('integration')) wait([...shards('runs', 14), ...shards('integration', 8)]);
+    if (rare) wait(shards('rare', 16));
+    if (chosen.has('integration')) wait([...shards('runs', 10), ...shards('integration', 8)]);
     const lanes = [go, unit, tools, tools, tools].map(async (before) => {
       await before;
       if (!(await tools)) return;

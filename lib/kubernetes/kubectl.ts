@@ -149,7 +149,7 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   throw new KubectlError(`${began}kubectl ${args[0]}: ${line.replace(/^error: /, '')}`);
 }
 
-const fatal = new Set([
+const stuck = new Set([
   'ImagePullBackOff',
   'InvalidImageName',
   'ErrImageNeverPull',
@@ -180,14 +180,16 @@ export function podTrouble({
 }: ClusterObject) {
   for (const { image, state, lastState } of [...initContainerStatuses, ...containerStatuses]) {
     const { reason, message } = state?.waiting ?? {};
-    if (reason === undefined || !fatal.has(reason)) continue;
+    if (reason === undefined || !stuck.has(reason)) continue;
     const exit = lastState?.terminated;
     const ended = exit === undefined ? 'it does not start' : `it ended with code ${exit.exitCode}`;
     const what = /Image/.test(reason)
       ? `its image ${image} cannot be had (name it with --image)`
       : ended;
     const why = message ? `: ${message.trim().split('\n')[0]}` : '';
-    return { text: `${what}: ${reason}${why}`, fatal: true };
+    // A busy node asks again for what it has not got in time, such as a ConfigMap.
+    const fatal = !message?.includes('timed out waiting for the condition');
+    return { text: `${what}: ${reason}${why}`, fatal };
   }
   const unplaced = conditions.find(
     ({ type, status }) => type === 'PodScheduled' && status === 'False',

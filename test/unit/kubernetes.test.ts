@@ -189,6 +189,18 @@ it.each<[ClusterObject['status'], boolean, string]>([
     true,
     'its image bakeoff:1 cannot be had (name it with --image): InvalidImageName',
   ],
+  [
+    container({
+      state: {
+        waiting: {
+          reason: 'CreateContainerConfigError',
+          message: 'failed to sync configmap cache: timed out waiting for the condition',
+        },
+      },
+    }),
+    false,
+    'it does not start: CreateContainerConfigError: failed to sync configmap cache: timed out',
+  ],
 ])('pods that wait have their reason: %j', (status, fatal, text) => {
   const found = { text: expect.stringContaining(text), fatal };
   expect(podTrouble(pod({}, status))).toEqual(found);
