@@ -238,7 +238,7 @@ describe('is refused, with the field named:', () => {
 describe('a variant', () => {
   test('makes as many requests as others whose articles counted as many', () => {
     const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
-      h2load,
+      (line) => h2load(line),
     );
     const more = [...loads, vegeta('-rate=100 -duration=10s')];
     const variants = [
