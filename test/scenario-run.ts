@@ -229,5 +229,3 @@ export async function inEachTry(
 
 /** k6 has begun its load. */
 export const loadBegins = { file: 'phases.log', text: 'bakeoff-phase-begins' };
-/** A second of the load is over. */
-export const firstSample = { text: '"metric":"loadgen_requests","type":"Point"' };

@@ -97,12 +97,6 @@ describe('a command', () => {
     expect(isRunning(pid)).toBe(false);
   });
 
-  it('of another language', async () => {
-    const { name, origin } = await start(command('python3 -m http.server --bind 127.0.0.1 {port}'));
-    expect(name).toBe('python3');
-    expect(await (await fetch(`${origin}/server.cjs`)).text()).toBe(server);
-  });
-
   it('runs in its folder on its cores, as who starts it, with temporary files of its own that go with it', async () => {
     const { origin, pid, stop } = await start(command('node server.cjs'));
     const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
@@ -201,15 +195,6 @@ describe('a command', () => {
     expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
   }, 60_000);
 
-  it('answers with the status that is expected', async () => {
-    const asked = (path: string) =>
-      start(command('node server.cjs'), { page: { path, status: 404 } });
-    expect((await asked('/lost')).answer.status).toBe(404);
-    await expect(asked('/')).rejects.toThrow(
-      /answers with status 200: give a page that it answers with 404 \(--url; .*, or expect this one \(--status 200; /,
-    );
-  });
-
   it.each<[string, string, RegExp]>([
     [
       'ends at once',
@@ -237,11 +222,6 @@ describe('a command', () => {
       /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /,
     ],
     [
-      'goes to a session of its own',
-      `sh -c 'setsid -f node server.cjs'`,
-      /^sh \(pid N\) went on in the background \(pid N\)/,
-    ],
-    [
       'is not there',
       'no-such-server',
       /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/,
@@ -261,23 +241,10 @@ describe('a command', () => {
 });
 
 describe('an address', () => {
-  it('is asked, and otherwise left alone', async () => {
-    const origin = `http://127.0.0.1:${await listening(createServer((_, response) => response.end('hello')))}`;
+  it('at which nothing listens is refused', async () => {
     const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
-    const found = await startServer(address(origin), options);
-    expect(found).toMatchObject({
-      name: new URL(origin).host,
-      version: '',
-      origin,
-      answer: { status: 200, bytes: 5 },
-    });
-    expect(found).not.toHaveProperty('pid');
-    await found.stop();
-    expect(await (await fetch(origin)).text()).toBe('hello');
     await expect(
       startServer(address(`http://127.0.0.1:${await freePort()}`), options),
-    ).rejects.toThrow(
-      /did not answer over http\/1\.1: .*ECONNREFUSED \S+: start what is to listen there$/,
-    );
+    ).rejects.toThrow(/ECONNREFUSED \S+: start what is to listen there$/);
   });
 });

@@ -151,16 +151,16 @@ describe('a run of every scenario', () => {
     }
   });
 
-  it.each([1, 2, 4, 5, 6, 7, 8])(
-    'shows what h2load prints, a row per variant and phase, in panel %i of HTTP/2',
-    async (id) => {
-      for (const scenario of await database.choices('http2', 'scenario', resultOf('aa'))) {
-        expect(await database.rows('http2', id, resultOf(scenario))).toEqual(
-          expectedPhaseRows(columnsOf('http2', id), resultOf(scenario)),
-        );
-      }
-    },
-  );
+  it.each([
+    ...[1, 2, 4, 5, 6, 7, 8].map((id) => ['http2', id] as const),
+    ...[6, 7, 9, 10, 11, 12, 13, 20].map((id) => ['comparison', id] as const),
+  ])('shows a row per variant and phase, in %s panel %i', async (name, id) => {
+    const offered = await database.choices(name, 'scenario', resultOf('aa'));
+    for (const scenario of oneOfAKind.filter((one) => offered.includes(one)))
+      expect(await database.rows(name, id, resultOf(scenario))).toEqual(
+        expectedPhaseRows(columnsOf(name, id), resultOf(scenario)),
+      );
+  });
 
   it('shows the sweep of streams beside HTTP/1.1, most streams first, equal to result.json', async () => {
     const sweep = resultOf('h2-stream-sweep');

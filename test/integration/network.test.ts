@@ -11,7 +11,6 @@ import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import {
   atClient,
-  datagrams,
   holdersOf,
   namespaceAt,
   ownNetwork,
@@ -38,13 +37,13 @@ beforeEach((context) => {
   if (impossible !== undefined) context.skip(impossible);
 });
 
-async function open(spec: Partial<NetworkSpec>, signal = new AbortController().signal) {
+async function open(spec: Partial<NetworkSpec>) {
   const network = await openNetwork({
     seed: 1,
     binary: delaylink,
     spec: { toServer: atOnce, toClient: atOnce, serverSettings: [], clientSettings: [], ...spec },
     cores: { serverCpus: [0], generatorCpus: [0] },
-    signal,
+    signal: new AbortController().signal,
   });
   onTestFinished(async () => {
     await network.stop();
@@ -104,46 +103,6 @@ describe('a network', () => {
       expect(isRunning(network.pid)).toBe(false);
       expect(holdersOf(namespaces)).toEqual([]);
     }
-  });
-
-  it('is not opened after a signal', async () => {
-    const aborted = AbortSignal.abort(new Error('asked to end'));
-    await expect(open({}, aborted)).rejects.toThrow('asked to end');
-  });
-});
-
-describe('a link', () => {
-  it('delays each direction by its own', async () => {
-    const network = await open({ toServer: { delayMs: 30 }, toClient: { delayMs: 80 } });
-    const { answers } = await datagrams(network, { count: 20, batch: 1, everyMs: 5 });
-    expect(answers).toHaveLength(20);
-    const least = (of: keyof (typeof answers)[number]) =>
-      Math.floor(Math.min(...answers.map((answer) => answer[of])) / 10);
-    expect([least('toServerMs'), least('toClientMs')]).toEqual([3, 8]);
-  });
-
-  it('loses the share that is asked for, and counts it as the sides do', async () => {
-    const network = await open({ toClient: { delayMs: 1, lossShare: 0.25 } });
-    const { answers, atServer } = await datagrams(network, { count: 400, batch: 20, everyMs: 4 });
-    const { toServer, toClient } = await network.report();
-    const { length } = answers;
-    expect(atServer).toBe(400);
-    expect(toServer).toMatchObject({ packets: 400, delivered: 400, lost: 0 });
-    const lost = 400 - length;
-    expect(toClient).toMatchObject({ packets: 400, delivered: length, lost, dropped: 0 });
-    // 100 lost, within five standard deviations.
-    expect(Math.abs(lost - 100)).toBeLessThan(44);
-    // The next report is of nothing.
-    expect((await network.report()).toServer.packets).toBe(0);
-  });
-
-  it('drops what its queue has no room for', async () => {
-    const network = await open({ toServer: { delayMs: 500, queuePackets: 10 } });
-    const { answers, atServer } = await datagrams(network, { count: 50, batch: 50, everyMs: 0 });
-    const { toServer, toClient } = await network.report();
-    expect(toServer).toMatchObject({ packets: 50, dropped: 40, delivered: 10 });
-    expect(toClient).toMatchObject({ packets: 10, dropped: 0 });
-    expect([atServer, answers.length]).toEqual([10, 10]);
   });
 });
 

@@ -82,31 +82,11 @@ async function narrow(page: Page) {
 }
 
 describe.skipIf(chromium === undefined)('in a browser', () => {
-  test('a comparison: the headline’s bar, rounds and percentiles', async () => {
-    const both = result([workers, openFileCache]);
-    const { roundRatios } = both.comparisons[0] ?? {};
-    const page = await open(both);
-
-    const [effect, interval, same] = await page.evaluate<{ left: number; right: number }[]>(
-      "['i', 'b', 's'].map((name) => document.querySelector(`.bar ${name}`).getBoundingClientRect().toJSON())",
-    );
-    if (effect === undefined || interval === undefined || same === undefined)
-      throw new Error('no bar');
-    expect(effect.right).toBeGreaterThan(same.right);
-    expect(effect.right).toBeGreaterThan(interval.left);
-    expect(effect.right).toBeLessThan(interval.right);
+  test('a comparison: rounds and percentiles', async () => {
+    const page = await open(result([workers, openFileCache]));
 
     const sides = await marks(page, 'Round by round', 'mark', 'transform');
-    const figure = (name: string, round: number) => {
-      const side = sides.find(({ title }) => title.startsWith(`${name}, round ${round}: `));
-      return Number(side?.title.split(': ')[1]?.replaceAll(',', ''));
-    };
     expect(sides).toHaveLength(12);
-    for (const [index, one] of roundRatios?.entries() ?? [])
-      expect(figure('open-file-cache', index + 1) / figure('workers', index + 1)).toBeCloseTo(
-        one,
-        3,
-      );
     // Larger values stand higher.
     const places = sides
       .map(({ title, attribute }) => ({

@@ -109,11 +109,8 @@ describe('refuses', () => {
   it.each(servers)('for %s a port in use, a wrong page and a wrong binary', async (_, spec) => {
     const port = await listening(createServer());
     expect(await refusal(spec, { port })).toContain(`port ${port} of 127.0.0.1 is in use: `);
-    for (const [change, words] of [
-      [{ bodyBytes: 611 }, ' 612 bytes instead of 611'],
-      [{ path: '/none' }, 'none answers with status 404 instead'],
-    ] as const)
-      expect(await refusal(spec, { page: { ...welcomePage, ...change } })).toContain(words);
+    const page = { ...welcomePage, bodyBytes: 611 };
+    expect(await refusal(spec, { page })).toContain(' 612 bytes instead of 611');
     for (const [binary, words] of [
       ['/nowhere/server', 'No such file'],
       ['/bin/true', ''],
@@ -154,9 +151,6 @@ describe('refuses', () => {
       tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] },
     });
     const no = /^https:.* has no TLS that fits: /;
-    // The certificate is for RSA. h2o closes without an alert, as if it were still starting.
-    if (spec.name !== 'h2o')
-      expect(await refusal(spec, cipher('ECDHE-ECDSA-AES128-GCM-SHA256'))).toMatch(no);
     expect(await refusal(spec, cipher('ECDHE-NOTHING'))).toMatch(no);
     expect(await refusal(spec, { tls: { curves: ['P-999'] } })).toMatch(no);
     await (await test.start(spec, cipher('ECDHE-RSA-AES128-GCM-SHA256'))).stop();
@@ -165,12 +159,15 @@ describe('refuses', () => {
   });
 
   it.each<[ConfiguredServer, string, Protocol, RegExp]>([
-    [one, 'https', 'h2', /answers without TLS, where TLS is expected$/],
     [one, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
-    ...servers.slice(1).flatMap(([, spec]): [ConfiguredServer, string, Protocol, RegExp][] => [
-      [spec, 'http', 'h2c', /does not speak HTTP\/2 without TLS|did not answer over h2c/],
-      [spec, 'http', 'http/1.1', /answers with status 400|did not answer over http\/1.1/],
-    ]),
+    ...servers
+      .slice(1)
+      .map(([, spec]): [ConfiguredServer, string, Protocol, RegExp] => [
+        spec,
+        'http',
+        'h2c',
+        /does not speak HTTP\/2 without TLS|did not answer over h2c/,
+      ]),
   ])('the other kind of TLS: %j over %s, %s', async (spec, scheme, protocol, message) => {
     const { origin } = await test.start(spec);
     const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };

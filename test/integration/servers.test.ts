@@ -122,13 +122,6 @@ it('serves HTTP/2 without TLS', async () => {
   }
 });
 
-it('serves HTTP/1.1 over TLS', async () => {
-  for (const spec of [nginx(['h2'], { workers: 1 }), h2o(['h2'], { workers: 1 })]) {
-    const { origin } = await test.start(spec, { protocol: 'http/1.1' });
-    expect((await negotiate(origin, { ALPNProtocols: ['http/1.1'] })).alpn).toBe('http/1.1');
-  }
-});
-
 describe('the limit of open files', () => {
   const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
     /^Max open files\s+(\d+)\s+(\d+)/m

@@ -210,7 +210,6 @@ it('says why influxd does not start, and releases the folder', async () => {
   const { influxdBinary } = local;
   for (const [binary, reason] of [
     [influxdBinary, /^influxd does not start: run: .*meta: not a directory.*influxd\.log\)$/],
-    ['no-such-influxd', /^influxd does not start: .*no-such-influxd/],
     ['/bin/true', /^influxd does not start: it ended without a word/],
   ] as const)
     await expect(openStore({ influxdBinary: binary, folder })).rejects.toThrow(reason);
@@ -223,26 +222,6 @@ it('says why influxd does not start, and releases the folder', async () => {
     `cannot use ${file} for InfluxDB's data: EEXIST`,
   );
 });
-
-it('ends an influxd that is still starting, at a signal, and releases the folder', async () => {
-  const [folder, programs] = [newFolder(), newFolder()];
-  mkdirSync(programs);
-  // It never listens.
-  const slow = join(programs, 'influxd');
-  const started = `${slow}.pid`;
-  writeFileSync(slow, `#!/bin/sh\necho $$ > ${started}\nexec sleep 60\n`, { mode: 0o755 });
-  const enough = new AbortController();
-  const opening = openStore({ folder, influxdBinary: slow, signal: enough.signal });
-  opening.catch(() => undefined);
-  const pid = await vi.waitFor(
-    () => Number(/\d+/.exec(readFileSync(started, 'utf8'))?.[0] ?? expect.fail('not yet')),
-    { timeout: 20_000 },
-  );
-  enough.abort(new Error('enough'));
-  await expect(opening).rejects.toThrow('enough');
-  expect(isRunning(pid)).toBe(false);
-  await open(folder);
-}, 60_000);
 
 describe('beside Grafana, which only views', () => {
   async function view(folder: string) {

@@ -1,12 +1,8 @@
 // Whole runs whose database fails, with the real nginx, influxd and k6: what was measured stays, and what the database lacks is told.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import {
-  firstSample,
-  inEachTry,
   keptRounds,
   newOut,
   readResult,
@@ -14,32 +10,17 @@ import {
   startScenario,
   storeOf,
   useHome,
-  type ScenarioRun,
 } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-/** A run with these words. */
-const start = (out: string, words: string): ScenarioRun =>
-  startScenario(`${name} ${words} --out ${out}`, home.env);
-
 /** The result of a short run of two rounds, to its end, whose requests to the database meet this fate. */
 async function resultOf(fate: Fate, out = newOut()): Promise<Result & { url: string }> {
   const url = await influxProxy((await storeOf(home)).influx, fate);
-  const run = start(out, `--rounds 2 --duration 300ms --influx ${url}`);
+  const words = `${name} --rounds 2 --duration 300ms --influx ${url} --out ${out}`;
+  const run = startScenario(words, home.env);
   return { ...(await wholeResult(run, out)), url };
-}
-
-/** The id of the influxd that the runs share. */
-function influxdOfRuns() {
-  return Number(readFileSync(join(home.folder, 'influxdb', 'influxd.lock'), 'utf8'));
-}
-
-function requestsOf({ variants }: Result) {
-  return variants
-    .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
-    .reduce((sum, { requests }) => sum + requests, 0);
 }
 
 test('a database that hangs when a round is over costs the run neither that round nor any other, and is named once', async () => {
@@ -86,15 +67,4 @@ test('a database that refuses the figures of every round is noted once', async (
     `InfluxDB at ${url}: ${refusal} (status 400)`,
   ]);
   expect(integrity).toMatchObject({ lost: 0 });
-});
-
-test('an influxd that is killed in the middle loses nothing', async () => {
-  const out = newOut();
-  const run = start(out, '--rounds 1 --duration 2s');
-  await inEachTry(run, out, firstSample, () => process.kill(influxdOfRuns(), 'SIGKILL'));
-  const result = await wholeResult(run, out);
-  const requests = requestsOf(result);
-  expect(result.integrity).toMatchObject({ requests, stored: requests, lost: 0 });
-  expect(result.integrity?.backfilled).toBeGreaterThan(0);
-  expect(run.stdout()).toMatch(/of them written again, 0 lost/);
 });

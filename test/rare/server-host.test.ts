@@ -18,9 +18,8 @@ import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { openGeneratorHosts } from '../../lib/hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../../lib/hosts/server-host.ts';
-import { phaseLinePrefix, type PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import { machineName } from '../../lib/machine/locks.ts';
-import { address, command, nginx } from '../../lib/scenario/index.ts';
+import { command, nginx } from '../../lib/scenario/index.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { run as runCommand } from '../../lib/process.ts';
@@ -34,14 +33,7 @@ import {
   whyNoHost,
   type SshHost,
 } from '../fixtures/ssh-host.ts';
-import {
-  keptRounds,
-  newOut,
-  readResult,
-  runFolder,
-  startCommand,
-  useHome,
-} from '../scenario-run.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const sshVariable = 'BAKEOFF_SSH';
 const node = [process.execPath, '--import', 'tsx'];
@@ -156,6 +148,7 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
       expect(phase.serverRssBytes).toBeGreaterThan(1e6);
+      expect(phase.turns?.count).toBeGreaterThan(1);
       for (const share of [
         'serverStealShare',
         'generatorStealShare',
@@ -166,31 +159,6 @@ it('are sent, started, loaded in turns and sampled there, and nothing is left', 
       }
     }
   }
-  const script = readFileSync(
-    join(out, readdirSync(out)[0] as string, 'round-1/k6-1/load.json'),
-    'utf8',
-  );
-  // Both in one group.
-  expect((JSON.parse(script) as { phases: { sides: unknown[] }[] }).phases[0]?.sides).toHaveLength(
-    2,
-  );
-});
-
-it('have the limits of that host', async () => {
-  expect((await open()).files).toBe(filesThere);
-  const run = runThere([
-    'compare',
-    await ownConfig(),
-    await ownConfig(),
-    '--load',
-    `wrk -c ${filesThere} -d 1`,
-  ]);
-  expect(await run.ended).toBe(1);
-  expect(run.stderr()).toMatch(
-    new RegExp(
-      `nginx needs ${filesThere + 256} open files for ${filesThere} connections, but the hard limit .*is ${filesThere}: `,
-    ),
-  );
 });
 
 it('serve what is sent, whatever others may see there otherwise', async () => {
@@ -313,25 +281,11 @@ it('are loaded by several hosts together, and a part that is missing is said', a
     Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]),
   );
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
-  const folder = join(runFolder(out), `round-${keptRounds(readResult(out))[0]}`);
-  const parts = ['k6-1', 'k6-2'].map((place) =>
-    generatorAddresses.map((_, index) => {
-      const printed = readFileSync(
-        join(folder, place, `generator-${index + 1}`, 'phases.log'),
-        'utf8',
-      );
-      const [outcome] = printed.split('\n').filter((line) => line.startsWith(phaseLinePrefix));
-      return (
-        (JSON.parse((outcome as string).slice(phaseLinePrefix.length)) as PhaseOutcome).results[0]
-          ?.requests ?? 0
-      );
-    }),
-  );
-  for (const each of parts.flat()) expect(each).toBeGreaterThan(0);
-  const sums = parts.map((each) => each.reduce((sum, requests) => sum + requests, 0)).sort();
-  expect(variants.map(({ rounds: [round] }) => round?.phases[0]?.requests).sort()).toEqual(sums);
   // Their k6 send nothing themselves: what is written when a round is over is not written again.
-  const requests = sums.reduce((all, each) => all + each, 0);
+  const requests = variants
+    .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
+    .reduce((sum, phase) => sum + phase.requests, 0);
+  expect(requests).toBeGreaterThan(0);
   expect(integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 });
 
@@ -442,6 +396,7 @@ describe('in one line', () => {
 
   it('it says what cannot be started there', async () => {
     const opened = await open();
+    expect(opened.files).toBe(filesThere);
     const options = {
       binaries: {},
       folder: '/',
@@ -451,9 +406,6 @@ describe('in one line', () => {
     };
     await expect(opened.start(command('node server.js'), options)).rejects.toThrow(
       /only configs can be started: start 'node server\.js' there, and compare its address/,
-    );
-    await expect(opened.start(address('http://127.0.0.1:1'), options)).rejects.toThrow(
-      /only configs can be started/,
     );
     const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
     await expect(

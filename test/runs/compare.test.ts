@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { listening } from '../fixtures/listening.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {
@@ -34,10 +34,6 @@ beforeAll(async () => {
     `events { }\nhttp {\n  ${lines}\n  server { listen 8080; root ${www}; }\n}\n`;
   writeFileSync(join(configs, 'fast.conf'), nginx('access_log off;'));
   writeFileSync(join(configs, 'slow.conf'), nginx('access_log off; gzip on; gzip_comp_level 9;'));
-  writeFileSync(
-    join(configs, 'module.conf'),
-    `load_module modules/nothing_module.so;\n${nginx('')}`,
-  );
   writeFileSync(
     join(configs, 'h2o.yaml'),
     `listen: 8090\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`,
@@ -84,14 +80,10 @@ test.skipIf(!existsSync(packaged))(
     const result = readResult(out);
     expect(result).toMatchObject({
       run: expect.stringMatching(/-one-line$/),
-      scenario: 'one-line',
       title: 'nginx.conf against copy.conf',
       state: 'complete',
       integrity: null,
     });
-    expect(result.comparisons).toMatchObject([
-      { variant: 'copy', baseline: 'nginx', verdict: 'none', why: 'needs 4 rounds' },
-    ]);
     expect(result.variants).toMatchObject(
       files.map((file) => ({
         server: { name: 'nginx', config: [file] },
@@ -99,8 +91,6 @@ test.skipIf(!existsSync(packaged))(
         rounds: [{}, {}],
       })),
     );
-    for (const { server } of result.variants)
-      expect(server?.redirections.join('\n')).toMatch(/^listen 80.* → 127\.0\.0\.1:\d+$/m);
   },
 );
 
@@ -147,19 +137,13 @@ test('nginx against h2o and nghttpd, HTTP/1.1 against HTTP/2: each over what it 
   expect(variants.map(({ successRatio }) => successRatio)).toEqual([1, 1, 1]);
 });
 
-describe('what does not run is refused in one line, before anything is measured', () => {
-  test.each([
-    ['fast.conf slow.conf --url /nothing.html', /^fast\.conf: .*\/nothing\.html .* status 404/],
-    ['fast.conf module.conf', /module\.conf.*nothing_module\.so/],
-  ])('%s', async (line, message) => {
-    const out = newOut();
-    const run = compare(`${line} --out ${out}`);
-    expect(await run.ended).not.toBe(0);
-    expect(run.stderr()).toMatch(message);
-    expect(run.stderr().trimEnd()).not.toContain('\n');
-    expect(run.stdout()).toBe('');
-    expect(existsSync(out) ? readdirSync(out) : []).toEqual([]);
-  });
+test('what does not run is refused in one line, before anything is measured', async () => {
+  const out = newOut();
+  const run = compare(`fast.conf slow.conf --url /nothing.html --out ${out}`);
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(/^fast\.conf: .*\/nothing\.html .* status 404.*\n$/);
+  expect(run.stdout()).toBe('');
+  expect(existsSync(out) ? readdirSync(out) : []).toEqual([]);
 });
 
 test('Ctrl-C while a config is tried ends its server, and leaves no file behind', async () => {

@@ -1,10 +1,9 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { DashboardName } from '../../dashboards/names.ts';
 import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
-import { DashboardDatabase, columnsOf, dashboardOf, pickedOf } from '../dashboard-database.ts';
-import { expectedPhaseRows, total } from '../dashboard-figures.ts';
+import { DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
+import { total } from '../dashboard-figures.ts';
 import { interpolate, panelsOf, targetsOf } from '../grafana.ts';
 
 let database: DashboardDatabase;
@@ -30,32 +29,15 @@ describe('a dashboard', () => {
       ]);
   });
 
-  it('has an answer to every query of a run over HTTP/1.1, and of one over HTTP/2 at a constant rate, but where none can be', async () => {
-    const titles = async (name: DashboardName, result: Result) =>
-      (await database.emptyPanels(name, result)).map(({ title }) => title);
-    const noControl = 'Noise floor of this machine, run by run';
+  it('has an answer to every query of a real run, but where none can be', async () => {
+    const empty = async (name: 'comparison' | 'live', result: Result) =>
+      (await database.emptyPanels(name, result)).map(({ id }) => id);
     for (const result of [wrk, rate]) {
-      expect(await titles('comparison', result)).toEqual([
-        'The highest rate within the limit',
-        'Latency by rate',
-        'Latency by rate, drawn',
-        'Attempts that failed, by cause',
-        'What went over the link',
-        'What went over the link, round by round',
-        'Why: CPU µs of a request',
-        'By page',
-      ]);
+      // There was no search, no failure, no link, no look at causes and one page only.
+      expect(await empty('comparison', result)).toEqual([28, 29, 30, 25, 24, 26, 40, 42]);
       // A ratio begins with the third round.
-      expect(await titles('live', result)).toEqual(['Ratio so far', 'Failures per second']);
+      expect(await empty('live', result)).toEqual([9, 5]);
     }
-    expect(await titles('history', wrk)).toEqual([noControl]);
-    expect(await titles('history', rate)).toEqual([
-      '${scenario}: ratio to the baseline, run by run',
-      noControl,
-    ]);
-    expect(await titles('http2', rate)).toEqual([
-      'Requests/s by concurrent streams per connection, beside HTTP/1.1',
-    ]);
   });
 });
 
@@ -103,16 +85,6 @@ it('a rate is kept, every answer is in a bucket, and sentence, table and panel h
 });
 
 describe('Comparison', () => {
-  it.each([6, 7, 9, 10, 11, 12, 13, 20])(
-    'has what h2load and wrk print of a run in panel %i',
-    async (id) => {
-      for (const result of [wrk, rate])
-        expect(await database.rows('comparison', id, result)).toEqual(
-          expectedPhaseRows(columnsOf('comparison', id), result),
-        );
-    },
-  );
-
   it('has every round by itself, in the order of time', async () => {
     const rows = await database.rows('comparison', 21, wrk);
     const rounds = wrk.variants.flatMap(({ name, rounds }) =>
@@ -133,20 +105,6 @@ describe('Comparison', () => {
         ]),
     );
     expect(rows).toHaveLength(4);
-  });
-
-  it('has a line per variant, of responses that add up to those of result.json', async () => {
-    const [answers = []] = await database.dividends('comparison', 3, wrk);
-    expect(sums(answers, 'variant')).toEqual(
-      Object.fromEntries(wrk.variants.map((variant) => [variant.name, total(variant, answered)])),
-    );
-  });
-
-  it('lists the run with its state and counts', async () => {
-    const { run, title, integrity } = wrk;
-    expect(await database.rows('comparison', 5, wrk)).toEqual([
-      expect.objectContaining({ run, title, state: 'complete', rounds: 2, ...integrity }),
-    ]);
   });
 });
 
@@ -189,7 +147,7 @@ describe('Live run', () => {
     }
   });
 
-  it('has percentiles, CPU of both sides, connections and bytes', async () => {
+  it('has percentiles, CPU of both sides and bytes', async () => {
     const [percentiles = []] = await database.panel('live', 4, rate);
     expect(percentiles.map(({ tags }) => [tags?.['variant'], tags?.['stat']])).toEqual(
       ['max', 'p50', 'p90', 'p99'].flatMap((stat) =>
@@ -203,11 +161,6 @@ describe('Live run', () => {
         .every(({ mean }) => Number(mean) > 0 && Number(mean) < 8),
     ).toBe(true);
     expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
-    const [connections = []] = await database.panel('live', 6, wrk);
-    const open = Math.max(...connections.flatMap(({ rows }) => rows.map(({ sum }) => Number(sum))));
-    // nginx closes each after some requests, to be opened anew.
-    expect(open).toBeGreaterThan(80);
-    expect(open).toBeLessThanOrEqual(100);
     const [bytes = []] = await database.dividends('live', 7, wrk);
     const sent = (key: 'headers' | 'body' | 'sent') =>
       wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);

@@ -1,13 +1,6 @@
 // Where a run's results go, with the real nginx and k6: folders that cannot be, and file systems that are small or fill up.
 import { execFileSync } from 'node:child_process';
-import {
-  chmodSync,
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  writeFileSync,
-} from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -38,22 +31,10 @@ describe('a results folder', () => {
     expect(readFileSync(out, 'utf8')).toBe('a file in the way');
   });
 
-  test('that is closed to us is refused', async ({ skip }) => {
-    skip(process.getuid?.() === 0, 'root may write everywhere');
-    const out = newOut();
-    mkdirSync(out, { mode: 0o555 });
-    onTestFinished(() => chmodSync(out, 0o755));
-    const run = start(`--out ${out}`);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toContain('you may not write there');
-  });
-
-  test.each([
-    ['round-2/k6-1/load.json', 'partial'],
-    ['table.md', 'complete'],
-  ])('with a folder in the place of %s ends the run with one line', async (inTheWay, state) => {
+  test('with a folder in the place of a file ends the run with one line', async () => {
     const out = newOut();
     const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
+    const inTheWay = 'round-2/k6-1/load.json';
     await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
       timeout: 60_000,
       interval: 10,
@@ -62,7 +43,7 @@ describe('a results folder', () => {
     expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
       /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
     );
-    expect(readResult(out).state).toBe(state);
+    expect(readResult(out).state).toBe('partial');
   });
 
   test('that is small is refused, and one that fills up keeps its finished rounds', async ({
