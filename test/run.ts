@@ -62,9 +62,8 @@ interface Outcome {
 }
 
 /**
- * `npm test`, some parts (`npm test -- unit go`), or every part (`npm run test:all`, which passes `all`). Returns 0 if all
- * tests passed, 1 otherwise. The last line on stdout has the counts of all test runners. Throws UserError for an unknown
- * part, Interrupted on Ctrl-C.
+ * Runs the parts that are named (`all` for each), by default all but `rare`. Returns 0 if all tests passed, 1 otherwise. The
+ * last line on stdout has the counts of all test runners. Throws UserError for an unknown part, Interrupted on Ctrl-C.
  */
 export async function testCommand(args: readonly string[]): Promise<number> {
   const words = [...parts, 'all'] as const;
@@ -95,10 +94,7 @@ class TestRun {
     this.#signal = signal;
   }
 
-  /**
-   * Most tests wait for servers and for time to pass, so five lanes share two cores. Tests that need the machine to
-   * themselves come last.
-   */
+  /** Most tests wait for servers and for time to pass, so five lanes share two cores. */
   async run(chosen: ReadonlySet<Part>): Promise<{ passed: number; failed: number }> {
     const rare = chosen.has('rare');
     const tools = this.#tools(chosen);
@@ -180,10 +176,7 @@ class TestRun {
     }
   }
 
-  /**
-   * The engine's tests under the race detector, then Go's own fuzzing of each target for some seconds. Both use one build: one
-   * for fuzzing alone would compile all that the engine imports again. With k6, all of k6 would be built again.
-   */
+  /** The engine's tests under the race detector, then Go's own fuzzing of each target for some seconds, by one build. */
   #engine(options: RunOptions, gcc: string): Promise<void> {
     return inTemporaryFolder('bakeoff-engine-', async (folder) => {
       const built = join(folder, 'engine.test');
@@ -231,7 +224,7 @@ class TestRun {
     await this.#vitest({ project: 'unit' });
   }
 
-  /** Returns undefined, with a line printed, if tools are missing. That is one failure, or with `without` the reason for a skip. */
+  /** Returns undefined, with a line printed, if tools are missing: a failure, or with `without` the reason for a skip. */
   async #had<T>(get: () => Promise<T>, without?: string): Promise<T | undefined> {
     try {
       return await get();

@@ -69,21 +69,18 @@ export interface ScenarioRun {
   hasEnded(): boolean;
 }
 
-/** Starts a run, and ends it with the test. @param args a list, or words with spaces between them */
-export function startScenario(
-  args: readonly string[] | string,
-  env: Readonly<Record<string, string>>,
-): ScenarioRun {
-  return startCommand(['scenario', ...wordsOf(args)], env);
-}
+type Words = readonly string[] | string;
 
-const wordsOf = (args: readonly string[] | string) =>
-  typeof args === 'string' ? args.split(' ') : args;
+/** Starts a run, and ends it with the test. @param args a list, or words with spaces between them */
+export const startScenario = (args: Words, env: Home['env']): ScenarioRun =>
+  startCommand(['scenario', ...wordsOf(args)], env);
+
+const wordsOf = (args: Words) => (typeof args === 'string' ? args.split(' ') : args);
 
 /** Starts any command as startScenario does. @param before words of a program that becomes the command */
 export function startCommand(
-  args: readonly string[] | string,
-  env: Readonly<Record<string, string>>,
+  args: Words,
+  env: Readonly<Home['env']>,
   before: readonly string[] = [],
 ): ScenarioRun {
   const words = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
@@ -145,7 +142,7 @@ export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }
 
-/** Waits until `shows` throws no more, and returns what the run has started then. Throws if it does not come to that. */
+/** Waits until `shows` throws no more, and returns what the run has started then. */
 export function startedOf(
   run: ScenarioRun,
   shows: (commands: readonly string[]) => void,

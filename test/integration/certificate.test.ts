@@ -28,7 +28,7 @@ const daysLeft = (pem: string | Buffer) =>
   (Date.parse(new X509Certificate(pem).validTo) - Date.now()) / (24 * 3600 * 1000);
 const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
 
-test('it is made once: RSA 2048, self-signed, for this machine alone, for the owner alone', async () => {
+test('it is made once: RSA 2048, for this machine and its owner alone', async () => {
   const machine = machineWith('openssl');
   const file = await machineCertificate(never, machine);
   expect(file).toBe(join(folderOf(machine), 'localhost.pem'));

@@ -74,24 +74,21 @@ describe('a run of every scenario', () => {
     ['comparison', [3, 28, 29, 30]],
     ['http2', []],
     ['history', []],
-  ] as const)(
-    'has an answer to every query of %s that can have one, and each other panel says why not',
-    async (name, never) => {
-      const empty: (readonly number[])[] = [];
-      const offered = await database.choices(name, 'scenario', resultOf('aa'));
-      for (const scenario of oneOfAKind.filter((one) => offered.includes(one))) {
-        // The runs of the control lie within the history's range.
-        const range =
-          name === 'history'
-            ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
-            : {};
-        const panels = await database.emptyPanels(name, { ...resultOf(scenario), ...range });
-        empty.push(panels.map(({ id }) => id));
-      }
-      const [first = [], ...others] = empty;
-      expect(first.filter((id) => others.every((ids) => ids.includes(id)))).toEqual(never);
-    },
-  );
+  ] as const)('has an answer to every query of %s that can have one', async (name, never) => {
+    const empty: (readonly number[])[] = [];
+    const offered = await database.choices(name, 'scenario', resultOf('aa'));
+    for (const scenario of oneOfAKind.filter((one) => offered.includes(one))) {
+      // The runs of the control lie within the history's range.
+      const range =
+        name === 'history'
+          ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
+          : {};
+      const panels = await database.emptyPanels(name, { ...resultOf(scenario), ...range });
+      empty.push(panels.map(({ id }) => id));
+    }
+    const [first = [], ...others] = empty;
+    expect(first.filter((id) => others.every((ids) => ids.includes(id)))).toEqual(never);
+  });
 
   it.each([1, 4, 16, 24, 25])(
     'shows a row per variant, as written, in panel %i of Comparison',
@@ -122,31 +119,19 @@ describe('a run of every scenario', () => {
   it('shows the pages of a mix, in panel 42 of Comparison', async () => {
     const result = resultOf('aa');
     const [first, second] = result.variants.map(({ name }) => name);
-    const under = { body_bytes: 204, p50_ms: 1.5, p99_ms: 4 };
-    const root = { ...under, page: '/', share: 0.75, unexpected: 0 };
-    const post = {
-      page: 'POST /a',
-      share: 0.25,
-      ...under,
-      body_bytes: 612,
-      effect: null,
-      verdict: null,
-    };
-    expect(await database.rows('comparison', 42, result)).toEqual([
-      { ...root, variant: first, effect: null, verdict: null },
-      { ...root, variant: second, effect: '+50 % [50, 50]', verdict: 'slower' },
-      { ...post, variant: first, unexpected: 0 },
-      { ...post, variant: second, unexpected: 6 },
+    expect(await database.rows('comparison', 42, result)).toMatchObject([
+      { variant: first, page: '/', share: 0.75, body_bytes: 204, p50_ms: 1.5, p99_ms: 4 },
+      { variant: second, page: '/', effect: '+50 % [50, 50]', verdict: 'slower' },
+      { variant: first, page: 'POST /a', share: 0.25, body_bytes: 612, effect: null },
+      { variant: second, page: 'POST /a', unexpected: 6, effect: null, verdict: null },
     ]);
   });
 
-  it('says on top what the report says, of comparisons that have no row too, and then what warns', async () => {
+  it('says on top what the report says, and then what warns', async () => {
     for (const result of results.values()) {
-      expect(
-        (await database.rows('comparison', 31, result)).map(({ kind, text }) => [kind, text]),
-      ).toEqual([
-        ...verdictSentences(result).map(({ kind, text }) => [kind, text]),
-        ...result.warnings.map((text) => ['warning', text]),
+      expect(await database.rows('comparison', 31, result)).toMatchObject([
+        ...verdictSentences(result).map(({ kind, text }) => ({ kind, text })),
+        ...result.warnings.map((text) => ({ kind: 'warning', text })),
       ]);
     }
   });
@@ -162,7 +147,7 @@ describe('a run of every scenario', () => {
       );
   });
 
-  it('shows the sweep of streams beside HTTP/1.1, most streams first, equal to result.json', async () => {
+  it('shows the sweep of streams beside HTTP/1.1, most streams first', async () => {
     const sweep = resultOf('h2-stream-sweep');
     const rps = (name: string) =>
       sweep.variants.find((variant) => variant.name === name)?.rps?.median;
@@ -223,20 +208,29 @@ describe('a run of every scenario', () => {
     const rows = await database.rows('comparison', 26, result);
     const packets = result.variants.flatMap(({ name: variant, rounds }) =>
       rounds.flatMap(({ round, phases }) =>
-        phases.map(({ network, responses }) => [
+        phases.map(({ network, responses }) => ({
           variant,
-          String(round),
-          expect.closeTo((network?.toServer.packets ?? NaN) / responses['2xx'], 3),
-        ]),
+          round: String(round),
+          packets_to_server_per_request: expect.closeTo(
+            (network?.toServer.packets ?? NaN) / responses['2xx'],
+            3,
+          ),
+          delay: expect.stringMatching(/held/),
+        })),
       ),
+    );
+    expect(rows).toHaveLength(packets.length);
+    expect(rows).toEqual(
+      expect.arrayContaining(packets.map((one) => expect.objectContaining(one))),
     );
     const numbers = rows.map(({ round }) => Number(round));
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
-    expect(rows).toHaveLength(packets.length);
-    expect(
-      rows.map((row) => [row['variant'], row['round'], row['packets_to_server_per_request']]),
-    ).toEqual(expect.arrayContaining(packets));
-    for (const { delay } of rows) expect(delay).toMatch(/held/);
+  });
+
+  it('shows every round by itself, in the order of time', async () => {
+    const rows = await database.rows('comparison', 21, resultOf('aa'));
+    expect(rows.map(({ round }) => Number(round))).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]);
+    expect(rows[0]?.['measured_rps']).toBe(resultOf('aa').variants[0]?.rounds[0]?.phases[0]?.rps);
   });
 
   it('shows the noise floor over the history as a band, from the control run on', async () => {
@@ -311,23 +305,20 @@ describe('what k6 made second by second', () => {
   it.each([
     ['live', 1],
     ['comparison', 3],
-  ] as const)(
-    'is the rate that was measured, in %s panel %i: no dip at the end, no short load too low, none of the failures',
-    async (name, id) => {
-      const [lines = []] = await database.panel(name, id, choice);
-      expect(
-        Object.fromEntries(
-          lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]),
-        ),
-      ).toEqual({
-        even: [100_000, 100_000, 100_000],
-        short: [100_000],
-        one: [100_000],
-        other: [50_000],
-        halves: [60_000],
-      });
-    },
-  );
+  ] as const)('is the rate that was measured, in %s panel %i', async (name, id) => {
+    const [lines = []] = await database.panel(name, id, choice);
+    expect(
+      Object.fromEntries(
+        lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]),
+      ),
+    ).toEqual({
+      even: [100_000, 100_000, 100_000],
+      short: [100_000],
+      one: [100_000],
+      other: [50_000],
+      halves: [60_000],
+    });
+  });
 
   it('is per second under load, whatever is counted', async () => {
     const [errors = [], answers = []] = await database.panel('live', 5, choice);
@@ -375,16 +366,39 @@ describe('runs of one scenario', () => {
     expect((await database.rows(name, list, newer)).map(({ run }) => run)).toEqual(both);
   });
 
-  it('are points of a line each, one per version of the server, in History', async () => {
-    const [answers = []] = await database.panel('history', 2, newer);
-    expect(
-      answers.map(({ tags, rows }) => [tags?.['variant'], tags?.['version'], rows.length]),
-    ).toEqual(
-      ['open-file-cache', 'workers'].flatMap((variant) => [
-        [variant, '1.22.1', 1],
-        [variant, '1.30.0', 1],
-      ]),
-    );
+  it.each([
+    [1, 'ratio'],
+    [2, 'measured_rps'],
+    [3, 'server_cpu_micros_per_request'],
+    [4, 'p99_ms'],
+  ] as const)(
+    'are points of a line per variant and version in panel %i of History',
+    async (id, of) => {
+      const [answers = []] = await database.panel('history', id, newer);
+      const shown = answers.flatMap(({ tags, rows }) =>
+        rows.map((row) => [
+          tags?.['variant'],
+          tags?.['version'],
+          Math.floor(Number(row['time'])),
+          row[of],
+        ]),
+      );
+      const expected = [newer, older].flatMap((result) =>
+        expectedRows(['variant', 'version', of], result).map((row) => [
+          row['variant'],
+          row['version'],
+          Date.parse(result.startedAt),
+          row[of],
+        ]),
+      );
+      expect(shown).toHaveLength(id === 1 ? 2 : 4);
+      expect(shown.toSorted()).toEqual(
+        expected.filter(([, , , value]) => value !== null).toSorted(),
+      );
+    },
+  );
+
+  it('are rows in History, newest first', async () => {
     const rows = await database.rows('history', 6, newer);
     expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual(
       [newer, older].flatMap(({ run, variants }) =>

@@ -61,15 +61,12 @@ async function announced(command: ScenarioRun) {
   );
 }
 
-it('shows the newest run at its time, gives a free port, and ends all with Ctrl-C', async () => {
+it('shows the newest run at a free port, and ends all with Ctrl-C', async () => {
   // Whether it was free or not, it is taken now.
-  const squatter = createServer().listen(3000, '127.0.0.1');
-  await Promise.race([once(squatter, 'listening'), once(squatter, 'error').catch(() => {})]).catch(
-    () => {},
-  );
-  onTestFinished(() => {
-    squatter.close();
-  });
+  const squatter = createServer().on('error', () => undefined);
+  squatter.listen(3000, '127.0.0.1');
+  await Promise.race(['listening', 'error'].map((event) => once(squatter, event))).catch(() => {});
+  onTestFinished(() => void squatter.close());
   const grafana = fakeGrafana();
   const command = start([], grafana, { GF_SERVER_HTTP_ADDR: '0.0.0.0' });
   await announced(command);
@@ -149,7 +146,7 @@ it('ends at the first Ctrl-C also while influxd starts', async () => {
   expect(isRunning(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
 });
 
-it('goes on when a run has come and gone, runs once in its folder, which nothing removes meanwhile, and ends with Grafana', async () => {
+it('goes on when a run has come and gone, runs once in its folder, and ends with Grafana', async () => {
   const grafana = fakeGrafana();
   const command = start([], grafana);
   const run = await storeOf(home);
@@ -193,40 +190,35 @@ it('says in a line what is wrong with an InfluxDB, before Grafana is started', a
   expect(existsSync(join(grafana.home, 'started.json'))).toBe(false);
 });
 
-it.skipIf(hasGrafana)(
-  'runs the image of the compose file where Docker works, with the same files at the same places',
-  async () => {
-    const grafana = fakeGrafana();
-    const folder = join(grafana.home, 'path');
-    mkdirSync(folder);
-    // Docker's own flags, the image, and what is given to Grafana.
-    writeFileSync(
-      join(folder, 'docker'),
-      `#!/bin/sh
+it.skipIf(hasGrafana)('runs the image of the compose file where Docker works', async () => {
+  const grafana = fakeGrafana();
+  const folder = join(grafana.home, 'path');
+  mkdirSync(folder);
+  // Docker's own flags, the image, and what is given to Grafana.
+  writeFileSync(
+    join(folder, 'docker'),
+    `#!/bin/sh
 [ "$1" = info ] && exit 0
 echo "$@" >'${grafana.home}/docker-args'
 while [ "\${1#grafana/}" = "$1" ]; do shift; done
 [ "$2 $3 $4 $5" = "server --homepath /usr/share/grafana --config" ] || exit 1
 exec '${grafana.home}/bin/grafana' server --homepath '${grafana.home}' --config "$6"
 `,
-      { mode: 0o755 },
-    );
-    const command = start([], null, { PATH: `${folder}:${process.env['PATH']}`, GRAFANA_HOME: '' });
-    await announced(command);
-    const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
-    const files = join(home.folder, 'grafana');
-    expect(given).toMatch(
-      /^run --rm --init .* --network=host --cpuset-cpus=[\d,]+ --user=\d+:\d+ /,
-    );
-    expect(given).toContain(
-      ` --volume=${files}:${files} --volume=${projectRoot}/dashboards:${projectRoot}/dashboards:ro `,
-    );
-    expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
-    command.kill('SIGINT');
-    expect(await command.ended).toBe(0);
-    expect(isRunning(grafana.started().pid)).toBe(false);
-  },
-);
+    { mode: 0o755 },
+  );
+  const command = start([], null, { PATH: `${folder}:${process.env['PATH']}`, GRAFANA_HOME: '' });
+  await announced(command);
+  const given = readFileSync(join(grafana.home, 'docker-args'), 'utf8');
+  const files = join(home.folder, 'grafana');
+  expect(given).toMatch(/^run --rm --init .* --network=host --cpuset-cpus=[\d,]+ --user=\d+:\d+ /);
+  expect(given).toContain(
+    ` --volume=${files}:${files} --volume=${projectRoot}/dashboards:${projectRoot}/dashboards:ro `,
+  );
+  expect(given).toMatch(/ grafana\/grafana:\d+\.\d+\.\d+ server /);
+  command.kill('SIGINT');
+  expect(await command.ended).toBe(0);
+  expect(isRunning(grafana.started().pid)).toBe(false);
+});
 
 it('refuses words that it does not know, and a folder without a Grafana', async () => {
   const commands = [

@@ -11,7 +11,7 @@ import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { getPage, negotiate } from '../fixtures/page.ts';
+import { negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { configFileOf, processesOf, useServers } from '../fixtures/servers.ts';
 
@@ -66,41 +66,6 @@ it('says at once which line of nginx closes the connections', async () => {
 });
 
 describe('nginx', () => {
-  it.runIf(existsSync('/etc/nginx/sites-enabled/default'))(
-    "runs Debian's packaged config, and a copy elsewhere with one line changed, beside what has port 80",
-    async () => {
-      await takePort80();
-      const packaged = '/etc/nginx/nginx.conf';
-      const text = await readFile(packaged, 'utf8');
-      const copy = await written(text.replace('tcp_nopush on;', 'tcp_nopush off;'));
-      const theirs = '/etc/nginx /var/log/nginx /var/lib/nginx /var/www'.split(' ');
-      const listing = () => listingOf(...theirs, path.dirname(copy));
-      const before = listing();
-      const pidFile = existsSync('/run/nginx.pid');
-      for (const [file, nopush] of [
-        [packaged, 'on'],
-        [copy, 'off'],
-      ] as const) {
-        // Other packages put an index.html beside it.
-        const page = '/index.nginx-debian.html';
-        const server = await startOwn(file, { page: { path: page } });
-        const { size } = await stat(`/var/www/html${page}`);
-        expect(server).toMatchObject({ workers: 1, answer: { bytes: size } });
-        const { status, body } = await getPage(server.origin + page, true);
-        expect({ status, length: body.length }).toEqual({ status: 200, length: size });
-        expect(server.redirections).toContain(
-          `listen 80, [::]:80 → ${server.origin.slice('http://'.length)}`,
-        );
-        expect(await readFile(configFileOf(server), 'utf8')).toContain(
-          `tcp_nopush ${nopush};  # ${file}:`,
-        );
-        await endsClean(server);
-      }
-      expect(listing()).toBe(before);
-      expect(existsSync('/run/nginx.pid')).toBe(pidFile);
-    },
-  );
-
   it('serves the host that is asked for, over TLS, on the port that is chosen', async () => {
     const file = await written(
       `worker_processes 2; events {} http { include sites/*; server { listen 80; return 301 https://$host$request_uri; } }
@@ -162,7 +127,7 @@ describe('nginx', () => {
       inTls('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;'),
       /^FILE:\d: .*: cannot load certificate key "\S+\/locked\.pem": .*; if the key has a password, .* ssl_password_file$/,
     ],
-  ])('says in one line, by file and line, what is wrong with %j', async (text, message) => {
+  ])('says by file and line what is wrong with %j', async (text, message) => {
     const others = { inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() };
     const file = await written(text, others);
     expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
@@ -175,7 +140,7 @@ describe('nginx', () => {
     );
   });
 
-  it('has no state, cache or log in common with a running server, and keeps its config to itself', async () => {
+  it('shares no state, cache or log with a running server', async () => {
     const theirs = `${test.folder}/theirs`;
     const file =
       await written(`error_log ${theirs}-error.log debug; pid ${theirs}.pid; lock_file ${theirs}.lock;
@@ -220,7 +185,7 @@ describe('h2o', () => {
     },
   );
 
-  it('serves the host that is asked for, over TLS with the files beside its config, on the port that is chosen', async () => {
+  it('serves the host that is asked for, over TLS, on the port that is chosen', async () => {
     const file = await written(
       'num-threads: 2\nhosts:\n  a.org: !file a.yaml\n  b.org:\n    listen: 80\n    paths: {/: {redirect: https://b.org/}}\n',
       {
@@ -264,12 +229,8 @@ describe('h2o', () => {
       'listen: 80\nhosts: {a: {paths: {/:\n {file.dirr: /srv}}}}',
       /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
     ],
-    [
-      'listen:\n  port: 443\n  ssl: {certificate-file: gone, key-file: gone}\nhosts: {a: {paths: {}}}',
-      /^FILE:\d: h2o \S+ does not accept it: .*certificate/,
-    ],
     ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],
-  ])('says in one line, by file and line, what is wrong with %j', async (text, message) => {
+  ])('says by file and line what is wrong with %j', async (text, message) => {
     const file = await written(text, { inc: '\na:\n  paths:\n    /: {gone: 1}\n' });
     expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
   });

@@ -63,8 +63,6 @@ function marks(
   );
 }
 
-const widthsOf = (bars: readonly { attribute: string }[]) =>
-  bars.map(({ attribute }) => Number(attribute));
 /** In the page: labels of horizontal axes that touch the ones before them. */
 const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
   const labels = [...axis.querySelectorAll('text')].map((label) => ({ text: label.textContent, ...label.getBoundingClientRect().toJSON() }));
@@ -103,7 +101,7 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     await narrow(page);
   });
 
-  test('a histogram: in both colour schemes, narrow and wide, by keyboard and without its script', async () => {
+  test('a histogram: in both colour schemes, by keyboard and without its script', async () => {
     const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
     const buckets = ends.map((toMs, index) => ({
       fromMs: ends[index - 1] ?? 0,
@@ -122,16 +120,14 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
       expect(shown.slice(0, 10).map(({ title }) => title.split(': ')[1])).toEqual(
         shares.map((share) => `${(share * 100).toFixed(2)} %`),
       );
-      const widths = widthsOf(shown);
-      expect((widths[9] ?? NaN) / (widths[3] ?? NaN)).toBeCloseTo(3, 1);
+      const [fourth, tenth] = [shown[3], shown[9]].map((bar) => Number(bar?.attribute));
+      expect((tenth ?? NaN) / (fourth ?? NaN)).toBeCloseTo(3, 1);
       const [ground = '', ink = ''] = await page.evaluate<string[]>(
         '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
       );
       const light = (colour: string) => Number(/\d+/.exec(colour)?.[0]);
       expect(light(ground) > light(ink)).toBe(colorScheme === 'light');
       await narrow(page);
-      for (const plot of await page.locator('.plot').all())
-        expect((await plot.getAttribute('aria-label'))?.length).toBeGreaterThan(20);
       await page.locator('summary').first().focus();
       await page.keyboard.press('Enter');
       expect(await page.locator('details').first().getAttribute('open')).toBe('');
@@ -168,11 +164,11 @@ describe.skipIf(chromium === undefined)('in a browser', () => {
     const steps = [1000, 2000].flatMap((rate) =>
       ['workers', 'open-file-cache'].map((variant) => ({ ...step, rate, variant })),
     );
-    const searched = {
-      ...result([workers, openFileCache]),
-      search: { within: { metric: 'p99' as const, ms: 5 }, found: [], steps },
-    };
-    const curve = await open(searched);
+    const curve = await open(
+      result([workers, openFileCache], {
+        search: { within: { metric: 'p99', ms: 5 }, found: [], steps },
+      }),
+    );
     const shown = await marks(curve, 'Latency by rate', 'mark');
     expect(shown.map(({ title }) => title)).toContain(
       'workers, 1,000 requests/s: p50 1.00 ms, p99 4.00 ms',

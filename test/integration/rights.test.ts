@@ -65,13 +65,10 @@ async function ownNginx(
 }
 
 describe.runIf(process.getuid?.() === 0)('started by root', () => {
-  it.each(servers)(
-    '%s runs as nobody, with all its processes, and cannot get more',
-    async (_, spec) => {
-      const server = await test.start(spec, { workers: 2 });
-      expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
-    },
-  );
+  it.each(servers)('%s runs as nobody and cannot get more rights', async (_, spec) => {
+    const server = await test.start(spec, { workers: 2 });
+    expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
+  });
 
   it.each(Object.keys(configs))("%s with a user's own config does so too", async (name) => {
     const { file } = await ownFolder(name);
@@ -103,7 +100,7 @@ describe.runIf(process.getuid?.() === 0)('started by root', () => {
     },
   );
 
-  it("keeps root's environment from the server, but for what it may need", async () => {
+  it("gets no environment of root's, but for what it may need", async () => {
     vi.stubEnv('INFLUX_TOKEN', 'hunter2');
     vi.stubEnv('MALLOC_ARENA_MAX', '3');
     const [, spec] = servers[3] as (typeof servers)[number];

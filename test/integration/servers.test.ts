@@ -2,21 +2,17 @@
 import { execFileSync } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
-import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { configOf, isConfigured } from '../../lib/scenario/variants.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { imagePage } from '../../lib/servers/docroot.ts';
-import { ensureTools } from '../../lib/setup/tools.ts';
-import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage, negotiate } from '../fixtures/page.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { configFileOf, processesOf, servers, titleOf, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
-const smallPage = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
 
 const shippedPage = (docroot?: string): Promise<Buffer> =>
   readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
@@ -43,7 +39,7 @@ describe('what is shipped', async () => {
   });
 
   it.each(distinct)(
-    '$title serves its page with as many workers as asked for, on the cores it was given, and leaves nothing',
+    '$title serves its page with its workers on its cores, and leaves nothing',
     async ({ server: spec, page }) => {
       const server = await test.start(spec, { page, workers: 2 });
       const { status, type, body } = await getPage(
@@ -109,19 +105,6 @@ describe('TLS', () => {
   });
 });
 
-it('serves HTTP/2 without TLS', async () => {
-  const plain = await ownConfig('http { server { listen 80 http2; } }');
-  for (const spec of [
-    nginx(['small-file', plain], { workers: 1 }),
-    nghttpd(['h2', await ownConfig('--no-tls')], { workers: 1 }),
-  ]) {
-    const folder = path.join(test.folder, spec.name);
-    const { origin } = await test.start(spec, { page: smallPage, folder, protocol: 'h2c' });
-    expect(origin).toMatch(/^http:/);
-    expect((await getPage(`${origin}/index.html`)).body).toEqual(await shippedPage('small'));
-  }
-});
-
 describe('the limit of open files', () => {
   const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
     /^Max open files\s+(\d+)\s+(\d+)/m
@@ -136,22 +119,6 @@ describe('the limit of open files', () => {
     const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
     for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
   });
-});
-
-it("keeps a connection for all of article 002's requests", async () => {
-  const { h2load } = await ensureTools(['h2load']);
-  for (const spec of [
-    nginx(['h2'], { workers: 1 }),
-    h2o(['h2'], { workers: 1 }),
-    nghttpd(['h2', 'streams-1024'], { workers: 1 }),
-  ]) {
-    const { origin } = await test.start(spec);
-    // A connection that the server closes costs h2load what it has not sent.
-    const words = ['-n', '2500', '-c', '1', '-m', '50', `${origin}/`];
-    expect(execFileSync(h2load, words, { encoding: 'utf8' })).toContain(
-      ' 2500 succeeded, 0 failed',
-    );
-  }
 });
 
 it('closes a connection after 100 requests, or never with keepalive-unlimited', async () => {

@@ -55,7 +55,7 @@ function freshClone(npm?: string): Project {
 
 const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/esbuild')} node_modules/esbuild`;
 
-test('a fresh clone gets its packages, on stderr; the next start does nothing; a changed lock file installs anew', async () => {
+test('a fresh clone gets its packages once, and again for a changed lock file', async () => {
   const { folder, run, npmCalls } = freshClone(makesNodeModules);
   const first = run('scenario', '--json');
   expect(await first.ended).toEqual([7, null]);
@@ -93,7 +93,7 @@ test.each<[string, Record<string, string>]>([
   ['--no-install', {}],
   ['scenario', { BAKEOFF_INSTALL: 'no' }],
 ])(
-  'where nothing may be installed (%s), a fresh clone says what is missing',
+  'a fresh clone says what is missing if nothing may be installed: %s',
   async (word, variables) => {
     const { machine, run, npmCalls } = freshClone(makesNodeModules);
     Object.assign(machine.env, variables);
@@ -106,7 +106,7 @@ test.each<[string, Record<string, string>]>([
   },
 );
 
-test("packages that somebody's own npm ci has made stay, unless they are others", async () => {
+test("packages of a person's own npm ci stay, unless they are others", async () => {
   const { folder, run, npmCalls } = freshClone(`/bin/rm -r node_modules; ${makesNodeModules}`);
   const lock = 'node_modules/.package-lock.json';
   const listed = readFileSync(join(projectRoot, lock), 'utf8');
@@ -180,50 +180,44 @@ test('packages that are damaged are one line', async () => {
   const { run } = freshClone('mkdir -p node_modules');
   const child = run();
   expect(await child.ended).toEqual([1, null]);
-  expect(child.stderr().split('\n').slice(2)).toEqual([
-    expect.stringMatching(
-      /^bakeoff cannot start: Cannot find package 'esbuild' imported from .* \(remove node_modules and start again; /,
-    ),
-    '',
-  ]);
+  expect(child.stderr()).toMatch(
+    /\nbakeoff cannot start: Cannot find package 'esbuild' .* \(remove node_modules and start again; .*\n$/,
+  );
 });
 
-test.each(['sh', 'bash'])(
-  'npm run with %s hands a signal on to the command, which ends in order',
-  async (shell) => {
-    const { folder, machine, run, writeMain } = freshClone(makesNodeModules);
-    await run().ended;
-    rmSync(join(machine.binFolder, 'npm'));
-    writeMain(
-      `export function main(): Promise<number> {
+test.each(['sh', 'bash'])('npm run with %s hands a signal on to the command', async (shell) => {
+  const { folder, machine, run, writeMain } = freshClone(makesNodeModules);
+  await run().ended;
+  rmSync(join(machine.binFolder, 'npm'));
+  writeMain(
+    `export function main(): Promise<number> {
     return new Promise((resolve) => {
       const timer = setTimeout(resolve, 20_000, 1);
       process.on('SIGTERM', () => { clearTimeout(timer); console.log('ended in order'); resolve(130); });
       console.log(process.pid);
     });
   }`,
-    );
-    const env = {
-      ...machine.env,
-      PATH: process.env.PATH,
-      npm_config_update_notifier: 'false',
-      npm_config_script_shell: shell,
-    };
-    const npm = start(
-      [realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'],
-      env,
-    );
-    const pid = await vi.waitFor(
-      () => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()),
-      30_000,
-    );
-    npm.process.kill('SIGTERM');
-    expect(await npm.ended).toEqual([130, null]);
-    expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
-  },
-);
+  );
+  const env = {
+    ...machine.env,
+    PATH: process.env.PATH,
+    npm_config_update_notifier: 'false',
+    npm_config_script_shell: shell,
+  };
+  const npm = start(
+    [realpathSync(realPath('npm')), '--prefix', folder, 'run', '--silent', 'scenario'],
+    env,
+  );
+  const pid = await vi.waitFor(
+    () => Number(/^\d+$/m.exec(npm.stdout())?.[0] ?? expect.fail()),
+    30_000,
+  );
+  npm.process.kill('SIGTERM');
+  expect(await npm.ended).toEqual([130, null]);
+  expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
+});
 
-test("no registry: one line with npm's reason, exit code 1, nothing on stdout", async () => {
+test("no registry: one line with npm's reason", async () => {
   const { machine, run } = freshClone();
   machine.env.npm_config_registry = 'http://127.0.0.1:1/';
   machine.env.npm_config_fetch_retries = '0';
@@ -232,9 +226,10 @@ test("no registry: one line with npm's reason, exit code 1, nothing on stdout", 
   const child = run('scenario');
   expect(await child.ended).toEqual([1, null]);
   expect(child.stdout()).toBe('');
-  expect(child.stderr()).toMatch(
-    /^Node packages: installing \(npm ci\) …\nNode packages could not be installed \(npm ci\): [^\n]*http:\/\/127\.0\.0\.1:1\/[^\n]*ECONNREFUSED[^\n]*\n$/,
-  );
+  expect(child.stderr().split('\n').slice(1)).toEqual([
+    expect.stringMatching(/^Node packages could not be installed \(npm ci\): .*ECONNREFUSED/),
+    '',
+  ]);
 });
 
 /** Whether a child of the process is blocked on a lock of the file. */

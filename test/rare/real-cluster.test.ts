@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -15,12 +15,8 @@ const minutes = 60_000;
 /** What kubectl prints, warnings too. */
 function kubectl(words: string, input = '') {
   const env = { ...process.env, KUBECONFIG: kubeconfig };
-  const { stdout, stderr } = spawnSync('kubectl', words.split(' '), {
-    env,
-    input,
-    encoding: 'utf8',
-    maxBuffer: 1e8,
-  });
+  const options = { env, input, encoding: 'utf8', maxBuffer: 1e8 } as const;
+  const { stdout, stderr } = spawnSync('kubectl', words.split(' '), options);
   return stdout + stderr;
 }
 
@@ -91,21 +87,6 @@ describe.skipIf(kubeconfig === '')('in a cluster', () => {
       expect(left()).toBe('');
     },
     30 * minutes,
-  );
-
-  test(
-    'Ctrl-C leaves nothing',
-    async () => {
-      const { run } = start('nginx-open-file-cache', '--rounds 4');
-      await vi.waitFor(() => expect(run.stdout() + run.stderr()).toMatch(/round 1/), {
-        timeout: 5 * minutes,
-        interval: 500,
-      });
-      run.kill('SIGINT');
-      expect(await run.ended).toBe(130);
-      expect(left()).toBe('');
-    },
-    10 * minutes,
   );
 
   test(

@@ -29,14 +29,8 @@ function keep(files: Readonly<Record<string, readonly string[]>>) {
   }
 }
 
-interface Cleaned {
-  code: unknown;
-  out: string;
-  error: string;
-}
-
 /** @param before as of startCommand */
-async function cleanBehind(before: readonly string[], ...flags: string[]): Promise<Cleaned> {
+async function cleanBehind(before: readonly string[], ...flags: string[]) {
   const run = startCommand(['clean', ...flags], { BAKEOFF_HOME: folder }, before);
   return { code: await run.ended, out: run.stdout(), error: run.stderr() };
 }
@@ -51,7 +45,7 @@ const all = {
   influxdb: ['influxd.lock', 'password'],
 };
 
-test('what the next run makes again goes, the history only where that is asked for, and nothing of others', async () => {
+test('what the next run makes again goes, the history only if asked for, and nothing of others', async () => {
   keep({ ...all, mine: ['file'] });
   writeFileSync(join(folder, 'k6', 'program'), 'x'.repeat(3e6));
   mkdirSync(join(folder, 'elsewhere'));
@@ -80,7 +74,7 @@ test("a folder of the same name that is somebody else's stays", async () => {
   expect(readdirSync(folder)).toEqual(['influxdb', 'k6']);
 });
 
-test('while a run measures, or the database or Grafana is in use, nothing is removed', async () => {
+test('nothing is removed while a run measures, or the database or Grafana is in use', async () => {
   keep(all);
   for (const [name, lock, what] of [
     ['influxdb', 'influxd.lock', "InfluxDB's data"],
@@ -108,7 +102,6 @@ test('while a run measures, or the database or Grafana is in use, nothing is rem
 // Only root may give a file to somebody else.
 test.skipIf(process.geteuid?.() !== 0).each([
   ['k6/lock', 0o644],
-  ['tls', 0o755],
   ['grafana', 0o755],
 ])('%s of another user is told, and nothing is removed', async (name, mode) => {
   keep(all);

@@ -57,7 +57,7 @@ test('what helps is found, verified, and printed to paste', async () => {
   expect(said).toContain(
     `\nTo paste:\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`,
   );
-  expect(readFileSync(join(configs, 'own.conf'), 'utf8')).toBe(text);
+  expect(readFileSync(file, 'utf8')).toBe(text);
   expect(readdirSync(out).map((name) => name.replace(/^[\dT-]+-/, ''))).toEqual([
     'knobs',
     'knobs-closer',
@@ -65,7 +65,7 @@ test('what helps is found, verified, and printed to paste', async () => {
   ]);
 });
 
-test('several pages, the status that is right and another build are given as to compare; as JSON, of a config that nothing helps', async () => {
+test('pages, a status and a build are given as to compare; as JSON, of a config that nothing helps', async () => {
   const nginx = home.env['NGINX_BIN'] as string;
   writeFileSync(join(configs, 'urls'), '/none\nhttp://localhost/none/more 3\n');
   // It says another version of itself.
@@ -96,7 +96,7 @@ test('several pages, the status that is right and another build are given as to 
   expect(run.stderr()).toContain('None of the usual advice helps this config here');
 });
 
-test('Ctrl-C keeps finished rounds, shows what they tell, and leaves nothing running', async () => {
+test('Ctrl-C keeps finished rounds and leaves nothing running', async () => {
   const out = newOut();
   const run = knobs(`--knobs aio,multi-accept --rounds 100 --out ${out}`);
   const started = await startedOf(run, () =>

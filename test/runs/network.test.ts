@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, beforeEach, describe, expect, test, vi, type TestContext } from 'vitest';
-import type { LoadProfile, NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
+import { ab, nginx } from '../../lib/scenario/index.ts';
+import type { NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { holdersOf, namespaceAt, ownNetwork, whyNoNetworks } from '../fixtures/networks.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -47,22 +48,10 @@ const network: NetworkSpec = {
   serverSettings: ['centos-7', 'somaxconn-16384'],
   clientSettings: ['generator'],
 };
-const load: LoadProfile = {
-  command: 'ab -c 200 -n 3000',
-  protocol: 'http/1.0',
-  connections: 200,
-  threads: 1,
-  keepAlive: false,
-  requests: 3000,
-};
-const nginx = (...knobs: string[]): Variant['server'] => ({
-  name: 'nginx',
-  config: ['packaged', ...knobs],
-  workers: 1,
-});
-const noPush: Variant = { name: 'no-push', server: nginx() };
-const push: Variant = { name: 'push', server: nginx('tcp-nopush') };
-const endless: LoadProfile = { ...load, command: 'ab -c 200 -n 1000000', requests: 1_000_000 };
+const load = ab('-c 200 -n 3000');
+const endless = ab('-c 200 -n 1000000');
+const noPush: Variant = { name: 'no-push', server: nginx(['packaged'], { workers: 1 }) };
+const push: Variant = { name: 'push', server: nginx(['packaged', 'tcp-nopush'], { workers: 1 }) };
 
 /** The path of a scenario with these variants, over the network unless it says otherwise. */
 function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> = {}) {
@@ -88,7 +77,7 @@ function requireRoot(context: TestContext) {
   if (process.getuid?.() !== 0) context.skip('it takes root');
 }
 
-test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request reaches InfluxDB outside', async () => {
+test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => {
   const before = ownNetwork();
   const out = newOut();
   const run = startScenario(
@@ -128,7 +117,7 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush; every request
   expect(ownNetwork()).toEqual(before);
 });
 
-test("a round in which the network's devices dropped packets does not count, and packets that were still on their way are named", async (context) => {
+test("a round in which the network's devices dropped packets does not count; packets still on their way are named", async (context) => {
   requireRoot(context);
   // A link that reports drops when it is first started, and is never at rest.
   const folder = newFolder();
@@ -212,7 +201,7 @@ describe('nothing is left', () => {
       home.env,
     );
 
-  test('after Ctrl-C, even where the link was killed before and the round repeated', async () => {
+  test('after Ctrl-C, even if the link was killed before', async () => {
     const before = ownNetwork();
     const out = newOut();
     const run = endlessRun(out, 'none');
@@ -254,12 +243,7 @@ describe('who may make a network', () => {
   const args = (out: string) => [
     'scenario',
     scenarioFile([noPush], { load: { ...load, requests: 400 } }),
-    '--rounds',
-    '1',
-    '--store',
-    'none',
-    '--out',
-    out,
+    ...`--rounds 1 --store none --out ${out}`.split(' '),
   ];
 
   /** Programs and folders of a user who is not root. */
@@ -287,16 +271,9 @@ describe('who may make a network', () => {
   /** Skips where that user cannot read the project, or must not make namespaces. */
   function requireUser(context: TestContext) {
     requireRoot(context);
-    const [command = '', ...words] = [
-      ...asNobody,
-      'unshare',
-      '--user',
-      '--map-root-user',
-      '--net',
-      'test',
-      '-r',
-      join(projectRoot, 'package.json'),
-    ];
+    const [command = '', ...words] = asNobody;
+    words.push(...'unshare --user --map-root-user --net test -r'.split(' '));
+    words.push(join(projectRoot, 'package.json'));
     try {
       execFileSync(command, words, { stdio: 'pipe' });
     } catch (error) {

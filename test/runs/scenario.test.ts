@@ -95,7 +95,7 @@ describe('a whole run', () => {
     );
   });
 
-  test("counts what the server's own log has, with a scenario file that shares the cores and a config of one's own", async () => {
+  test("counts what the server's own log has, with shared cores and a config of one's own", async () => {
     const out = newOut();
     const folder = join(out, '..');
     const logFile = join(folder, 'access.log');
@@ -131,7 +131,7 @@ describe('a whole run', () => {
 });
 
 describe('when it is ended early', () => {
-  test('Ctrl-C keeps the finished rounds, marks them partial, ends everything and exits with 130', async () => {
+  test('Ctrl-C keeps the finished rounds, ends everything and exits with 130', async () => {
     const out = newOut();
     const csv = `${out}.csv`;
     const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
@@ -158,7 +158,7 @@ describe('when it is ended early', () => {
     expect(run.stderr()).toContain('ending the run in order');
   });
 
-  test('a second Ctrl-C ends everything at once, of a long run that says how to make it shorter, and beside which no other may measure', async () => {
+  test('a second Ctrl-C ends a long run at once; no other may measure beside it', async () => {
     const out = newOut();
     const run = start(out, `${name} --rounds 3 --duration 60s`);
     await underLoad(run, out, 1);
@@ -192,7 +192,7 @@ describe('when it is ended early', () => {
 });
 
 describe('when a part fails', () => {
-  test('a server that dies costs its round, which is repeated; one that dies again ends the run with what is there, and one line why', async () => {
+  test('a server that dies costs its round; one that dies again ends the run with what is there', async () => {
     const out = newOut();
     const run = start(out, `${name} --rounds 3 --duration 1500ms`);
     const { round, master } = await underLoad(run, out, 1);
