@@ -64,13 +64,13 @@ export class DashboardDatabase {
     this.#home.remove();
   }
 
-  /** Runs a scenario into the database. Of a round that was dropped and repeated nothing stays there: panels show what it has. */
+  /** Runs a scenario into the database, in which nothing stays of dropped rounds. */
   async run(args: readonly string[]): Promise<Result> {
     const to = ['--json', '--influx', accessUrl(this.store.influx)];
-    const words = ['bin/bakeoff.mjs', 'scenario', ...args, ...to, '--out'];
+    const results = join(this.#home.folder, 'results');
     const { stdout } = await promisify(execFile)(
       process.execPath,
-      [...words, join(this.#home.folder, 'results')],
+      ['bin/bakeoff.mjs', 'scenario', ...args, ...to, '--out', results],
       {
         cwd: projectRoot,
         maxBuffer: 2 ** 26,
@@ -113,7 +113,7 @@ export class DashboardDatabase {
     }));
   }
 
-  /** What those queries of a panel answer whose answers it shows, and what its expressions make of those of others; in their order. */
+  /** What a panel shows: answers to its queries, and what its expressions make of them, in their order. */
   async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, id);
     const answers = new Map<string, Answer[]>();
@@ -146,7 +146,7 @@ export class DashboardDatabase {
     });
   }
 
-  /** What the plot of intervals draws: the names of its rows, and the marks, each in the row that the last of its columns says. */
+  /** What the plot of intervals draws: names of rows, and marks, each in the row of its last column. */
   async intervals(
     choice: Choice,
   ): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {
@@ -180,7 +180,7 @@ export class DashboardDatabase {
     const { list } = dashboardOf(name).templating;
     const variable = list.find((one) => one.name === variableName) ?? expect.fail(variableName);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
-    // Grafana takes every column but the time for values; SHOW TAG VALUES calls the one that counts so.
+    // Every column but the time has values; SHOW TAG VALUES has a key, too.
     const values = answers.flatMap(({ rows }) =>
       rows.flatMap(({ time: _, key: __, ...columns }) => Object.values(columns).map(String)),
     );

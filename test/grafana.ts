@@ -61,7 +61,7 @@ export interface Dashboard {
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
 
-/** A dashboard as it is committed, e.g. 'comparison.json'. A panel that takes what it shows of another's answer has the targets that it takes, as if it asked. */
+/** A dashboard as it is committed, e.g. 'comparison.json'. A panel that shows another's answers has its targets, as if it asked. */
 export function readDashboard(file: string): Dashboard {
   const dashboard = JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
   const asking = new Map(
@@ -124,9 +124,8 @@ export interface Picked {
 }
 
 /**
- * Fills in template variables and the time range as Grafana does: `${name:raw}` becomes the value as it is, `${name:regex}`
- * the value with what means something in a regular expression escaped, but for the text of "All". Throws when something is
- * left that this would send to InfluxDB as it stands and Grafana would not.
+ * Fills in template variables and the time range as Grafana does: `${name:raw}` becomes the value, `${name:regex}` the value
+ * escaped for a regular expression, but for the text of "All". Throws if something is not filled in.
  */
 export function interpolate(query: string, { variables, fromMs, toMs }: Picked): string {
   const filled = query

@@ -119,15 +119,6 @@ describe('a search', () => {
     );
     await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), soon);
   });
-
-  test('whose limit no rate keeps ends with what to do', async () => {
-    const out = newOut();
-    const run = start(out, `${name} --within p50=1us --duration 0.1s --store none`);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trim().split('\n').at(-1)).toMatch(
-      /^(workers|open-file-cache): p50 within 1 µs is not kept at 100 requests\/s, the lowest rate \(.+\): give a wider limit$/,
-    );
-  });
 });
 
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
@@ -182,23 +173,14 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
 test('a sweep has each variant at each rate, and a curve', async () => {
   const out = newOut();
   const run = start(out, `${name} --rates 1k,2k --rounds 1 --duration 1s --store none`);
-  const { variants, comparisons } = await wholeResult(run, out);
+  const { variants } = await wholeResult(run, out);
   expect(
-    variants.map(({ name: own, series, load: { rate }, rounds: [round] }) => [
-      own,
-      series,
-      rate,
-      round?.phases[0]?.requests,
-    ]),
+    variants.map(({ name: own, rounds: [round] }) => [own, round?.phases[0]?.requests]),
   ).toEqual([
-    ['workers-at-1000', 'workers', 1000, 1000],
-    ['open-file-cache-at-1000', 'open-file-cache', 1000, 1000],
-    ['workers-at-2000', 'workers', 2000, 2000],
-    ['open-file-cache-at-2000', 'open-file-cache', 2000, 2000],
-  ]);
-  expect(comparisons.map(({ variant, baseline, metric }) => [variant, baseline, metric])).toEqual([
-    ['open-file-cache-at-1000', 'workers-at-1000', 'p99'],
-    ['open-file-cache-at-2000', 'workers-at-2000', 'p99'],
+    ['workers-at-1000', 1000],
+    ['open-file-cache-at-1000', 1000],
+    ['workers-at-2000', 2000],
+    ['open-file-cache-at-2000', 2000],
   ]);
   expect(run.stdout()).toMatch(
     /^Latency by rate; bars are p99:\n.*workers.*open-file-cache\nrequests\/s .*\n +1,000 .*\n +2,000 /m,
