@@ -237,11 +237,9 @@ describe('a command', () => {
   );
 });
 
-describe('an address', () => {
-  it('at which nothing listens is refused', async () => {
-    const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
-    await expect(
-      startServer(address(`http://127.0.0.1:${await freePort()}`), options),
-    ).rejects.toThrow(/ECONNREFUSED \S+: start what is to listen there$/);
-  });
+it('an address at which nothing listens is refused', async () => {
+  const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
+  await expect(
+    startServer(address(`http://127.0.0.1:${await freePort()}`), options),
+  ).rejects.toThrow(/ECONNREFUSED \S+: start what is to listen there$/);
 });

@@ -5,12 +5,7 @@ import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { DashboardDatabase, columnsOf } from '../dashboard-database.ts';
-import {
-  type Cell,
-  expectedIntervals,
-  expectedPhaseRows,
-  expectedRows,
-} from '../dashboard-figures.ts';
+import { type Cell, expectedPhaseRows, expectedRows } from '../dashboard-figures.ts';
 import { shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
@@ -184,21 +179,30 @@ describe('a run of every scenario', () => {
   it('draws a ladder in its order, and the effect of each step', async () => {
     const ladder = resultOf('h2o-vs-nginx');
     const compared = ladder.variants.slice(1);
-    expect(await database.intervals(ladder)).toEqual(expectedIntervals(ladder));
+    const { names, marks } = await database.intervals(ladder);
+    const row = (name: string) => -1 - ladder.variants.findIndex((one) => one.name === name);
+    expect(names).toEqual(ladder.variants.map(({ name }) => ({ variant: name, row: row(name) })));
     expect(await database.choices('comparison', 'compared', ladder)).toEqual(
       compared.map(({ name }) => name),
     );
     for (const { name } of compared) {
-      const comparison = ladder.comparisons.find(({ variant }) => variant === name);
+      const comparison =
+        ladder.comparisons.find(({ variant }) => variant === name) ?? expect.fail();
+      const { ratio, ci95, publishedRatio } = comparison;
+      // The line of no difference, the interval's ends, and both ratios; the last column is the row.
+      const own = marks.filter(({ variant }) => variant === name);
+      expect(own.map((mark) => [mark['ratio'], Object.values(mark).at(-1)])).toEqual(
+        [1, ...ci95, ratio, publishedRatio].map((at) => [at, row(name)]),
+      );
       const [ratios = [], intervals = []] = await database.panel('comparison', 23, {
         ...ladder,
         variant: name,
       });
       const rows = ratios.flatMap((answer) => answer.rows);
-      expect(rows.map(({ ratio }) => ratio)).toEqual(comparison?.roundRatios);
-      expect(rows.at(-1)).toMatchObject({ ratio_so_far: comparison?.ratio });
+      expect(rows.map(({ ratio }) => ratio)).toEqual(comparison.roundRatios);
+      expect(rows.at(-1)).toMatchObject({ ratio_so_far: ratio });
       expect(intervals.flatMap((answer) => answer.rows)).toEqual([
-        { time: rows.at(-1)?.['time'], ci_low: comparison?.ci95[0], ci_high: comparison?.ci95[1] },
+        { time: rows.at(-1)?.['time'], ci_low: ci95[0], ci_high: ci95[1] },
       ]);
     }
   });

@@ -52,58 +52,56 @@ async function open(spec: Partial<NetworkSpec>) {
   return network;
 }
 
-describe('a network', () => {
-  it("has its kernel settings, names those that do not hold, and leaves this machine's alone", async () => {
-    const before = ownNetwork();
-    const network = await open({
-      serverSettings: ['centos-7', 'article'],
-      clientSettings: ['generator'],
-    });
-    const somaxconn = 'core/somaxconn';
-    const own = await readFile(`/proc/sys/net/${somaxconn}`, 'utf8');
-    for (const [enter, name, value] of [
-      [network.server.enter, somaxconn, '32768\n'],
-      [network.server.enter, 'ipv4/tcp_timestamps', '0\n'],
-      [atClient(network), somaxconn, own],
-      [atClient(network), 'ipv4/ip_local_port_range', '1024\t65535\n'],
-    ] as const) {
-      const file = `/proc/sys/net/${name}`;
-      expect((await run({ before: enter, command: 'cat', args: [file] })).stdout).toBe(value);
-    }
-    const { settings } = network;
-    const failed = settings.filter(({ problem }) => problem !== undefined);
-    expect(failed.map(({ side, name }) => `${side} ${name}`)).toEqual(
-      expect.arrayContaining(['server net.core.rmem_max', 'server net.ipv4.tcp_tw_recycle']),
-    );
-    expect(settings).toContainEqual({ side: 'server', name: 'net.core.somaxconn', value: '32768' });
-    expect(ownNetwork()).toEqual(before);
-    await network.stop();
-    expect(ownNetwork()).toEqual(before);
+it("a network has its kernel settings, names those that do not hold, and leaves this machine's alone", async () => {
+  const before = ownNetwork();
+  const network = await open({
+    serverSettings: ['centos-7', 'article'],
+    clientSettings: ['generator'],
   });
+  const somaxconn = 'core/somaxconn';
+  const own = await readFile(`/proc/sys/net/${somaxconn}`, 'utf8');
+  for (const [enter, name, value] of [
+    [network.server.enter, somaxconn, '32768\n'],
+    [network.server.enter, 'ipv4/tcp_timestamps', '0\n'],
+    [atClient(network), somaxconn, own],
+    [atClient(network), 'ipv4/ip_local_port_range', '1024\t65535\n'],
+  ] as const) {
+    const file = `/proc/sys/net/${name}`;
+    expect((await run({ before: enter, command: 'cat', args: [file] })).stdout).toBe(value);
+  }
+  const { settings } = network;
+  const failed = settings.filter(({ problem }) => problem !== undefined);
+  expect(failed.map(({ side, name }) => `${side} ${name}`)).toEqual(
+    expect.arrayContaining(['server net.core.rmem_max', 'server net.ipv4.tcp_tw_recycle']),
+  );
+  expect(settings).toContainEqual({ side: 'server', name: 'net.core.somaxconn', value: '32768' });
+  expect(ownNetwork()).toEqual(before);
+  await network.stop();
+  expect(ownNetwork()).toEqual(before);
+});
 
-  it('is gone when it is stopped, however often, and when its link is killed', async () => {
-    for (const end of [
-      (network: Network) => Promise.all([network.stop(), network.stop()]),
-      async ({ pid, died }: Network) => {
-        process.kill(pid, 'SIGKILL');
-        expect(await died).toMatch(
-          new RegExp(`^the link \\(.*delaylink, pid ${pid}\\) ended by SIGKILL$`),
-        );
-      },
-    ]) {
-      const network = await open({});
-      const fds = `/proc/${network.pid}/fd`;
-      const files = (await readdir(fds)).map((one) => `${fds}/${one}`);
-      const namespaces = [network.client.netns, `/proc/${network.pid}/ns/net`, ...files]
-        .map(namespaceAt)
-        .filter((name) => name.startsWith('net:') && name !== namespaceAt('/proc/self/ns/net'));
-      expect(new Set(namespaces).size).toBe(2);
-      expect(holdersOf(namespaces)).toEqual([String(network.pid)]);
-      await end(network);
-      expect(isRunning(network.pid)).toBe(false);
-      expect(holdersOf(namespaces)).toEqual([]);
-    }
-  });
+it('a network is gone when it is stopped, however often, and when its link is killed', async () => {
+  for (const end of [
+    (network: Network) => Promise.all([network.stop(), network.stop()]),
+    async ({ pid, died }: Network) => {
+      process.kill(pid, 'SIGKILL');
+      expect(await died).toMatch(
+        new RegExp(`^the link \\(.*delaylink, pid ${pid}\\) ended by SIGKILL$`),
+      );
+    },
+  ]) {
+    const network = await open({});
+    const fds = `/proc/${network.pid}/fd`;
+    const files = (await readdir(fds)).map((one) => `${fds}/${one}`);
+    const namespaces = [network.client.netns, `/proc/${network.pid}/ns/net`, ...files]
+      .map(namespaceAt)
+      .filter((name) => name.startsWith('net:') && name !== namespaceAt('/proc/self/ns/net'));
+    expect(new Set(namespaces).size).toBe(2);
+    expect(holdersOf(namespaces)).toEqual([String(network.pid)]);
+    await end(network);
+    expect(isRunning(network.pid)).toBe(false);
+    expect(holdersOf(namespaces)).toEqual([]);
+  }
 });
 
 describe('a server', () => {

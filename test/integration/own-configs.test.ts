@@ -5,7 +5,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile, stat, symlink } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { portProblem } from '../../lib/servers/ports.ts';
@@ -65,188 +65,182 @@ it('says at once which line of nginx closes the connections', async () => {
   );
 });
 
-describe('nginx', () => {
-  it('serves the host that is asked for, over TLS, on the port that is chosen', async () => {
-    const file = await written(
-      `worker_processes 2; events {} http { include sites/*; server { listen 80; return 301 https://$host$request_uri; } }
+it('nginx serves the host that is asked for, over TLS, on the port that is chosen', async () => {
+  const file = await written(
+    `worker_processes 2; events {} http { include sites/*; server { listen 80; return 301 https://$host$request_uri; } }
         stream { server { listen 12345; proxy_pass 10.0.0.1:1; } }`,
-      {
-        'sites/a':
-          'server { listen 443 ssl http2 default_server; listen [::]:443 ssl http2 default_server; server_name a.org; include tls; return 200 "a"; }',
-        'sites/b':
-          'server { listen 443 ssl http2; server_name b.org; include tls; location / { return 200 "bb $ssl_server_name $http_host $arg_x"; } location /app { proxy_pass http://127.0.0.1:8080; } }',
-        'sites/c':
-          'server { listen 8080; listen unix:/run/nobody-has-this.sock; location = /app { return 200 "the app"; } }',
-        tls: 'ssl_certificate pem; ssl_certificate_key pem; ssl_session_ticket_key ticket;',
-        pem: await pem(),
-        ticket: Buffer.alloc(80, 7),
-      },
-    );
-    const server = await startOwn(file, { port: 443, page: { path: '/?x=1', host: 'b.org' } });
-    expect(server).toMatchObject({ workers: 2, answer: { bytes: 'bb b.org b.org 1'.length } });
-    expect((await negotiate(server.origin, {})).alpn).toBe('h2');
-    await endsClean(server);
-    // Its own other port has moved, and the proxied requests with it.
-    const passing = await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org' } });
-    expect(passing.answer.bytes).toBe('the app'.length);
-    await endsClean(passing);
-    expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
-      /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: .*--status 301/,
-    );
-  });
-
-  it('listens for HTTP/3 if its build has it, and says so otherwise', async () => {
-    const file = await written(
-      'events {} http { server {\nlisten 443 quic reuseport;\nlisten 443 ssl reuseport; ssl_certificate pem; ssl_certificate_key pem; return 200 "a"; } }',
-      { pem: await pem() },
-    );
-    const start = () => startOwn(file, { protocol: 'h3', page: { path: '/' } });
-    const { stderr } = spawnSync(process.env.NGINX_BIN ?? 'nginx', ['-V'], { encoding: 'utf8' });
-    if (stderr.includes('http_v3_module')) await endsClean(await start());
-    else
-      expect(await test.refusal(start())).toMatch(
-        /own\.conf:2: nginx \S+ does not know "quic": this build lacks its module/,
-      );
-  });
-
-  const inHttp = (lines: string) => `events {}\nhttp {\n${lines}\n}\n`;
-  const inServer = (lines: string) => inHttp(`server {\nlisten 80;\n${lines}\n}`);
-  const inTls = (lines: string) => inServer(lines).replace('80', '443 ssl');
-
-  it.each([
-    [
-      inServer('brotli on;'),
-      /^FILE:5: nginx \S+ does not know "brotli": .*; NGINX_BIN names another/,
-    ],
-    [
-      `load_module modules/ngx_gone.so;\n${inServer('')}`,
-      /^FILE:1: .*: dlopen\(\) "\S+ngx_gone.so" failed .*No such file or directory\)$/,
-    ],
-    [inHttp('include inc;'), /^\/\S+\/inc:2: .*: invalid number of arguments in "root" directive$/],
-    [
-      inTls('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;'),
-      /^FILE:\d: .*: cannot load certificate key "\S+\/locked\.pem": .*; if the key has a password, .* ssl_password_file$/,
-    ],
-  ])('says by file and line what is wrong with %j', async (text, message) => {
-    const others = { inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() };
-    const file = await written(text, others);
-    expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
-  });
-
-  it('says which status a page has, and why as its log has it', async () => {
-    const file = await written(inServer('root /nowhere; location /closed { deny all; }'));
-    expect(await refusal(file, { page: { path: '/closed' } })).toMatch(
-      /\/closed answers with status 403: .*access forbidden by rule/,
-    );
-  });
-
-  it('shares no state, cache or log with a running server', async () => {
-    const theirs = `${test.folder}/theirs`;
-    const file =
-      await written(`error_log ${theirs}-error.log debug; pid ${theirs}.pid; lock_file ${theirs}.lock;
-        events {} http { proxy_cache_path ${theirs}-cache keys_zone=z:1m; client_body_temp_path ${theirs}-body; access_log ${theirs}.log combined buffer=4k;
-        server { listen 80; access_log syslog:server=127.0.0.1:9; return 200 x; } }`);
-    const server = await startOwn(file, { page: { path: '/', bodyBytes: 1000 } });
-    const its = execFileSync('sh', ['-c', `ls -l /proc/${server.pid}/fd`], { encoding: 'utf8' });
-    expect(its).not.toContain('theirs');
-    expect((await stat(configFileOf(server))).mode & 0o777).toBe(0o600);
-    await endsClean(server);
-    expect((await readdir(test.folder)).filter((name) => name.startsWith('theirs'))).toEqual([]);
-    expect(server.redirections.filter((line) => line.includes('theirs'))).toHaveLength(6);
-  });
-
-  it('answers as for a client on another machine, with files found through links', async () => {
-    const file = await written(inHttp('include sites/*;'), {
-      'real/site': `server { listen 127.0.0.1:80; return 200 status; }
-        server { listen 80; server_name www.a.org; return 200 site; }`,
-      'sites/none': '',
-    });
-    await symlink('../real/site', path.join(path.dirname(file), 'sites/site'));
-    const server = await startOwn(file);
-    expect(server.answer.bytes).toBe('site'.length);
-    await endsClean(server);
-  });
-});
-
-describe('h2o', () => {
-  it.runIf(existsSync('/etc/h2o/h2o.conf'))(
-    "runs Debian's packaged config beside what has port 80",
-    async () => {
-      await takePort80();
-      const before = listingOf('/etc/h2o', '/var/log/h2o', '/var/www');
-      const server = await startOwn('/etc/h2o/h2o.conf', { page: { path: '/server-status' } });
-      expect(server.workers).toBe(1);
-      expect(server.redirections).toContain(`listen 80 → ${server.origin.slice('http://'.length)}`);
-      expect(server.redirections.filter((line) => line.includes('rotatelogs'))).toHaveLength(2);
-      expect(await readFile(server.logFile, 'utf8')).toContain('ready to serve');
-      await endsClean(server);
-      expect(listingOf('/etc/h2o', '/var/log/h2o', '/var/www')).toBe(before);
-      expect(existsSync('/run/h2o.pid')).toBe(false);
+    {
+      'sites/a':
+        'server { listen 443 ssl http2 default_server; listen [::]:443 ssl http2 default_server; server_name a.org; include tls; return 200 "a"; }',
+      'sites/b':
+        'server { listen 443 ssl http2; server_name b.org; include tls; location / { return 200 "bb $ssl_server_name $http_host $arg_x"; } location /app { proxy_pass http://127.0.0.1:8080; } }',
+      'sites/c':
+        'server { listen 8080; listen unix:/run/nobody-has-this.sock; location = /app { return 200 "the app"; } }',
+      tls: 'ssl_certificate pem; ssl_certificate_key pem; ssl_session_ticket_key ticket;',
+      pem: await pem(),
+      ticket: Buffer.alloc(80, 7),
     },
   );
-
-  it('serves the host that is asked for, over TLS, on the port that is chosen', async () => {
-    const file = await written(
-      'num-threads: 2\nhosts:\n  a.org: !file a.yaml\n  b.org:\n    listen: 80\n    paths: {/: {redirect: https://b.org/}}\n',
-      {
-        'a.yaml':
-          'listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\nlisten: {type: unix, port: nobody-has-this.sock}\npaths:\n  /: {file.dir: www}\n',
-        pem: await pem(),
-        'www/index.html': 'hello',
-      },
-    );
-    const server = await startOwn(file, { port: 443, page: { path: '/', host: 'a.org' } });
-    expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
-    expect((await negotiate(server.origin, {})).alpn).toBe('h2');
-    await endsClean(server);
-    expect(await readdir(path.dirname(file))).toEqual(['a.yaml', 'own.conf', 'pem', 'www']);
-    expect(await refusal(file, { port: 80 })).toMatch(
-      / answers with status 302 to https:\/\/b\.org\/: give a page/,
-    );
-  });
-
-  it('leaves no folder of its key process behind, and has HTTP/2 without TLS', async () => {
-    const folders = async () =>
-      (await readdir('/tmp')).filter((name) => name.startsWith('openssl-privsep.'));
-    const file = await written(
-      'hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    listen: 80\n    paths: {/: {file.dir: www}}\n',
-      { pem: await pem(), 'www/index.html': 'hello' },
-    );
-    const before = await folders();
-    const server = await startOwn(file, { port: 80, protocol: 'h2c' });
-    const begun = (await folders()).filter((name) => !before.includes(name));
-    expect(begun).not.toEqual([]);
-    await endsClean(server);
-    // Those of another test that runs now go too.
-    await vi.waitFor(
-      async () => expect((await folders()).filter((name) => begun.includes(name))).toEqual([]),
-      { timeout: 30_000, interval: 100 },
-    );
-  });
-
-  it.each([
-    [
-      'listen: 80\nhosts: {a: {paths: {/:\n {file.dirr: /srv}}}}',
-      /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
-    ],
-    ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],
-  ])('says by file and line what is wrong with %j', async (text, message) => {
-    const file = await written(text, { inc: '\na:\n  paths:\n    /: {gone: 1}\n' });
-    expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
-  });
+  const server = await startOwn(file, { port: 443, page: { path: '/?x=1', host: 'b.org' } });
+  expect(server).toMatchObject({ workers: 2, answer: { bytes: 'bb b.org b.org 1'.length } });
+  expect((await negotiate(server.origin, {})).alpn).toBe('h2');
+  await endsClean(server);
+  // Its own other port has moved, and the proxied requests with it.
+  const passing = await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org' } });
+  expect(passing.answer.bytes).toBe('the app'.length);
+  await endsClean(passing);
+  expect(await refusal(file, { port: 80, page: { path: '/', host: 'a.org' } })).toMatch(
+    /^http:\/\/127\.0\.0\.1:\d+\/ \(host a\.org\) answers with status 301 to https:\/\/a\.org\/: .*--status 301/,
+  );
 });
 
-describe('nghttpd', () => {
-  it('serves the folder beside its flags, with the certificate beside them', async () => {
-    const file = await written('# mine\n--htdocs=www\n-n 2\n-D\n8443 key.pem cert.pem\n', {
-      'key.pem': await pem(),
-      'cert.pem': await pem(),
-      'www/index.html': 'hello',
-    });
-    const server = await startOwn(file);
-    expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
-    expect(server.redirections).toContain(`port 8443 → ${server.origin.slice('https://'.length)}`);
-    await endsClean(server);
-    expect(await readdir(path.dirname(file))).toEqual(['cert.pem', 'key.pem', 'own.conf', 'www']);
+it('nginx listens for HTTP/3 if its build has it, and says so otherwise', async () => {
+  const file = await written(
+    'events {} http { server {\nlisten 443 quic reuseport;\nlisten 443 ssl reuseport; ssl_certificate pem; ssl_certificate_key pem; return 200 "a"; } }',
+    { pem: await pem() },
+  );
+  const start = () => startOwn(file, { protocol: 'h3', page: { path: '/' } });
+  const { stderr } = spawnSync(process.env.NGINX_BIN ?? 'nginx', ['-V'], { encoding: 'utf8' });
+  if (stderr.includes('http_v3_module')) await endsClean(await start());
+  else
+    expect(await test.refusal(start())).toMatch(
+      /own\.conf:2: nginx \S+ does not know "quic": this build lacks its module/,
+    );
+});
+
+const inHttp = (lines: string) => `events {}\nhttp {\n${lines}\n}\n`;
+const inServer = (lines: string) => inHttp(`server {\nlisten 80;\n${lines}\n}`);
+const inTls = (lines: string) => inServer(lines).replace('80', '443 ssl');
+
+it.each([
+  [
+    inServer('brotli on;'),
+    /^FILE:5: nginx \S+ does not know "brotli": .*; NGINX_BIN names another/,
+  ],
+  [
+    `load_module modules/ngx_gone.so;\n${inServer('')}`,
+    /^FILE:1: .*: dlopen\(\) "\S+ngx_gone.so" failed .*No such file or directory\)$/,
+  ],
+  [inHttp('include inc;'), /^\/\S+\/inc:2: .*: invalid number of arguments in "root" directive$/],
+  [
+    inTls('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;'),
+    /^FILE:\d: .*: cannot load certificate key "\S+\/locked\.pem": .*; if the key has a password, .* ssl_password_file$/,
+  ],
+])('nginx says by file and line what is wrong with %j', async (text, message) => {
+  const others = { inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() };
+  const file = await written(text, others);
+  expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
+});
+
+it('nginx says which status a page has, and why as its log has it', async () => {
+  const file = await written(inServer('root /nowhere; location /closed { deny all; }'));
+  expect(await refusal(file, { page: { path: '/closed' } })).toMatch(
+    /\/closed answers with status 403: .*access forbidden by rule/,
+  );
+});
+
+it('nginx shares no state, cache or log with a running server', async () => {
+  const theirs = `${test.folder}/theirs`;
+  const file =
+    await written(`error_log ${theirs}-error.log debug; pid ${theirs}.pid; lock_file ${theirs}.lock;
+        events {} http { proxy_cache_path ${theirs}-cache keys_zone=z:1m; client_body_temp_path ${theirs}-body; access_log ${theirs}.log combined buffer=4k;
+        server { listen 80; access_log syslog:server=127.0.0.1:9; return 200 x; } }`);
+  const server = await startOwn(file, { page: { path: '/', bodyBytes: 1000 } });
+  const its = execFileSync('sh', ['-c', `ls -l /proc/${server.pid}/fd`], { encoding: 'utf8' });
+  expect(its).not.toContain('theirs');
+  expect((await stat(configFileOf(server))).mode & 0o777).toBe(0o600);
+  await endsClean(server);
+  expect((await readdir(test.folder)).filter((name) => name.startsWith('theirs'))).toEqual([]);
+  expect(server.redirections.filter((line) => line.includes('theirs'))).toHaveLength(6);
+});
+
+it('nginx answers as for a client on another machine, with files found through links', async () => {
+  const file = await written(inHttp('include sites/*;'), {
+    'real/site': `server { listen 127.0.0.1:80; return 200 status; }
+        server { listen 80; server_name www.a.org; return 200 site; }`,
+    'sites/none': '',
   });
+  await symlink('../real/site', path.join(path.dirname(file), 'sites/site'));
+  const server = await startOwn(file);
+  expect(server.answer.bytes).toBe('site'.length);
+  await endsClean(server);
+});
+
+it.runIf(existsSync('/etc/h2o/h2o.conf'))(
+  "h2o runs Debian's packaged config beside what has port 80",
+  async () => {
+    await takePort80();
+    const before = listingOf('/etc/h2o', '/var/log/h2o', '/var/www');
+    const server = await startOwn('/etc/h2o/h2o.conf', { page: { path: '/server-status' } });
+    expect(server.workers).toBe(1);
+    expect(server.redirections).toContain(`listen 80 → ${server.origin.slice('http://'.length)}`);
+    expect(server.redirections.filter((line) => line.includes('rotatelogs'))).toHaveLength(2);
+    expect(await readFile(server.logFile, 'utf8')).toContain('ready to serve');
+    await endsClean(server);
+    expect(listingOf('/etc/h2o', '/var/log/h2o', '/var/www')).toBe(before);
+    expect(existsSync('/run/h2o.pid')).toBe(false);
+  },
+);
+
+it('h2o serves the host that is asked for, over TLS, on the port that is chosen', async () => {
+  const file = await written(
+    'num-threads: 2\nhosts:\n  a.org: !file a.yaml\n  b.org:\n    listen: 80\n    paths: {/: {redirect: https://b.org/}}\n',
+    {
+      'a.yaml':
+        'listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\nlisten: {type: unix, port: nobody-has-this.sock}\npaths:\n  /: {file.dir: www}\n',
+      pem: await pem(),
+      'www/index.html': 'hello',
+    },
+  );
+  const server = await startOwn(file, { port: 443, page: { path: '/', host: 'a.org' } });
+  expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
+  expect((await negotiate(server.origin, {})).alpn).toBe('h2');
+  await endsClean(server);
+  expect(await readdir(path.dirname(file))).toEqual(['a.yaml', 'own.conf', 'pem', 'www']);
+  expect(await refusal(file, { port: 80 })).toMatch(
+    / answers with status 302 to https:\/\/b\.org\/: give a page/,
+  );
+});
+
+it('h2o leaves no folder of its key process behind, and has HTTP/2 without TLS', async () => {
+  const folders = async () =>
+    (await readdir('/tmp')).filter((name) => name.startsWith('openssl-privsep.'));
+  const file = await written(
+    'hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    listen: 80\n    paths: {/: {file.dir: www}}\n',
+    { pem: await pem(), 'www/index.html': 'hello' },
+  );
+  const before = await folders();
+  const server = await startOwn(file, { port: 80, protocol: 'h2c' });
+  const begun = (await folders()).filter((name) => !before.includes(name));
+  expect(begun).not.toEqual([]);
+  await endsClean(server);
+  // Those of another test that runs now go too.
+  await vi.waitFor(
+    async () => expect((await folders()).filter((name) => begun.includes(name))).toEqual([]),
+    { timeout: 30_000, interval: 100 },
+  );
+});
+
+it.each([
+  [
+    'listen: 80\nhosts: {a: {paths: {/:\n {file.dirr: /srv}}}}',
+    /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
+  ],
+  ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],
+])('h2o says by file and line what is wrong with %j', async (text, message) => {
+  const file = await written(text, { inc: '\na:\n  paths:\n    /: {gone: 1}\n' });
+  expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
+});
+
+it('nghttpd serves the folder beside its flags, with the certificate beside them', async () => {
+  const file = await written('# mine\n--htdocs=www\n-n 2\n-D\n8443 key.pem cert.pem\n', {
+    'key.pem': await pem(),
+    'cert.pem': await pem(),
+    'www/index.html': 'hello',
+  });
+  const server = await startOwn(file);
+  expect(server).toMatchObject({ workers: 2, answer: { bytes: 5 } });
+  expect(server.redirections).toContain(`port 8443 → ${server.origin.slice('https://'.length)}`);
+  await endsClean(server);
+  expect(await readdir(path.dirname(file))).toEqual(['cert.pem', 'key.pem', 'own.conf', 'www']);
 });

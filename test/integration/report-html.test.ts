@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { findChromium, startChromium } from '../browser.ts';
@@ -79,101 +79,101 @@ async function narrow(page: Page) {
   expect(await page.evaluate(crowded)).toEqual([]);
 }
 
-describe.skipIf(chromium === undefined)('in a browser', () => {
-  test('a comparison: rounds and percentiles', async () => {
-    const page = await open(result([workers, openFileCache]));
+const inBrowser = test.skipIf(chromium === undefined);
 
-    const sides = await marks(page, 'Round by round', 'mark', 'transform');
-    expect(sides).toHaveLength(12);
-    // Larger values stand higher.
-    const places = sides
-      .map(({ title, attribute }) => ({
-        value: Number(title.split(': ')[1]?.replaceAll(',', '')),
-        y: Number(/,([\d.]+)\)/.exec(attribute)?.[1]),
-      }))
-      .sort((a, b) => b.value - a.value)
-      .map(({ y }) => y);
-    expect(places).toEqual([...places].sort((a, b) => a - b));
+inBrowser('a comparison: rounds and percentiles', async () => {
+  const page = await open(result([workers, openFileCache]));
 
-    const titles = (await marks(page, 'Latency by percentile', 'mark')).map((one) => one.title);
-    for (const text of ['50 %: 1.6 ms', '99 %: 2.13 ms', 'max: 8.4 ms'])
-      expect(titles).toContain(`workers, ${text}`);
+  const sides = await marks(page, 'Round by round', 'mark', 'transform');
+  expect(sides).toHaveLength(12);
+  // Larger values stand higher.
+  const places = sides
+    .map(({ title, attribute }) => ({
+      value: Number(title.split(': ')[1]?.replaceAll(',', '')),
+      y: Number(/,([\d.]+)\)/.exec(attribute)?.[1]),
+    }))
+    .sort((a, b) => b.value - a.value)
+    .map(({ y }) => y);
+  expect(places).toEqual([...places].sort((a, b) => a - b));
+
+  const titles = (await marks(page, 'Latency by percentile', 'mark')).map((one) => one.title);
+  for (const text of ['50 %: 1.6 ms', '99 %: 2.13 ms', 'max: 8.4 ms'])
+    expect(titles).toContain(`workers, ${text}`);
+  await narrow(page);
+});
+
+inBrowser('a histogram: in both colour schemes, by keyboard and without its script', async () => {
+  const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
+  const buckets = ends.map((toMs, index) => ({
+    fromMs: ends[index - 1] ?? 0,
+    toMs,
+    count: index,
+  }));
+  const rate = await h2Result('h2o-vs-nginx-h2-rate', {
+    nginx: { rps: [1000], phases: [{ buckets }] },
+    h2o: { rps: [1000] },
+  });
+  for (const colorScheme of ['light', 'dark'] as const) {
+    const page = await open(rate, { colorScheme });
+    const bars = await marks(page, /^Answers by latency/, 'bar', 'width');
+    const shown = bars.filter(({ title }) => title.includes(', here: '));
+    const shares = rate.variants[0]?.phases[0]?.buckets?.map(({ share }) => share) ?? [];
+    expect(shown.slice(0, 10).map(({ title }) => title.split(': ')[1])).toEqual(
+      shares.map((share) => `${(share * 100).toFixed(2)} %`),
+    );
+    const [fourth, tenth] = [shown[3], shown[9]].map((bar) => Number(bar?.attribute));
+    expect((tenth ?? NaN) / (fourth ?? NaN)).toBeCloseTo(3, 1);
+    const [ground = '', ink = ''] = await page.evaluate<string[]>(
+      '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
+    );
+    const light = (colour: string) => Number(/\d+/.exec(colour)?.[0]);
+    expect(light(ground) > light(ink)).toBe(colorScheme === 'light');
     await narrow(page);
-  });
+    await page.locator('summary').first().focus();
+    await page.keyboard.press('Enter');
+    expect(await page.locator('details').first().getAttribute('open')).toBe('');
+  }
+  const plain = await open(rate, { javaScriptEnabled: false });
+  expect(await plain.locator('noscript').isVisible()).toBe(true);
+  expect(await plain.locator('table').first().innerText()).toContain('nginx');
+});
 
-  test('a histogram: in both colour schemes, by keyboard and without its script', async () => {
-    const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
-    const buckets = ends.map((toMs, index) => ({
-      fromMs: ends[index - 1] ?? 0,
-      toMs,
-      count: index,
-    }));
-    const rate = await h2Result('h2o-vs-nginx-h2-rate', {
-      nginx: { rps: [1000], phases: [{ buckets }] },
-      h2o: { rps: [1000] },
-    });
-    for (const colorScheme of ['light', 'dark'] as const) {
-      const page = await open(rate, { colorScheme });
-      const bars = await marks(page, /^Answers by latency/, 'bar', 'width');
-      const shown = bars.filter(({ title }) => title.includes(', here: '));
-      const shares = rate.variants[0]?.phases[0]?.buckets?.map(({ share }) => share) ?? [];
-      expect(shown.slice(0, 10).map(({ title }) => title.split(': ')[1])).toEqual(
-        shares.map((share) => `${(share * 100).toFixed(2)} %`),
-      );
-      const [fourth, tenth] = [shown[3], shown[9]].map((bar) => Number(bar?.attribute));
-      expect((tenth ?? NaN) / (fourth ?? NaN)).toBeCloseTo(3, 1);
-      const [ground = '', ink = ''] = await page.evaluate<string[]>(
-        '[getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]',
-      );
-      const light = (colour: string) => Number(/\d+/.exec(colour)?.[0]);
-      expect(light(ground) > light(ink)).toBe(colorScheme === 'light');
-      await narrow(page);
-      await page.locator('summary').first().focus();
-      await page.keyboard.press('Enter');
-      expect(await page.locator('details').first().getAttribute('open')).toBe('');
-    }
-    const plain = await open(rate, { javaScriptEnabled: false });
-    expect(await plain.locator('noscript').isVisible()).toBe(true);
-    expect(await plain.locator('table').first().innerText()).toContain('nginx');
-  });
+inBrowser('pages of a mix, sorted by a click on a title', async () => {
+  const times = { '/': 0.1, '/b': 0.2, '/a': 0.3 };
+  const page = await open(
+    result([
+      withPages(workers, times),
+      withPages(openFileCache, { '/': 0.12, '/b': 0.6, '/a': 0.2 }),
+    ]),
+  );
+  const table = page.getByRole('region', { name: 'By page' });
+  const names = () => table.locator('tbody th').allTextContents();
+  const sortBy = async (title: string | RegExp) => {
+    await table.getByRole('button', { name: title }).click();
+    return names();
+  };
+  expect(await names()).toEqual(['/', '/b', '/a']);
+  expect(await sortBy(/^open-file-cache alone/)).toEqual(['/b', '/', '/a']);
+  expect(await sortBy(/^open-file-cache alone/)).toEqual(['/a', '/', '/b']);
+  expect(await sortBy('page')).toEqual(['/', '/a', '/b']);
+  expect(await sortBy('share')).toEqual(['/', '/b', '/a']);
+  await narrow(page);
+});
 
-  test('pages of a mix, sorted by a click on a title', async () => {
-    const times = { '/': 0.1, '/b': 0.2, '/a': 0.3 };
-    const page = await open(
-      result([
-        withPages(workers, times),
-        withPages(openFileCache, { '/': 0.12, '/b': 0.6, '/a': 0.2 }),
-      ]),
-    );
-    const table = page.getByRole('region', { name: 'By page' });
-    const names = () => table.locator('tbody th').allTextContents();
-    const sortBy = async (title: string | RegExp) => {
-      await table.getByRole('button', { name: title }).click();
-      return names();
-    };
-    expect(await names()).toEqual(['/', '/b', '/a']);
-    expect(await sortBy(/^open-file-cache alone/)).toEqual(['/b', '/', '/a']);
-    expect(await sortBy(/^open-file-cache alone/)).toEqual(['/a', '/', '/b']);
-    expect(await sortBy('page')).toEqual(['/', '/a', '/b']);
-    expect(await sortBy('share')).toEqual(['/', '/b', '/a']);
-    await narrow(page);
-  });
-
-  test('latency by rate', async () => {
-    const step = { round: 1, made: 1, kept: true, why: '', latencyMs: { p50: 1, p90: 2, p99: 4 } };
-    const steps = [1000, 2000].flatMap((rate) =>
-      ['workers', 'open-file-cache'].map((variant) => ({ ...step, rate, variant })),
-    );
-    const curve = await open(
-      result([workers, openFileCache], {
-        search: { within: { metric: 'p99', ms: 5 }, found: [], steps },
-      }),
-    );
-    const shown = await marks(curve, 'Latency by rate', 'mark');
-    expect(shown.map(({ title }) => title)).toContain(
-      'workers, 1,000 requests/s: p50 1.00 ms, p99 4.00 ms',
-    );
-    expect(shown).toHaveLength(4);
-    await narrow(curve);
-  });
+inBrowser('latency by rate', async () => {
+  const step = { round: 1, made: 1, kept: true, why: '', latencyMs: { p50: 1, p90: 2, p99: 4 } };
+  const steps = [1000, 2000].flatMap((rate) =>
+    ['workers', 'open-file-cache'].map((variant) => ({ ...step, rate, variant })),
+  );
+  const curve = await open(
+    result([workers, openFileCache], {
+      search: { within: { metric: 'p99', ms: 5 }, found: [], steps },
+    }),
+  );
+  const shown = await marks(curve, 'Latency by rate', 'mark');
+  expect(shown.map(({ title }) => title)).toContain(
+    'workers, 1,000 requests/s: p50 1.00 ms, p99 4.00 ms',
+  );
+  expect(shown).toHaveLength(4);
+  await narrow(curve);
 });

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
@@ -64,83 +64,84 @@ async function ownNginx(
   return { folder, spec: nginx(['base'], { workers: 1, binary }) };
 }
 
-describe.runIf(process.getuid?.() === 0)('started by root', () => {
-  it.each(servers)('%s runs as nobody and cannot get more rights', async (_, spec) => {
-    const server = await test.start(spec, { workers: 2 });
-    expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
-  });
+const isRoot = process.getuid?.() === 0;
+const asRoot = it.runIf(isRoot);
 
-  it.each(Object.keys(configs))("%s with a user's own config does so too", async (name) => {
-    const { file } = await ownFolder(name);
-    const server = await startOwn(file);
-    expect(server.answer.bytes).toBe('hello'.length);
-    expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
-    const [scratch] = await test.scratchFolders();
-    // The config is not below what the server could be made to serve.
-    const words = [path.join(test.folder, scratch as string), '-name', '*.conf'];
-    expect(execFileSync('find', words, { encoding: 'utf8' })).toBe('');
-    await server.stop();
-  });
+asRoot.each(servers)('%s runs as nobody and cannot get more rights', async (_, spec) => {
+  const server = await test.start(spec, { workers: 2 });
+  expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
+});
 
-  it('says in one line that its user may not read a key', async () => {
-    const { folder, file } = await ownFolder('nginx');
-    await chmod(path.join(folder, 'a.pem'), 0o600);
-    expect(await refusal(startOwn(file))).toMatch(
-      /^\S+own\.conf:3: nginx \S+ does not accept it: .*a\.pem.*Permission denied.*nobody.*copy/,
-    );
-  });
+asRoot.each(Object.keys(configs))("%s with a user's own config does so too", async (name) => {
+  const { file } = await ownFolder(name);
+  const server = await startOwn(file);
+  expect(server.answer.bytes).toBe('hello'.length);
+  expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
+  const [scratch] = await test.scratchFolders();
+  // The config is not below what the server could be made to serve.
+  const words = [path.join(test.folder, scratch as string), '-name', '*.conf'];
+  expect(execFileSync('find', words, { encoding: 'utf8' })).toBe('');
+  await server.stop();
+});
 
-  it.skipIf(spawnSync('setcap', ['-h']).error !== undefined)(
-    'runs one whose file may listen on low ports',
-    async () => {
-      const { folder, spec } = await ownNginx(0o755);
-      execFileSync('setcap', ['cap_net_bind_service+ep', path.join(folder, 'nginx')]);
-      const rights = new Set(await rightsOf(await test.start(spec)));
-      expect([...rights]).toEqual([noRights(lowPorts)]);
-    },
+asRoot('says in one line that its user may not read a key', async () => {
+  const { folder, file } = await ownFolder('nginx');
+  await chmod(path.join(folder, 'a.pem'), 0o600);
+  expect(await refusal(startOwn(file))).toMatch(
+    /^\S+own\.conf:3: nginx \S+ does not accept it: .*a\.pem.*Permission denied.*nobody.*copy/,
   );
+});
 
-  it("gets no environment of root's, but for what it may need", async () => {
-    vi.stubEnv('INFLUX_TOKEN', 'hunter2');
-    vi.stubEnv('MALLOC_ARENA_MAX', '3');
-    const [, spec] = servers[3] as (typeof servers)[number];
-    const names = (await readFile(`/proc/${(await test.start(spec)).pid}/environ`, 'latin1'))
-      .split('\0')
-      .map((line) => line.split('=')[0]);
-    expect(names).toEqual(expect.arrayContaining(['PATH', 'MALLOC_ARENA_MAX']));
-    expect(names).not.toContain('INFLUX_TOKEN');
-    expect(names).not.toContain('HOME');
-  });
+it.runIf(isRoot && spawnSync('setcap', ['-h']).error === undefined)(
+  'runs one whose file may listen on low ports',
+  async () => {
+    const { folder, spec } = await ownNginx(0o755);
+    execFileSync('setcap', ['cap_net_bind_service+ep', path.join(folder, 'nginx')]);
+    const rights = new Set(await rightsOf(await test.start(spec)));
+    expect([...rights]).toEqual([noRights(lowPorts)]);
+  },
+);
 
-  it.each([
-    [
-      ['unshare', '-r'],
-      /^\/usr\/bin\/true runs as the user nobody, and root cannot become that user here \(setpriv: .*\): give the container the capabilities/,
-    ],
-    [['setpriv', '--bounding-set=-setpcap'], /^nobody$/],
-  ])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
-    const script = `
+asRoot("gets no environment of root's, but for what it may need", async () => {
+  vi.stubEnv('INFLUX_TOKEN', 'hunter2');
+  vi.stubEnv('MALLOC_ARENA_MAX', '3');
+  const [, spec] = servers[3] as (typeof servers)[number];
+  const names = (await readFile(`/proc/${(await test.start(spec)).pid}/environ`, 'latin1'))
+    .split('\0')
+    .map((line) => line.split('=')[0]);
+  expect(names).toEqual(expect.arrayContaining(['PATH', 'MALLOC_ARENA_MAX']));
+  expect(names).not.toContain('INFLUX_TOKEN');
+  expect(names).not.toContain('HOME');
+});
+
+asRoot.each([
+  [
+    ['unshare', '-r'],
+    /^\/usr\/bin\/true runs as the user nobody, and root cannot become that user here \(setpriv: .*\): give the container the capabilities/,
+  ],
+  [['setpriv', '--bounding-set=-setpcap'], /^nobody$/],
+])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
+  const script = `
       import { requireRunnable, unprivilegedUser } from './lib/servers/rights.ts';
       const user = unprivilegedUser();
       requireRunnable('/usr/bin/true', user).then(() => console.log(user.name), ({ message }) => console.log(message));`;
-    const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
-    const said = execFileSync(command, [...words, '-e', script], { encoding: 'utf8' });
-    expect(said.trim()).toMatch(line);
-  });
+  const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
+  const said = execFileSync(command, [...words, '-e', script], { encoding: 'utf8' });
+  expect(said.trim()).toMatch(line);
+});
 
-  it('is told where its binary is closed to nobody', async () => {
-    const { folder, spec } = await ownNginx(0o700, '');
-    expect(await refusal(test.start(spec))).toContain(
-      `${folder}/nginx is closed to nobody, as which servers run if root starts them: open it `,
-    );
-  });
+asRoot('is told where its binary is closed to nobody', async () => {
+  const { folder, spec } = await ownNginx(0o700, '');
+  expect(await refusal(test.start(spec))).toContain(
+    `${folder}/nginx is closed to nobody, as which servers run if root starts them: open it `,
+  );
+});
 
-  it('has the check of the config done with the same rights', async () => {
-    const { folder, spec } = await ownNginx(
-      0o777,
-      'users=$(dirname "$0")/users; case "$*" in -V) ;; *) id -u >>$users; grep -c "NoNewPrivs:.1" /proc/self/status >>$users;; esac;',
-    );
-    await (await test.start(spec)).stop();
-    expect(await readFile(path.join(folder, 'users'), 'utf8')).toBe('65534\n1\n'.repeat(2));
-  });
+asRoot('has the check of the config done with the same rights', async () => {
+  const { folder, spec } = await ownNginx(
+    0o777,
+    'users=$(dirname "$0")/users; case "$*" in -V) ;; *) id -u >>$users; grep -c "NoNewPrivs:.1" /proc/self/status >>$users;; esac;',
+  );
+  await (await test.start(spec)).stop();
+  expect(await readFile(path.join(folder, 'users'), 'utf8')).toBe('65534\n1\n'.repeat(2));
 });

@@ -105,20 +105,18 @@ describe('TLS', () => {
   });
 });
 
-describe('the limit of open files', () => {
-  const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
-    /^Max open files\s+(\d+)\s+(\d+)/m
-      .exec(await readFile(`/proc/${pid}/limits`, 'utf8'))
-      ?.slice(1) ?? [];
+const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
+  /^Max open files\s+(\d+)\s+(\d+)/m
+    .exec(await readFile(`/proc/${pid}/limits`, 'utf8'))
+    ?.slice(1) ?? [];
 
-  it.each(servers)('of %s is the one that is asked for, or the hard limit', async (_, spec) => {
-    const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
-    for (const pid of processesOf(own)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
-    await own.stop();
-    const usual = await test.start(spec, { connections: 100 });
-    const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
-    for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
-  });
+it.each(servers)('the limit of open files of %s is its own, or the hard limit', async (_, spec) => {
+  const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
+  for (const pid of processesOf(own)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
+  await own.stop();
+  const usual = await test.start(spec, { connections: 100 });
+  const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+  for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
 });
 
 it('closes a connection after 100 requests, or never with keepalive-unlimited', async () => {

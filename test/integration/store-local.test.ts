@@ -15,7 +15,7 @@ import {
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { lockFile } from '../../lib/machine/locks.ts';
 import { startChild } from '../../lib/process.ts';
 import { line } from '../../lib/store/line-protocol.ts';
@@ -221,88 +221,84 @@ it('says why influxd does not start, and releases the folder', async () => {
   );
 });
 
-describe('beside Grafana, which only views', () => {
-  async function view(folder: string) {
-    const store = await openStore({ influxdBinary: local.influxdBinary, folder, purpose: 'view' });
-    onTestFinished(() => store.close());
-    return store;
-  }
+async function view(folder: string) {
+  const store = await openStore({ influxdBinary: local.influxdBinary, folder, purpose: 'view' });
+  onTestFinished(() => store.close());
+  return store;
+}
 
-  it('shares the influxd of a run, and starts it again when the run ends it', async () => {
-    const folder = newFolder();
-    const [run, look] = await Promise.all([open(folder), view(folder)]);
-    expect(look.influx).toEqual(run.influx);
-    await run.write(['m value=1 1']);
-    const { url } = look.influx;
-    await run.close();
-    expect(await countOf(look)).toBe(1);
-    expect(look.influx.url).toBe(url);
-  });
-
-  it.each(['ends', 'is killed'])(
-    'its influxd serves runs on their cores, and is replaced when it %s',
-    async (how) => {
-      const folder = newFolder();
-      const look = await view(folder);
-      const pid = pidOf(look);
-      const run = await openStore({ influxdBinary: local.influxdBinary, folder, cpus: [0] });
-      onTestFinished(() => run.close());
-      expect(pidOf(run)).toBe(pid);
-      expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\s*0$/m);
-      const { url } = run.influx;
-      await run.write(['m value=1 1']);
-      if (how === 'ends') await look.close();
-      else process.kill(pid, 'SIGKILL');
-      await run.write(['m value=2 2']);
-      expect(await countOf(run)).toBe(2);
-      expect(run.influx.url).toBe(url);
-      await look.close();
-      expect(isRunning(pidOf(run))).toBe(true);
-    },
-  );
+it('Grafana shares the influxd of a run, and starts it again when the run ends it', async () => {
+  const folder = newFolder();
+  const [run, look] = await Promise.all([open(folder), view(folder)]);
+  expect(look.influx).toEqual(run.influx);
+  await run.write(['m value=1 1']);
+  const { url } = look.influx;
+  await run.close();
+  expect(await countOf(look)).toBe(1);
+  expect(look.influx.url).toBe(url);
 });
 
-describe('the password', () => {
-  it("keeps others out at each start, and is its owner's alone", async () => {
+it.each(['ends', 'is killed'])(
+  "Grafana's influxd serves runs on their cores, and is replaced when it %s",
+  async (how) => {
     const folder = newFolder();
-    for (const _start of ['first', 'second']) {
-      const store = await open(folder);
-      const right = store.influx.credentials?.password ?? '';
-      expect(right).toMatch(/^[\w-]{32}$/);
-      const file = join(folder, 'password');
-      expect(readFileSync(file, 'utf8')).toBe(right);
-      expect([folder, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600]);
-      for (const tried of [`Basic ${btoa('bakeoff:wrong')}`, `Token ${right}`])
-        expect(await statusesFor(store, { Authorization: tried })).toEqual(refused);
-      expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
-      for (const process of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
-        expect(commandLine(process)).not.toContain(right);
-      expect(store.k6Output().env).toMatchObject({ K6_INFLUXDB_PASSWORD: right });
-      expect(store.k6Output().out.join()).not.toContain(right);
-      await store.close();
-    }
-  });
+    const look = await view(folder);
+    const pid = pidOf(look);
+    const run = await openStore({ influxdBinary: local.influxdBinary, folder, cpus: [0] });
+    onTestFinished(() => run.close());
+    expect(pidOf(run)).toBe(pid);
+    expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\s*0$/m);
+    const { url } = run.influx;
+    await run.write(['m value=1 1']);
+    if (how === 'ends') await look.close();
+    else process.kill(pid, 'SIGKILL');
+    await run.write(['m value=2 2']);
+    expect(await countOf(run)).toBe(2);
+    expect(run.influx.url).toBe(url);
+    await look.close();
+    expect(isRunning(pidOf(run))).toBe(true);
+  },
+);
 
-  it('of an interrupted first start is used', async () => {
-    const folder = newFolder();
-    mkdirSync(folder);
-    writeFileSync(join(folder, 'password'), 'kept');
+it("the password keeps others out at each start, and is its owner's alone", async () => {
+  const folder = newFolder();
+  for (const _start of ['first', 'second']) {
     const store = await open(folder);
-    expect(store.influx.credentials?.password).toBe('kept');
-    expect(await statusesFor(store)).toEqual(refused);
-  });
+    const right = store.influx.credentials?.password ?? '';
+    expect(right).toMatch(/^[\w-]{32}$/);
+    const file = join(folder, 'password');
+    expect(readFileSync(file, 'utf8')).toBe(right);
+    expect([folder, file].map((path) => statSync(path).mode & 0o777)).toEqual([0o700, 0o600]);
+    for (const tried of [`Basic ${btoa('bakeoff:wrong')}`, `Token ${right}`])
+      expect(await statusesFor(store, { Authorization: tried })).toEqual(refused);
+    expect(await store.query('SHOW USERS')).toMatchObject([{ values: [['bakeoff', true]] }]);
+    for (const process of readdirSync('/proc').filter((name) => /^\d+$/.test(name)))
+      expect(commandLine(process)).not.toContain(right);
+    expect(store.k6Output().env).toMatchObject({ K6_INFLUXDB_PASSWORD: right });
+    expect(store.k6Output().out.join()).not.toContain(right);
+    await store.close();
+  }
+});
 
-  it('that does not fit the data is named in a line', async () => {
-    const folder = newFolder();
-    await (await open(folder)).close();
-    const { influxdBinary } = local;
-    const wrong = `influxd does not take the password in ${folder}/password (status 401)`;
-    writeFileSync(join(folder, 'password'), 'another');
-    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
-    rmSync(join(folder, 'password'));
-    await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
-    expect(await lockFile(join(folder, 'influxd.lock'))).not.toBeNull();
-  });
+it('the password of an interrupted first start is used', async () => {
+  const folder = newFolder();
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'password'), 'kept');
+  const store = await open(folder);
+  expect(store.influx.credentials?.password).toBe('kept');
+  expect(await statusesFor(store)).toEqual(refused);
+});
+
+it('a password that does not fit the data is named in a line', async () => {
+  const folder = newFolder();
+  await (await open(folder)).close();
+  const { influxdBinary } = local;
+  const wrong = `influxd does not take the password in ${folder}/password (status 401)`;
+  writeFileSync(join(folder, 'password'), 'another');
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
+  rmSync(join(folder, 'password'));
+  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
+  expect(await lockFile(join(folder, 'influxd.lock'))).not.toBeNull();
 });
 
 function commandLine(pid: string) {

@@ -1,7 +1,7 @@
 // The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/k6/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
@@ -49,76 +49,74 @@ function limited(out: string) {
   );
 }
 
-describe('a search', () => {
-  test('ends among rates that each variant keeps and rates that it does not', async () => {
-    const out = newOut();
-    const run = start(out, `${limited(out)} --rounds 1 --duration 500ms`);
-    const result = await wholeResult(run, out);
-    const { search } = result;
-    expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
-    expect(search?.found).toMatchObject([
-      { variant: 'low', ci95: null },
-      { variant: 'high', ci95: null },
-    ]);
-    for (const { variant, rate } of search?.found ?? []) {
-      const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
-      const around = steps.slice(-stepsAround);
-      expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
-      expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
-      expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
-      const kept = steps
-        .filter((step) => step.kept)
-        .map((step) => step.rate)
-        .reduce((best, one) =>
-          Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
-        );
-      // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
-      const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
-      expect(kept).toBeLessThan(most);
-      expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
-      expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
-      // Its figures are those of the step that it kept.
-      const own = result.variants.find((one) => one.name === variant);
-      const [phase] = own?.rounds[0]?.phases ?? [];
-      expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
-      expect(own?.rps?.median).toBe(rate);
-    }
-    expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
-    expect(result.integrity).toMatchObject({ lost: 0 });
-    expect(result.integrity?.requests).toBeGreaterThan(
-      result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0),
-    );
+test('a search ends among rates that each variant keeps and rates that it does not', async () => {
+  const out = newOut();
+  const run = start(out, `${limited(out)} --rounds 1 --duration 500ms`);
+  const result = await wholeResult(run, out);
+  const { search } = result;
+  expect(search?.within).toEqual({ metric: 'p99', ms: 500 });
+  expect(search?.found).toMatchObject([
+    { variant: 'low', ci95: null },
+    { variant: 'high', ci95: null },
+  ]);
+  for (const { variant, rate } of search?.found ?? []) {
+    const steps = search?.steps.filter((step) => step.variant === variant) ?? [];
+    const around = steps.slice(-stepsAround);
+    expect(new Set(around.map((step) => step.kept))).toEqual(new Set([true, false]));
+    expect(rate).toBeGreaterThan(Math.min(...around.map((step) => step.rate)));
+    expect(rate).toBeLessThan(Math.max(...around.map((step) => step.rate)));
+    const kept = steps
+      .filter((step) => step.kept)
+      .map((step) => step.rate)
+      .reduce((best, one) =>
+        Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
+      );
+    // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
+    const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
+    expect(kept).toBeLessThan(most);
+    expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
+    expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
+    // Its figures are those of the step that it kept.
+    const own = result.variants.find((one) => one.name === variant);
+    const [phase] = own?.rounds[0]?.phases ?? [];
+    expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
+    expect(own?.rps?.median).toBe(rate);
+  }
+  expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
+  expect(result.integrity).toMatchObject({ lost: 0 });
+  expect(result.integrity?.requests).toBeGreaterThan(
+    result.variants.reduce((sum, { traffic }) => sum + (traffic?.requests ?? 0), 0),
+  );
 
-    const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
-    expect(run.stdout()).toContain(
-      `low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`,
-    );
-    expect(run.stdout()).toContain('Latency by rate');
-  });
+  const rate = Math.round(search?.found[0]?.rate ?? 0).toLocaleString('en-US');
+  expect(run.stdout()).toContain(
+    `low keeps p99 within 500.00 ms up to ${rate} requests/s in half of its loads`,
+  );
+  expect(run.stdout()).toContain('Latency by rate');
+});
 
-  test('that is ended keeps its finished steps and leaves nothing running', async () => {
-    const out = newOut();
-    const run = start(out, `${name} --within p99=200ms`);
-    await vi.waitFor(
-      () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
-      soon,
-    );
-    const running = descendants(run.pid);
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    const { run: id, state, search, variants }: Result = readResult(out);
-    expect(state).toBe('partial');
-    expect(search?.found).toEqual([]);
-    expect(search?.steps.length).toBeGreaterThanOrEqual(4);
-    expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
-    expect(run.stdout()).toContain('Latency by rate');
-    const store = await storeOf(home);
-    const [stored] = await store.query(`SELECT "p99_ms" FROM "bench_curve" WHERE "run" = '${id}'`);
-    expect(stored?.values.map(([, p99]) => p99).toSorted()).toEqual(
-      search?.steps.map(({ latencyMs: { p99 } }) => p99).toSorted(),
-    );
-    await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), soon);
-  });
+test('a search that is ended keeps its finished steps and leaves nothing running', async () => {
+  const out = newOut();
+  const run = start(out, `${name} --within p99=200ms`);
+  await vi.waitFor(
+    () => expect(run.stderr()).toMatch(/round 1 of 6 · workers .*\n.*round 1 of 6 · workers /),
+    soon,
+  );
+  const running = descendants(run.pid);
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  const { run: id, state, search, variants }: Result = readResult(out);
+  expect(state).toBe('partial');
+  expect(search?.found).toEqual([]);
+  expect(search?.steps.length).toBeGreaterThanOrEqual(4);
+  expect(variants.map(({ rounds }) => rounds)).toEqual([[], []]);
+  expect(run.stdout()).toContain('Latency by rate');
+  const store = await storeOf(home);
+  const [stored] = await store.query(`SELECT "p99_ms" FROM "bench_curve" WHERE "run" = '${id}'`);
+  expect(stored?.values.map(([, p99]) => p99).toSorted()).toEqual(
+    search?.steps.map(({ latencyMs: { p99 } }) => p99).toSorted(),
+  );
+  await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), soon);
 });
 
 /** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */

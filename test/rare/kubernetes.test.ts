@@ -1,6 +1,6 @@
 // Manifests for a cluster without one: what they have a node do, done here.
 import { copyFile } from 'node:fs/promises';
-import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { leftIn, leftPoint, leftQuery } from '../../lib/k6/left-results.ts';
 import type { LoadPlan, PhaseOutcome } from '../../lib/k6/load-plan.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
@@ -62,87 +62,85 @@ test.each([
   },
 );
 
-describe('a load of several generators', () => {
-  test('leaves results of any size and any characters, phase by phase', async () => {
-    const store = await local.open(local.newFolder());
-    const name = { run: 'left', variant: 'a "b"', round: '1' };
-    const outcome = (bars: number): PhaseOutcome => ({
-      results: [
-        {
-          errorExample: 'é 😀 "\\ \n',
-          latencyMs: { histogram: Array.from({ length: bars }, (_, index) => [index / 10, index]) },
-        } as unknown as LoadResult,
-      ],
-    });
-    await store.write([
-      leftPoint(name, 2, 1, outcome(3), -7.5),
-      leftPoint(name, 2, 10, outcome(20_000), -7.5),
-      leftPoint(name, 2, 2, outcome(9000), -7.5),
-      leftPoint({ ...name, round: '2' }, 1, 1, outcome(1), 0),
-    ]);
-    // Newer databases take no longer text.
-    for (const [, part = ''] of leftPoint(name, 2, 10, outcome(20_000), 0).matchAll(
-      /part_\d+="((?:[^"\\]|\\.)*)"/g,
-    ))
-      expect(part.length).toBeLessThan(64 * 1024);
-    // Written again with another time, the last one counts.
-    await store.write([leftPoint(name, 2, 1, outcome(0), -7.5)]);
-    expect(leftIn(await store.query(leftQuery(name)))).toEqual(
-      new Map([[2, { phases: [outcome(0), outcome(9000), outcome(20_000)], aheadMs: -7.5 }]]),
-    );
+test('generators leave results of any size and any characters, phase by phase', async () => {
+  const store = await local.open(local.newFolder());
+  const name = { run: 'left', variant: 'a "b"', round: '1' };
+  const outcome = (bars: number): PhaseOutcome => ({
+    results: [
+      {
+        errorExample: 'é 😀 "\\ \n',
+        latencyMs: { histogram: Array.from({ length: bars }, (_, index) => [index / 10, index]) },
+      } as unknown as LoadResult,
+    ],
   });
+  await store.write([
+    leftPoint(name, 2, 1, outcome(3), -7.5),
+    leftPoint(name, 2, 10, outcome(20_000), -7.5),
+    leftPoint(name, 2, 2, outcome(9000), -7.5),
+    leftPoint({ ...name, round: '2' }, 1, 1, outcome(1), 0),
+  ]);
+  // Newer databases take no longer text.
+  for (const [, part = ''] of leftPoint(name, 2, 10, outcome(20_000), 0).matchAll(
+    /part_\d+="((?:[^"\\]|\\.)*)"/g,
+  ))
+    expect(part.length).toBeLessThan(64 * 1024);
+  // Written again with another time, the last one counts.
+  await store.write([leftPoint(name, 2, 1, outcome(0), -7.5)]);
+  expect(leftIn(await store.query(leftQuery(name)))).toEqual(
+    new Map([[2, { phases: [outcome(0), outcome(9000), outcome(20_000)], aheadMs: -7.5 }]]),
+  );
+});
 
-  test('names who is missing, and the database that does not answer', async () => {
-    const store = await local.open(local.newFolder());
-    const { url, credentials } = store.influx;
-    const out = await printed(
-      ...`nginx-open-file-cache --variants workers --influx ${url} --influx-secret influxdb`.split(
-        ' ',
-      ),
-    );
-    const [testRun] = out.testRuns as [TestRun];
-    const { scriptFolder, startGenerator } = node();
-    const env = environmentOf(testRun, out.configMap, {
-      username: credentials?.user,
-      password: credentials?.password,
-    });
-    const folder = await scriptFolder(testRun, out.configMap);
-    const meetAt = { url, database: 'bakeoff', withinSeconds: 1 };
-    const saysAlone = async (changes: Partial<LoadPlan>) => {
-      const plan = { ...(JSON.parse(env['BAKEOFF_LOAD'] as string) as LoadPlan), ...changes };
-      const generator = await startGenerator(
-        testRun,
-        folder,
-        { ...env, BAKEOFF_LOAD: JSON.stringify(plan) },
-        1,
-      );
-      await release(generator);
-      expect(await generator.code, generator.said()).not.toBe(0);
-      return generator.said();
-    };
-    expect(await saysAlone({ meetAt })).toContain(
-      'generator 2 of 2 was not ready within 1 s: see why, and print the manifests anew',
-    );
-    expect(await saysAlone({ meetAt: { ...meetAt, url: 'http://127.0.0.1:9' } })).toContain(
-      'InfluxDB at http://127.0.0.1:9, where generators meet, does not answer: ',
-    );
-    // Who waited for this one has given up by now.
-    const load = { run: 'late', variant: 'workers', round: '1' };
-    const again = { ...load, run: 'again' };
-    await writeLines(store.influx, [
-      line(
-        'bench_ready',
-        { ...load, instance: '2' },
-        { ready: 1 },
-        toNanoseconds(Date.now() - 60_000),
-      ),
-      line('bench_ready', { ...again, instance: '1' }, { ready: 1 }),
-    ]);
-    expect(await saysAlone({ tags: load, meetAt: { ...meetAt, withinSeconds: 50 } })).toContain(
-      'generator 1 of 2 was not ready within 50 s',
-    );
-    expect(await saysAlone({ tags: again, meetAt })).toContain(
-      'bench_ready has generator 1 of run again, variant workers already: print the manifests anew for another run',
-    );
+test('a generator names who is missing, and the database that does not answer', async () => {
+  const store = await local.open(local.newFolder());
+  const { url, credentials } = store.influx;
+  const out = await printed(
+    ...`nginx-open-file-cache --variants workers --influx ${url} --influx-secret influxdb`.split(
+      ' ',
+    ),
+  );
+  const [testRun] = out.testRuns as [TestRun];
+  const { scriptFolder, startGenerator } = node();
+  const env = environmentOf(testRun, out.configMap, {
+    username: credentials?.user,
+    password: credentials?.password,
   });
+  const folder = await scriptFolder(testRun, out.configMap);
+  const meetAt = { url, database: 'bakeoff', withinSeconds: 1 };
+  const saysAlone = async (changes: Partial<LoadPlan>) => {
+    const plan = { ...(JSON.parse(env['BAKEOFF_LOAD'] as string) as LoadPlan), ...changes };
+    const generator = await startGenerator(
+      testRun,
+      folder,
+      { ...env, BAKEOFF_LOAD: JSON.stringify(plan) },
+      1,
+    );
+    await release(generator);
+    expect(await generator.code, generator.said()).not.toBe(0);
+    return generator.said();
+  };
+  expect(await saysAlone({ meetAt })).toContain(
+    'generator 2 of 2 was not ready within 1 s: see why, and print the manifests anew',
+  );
+  expect(await saysAlone({ meetAt: { ...meetAt, url: 'http://127.0.0.1:9' } })).toContain(
+    'InfluxDB at http://127.0.0.1:9, where generators meet, does not answer: ',
+  );
+  // Who waited for this one has given up by now.
+  const load = { run: 'late', variant: 'workers', round: '1' };
+  const again = { ...load, run: 'again' };
+  await writeLines(store.influx, [
+    line(
+      'bench_ready',
+      { ...load, instance: '2' },
+      { ready: 1 },
+      toNanoseconds(Date.now() - 60_000),
+    ),
+    line('bench_ready', { ...again, instance: '1' }, { ready: 1 }),
+  ]);
+  expect(await saysAlone({ tags: load, meetAt: { ...meetAt, withinSeconds: 50 } })).toContain(
+    'generator 1 of 2 was not ready within 50 s',
+  );
+  expect(await saysAlone({ tags: again, meetAt })).toContain(
+    'bench_ready has generator 1 of run again, variant workers already: print the manifests anew for another run',
+  );
 });

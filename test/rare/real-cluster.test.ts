@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -48,75 +48,75 @@ const left = () =>
     )
     .join('');
 
-describe.skipIf(kubeconfig === '')('in a cluster', () => {
-  test(
-    'what is printed is accepted, without warnings',
-    async () => {
-      for (const { name } of await loadScenarios()) {
-        const out = await printed(
-          name,
-          ...'--influx http://influxdb:8086 --influx-secret influxdb --generators 1'.split(' '),
-        ).catch((error: Error) => error.message);
-        if (typeof out === 'string') {
-          // Networks of their own, commands, searches.
-          expect(out).toMatch(/leave it out with --variants|take another scenario/);
-          continue;
-        }
-        expect(kubectl('apply --server-side --dry-run=server -f -', out.text).trim()).toMatch(
-          new RegExp(`^(\\S+ serverside-applied \\(server dry run\\)\\n?){${out.all.length}}$`),
-        );
+const inCluster = test.skipIf(kubeconfig === '');
+
+inCluster(
+  'what is printed is accepted, without warnings',
+  async () => {
+    for (const { name } of await loadScenarios()) {
+      const out = await printed(
+        name,
+        ...'--influx http://influxdb:8086 --influx-secret influxdb --generators 1'.split(' '),
+      ).catch((error: Error) => error.message);
+      if (typeof out === 'string') {
+        // Networks of their own, commands, searches.
+        expect(out).toMatch(/leave it out with --variants|take another scenario/);
+        continue;
       }
-    },
-    10 * minutes,
-  );
-
-  test.each([
-    ['nginx-open-file-cache', 4, 'workers,open-file-cache'],
-    ['h2o-vs-nginx-h2', 4, 'nginx,h2o'],
-  ])(
-    '%s: no round is dropped, all is stored and nothing is left',
-    async (scenario, rounds, sides) => {
-      const { out, run } = start(scenario, `--rounds ${rounds} --variants ${sides}`);
-      expect(await run.ended, run.stderr()).toBe(0);
-      expect(run.stderr()).not.toContain('is dropped');
-      const { state, integrity, variants } = readResult(out);
-      expect(state).toBe('complete');
-      expect(integrity).toMatchObject({ lost: 0 });
-      for (const { rounds: made, successRatio } of variants.filter((one) => one.rounds.length > 0))
-        expect([made.length, successRatio]).toEqual([rounds, 1]);
-      expect(left()).toBe('');
-    },
-    30 * minutes,
-  );
-
-  test(
-    'an image that is not there is said in one line, and nothing is left',
-    async () => {
-      const { run } = start('nginx-open-file-cache', '--image nowhere.invalid/bakeoff:0');
-      expect(await run.ended, run.stdout()).toBe(1);
-      expect(run.stderr()).toMatch(
-        /its image nowhere\.invalid\/bakeoff:0 cannot be had \(name it with --image\): ImagePullBackOff/,
+      expect(kubectl('apply --server-side --dry-run=server -f -', out.text).trim()).toMatch(
+        new RegExp(`^(\\S+ serverside-applied \\(server dry run\\)\\n?){${out.all.length}}$`),
       );
-      expect(left()).toBe('');
-    },
-    5 * minutes,
-  );
+    }
+  },
+  10 * minutes,
+);
 
-  test(
-    'a user without rights is told so in one line',
-    async () => {
-      const config = JSON.parse(kubectl('config view --raw --minify --flatten -o json')) as {
-        users: [{ user: { as?: string } }];
-      };
-      config.users[0].user.as = 'nobody';
-      const file = path.join(newFolder(), 'config');
-      writeFileSync(file, JSON.stringify(config));
-      const { run } = start('nginx-open-file-cache', '--rounds 1', file);
-      expect(await run.ended, run.stdout()).toBe(1);
-      expect(run.stderr().trim()).toMatch(
-        /^your user of the cluster lacks a right .*User "nobody" cannot list resource "(testruns|deployments)".*$/,
-      );
-    },
-    5 * minutes,
-  );
-});
+inCluster.each([
+  ['nginx-open-file-cache', 4, 'workers,open-file-cache'],
+  ['h2o-vs-nginx-h2', 4, 'nginx,h2o'],
+])(
+  '%s: no round is dropped, all is stored and nothing is left',
+  async (scenario, rounds, sides) => {
+    const { out, run } = start(scenario, `--rounds ${rounds} --variants ${sides}`);
+    expect(await run.ended, run.stderr()).toBe(0);
+    expect(run.stderr()).not.toContain('is dropped');
+    const { state, integrity, variants } = readResult(out);
+    expect(state).toBe('complete');
+    expect(integrity).toMatchObject({ lost: 0 });
+    for (const { rounds: made, successRatio } of variants.filter((one) => one.rounds.length > 0))
+      expect([made.length, successRatio]).toEqual([rounds, 1]);
+    expect(left()).toBe('');
+  },
+  30 * minutes,
+);
+
+inCluster(
+  'an image that is not there is said in one line, and nothing is left',
+  async () => {
+    const { run } = start('nginx-open-file-cache', '--image nowhere.invalid/bakeoff:0');
+    expect(await run.ended, run.stdout()).toBe(1);
+    expect(run.stderr()).toMatch(
+      /its image nowhere\.invalid\/bakeoff:0 cannot be had \(name it with --image\): ImagePullBackOff/,
+    );
+    expect(left()).toBe('');
+  },
+  5 * minutes,
+);
+
+inCluster(
+  'a user without rights is told so in one line',
+  async () => {
+    const config = JSON.parse(kubectl('config view --raw --minify --flatten -o json')) as {
+      users: [{ user: { as?: string } }];
+    };
+    config.users[0].user.as = 'nobody';
+    const file = path.join(newFolder(), 'config');
+    writeFileSync(file, JSON.stringify(config));
+    const { run } = start('nginx-open-file-cache', '--rounds 1', file);
+    expect(await run.ended, run.stdout()).toBe(1);
+    expect(run.stderr().trim()).toMatch(
+      /^your user of the cluster lacks a right .*User "nobody" cannot list resource "(testruns|deployments)".*$/,
+    );
+  },
+  5 * minutes,
+);

@@ -12,7 +12,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
@@ -307,112 +307,108 @@ const sshAlone = (name: string) =>
 
 const own = join(projectRoot, 'server-configs/nginx/base.conf');
 
-describe('in one line', () => {
-  it.each([
-    [
-      'an unknown key',
-      () => host.ssh.replace(/known_hosts$/, 'none'),
-      /^the host key of root@\S+ is not known here: connect once by hand/,
-    ],
-    [
-      'a changed key',
-      () => host.ssh.replace(/known_hosts$/, 'changed'),
-      /has another host key than it had/,
-    ],
-    [
-      'refused keys',
-      () => host.ssh.replace(/-i \S+/, `-i ${join(host.folder, 'host')}`),
-      /refuses this user's keys: have ssh root@\S+ work without a password/,
-    ],
-    ['a port without sshd', () => `${host.ssh} -p 1`, /refuses connections to its ssh/],
-    ['no ssh here', () => 'no-such-ssh', /^there is no no-such-ssh here/],
-  ])('it says %s', async (_, ssh, line) => {
-    writeFileSync(
-      join(host.folder, 'changed'),
-      `${host.address} ${readFileSync(join(host.folder, 'user.pub'), 'utf8')}`,
-    );
-    process.env[sshVariable] = ssh();
-    await expect(openServerHost(host.name)).rejects.toThrow(line);
-  });
+it.each([
+  [
+    'an unknown key',
+    () => host.ssh.replace(/known_hosts$/, 'none'),
+    /^the host key of root@\S+ is not known here: connect once by hand/,
+  ],
+  [
+    'a changed key',
+    () => host.ssh.replace(/known_hosts$/, 'changed'),
+    /has another host key than it had/,
+  ],
+  [
+    'refused keys',
+    () => host.ssh.replace(/-i \S+/, `-i ${join(host.folder, 'host')}`),
+    /refuses this user's keys: have ssh root@\S+ work without a password/,
+  ],
+  ['a port without sshd', () => `${host.ssh} -p 1`, /refuses connections to its ssh/],
+  ['no ssh here', () => 'no-such-ssh', /^there is no no-such-ssh here/],
+])('it says %s', async (_, ssh, line) => {
+  writeFileSync(
+    join(host.folder, 'changed'),
+    `${host.address} ${readFileSync(join(host.folder, 'user.pub'), 'utf8')}`,
+  );
+  process.env[sshVariable] = ssh();
+  await expect(openServerHost(host.name)).rejects.toThrow(line);
+});
 
-  it.each([
-    ['nowhere.invalid', /^there is no host nowhere\.invalid/],
-    ['root@192.0.2.1', /there is no way to root@192\.0\.2\.1 from here/],
-  ])('it says that %s is out of reach', async (name, line) => {
-    await expect(openServerHost(name)).rejects.toThrow(line);
-  });
+it.each([
+  ['nowhere.invalid', /^there is no host nowhere\.invalid/],
+  ['root@192.0.2.1', /there is no way to root@192\.0\.2\.1 from here/],
+])('it says that %s is out of reach', async (name, line) => {
+  await expect(openServerHost(name)).rejects.toThrow(line);
+});
 
-  it('it says that there is no Node, and a full disk', async () => {
-    const without = await another({ PATH: await linksTo(['sh']) });
-    await expect(openServerHost(without.name)).rejects.toThrow(
-      /there is no Node there: install it/,
-    );
+it('it says that there is no Node, and a full disk', async () => {
+  const without = await another({ PATH: await linksTo(['sh']) });
+  await expect(openServerHost(without.name)).rejects.toThrow(/there is no Node there: install it/);
 
-    const full = await another();
-    mkdirSync(full.cache);
-    execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache]);
-    onTestFinished(() => void execFileSync('umount', [full.cache]));
-    await expect(openServerHost(full.name)).rejects.toThrow(/the disk of root@\S+ is full/);
-    expect(
-      readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp')),
-    ).toEqual([]);
-  });
+  const full = await another();
+  mkdirSync(full.cache);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64k', 'tmpfs', full.cache]);
+  onTestFinished(() => void execFileSync('umount', [full.cache]));
+  await expect(openServerHost(full.name)).rejects.toThrow(/the disk of root@\S+ is full/);
+  expect(
+    readdirSync(full.cache, { recursive: true }).filter((name) => String(name).endsWith('.tmp')),
+  ).toEqual([]);
+});
 
-  it('it says ports that do not let this machine in', async () => {
-    const { stdout } = await sshAlone(host.name);
-    const [server, link] = JSON.parse(stdout) as string[];
-    expect(server).toMatch(
-      /answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /,
-    );
-    expect(link).toMatch(
-      /is reached by ssh, and port 2\d{4} of \S+ is not from here \(.*\): open ports 20000 to 29999 /,
-    );
-  });
+it('it says ports that do not let this machine in', async () => {
+  const { stdout } = await sshAlone(host.name);
+  const [server, link] = JSON.parse(stdout) as string[];
+  expect(server).toMatch(
+    /answers there, and port 2\d{4} of \S+ does not from here: open ports 20000 to 29999 /,
+  );
+  expect(link).toMatch(
+    /is reached by ssh, and port 2\d{4} of \S+ is not from here \(.*\): open ports 20000 to 29999 /,
+  );
+});
 
-  it('it says addresses that are translated', async () => {
-    // Nobody else comes to this one, which only ssh makes the host's.
-    const [elsewhere, proxy] = [
-      '203.0.113.7',
-      `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`,
-    ];
-    process.env[sshVariable] =
-      `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
-    const { stdout, stderr } = await sshAlone(`root@${elsewhere}`);
-    const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
-    for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
-      expect(said).toContain(reason);
-  });
+it('it says addresses that are translated', async () => {
+  // Nobody else comes to this one, which only ssh makes the host's.
+  const [elsewhere, proxy] = [
+    '203.0.113.7',
+    `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`,
+  ];
+  process.env[sshVariable] =
+    `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
+  const { stdout, stderr } = await sshAlone(`root@${elsewhere}`);
+  const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
+  for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
+    expect(said).toContain(reason);
+});
 
-  it('it says what cannot be started there', async () => {
-    const opened = await open();
-    expect(opened.files).toBe(filesThere);
-    const options = {
-      binaries: {},
-      folder: '/',
-      cpus: [0],
-      workers: 1,
-      page: { docroot: 'small', path: '/' },
-    };
-    await expect(opened.start(command('node server.js'), options)).rejects.toThrow(
-      /only configs can be started: start 'node server\.js' there, and compare its address/,
-    );
-    const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
-    await expect(
-      opened.start(nginx(['no-such-knob'], { workers: 1 }), { ...options, binaries }),
-    ).rejects.toThrow(new RegExp(`^${host.name}: .*no-such-knob`));
-  });
+it('it says what cannot be started there', async () => {
+  const opened = await open();
+  expect(opened.files).toBe(filesThere);
+  const options = {
+    binaries: {},
+    folder: '/',
+    cpus: [0],
+    workers: 1,
+    page: { docroot: 'small', path: '/' },
+  };
+  await expect(opened.start(command('node server.js'), options)).rejects.toThrow(
+    /only configs can be started: start 'node server\.js' there, and compare its address/,
+  );
+  const { binaries } = await opened.tools(['nginx'], false, new AbortController().signal);
+  await expect(
+    opened.start(nginx(['no-such-knob'], { workers: 1 }), { ...options, binaries }),
+  ).rejects.toThrow(new RegExp(`^${host.name}: .*no-such-knob`));
+});
 
-  it.each([
-    [compareCommand, 'a.conf b.conf --server-host=-oProxyCommand=x', /: write it as ssh takes it/],
-    [compareCommand, `${own} ${own} --generator-host web1`, /listen on loopback only/],
-    [
-      compareCommand,
-      `${own} ${own} --generator-host web1 --generator-host web1`,
-      /--generator-host web1 is named twice/,
-    ],
-    [knobsCommand, 'a.conf --server-host web1', /leave --server-host and --generator-host out/],
-    [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
-  ])('it says words that do not go together %#', async (start, words, line) => {
-    await expect(start(words.split(' '))).rejects.toThrow(line);
-  });
+it.each([
+  [compareCommand, 'a.conf b.conf --server-host=-oProxyCommand=x', /: write it as ssh takes it/],
+  [compareCommand, `${own} ${own} --generator-host web1`, /listen on loopback only/],
+  [
+    compareCommand,
+    `${own} ${own} --generator-host web1 --generator-host web1`,
+    /--generator-host web1 is named twice/,
+  ],
+  [knobsCommand, 'a.conf --server-host web1', /leave --server-host and --generator-host out/],
+  [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
+])('it says words that do not go together %#', async (start, words, line) => {
+  await expect(start(words.split(' '))).rejects.toThrow(line);
 });

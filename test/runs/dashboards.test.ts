@@ -1,5 +1,5 @@
 // The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it } from 'vitest';
 import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { DashboardDatabase, dashboardOf, pickedOf } from '../dashboard-database.ts';
@@ -19,26 +19,24 @@ beforeAll(async () => {
 
 afterAll(() => database?.close());
 
-describe('a dashboard', () => {
-  it('of a live run offers those that were measured second by second', async () => {
-    for (const { run } of [wrk, rate])
-      expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
-    for (const { scenario, ...others } of [wrk, rate])
-      expect(await database.choices('live', 'scenario', { ...others, scenario: '' })).toEqual([
-        scenario,
-      ]);
-  });
+it('the live dashboard offers the runs that were measured second by second', async () => {
+  for (const { run } of [wrk, rate])
+    expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
+  for (const { scenario, ...others } of [wrk, rate])
+    expect(await database.choices('live', 'scenario', { ...others, scenario: '' })).toEqual([
+      scenario,
+    ]);
+});
 
-  it('has an answer to every query of a real run, but where none can be', async () => {
-    const empty = async (name: 'comparison' | 'live', result: Result) =>
-      (await database.emptyPanels(name, result)).map(({ id }) => id);
-    for (const result of [wrk, rate]) {
-      // There was no search, no failure, no link, no look at causes and one page only.
-      expect(await empty('comparison', result)).toEqual([28, 29, 30, 25, 24, 26, 40, 42]);
-      // A ratio begins with the third round.
-      expect(await empty('live', result)).toEqual([9, 5]);
-    }
-  });
+it('every query of a real run has an answer, but where none can be', async () => {
+  const empty = async (name: 'comparison' | 'live', result: Result) =>
+    (await database.emptyPanels(name, result)).map(({ id }) => id);
+  for (const result of [wrk, rate]) {
+    // There was no search, no failure, no link, no look at causes and one page only.
+    expect(await empty('comparison', result)).toEqual([28, 29, 30, 25, 24, 26, 40, 42]);
+    // A ratio begins with the third round.
+    expect(await empty('live', result)).toEqual([9, 5]);
+  }
 });
 
 it('a rate is kept, and every answer is in a bucket', () => {
@@ -59,82 +57,78 @@ it('a rate is kept, and every answer is in a bucket', () => {
   }
 });
 
-describe('Live run', () => {
-  it('has all that was measured of a run within the time range, and nothing outside of it', async () => {
-    for (const result of [wrk, rate]) {
-      const [responses = []] = await database.dividends('live', 1, result);
-      expect(sums(responses, 'variant')).toEqual(
-        Object.fromEntries(
-          result.variants.map((variant) => [variant.name, total(variant, answered)]),
-        ),
-      );
-      const before = {
-        ...result,
-        startedAt: '2026-01-01T00:00:00.000Z',
-        endedAt: '2026-01-01T01:00:00.000Z',
-      };
-      for (const panel of panelsOf(dashboardOf('live'))) {
-        const { id } = panel;
-        if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter')))
-          expect((await database.panel('live', id, before)).flat()).toEqual([]);
-      }
-    }
-  });
-
-  it('has every answer in the heatmap once, in buckets whose names sort as their latencies do', async () => {
-    // The first answers of a closed load's turns are in no latency.
-    for (const [result, of] of [
-      [wrk, ({ latencyMs }: Phase) => valuesIn(latencyMs)],
-      [rate, answered],
-    ] as const) {
-      const [buckets = []] = await database.panel('live', 3, result);
-      const all = result.variants.reduce((sum, variant) => sum + total(variant, of), 0);
-      expect(
-        buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0),
-      ).toBe(all);
-      const ends = buckets.map(({ tags }) => tags?.['le'] ?? '');
-      expect(ends.length).toBeGreaterThan(3);
-      expect(ends.map(Number)).toEqual(ends.map(Number).toSorted((a, b) => a - b));
-    }
-  });
-
-  it('has percentiles, CPU of both sides and bytes', async () => {
-    const [percentiles = []] = await database.panel('live', 4, rate);
-    expect(percentiles.map(({ tags }) => [tags?.['variant'], tags?.['stat']])).toEqual(
-      ['max', 'p50', 'p90', 'p99'].flatMap((stat) =>
-        ['h2o', 'nginx'].map((variant) => [variant, stat]),
+it('the live dashboard has all that was measured, within the time range alone', async () => {
+  for (const result of [wrk, rate]) {
+    const [responses = []] = await database.dividends('live', 1, result);
+    expect(sums(responses, 'variant')).toEqual(
+      Object.fromEntries(
+        result.variants.map((variant) => [variant.name, total(variant, answered)]),
       ),
     );
-    const [servers = [], generator = []] = await database.panel('live', 2, rate);
-    expect(
-      generator
-        .flatMap(({ rows }) => rows)
-        .every(({ mean }) => Number(mean) > 0 && Number(mean) < 8),
-    ).toBe(true);
-    expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
-    const [bytes = []] = await database.dividends('live', 7, wrk);
-    const sent = (key: 'headers' | 'body' | 'sent') =>
-      wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
-    expect(sums(bytes, 'part')).toEqual({
-      all: sent('sent'),
-      headers: sent('headers'),
-      body: sent('body'),
-    });
-  });
+    const before = {
+      ...result,
+      startedAt: '2026-01-01T00:00:00.000Z',
+      endedAt: '2026-01-01T01:00:00.000Z',
+    };
+    for (const panel of panelsOf(dashboardOf('live'))) {
+      const { id } = panel;
+      if (targetsOf(panel).some(({ query }) => query.includes('$timeFilter')))
+        expect((await database.panel('live', id, before)).flat()).toEqual([]);
+    }
+  }
+});
 
-  it('marks where the loads of the rounds began', async () => {
-    const [mark] = dashboardOf('live').annotations?.list ?? [];
-    const [answer] = await database.ask(interpolate(mark?.query ?? '', pickedOf(wrk)));
-    const begun = wrk.variants.flatMap(({ name, rounds }) =>
-      rounds.map(({ round, phases }) => ({
-        label: `round ${round}: ${name}`,
-        time: Date.parse(phases[0]?.startedAt ?? ''),
-      })),
-    );
-    expect(answer?.rows.map(({ label, time }) => ({ label, time }))).toEqual(
-      begun.toSorted((a, b) => a.time - b.time),
-    );
+it('the heatmap has every answer once, in sorted buckets', async () => {
+  // The first answers of a closed load's turns are in no latency.
+  for (const [result, of] of [
+    [wrk, ({ latencyMs }: Phase) => valuesIn(latencyMs)],
+    [rate, answered],
+  ] as const) {
+    const [buckets = []] = await database.panel('live', 3, result);
+    const all = result.variants.reduce((sum, variant) => sum + total(variant, of), 0);
+    expect(
+      buckets.flatMap(({ rows }) => rows).reduce((sum, row) => sum + Number(row['sum']), 0),
+    ).toBe(all);
+    const ends = buckets.map(({ tags }) => tags?.['le'] ?? '');
+    expect(ends.length).toBeGreaterThan(3);
+    expect(ends.map(Number)).toEqual(ends.map(Number).toSorted((a, b) => a - b));
+  }
+});
+
+it('the live dashboard has percentiles, CPU of both sides and bytes', async () => {
+  const [percentiles = []] = await database.panel('live', 4, rate);
+  expect(percentiles.map(({ tags }) => [tags?.['variant'], tags?.['stat']])).toEqual(
+    ['max', 'p50', 'p90', 'p99'].flatMap((stat) =>
+      ['h2o', 'nginx'].map((variant) => [variant, stat]),
+    ),
+  );
+  const [servers = [], generator = []] = await database.panel('live', 2, rate);
+  expect(
+    generator.flatMap(({ rows }) => rows).every(({ mean }) => Number(mean) > 0 && Number(mean) < 8),
+  ).toBe(true);
+  expect(servers.map(({ tags }) => tags?.['variant'])).toEqual(['h2o', 'nginx']);
+  const [bytes = []] = await database.dividends('live', 7, wrk);
+  const sent = (key: 'headers' | 'body' | 'sent') =>
+    wrk.variants.reduce((sum, variant) => sum + total(variant, (phase) => phase.bytes[key]), 0);
+  expect(sums(bytes, 'part')).toEqual({
+    all: sent('sent'),
+    headers: sent('headers'),
+    body: sent('body'),
   });
+});
+
+it('the live dashboard marks where loads began', async () => {
+  const [mark] = dashboardOf('live').annotations?.list ?? [];
+  const [answer] = await database.ask(interpolate(mark?.query ?? '', pickedOf(wrk)));
+  const begun = wrk.variants.flatMap(({ name, rounds }) =>
+    rounds.map(({ round, phases }) => ({
+      label: `round ${round}: ${name}`,
+      time: Date.parse(phases[0]?.startedAt ?? ''),
+    })),
+  );
+  expect(answer?.rows.map(({ label, time }) => ({ label, time }))).toEqual(
+    begun.toSorted((a, b) => a.time - b.time),
+  );
 });
 
 function answered({ responses }: Phase) {

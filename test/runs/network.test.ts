@@ -11,7 +11,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { beforeAll, beforeEach, describe, expect, test, vi, type TestContext } from 'vitest';
+import { beforeAll, beforeEach, expect, test, vi, type TestContext } from 'vitest';
 import { ab, nginx } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -151,167 +151,163 @@ test("a round in which the network's devices dropped packets does not count; pac
   ]);
 });
 
-describe('nothing is left', () => {
-  /** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
-  async function underLoad(run: ScenarioRun, out: string, round = 1) {
-    return vi.waitFor(() => {
-      if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      expect(
-        readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8'),
-      ).toContain('loadgen_requests');
-      const processes = descendants(run.pid);
-      expect(processes.map(({ command }) => command)).toEqual(
-        expect.arrayContaining(['nginx', 'k6']),
-      );
-      // Those of the round before are gone.
-      expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
-      const { netns } =
-        (
-          JSON.parse(
-            readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8'),
-          ) as { phases: { sides: { netns: string }[] }[] }
-        ).phases[0]?.sides[0] ?? expect.fail();
-      return {
-        processes,
-        namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)],
-      };
-    }, soon);
-  }
-  const pidOf = (processes: readonly Seen[], wanted: string) =>
-    processes.find(({ command }) => command === wanted)?.pid ?? NaN;
-
-  async function expectNothingLeft({
-    processes,
-    namespaces,
-  }: {
-    processes: readonly Seen[];
-    namespaces: readonly string[];
-  }) {
-    expect(new Set([...namespaces, namespaceAt('/proc/self/ns/net')]).size).toBe(3);
-    await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
-    await vi.waitFor(() => expect(holdersOf(namespaces)).toEqual([]), soon);
-  }
-
-  const endlessRun = (out: string, store: 'influx' | 'none') =>
-    startScenario(
-      [
-        scenarioFile([noPush], { load: endless }),
-        ...`--rounds 1 --store ${store} --out ${out}`.split(' '),
-      ],
-      home.env,
+/** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
+async function underLoad(run: ScenarioRun, out: string, round = 1) {
+  return vi.waitFor(() => {
+    if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
+    expect(
+      readFileSync(join(runFolder(out), `round-${round}/k6-1/record.ndjson`), 'utf8'),
+    ).toContain('loadgen_requests');
+    const processes = descendants(run.pid);
+    expect(processes.map(({ command }) => command)).toEqual(
+      expect.arrayContaining(['nginx', 'k6']),
     );
+    // Those of the round before are gone.
+    expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
+    const { netns } =
+      (
+        JSON.parse(readFileSync(join(runFolder(out), `round-${round}/k6-1/load.json`), 'utf8')) as {
+          phases: { sides: { netns: string }[] }[];
+        }
+      ).phases[0]?.sides[0] ?? expect.fail();
+    return {
+      processes,
+      namespaces: [namespaceAt(netns), namespaceAt(`/proc/${pidOf(processes, 'nginx')}/ns/net`)],
+    };
+  }, soon);
+}
+const pidOf = (processes: readonly Seen[], wanted: string) =>
+  processes.find(({ command }) => command === wanted)?.pid ?? NaN;
 
-  test('after Ctrl-C, even if the link was killed before', async () => {
-    const before = ownNetwork();
-    const out = newOut();
-    const run = endlessRun(out, 'none');
-    const first = await underLoad(run, out);
-    process.kill(pidOf(first.processes, 'delaylink'), 'SIGKILL');
-    const second = await underLoad(run, out, 2);
-    await expectNothingLeft({
-      ...first,
-      processes: first.processes.filter(
-        ({ pid }) => !second.processes.some((one) => one.pid === pid),
-      ),
-    });
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    await expectNothingLeft(second);
-    const { state, warnings } = readResult(out);
-    expect(state).toBe('partial');
-    expect(warnings.join('\n')).toMatch(
-      /^round 1 was dropped and repeated as round 2: no-push: the link .* ended by SIGKILL$/m,
-    );
-    expect(ownNetwork()).toEqual(before);
-  });
+async function expectNothingLeft({
+  processes,
+  namespaces,
+}: {
+  processes: readonly Seen[];
+  namespaces: readonly string[];
+}) {
+  expect(new Set([...namespaces, namespaceAt('/proc/self/ns/net')]).size).toBe(3);
+  await vi.waitFor(() => expect(stillRunning(processes)).toEqual([]), soon);
+  await vi.waitFor(() => expect(holdersOf(namespaces)).toEqual([]), soon);
+}
 
-  test('after a kill of the run', async () => {
-    const before = ownNetwork();
-    const out = newOut();
-    const run = endlessRun(out, 'influx');
-    const seen = await underLoad(run, out);
-    expect(pidOf(seen.processes, 'influxd')).not.toBeNaN();
-    run.kill('SIGKILL');
-    expect(await run.ended).toBe('SIGKILL');
-    await expectNothingLeft(seen);
-    expect(ownNetwork()).toEqual(before);
+const endlessRun = (out: string, store: 'influx' | 'none') =>
+  startScenario(
+    [
+      scenarioFile([noPush], { load: endless }),
+      ...`--rounds 1 --store ${store} --out ${out}`.split(' '),
+    ],
+    home.env,
+  );
+
+test('nothing is left after Ctrl-C, even if the link was killed before', async () => {
+  const before = ownNetwork();
+  const out = newOut();
+  const run = endlessRun(out, 'none');
+  const first = await underLoad(run, out);
+  process.kill(pidOf(first.processes, 'delaylink'), 'SIGKILL');
+  const second = await underLoad(run, out, 2);
+  await expectNothingLeft({
+    ...first,
+    processes: first.processes.filter(
+      ({ pid }) => !second.processes.some((one) => one.pid === pid),
+    ),
   });
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  await expectNothingLeft(second);
+  const { state, warnings } = readResult(out);
+  expect(state).toBe('partial');
+  expect(warnings.join('\n')).toMatch(
+    /^round 1 was dropped and repeated as round 2: no-push: the link .* ended by SIGKILL$/m,
+  );
+  expect(ownNetwork()).toEqual(before);
 });
 
-describe('who may make a network', () => {
-  const nobody = 65534;
-  const args = (out: string) => [
-    'scenario',
-    scenarioFile([noPush], { load: { ...load, requests: 400 } }),
-    ...`--rounds 1 --store none --out ${out}`.split(' '),
-  ];
+test('nothing is left after a kill of the run', async () => {
+  const before = ownNetwork();
+  const out = newOut();
+  const run = endlessRun(out, 'influx');
+  const seen = await underLoad(run, out);
+  expect(pidOf(seen.processes, 'influxd')).not.toBeNaN();
+  run.kill('SIGKILL');
+  expect(await run.ended).toBe('SIGKILL');
+  await expectNothingLeft(seen);
+  expect(ownNetwork()).toEqual(before);
+});
 
-  /** Programs and folders of a user who is not root. */
-  function usersHome(): { env: Record<string, string>; out: string } {
-    const folder = newFolder();
-    mkdirSync(join(folder, 'tmp'));
-    for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
-    // The person's own folders may be closed to others.
-    for (const name of ['k6', 'delaylink'])
-      copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
-    return {
-      env: {
-        ...home.env,
-        HOME: folder,
-        TMPDIR: join(folder, 'tmp'),
-        BAKEOFF_HOME: join(folder, 'home'),
-        K6_BIN: join(folder, 'k6'),
-      },
-      out: join(folder, 'results'),
-    };
+const nobody = 65534;
+const args = (out: string) => [
+  'scenario',
+  scenarioFile([noPush], { load: { ...load, requests: 400 } }),
+  ...`--rounds 1 --store none --out ${out}`.split(' '),
+];
+
+/** Programs and folders of a user who is not root. */
+function usersHome(): { env: Record<string, string>; out: string } {
+  const folder = newFolder();
+  mkdirSync(join(folder, 'tmp'));
+  for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
+  // The person's own folders may be closed to others.
+  for (const name of ['k6', 'delaylink'])
+    copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
+  return {
+    env: {
+      ...home.env,
+      HOME: folder,
+      TMPDIR: join(folder, 'tmp'),
+      BAKEOFF_HOME: join(folder, 'home'),
+      K6_BIN: join(folder, 'k6'),
+    },
+    out: join(folder, 'results'),
+  };
+}
+
+const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
+
+/** Skips where that user cannot read the project, or must not make namespaces. */
+function requireUser(context: TestContext) {
+  requireRoot(context);
+  const [command = '', ...words] = asNobody;
+  words.push(...'unshare --user --map-root-user --net test -r'.split(' '));
+  words.push(join(projectRoot, 'package.json'));
+  try {
+    execFileSync(command, words, { stdio: 'pipe' });
+  } catch (error) {
+    const reason = `another user cannot make namespaces here, or not read ${projectRoot}: ${(error as Error).message.trim()}`;
+    console.warn(`SKIPPED, a network without root: ${reason}`);
+    context.skip(reason);
   }
+}
 
-  const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
+// The device of a network's packets, as this run alone sees it.
+const withDevice = (mode: string) => [
+  'unshare',
+  '--mount',
+  'sh',
+  '-ec',
+  `mount -t tmpfs none /dev/net; mknod -m ${mode} /dev/net/tun c 10 200; exec "$@"`,
+  'sh',
+  ...asNobody,
+];
 
-  /** Skips where that user cannot read the project, or must not make namespaces. */
-  function requireUser(context: TestContext) {
-    requireRoot(context);
-    const [command = '', ...words] = asNobody;
-    words.push(...'unshare --user --map-root-user --net test -r'.split(' '));
-    words.push(join(projectRoot, 'package.json'));
-    try {
-      execFileSync(command, words, { stdio: 'pipe' });
-    } catch (error) {
-      const reason = `another user cannot make namespaces here, or not read ${projectRoot}: ${(error as Error).message.trim()}`;
-      console.warn(`SKIPPED, a network without root: ${reason}`);
-      context.skip(reason);
-    }
-  }
+test('a network needs the device of its packets to be open to the user: one line', async (context) => {
+  requireUser(context);
+  const { env, out } = usersHome();
+  const run = startCommand(args(out), env, withDevice('600'));
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(
+    /^a network .* cannot be made: \/dev\/net\/tun is closed to this user: .*"chmod 666 \/dev\/net\/tun"\n$/,
+  );
+});
 
-  // The device of a network's packets, as this run alone sees it.
-  const withDevice = (mode: string) => [
-    'unshare',
-    '--mount',
-    'sh',
-    '-ec',
-    `mount -t tmpfs none /dev/net; mknod -m ${mode} /dev/net/tun c 10 200; exec "$@"`,
-    'sh',
-    ...asNobody,
-  ];
-
-  test('not a user to whom the device of its packets is closed: one line', async (context) => {
-    requireUser(context);
-    const { env, out } = usersHome();
-    const run = startCommand(args(out), env, withDevice('600'));
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(
-      /^a network .* cannot be made: \/dev\/net\/tun is closed to this user: .*"chmod 666 \/dev\/net\/tun"\n$/,
-    );
-  });
-
-  test('a user in a user namespace, to whom it is open', async (context) => {
-    requireUser(context);
-    const { env, out } = usersHome();
-    const run = startCommand(args(out), env, withDevice('666'));
-    const { variants, kernelSettings } = await wholeResult(run, out);
-    const [phase] = variants[0]?.rounds[0]?.phases ?? [];
-    expect(phase).toMatchObject({ requests: 400, responses: { '2xx': 400 }, errors: { total: 0 } });
-    expect(phase?.network?.toServer.packets).toBeGreaterThan(5.5 * 400);
-    expect(kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
-  });
+test('a user may make a network in a user namespace', async (context) => {
+  requireUser(context);
+  const { env, out } = usersHome();
+  const run = startCommand(args(out), env, withDevice('666'));
+  const { variants, kernelSettings } = await wholeResult(run, out);
+  const [phase] = variants[0]?.rounds[0]?.phases ?? [];
+  expect(phase).toMatchObject({ requests: 400, responses: { '2xx': 400 }, errors: { total: 0 } });
+  expect(phase?.network?.toServer.packets).toBeGreaterThan(5.5 * 400);
+  expect(kernelSettings.filter(({ problem }) => problem !== undefined)).toEqual([]);
 });

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import {
   newOut,
   readResult,
@@ -18,59 +18,57 @@ const home = useHome(['k6', 'nginx']);
 
 const start = (flags: string): ScenarioRun => startScenario(`${name} ${flags}`, home.env);
 
-describe('a results folder', () => {
-  test('that cannot be is refused before anything starts', async () => {
-    const out = newOut();
-    writeFileSync(out, 'a file in the way');
-    const run = start(`--out ${join(out, 'deeper')}`);
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(
-      /^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/,
-    );
-    expect(run.stdout()).toBe('');
-    expect(readFileSync(out, 'utf8')).toBe('a file in the way');
-  });
+test('a results folder that cannot be is refused before anything starts', async () => {
+  const out = newOut();
+  writeFileSync(out, 'a file in the way');
+  const run = start(`--out ${join(out, 'deeper')}`);
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(
+    /^cannot write results to .*deeper: there is a file of that name in its path; [^\n]*\n$/,
+  );
+  expect(run.stdout()).toBe('');
+  expect(readFileSync(out, 'utf8')).toBe('a file in the way');
+});
 
-  test('with a folder in the place of a file ends the run with one line', async () => {
-    const out = newOut();
-    const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
-    const inTheWay = 'round-2/k6-1/load.json';
-    await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
-      timeout: 60_000,
-      interval: 10,
-    });
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
-      /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
-    );
-    expect(readResult(out).state).toBe('partial');
+test('a folder in the place of a file ends the run with one line', async () => {
+  const out = newOut();
+  const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
+  const inTheWay = 'round-2/k6-1/load.json';
+  await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
+    timeout: 60_000,
+    interval: 10,
   });
+  expect(await run.ended).toBe(1);
+  expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+    /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
+  );
+  expect(readResult(out).state).toBe('partial');
+});
 
-  test('that is small is refused, and one that fills up keeps its finished rounds', async ({
-    skip,
-  }) => {
-    const out = newOut();
-    mkdirSync(out);
-    mountSmall(out, skip);
-    const refused = start(`--rounds 100 --store none --out ${out}`);
-    expect(await refused.ended).toBe(1);
-    expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
-    expect(readdirSync(out)).toEqual([]);
+test('a file system that is small is refused, and one that fills up keeps its finished rounds', async ({
+  skip,
+}) => {
+  const out = newOut();
+  mkdirSync(out);
+  mountSmall(out, skip);
+  const refused = start(`--rounds 100 --store none --out ${out}`);
+  expect(await refused.ended).toBe(1);
+  expect(refused.stderr()).toMatch(/has too little space, this run needs \d+ MB: [^\n]*\n$/);
+  expect(readdirSync(out)).toEqual([]);
 
-    const run = start(`--rounds 3 --duration 700ms --store none --out ${out}`);
-    await underLoad(run, out, 2);
-    fill(join(runFolder(out), 'filler'));
-    expect(await run.ended).toBe(1);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
-      /^cannot write results to .*: its file system is full; mend that or name another folder with --out$/,
-    );
-    expect(readResult(out)).toMatchObject({
-      state: 'partial',
-      variants: [{ rounds: [{}] }, { rounds: [{}] }],
-    });
-    // The second may have been whole all the same.
-    expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
+  const run = start(`--rounds 3 --duration 700ms --store none --out ${out}`);
+  await underLoad(run, out, 2);
+  fill(join(runFolder(out), 'filler'));
+  expect(await run.ended).toBe(1);
+  expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+    /^cannot write results to .*: its file system is full; mend that or name another folder with --out$/,
+  );
+  expect(readResult(out)).toMatchObject({
+    state: 'partial',
+    variants: [{ rounds: [{}] }, { rounds: [{}] }],
   });
+  // The second may have been whole all the same.
+  expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
 });
 
 function mountSmall(folder: string, skip: (note: string) => void) {

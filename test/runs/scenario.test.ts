@@ -2,7 +2,7 @@
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { descendants, halt, stillRunning, type Seen } from '../fixtures/processes.ts';
 import {
@@ -35,186 +35,178 @@ async function allGone(processes: readonly Seen[]) {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-describe('a whole run', () => {
-  test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {
-    const out = newOut();
-    const run = start(out, `${name} --rounds 2 --duration 500ms --json`);
-    const result = await wholeResult(run, out);
-    expect(JSON.parse(run.stdout())).toEqual(result);
-    expect(result).toMatchObject({
-      state: 'complete',
-      looks: [2],
-      variants: [{ name: 'workers' }, { name: 'open-file-cache' }],
-      comparisons: [
-        { variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' },
-      ],
-    });
-    const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
-    expect(result.environment.bootId).toBe(bootId);
-    const rows = result.variants.flatMap(({ name: variant, rounds }) =>
-      rounds.flatMap(({ round, phases }) => phases.map((phase) => ({ variant, round, phase }))),
-    );
-    const [first = NaN, second = NaN] = keptRounds(result);
-    expect(second).toBeGreaterThan(first);
-    expect(rows.map(({ round }) => round)).toEqual([first, second, first, second]);
-    const requests = sum(rows.map(({ phase }) => phase.requests));
-    expect(requests).toBeGreaterThan(1000);
-    expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
-
-    const store = await storeOf(home);
-    const query = async (what: string): Promise<unknown[] | undefined> =>
-      (await store.query(what))[0]?.values.map((row) => row.slice(1));
-    for (const { variant, round, phase } of rows) {
-      expect(phase.responses['2xx']).toBe(phase.requests);
-      expect(phase.bytes.body).toBe(phase.requests * 612);
-      expect(phase.seconds).toBeGreaterThanOrEqual(0.5);
-      expect(phase.serverCpuSeconds).toBeGreaterThan(0);
-      expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
-      expect(phase.noise?.loadAverage).toBeGreaterThan(0);
-      const summary = JSON.parse(
-        readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'k6-summary.json'), 'utf8'),
-      ) as { metrics: Record<string, { count: number }> };
-      // One k6 loads both variants.
-      expect(summary.metrics['loadgen_requests']?.count).toBe(
-        sum(rows.flatMap((row) => (row.round === round ? [row.phase.requests] : []))),
-      );
-      const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
-      expect(
-        await query(
-          `SELECT SUM("value") FROM "loadgen_requests" WHERE ${where} AND "phase" = '1' AND "server" = 'nginx' AND "protocol" = 'http/1.1'`,
-        ),
-      ).toEqual([[phase.requests]]);
-      expect(
-        await query(`SELECT "requests", "measured_rps" FROM "bench_round" WHERE ${where}`),
-      ).toEqual([[phase.requests, phase.rps]]);
-    }
-    const config = join(runFolder(out), `round-${second}`, 'open-file-cache', 'nginx.conf');
-    expect(readFileSync(config, 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
-    expect(run.stderr()).toMatch(
-      /^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m,
-    );
+test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {
+  const out = newOut();
+  const run = start(out, `${name} --rounds 2 --duration 500ms --json`);
+  const result = await wholeResult(run, out);
+  expect(JSON.parse(run.stdout())).toEqual(result);
+  expect(result).toMatchObject({
+    state: 'complete',
+    looks: [2],
+    variants: [{ name: 'workers' }, { name: 'open-file-cache' }],
+    comparisons: [
+      { variant: 'open-file-cache', baseline: 'workers', verdict: 'none', why: 'needs 4 rounds' },
+    ],
   });
+  const bootId = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  expect(result.environment.bootId).toBe(bootId);
+  const rows = result.variants.flatMap(({ name: variant, rounds }) =>
+    rounds.flatMap(({ round, phases }) => phases.map((phase) => ({ variant, round, phase }))),
+  );
+  const [first = NaN, second = NaN] = keptRounds(result);
+  expect(second).toBeGreaterThan(first);
+  expect(rows.map(({ round }) => round)).toEqual([first, second, first, second]);
+  const requests = sum(rows.map(({ phase }) => phase.requests));
+  expect(requests).toBeGreaterThan(1000);
+  expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 
-  test("counts what the server's own log has, with shared cores and a config of one's own", async () => {
-    const out = newOut();
-    const folder = join(out, '..');
-    const logFile = join(folder, 'access.log');
-    writeFileSync(logFile, '');
-    chmodSync(logFile, 0o666);
-    writeFileSync(join(folder, 'logged.conf'), `http {\n    access_log ${logFile} combined;\n}\n`);
-    const file = writeScenario(
-      out,
-      'logged',
-      `load: { ...ab('-c 10 -n 3000 -k'), threads: 4 }, sharedCores: true,
-      variants: [{ name: 'logged', server: nginx(['base', '${folder}/logged.conf'], { workers: 1 }) }],`,
+  const store = await storeOf(home);
+  const query = async (what: string): Promise<unknown[] | undefined> =>
+    (await store.query(what))[0]?.values.map((row) => row.slice(1));
+  for (const { variant, round, phase } of rows) {
+    expect(phase.responses['2xx']).toBe(phase.requests);
+    expect(phase.bytes.body).toBe(phase.requests * 612);
+    expect(phase.seconds).toBeGreaterThanOrEqual(0.5);
+    expect(phase.serverCpuSeconds).toBeGreaterThan(0);
+    expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
+    expect(phase.noise?.loadAverage).toBeGreaterThan(0);
+    const summary = JSON.parse(
+      readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'k6-summary.json'), 'utf8'),
+    ) as { metrics: Record<string, { count: number }> };
+    // One k6 loads both variants.
+    expect(summary.metrics['loadgen_requests']?.count).toBe(
+      sum(rows.flatMap((row) => (row.round === round ? [row.phase.requests] : []))),
     );
-    const result = await wholeResult(start(out, `${file} --rounds 1 --store none`), out);
-    expect(result.integrity).toBeNull();
-    const [{ load, rounds } = expect.fail()] = result.variants;
-    expect(rounds[0]?.phases[0]).toMatchObject({
-      requests: 3000,
-      inFlight: 0,
-      warmupRequests: 0,
-      responses: { '2xx': 3000 },
-      noise: expect.any(Object),
-    });
-    const all = cpusOf(readProcessors().cores);
-    expect(result.environment).toMatchObject({ serverCpus: all, generatorCpus: all });
-    expect(load.threads).toBe(Math.min(4, all.length));
-    // The others are looks whether the server is ready. A round that was disturbed and repeated was loaded as well.
-    const log = readFileSync(logFile, 'utf8')
-      .trimEnd()
-      .split('\n')
-      .filter((line) => !line.includes('bakeoff-ready'));
-    expect(log).toHaveLength(3000 * (keptRounds(result)[0] ?? NaN));
-  });
-});
-
-describe('when it is ended early', () => {
-  test('Ctrl-C keeps the finished rounds, ends everything and exits with 130', async () => {
-    const out = newOut();
-    const csv = `${out}.csv`;
-    const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
-    await underLoad(run, out, 2);
-    // What a kill would leave.
-    expect(readResult(out)).toMatchObject({
-      state: 'partial',
-      variants: [{ rounds: [{}] }, { rounds: [{}] }],
-    });
-    const started = descendants(run.pid);
-    run.kill('SIGINT');
-    // From the terminal, and once more from npm.
-    await delay(5);
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    await allGone(started);
-    const result = readResult(out);
-    expect(result.state).toBe('partial');
-    expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
-    expect(result.integrity).toMatchObject({ lost: 0 });
-    expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
-    expect(run.stdout()).toContain('Ended early: 1 of 3 rounds are whole and count here.');
-    expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
-    expect(run.stderr()).toContain('ending the run in order');
-  });
-
-  test('a second Ctrl-C ends a long run at once; no other may measure beside it', async () => {
-    const out = newOut();
-    const run = start(out, `${name} --rounds 3 --duration 60s`);
-    await underLoad(run, out, 1);
-    expect(run.stdout()).toMatch(
-      /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
-    );
-    // Whatever its store and its BAKEOFF_HOME.
-    const second = start(newOut(), `${name} --store none`, { BAKEOFF_HOME: newOut() });
-    expect(await second.ended).toBe(1);
-    expect(second.stderr()).toMatch(
-      new RegExp(
-        `^another run of bakeoff is measuring \\(process ${run.pid} of \\S+: scenario ${name}, .*\\n$`,
+    const where = `"run" = '${result.run}' AND "scenario" = '${name}' AND "variant" = '${variant}' AND "round" = '${round}'`;
+    expect(
+      await query(
+        `SELECT SUM("value") FROM "loadgen_requests" WHERE ${where} AND "phase" = '1' AND "server" = 'nginx' AND "protocol" = 'http/1.1'`,
       ),
-    );
-    const started = descendants(run.pid);
-    // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
-    const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
-    halt(influxd);
-    run.kill('SIGINT');
-    await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
-    // Sooner it would count as the same Ctrl-C.
-    await delay(1000);
-    const secondAtMs = performance.now();
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    // In order it takes all of k6's grace.
-    expect(performance.now() - secondAtMs).toBeLessThan(9000);
-    process.kill(influxd, 'SIGCONT');
-    await allGone(started);
-  });
+    ).toEqual([[phase.requests]]);
+    expect(
+      await query(`SELECT "requests", "measured_rps" FROM "bench_round" WHERE ${where}`),
+    ).toEqual([[phase.requests, phase.rps]]);
+  }
+  const config = join(runFolder(out), `round-${second}`, 'open-file-cache', 'nginx.conf');
+  expect(readFileSync(config, 'utf8')).toMatch(/open_file_cache max=100 inactive=20s;/);
+  expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
 });
 
-describe('when a part fails', () => {
-  test('a server that dies costs its round; one that dies again ends the run with what is there', async () => {
-    const out = newOut();
-    const run = start(out, `${name} --rounds 3 --duration 1500ms`);
-    const { round, master } = await underLoad(run, out, 1);
-    process.kill(master, 'SIGKILL');
-    const first = await underLoad(run, out, 2);
-    process.kill(first.master, 'SIGKILL');
-    process.kill((await underLoad(run, out, 2, { after: first.round })).master, 'SIGKILL');
-    expect(await run.ended).toBe(1);
-    expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: \S+: nginx \(pid/m);
-    expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
-      /^round 2 failed twice: \S+: nginx \(pid \d+\) ended by SIGKILL/,
-    );
-    const result = readResult(out);
-    expect(result).toMatchObject({
-      state: 'partial',
-      integrity: { lost: 0 },
-      variants: [{ rounds: [{}] }, { rounds: [{}] }],
-    });
-    expect(keptRounds(result)[0]).toBeGreaterThan(round);
-    expect(result.warnings.join('\n')).toContain(
-      `round ${round} was dropped and repeated as round ${round + 1}: `,
-    );
-    expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+test("counts what the server's own log has, with shared cores and a config of one's own", async () => {
+  const out = newOut();
+  const folder = join(out, '..');
+  const logFile = join(folder, 'access.log');
+  writeFileSync(logFile, '');
+  chmodSync(logFile, 0o666);
+  writeFileSync(join(folder, 'logged.conf'), `http {\n    access_log ${logFile} combined;\n}\n`);
+  const file = writeScenario(
+    out,
+    'logged',
+    `load: { ...ab('-c 10 -n 3000 -k'), threads: 4 }, sharedCores: true,
+      variants: [{ name: 'logged', server: nginx(['base', '${folder}/logged.conf'], { workers: 1 }) }],`,
+  );
+  const result = await wholeResult(start(out, `${file} --rounds 1 --store none`), out);
+  expect(result.integrity).toBeNull();
+  const [{ load, rounds } = expect.fail()] = result.variants;
+  expect(rounds[0]?.phases[0]).toMatchObject({
+    requests: 3000,
+    inFlight: 0,
+    warmupRequests: 0,
+    responses: { '2xx': 3000 },
+    noise: expect.any(Object),
   });
+  const all = cpusOf(readProcessors().cores);
+  expect(result.environment).toMatchObject({ serverCpus: all, generatorCpus: all });
+  expect(load.threads).toBe(Math.min(4, all.length));
+  // The others are looks whether the server is ready. A round that was disturbed and repeated was loaded as well.
+  const log = readFileSync(logFile, 'utf8')
+    .trimEnd()
+    .split('\n')
+    .filter((line) => !line.includes('bakeoff-ready'));
+  expect(log).toHaveLength(3000 * (keptRounds(result)[0] ?? NaN));
+});
+
+test('Ctrl-C keeps the finished rounds, ends everything and exits with 130', async () => {
+  const out = newOut();
+  const csv = `${out}.csv`;
+  const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
+  await underLoad(run, out, 2);
+  // What a kill would leave.
+  expect(readResult(out)).toMatchObject({
+    state: 'partial',
+    variants: [{ rounds: [{}] }, { rounds: [{}] }],
+  });
+  const started = descendants(run.pid);
+  run.kill('SIGINT');
+  // From the terminal, and once more from npm.
+  await delay(5);
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  await allGone(started);
+  const result = readResult(out);
+  expect(result.state).toBe('partial');
+  expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
+  expect(result.integrity).toMatchObject({ lost: 0 });
+  expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
+  expect(run.stdout()).toContain('Ended early: 1 of 3 rounds are whole and count here.');
+  expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
+  expect(run.stderr()).toContain('ending the run in order');
+});
+
+test('a second Ctrl-C ends a long run at once; no other may measure beside it', async () => {
+  const out = newOut();
+  const run = start(out, `${name} --rounds 3 --duration 60s`);
+  await underLoad(run, out, 1);
+  expect(run.stdout()).toMatch(
+    /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
+  );
+  // Whatever its store and its BAKEOFF_HOME.
+  const second = start(newOut(), `${name} --store none`, { BAKEOFF_HOME: newOut() });
+  expect(await second.ended).toBe(1);
+  expect(second.stderr()).toMatch(
+    new RegExp(
+      `^another run of bakeoff is measuring \\(process ${run.pid} of \\S+: scenario ${name}, .*\\n$`,
+    ),
+  );
+  const started = descendants(run.pid);
+  // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
+  const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
+  halt(influxd);
+  run.kill('SIGINT');
+  await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
+  // Sooner it would count as the same Ctrl-C.
+  await delay(1000);
+  const secondAtMs = performance.now();
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  // In order it takes all of k6's grace.
+  expect(performance.now() - secondAtMs).toBeLessThan(9000);
+  process.kill(influxd, 'SIGCONT');
+  await allGone(started);
+});
+
+test('a server that dies costs its round; one that dies again ends the run with what is there', async () => {
+  const out = newOut();
+  const run = start(out, `${name} --rounds 3 --duration 1500ms`);
+  const { round, master } = await underLoad(run, out, 1);
+  process.kill(master, 'SIGKILL');
+  const first = await underLoad(run, out, 2);
+  process.kill(first.master, 'SIGKILL');
+  process.kill((await underLoad(run, out, 2, { after: first.round })).master, 'SIGKILL');
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(/^round 1 is dropped and repeated: \S+: nginx \(pid/m);
+  expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
+    /^round 2 failed twice: \S+: nginx \(pid \d+\) ended by SIGKILL/,
+  );
+  const result = readResult(out);
+  expect(result).toMatchObject({
+    state: 'partial',
+    integrity: { lost: 0 },
+    variants: [{ rounds: [{}] }, { rounds: [{}] }],
+  });
+  expect(keptRounds(result)[0]).toBeGreaterThan(round);
+  expect(result.warnings.join('\n')).toContain(
+    `round ${round} was dropped and repeated as round ${round + 1}: `,
+  );
+  expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
 });
