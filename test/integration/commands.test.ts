@@ -5,7 +5,7 @@ import { createServer } from 'node:http';
 import { once } from 'node:events';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { address, command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import { startServer, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
@@ -79,163 +79,161 @@ async function orphan(cwd: string, ...line: readonly string[]) {
   return pid;
 }
 
-describe('a command', () => {
-  it.each([
-    ['told its port in its line', 'node server.cjs 127.0.0.1 {port}'],
-    ['told its port as a shell would', 'node "server.cjs" 127.0.0.1 $PORT'],
-    ['in a shell of its own', `sh -c 'echo starting | cat; exec node server.cjs'`],
-    ['that takes its time, and listens for an administrator first', 'node late.cjs'],
-  ])('%s', async (_, line) => {
-    const { name, origin, answer, pid, stop } = await start(command(line));
-    expect(name).toBe(line.split(' ')[0]);
-    expect(answer).toMatchObject({ status: 200, bytes: 2, type: 'text/plain', encoding: '' });
-    expect(await (await fetch(origin)).text()).toBe('hi');
-    await stop();
-    expect(isRunning(pid)).toBe(false);
-  });
+it.each([
+  ['told its port in its line', 'node server.cjs 127.0.0.1 {port}'],
+  ['told its port as a shell would', 'node "server.cjs" 127.0.0.1 $PORT'],
+  ['in a shell of its own', `sh -c 'echo starting | cat; exec node server.cjs'`],
+  ['that takes its time, and listens for an administrator first', 'node late.cjs'],
+])('a command %s', async (_, line) => {
+  const { name, origin, answer, pid, stop } = await start(command(line));
+  expect(name).toBe(line.split(' ')[0]);
+  expect(answer).toMatchObject({ status: 200, bytes: 2, type: 'text/plain', encoding: '' });
+  expect(await (await fetch(origin)).text()).toBe('hi');
+  await stop();
+  expect(isRunning(pid)).toBe(false);
+});
 
-  it('runs in its folder on its cores, with temporary files that go with it', async () => {
-    const { origin, pid, stop } = await start(command('node server.cjs'));
-    const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
-      env: Record<string, string>;
-      folder: string;
-    };
-    expect([folder, env['HOME'], env['PORT']]).toEqual([
-      files,
-      process.env['HOME'],
-      new URL(origin).port,
-    ]);
-    const status = readFileSync(`/proc/${pid}/status`, 'utf8');
-    expect(status).toMatch(/^Cpus_allowed_list:\t0$/m);
-    expect(status).toMatch(new RegExp(`^Uid:\t${process.getuid?.()}\t`, 'm'));
-    expect(existsSync(env['TMPDIR'] as string)).toBe(true);
-    await stop();
-    expect(existsSync(env['TMPDIR'] as string)).toBe(false);
-  });
+it('a command runs in its folder on its cores, with temporary files that go with it', async () => {
+  const { origin, pid, stop } = await start(command('node server.cjs'));
+  const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
+    env: Record<string, string>;
+    folder: string;
+  };
+  expect([folder, env['HOME'], env['PORT']]).toEqual([
+    files,
+    process.env['HOME'],
+    new URL(origin).port,
+  ]);
+  const status = readFileSync(`/proc/${pid}/status`, 'utf8');
+  expect(status).toMatch(/^Cpus_allowed_list:\t0$/m);
+  expect(status).toMatch(new RegExp(`^Uid:\t${process.getuid?.()}\t`, 'm'));
+  expect(existsSync(env['TMPDIR'] as string)).toBe(true);
+  await stop();
+  expect(existsSync(env['TMPDIR'] as string)).toBe(false);
+});
 
-  it('has the port that it has fixed', async () => {
-    const port = await freePort();
-    expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(
-      `http://127.0.0.1:${port}`,
-    );
-    expect(await refusal(`node server.cjs 127.0.0.1 ${port}`, { port })).toBe(
-      `port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`,
-    );
-  });
-
-  it('is ended with what has left its group and session', async () => {
-    const { pid, stop } = await start(command('node leaves.cjs'));
-    const left = await pidIn(path.join(files, 'left.pid'));
-    await stop();
-    expect([pid, left].map(isRunning)).toEqual([false, false]);
-  });
-
-  it('takes no other process along when it crashes', async () => {
-    const { pid, died } = await start(command('node server.cjs'));
-    const inFolder = await orphan(files, 'sleep', '62');
-    process.kill(pid, 'SIGKILL');
-    expect(await died).toBe(`node (pid ${pid}) ended by SIGKILL`);
-    expect(isRunning(inFolder)).toBe(true);
-  });
-
-  it('that never has its port is told so', async () => {
-    const port = await freePort();
-    const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(
-      () => expect.fail(),
-      (error: Error) => error.message,
-    );
-    // The port is looked at before.
-    await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), {
-      timeout: 10_000,
-    });
-    await listening(
-      createServer((_, response) => response.end('hi')),
-      port,
-    );
-    expect(await starting).toMatch(
-      new RegExp(
-        `^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, where somebody else answers: `,
-      ),
-    );
-  }, 60_000);
-
-  it('has time to end in order, and is told so once', async () => {
-    const { stop } = await start(command(`sh -c 'node tidy.cjs; :'`));
-    await stop();
-    expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
-  });
-
-  it('is ended as a whole when bakeoff is killed', async () => {
-    const { runner } = await startedBy(
-      { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
-      { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
-    );
-    const all = descendants(runner.pid as number);
-    onTestFinished(() => {
-      for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
-    });
-    expect(all.map(({ command: name }) => name)).toContain('node');
-    runner.kill('SIGKILL');
-    await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
-  }, 60_000);
-
-  it('may say as much as it likes', async () => {
-    const { logFile, origin, stop } = await start(command('node loud.cjs'));
-    let cuts = 0;
-    for (let last = 0; cuts < 2; await delay(20)) {
-      const { size } = statSync(logFile);
-      if (size < last) cuts++;
-      last = size;
-    }
-    expect((await fetch(origin)).status).toBe(200);
-    await stop();
-    expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
-  }, 60_000);
-
-  it.each<[string, string, RegExp]>([
-    [
-      'ends at once',
-      'node broken.cjs',
-      /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/,
-    ],
-    [
-      'listens for all',
-      'node server.cjs 0.0.0.0',
-      /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /,
-    ],
-    [
-      'listens on another port',
-      'node server.cjs 127.0.0.1 0',
-      /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/,
-    ],
-    [
-      'listens on another address',
-      'node server.cjs ::1',
-      /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/,
-    ],
-    [
-      'goes to the background of its shell',
-      `sh -c 'node server.cjs &'`,
-      /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /,
-    ],
-    [
-      'is not there',
-      'no-such-server',
-      /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/,
-    ],
-    [
-      'is no program',
-      './server.cjs',
-      /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
-    ],
-  ])(
-    'that %s is refused, and nothing is left of it',
-    async (_, line, why) => {
-      expect(await refusal(line)).toMatch(why);
-    },
-    30_000,
+it('a command has the port that it has fixed', async () => {
+  const port = await freePort();
+  expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(
+    `http://127.0.0.1:${port}`,
+  );
+  expect(await refusal(`node server.cjs 127.0.0.1 ${port}`, { port })).toBe(
+    `port ${port} of 127.0.0.1 is in use: end what listens there, or take another port`,
   );
 });
+
+it('a command is ended with what has left its group and session', async () => {
+  const { pid, stop } = await start(command('node leaves.cjs'));
+  const left = await pidIn(path.join(files, 'left.pid'));
+  await stop();
+  expect([pid, left].map(isRunning)).toEqual([false, false]);
+});
+
+it('a command takes no other process along when it crashes', async () => {
+  const { pid, died } = await start(command('node server.cjs'));
+  const inFolder = await orphan(files, 'sleep', '62');
+  process.kill(pid, 'SIGKILL');
+  expect(await died).toBe(`node (pid ${pid}) ended by SIGKILL`);
+  expect(isRunning(inFolder)).toBe(true);
+});
+
+it('a command that never has its port is told so', async () => {
+  const port = await freePort();
+  const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(
+    () => expect.fail(),
+    (error: Error) => error.message,
+  );
+  // The port is looked at before.
+  await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), {
+    timeout: 10_000,
+  });
+  await listening(
+    createServer((_, response) => response.end('hi')),
+    port,
+  );
+  expect(await starting).toMatch(
+    new RegExp(
+      `^sleep \\(pid \\d+\\) does not listen on 127\\.0\\.0\\.1:${port} within 2 s, where somebody else answers: `,
+    ),
+  );
+}, 60_000);
+
+it('a command has time to end in order, and is told so once', async () => {
+  const { stop } = await start(command(`sh -c 'node tidy.cjs; :'`));
+  await stop();
+  expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
+});
+
+it('a command is ended as a whole when bakeoff is killed', async () => {
+  const { runner } = await startedBy(
+    { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
+    { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
+  );
+  const all = descendants(runner.pid as number);
+  onTestFinished(() => {
+    for (const { pid } of stillRunning(all)) process.kill(pid, 'SIGKILL');
+  });
+  expect(all.map(({ command: name }) => name)).toContain('node');
+  runner.kill('SIGKILL');
+  await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
+}, 60_000);
+
+it('a command may say as much as it likes', async () => {
+  const { logFile, origin, stop } = await start(command('node loud.cjs'));
+  let cuts = 0;
+  for (let last = 0; cuts < 2; await delay(20)) {
+    const { size } = statSync(logFile);
+    if (size < last) cuts++;
+    last = size;
+  }
+  expect((await fetch(origin)).status).toBe(200);
+  await stop();
+  expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
+}, 60_000);
+
+it.each<[string, string, RegExp]>([
+  [
+    'ends at once',
+    'node broken.cjs',
+    /^node \(pid N\) ended with code 1; its log ends: (?:.* \| )?Error: the database is not there$/,
+  ],
+  [
+    'listens for all',
+    'node server.cjs 0.0.0.0',
+    /^node \(pid N\) listens on 0\.0\.0\.0:\d+, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127\.0\.0\.1:\{port\}, /,
+  ],
+  [
+    'listens on another port',
+    'node server.cjs 127.0.0.1 0',
+    /^node \(pid N\) listens on 127\.0\.0\.1:(\d+), and not on 127\.0\.0\.1:\d+: write \{port\} where its port belongs \(PORT in its environment says it too\), or say which port it has fixed \(--port \1; in a scenario port: \1\)$/,
+  ],
+  [
+    'listens on another address',
+    'node server.cjs ::1',
+    /^node \(pid N\) listens on \[::1\]:(\d+), and not on 127\.0\.0\.1:\1: write 127\.0\.0\.1 where its address belongs$/,
+  ],
+  [
+    'goes to the background of its shell',
+    `sh -c 'node server.cjs &'`,
+    /^sh \(pid N\) went on in the background \(pid N\), and was ended: keep it in the foreground, such as /,
+  ],
+  [
+    'is not there',
+    'no-such-server',
+    /^there is no program no-such-server on PATH: install it, or write its path \(\.\/no-such-server\)$/,
+  ],
+  [
+    'is no program',
+    './server.cjs',
+    /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
+  ],
+])(
+  'a command that %s is refused, and nothing is left of it',
+  async (_, line, why) => {
+    expect(await refusal(line)).toMatch(why);
+  },
+  30_000,
+);
 
 it('an address at which nothing listens is refused', async () => {
   const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { chmod, copyFile, mkdtemp, readFile, readdir } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { expect, it, onTestFinished, vi } from 'vitest';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
@@ -91,19 +91,23 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
   await vi.waitFor(() => expect(server.usage().rssBytes).toBe(0), soon);
 });
 
-describe('refuses', () => {
-  it.each([
-    [nginx, 'http {\n  sendfile maybe;\n}', '2: nginx', /invalid value "maybe" in "sendfile"/],
-    [h2o, 'max-connections: many', '1: h2o', /max-connections, argument must/],
-    [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus=1"/],
-  ])("a config of %o in the server's words, by file and line", async (kind, text, place, words) => {
+it.each([
+  [nginx, 'http {\n  sendfile maybe;\n}', '2: nginx', /invalid value "maybe" in "sendfile"/],
+  [h2o, 'max-connections: many', '1: h2o', /max-connections, argument must/],
+  [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus=1"/],
+])(
+  "refuses a config of %o in the server's words, by file and line",
+  async (kind, text, place, words) => {
     const file = await ownConfig(text);
     const said = await refusal(kind(['h2', file], { workers: 1 }));
     expect(said).toMatch(words);
     expect(said.split('\n')).toEqual([expect.stringContaining(`${file}:${place} `)]);
-  });
+  },
+);
 
-  it.each(servers)('for %s a port in use, a wrong page and a wrong binary', async (_, spec) => {
+it.each(servers)(
+  'refuses for %s a port in use, a wrong page and a wrong binary',
+  async (_, spec) => {
     const port = await listening(createServer());
     expect(await refusal(spec, { port })).toContain(`port ${port} of 127.0.0.1 is in use: `);
     const page = { ...welcomePage, bodyBytes: 611 };
@@ -117,54 +121,54 @@ describe('refuses', () => {
           `^${binary} is not an ${spec.name} that runs here \\(.*${words}.*\\): set ${variable[spec.name]}`,
         ),
       );
-  });
+  },
+);
 
-  const tls12 = 'http { server { ssl_protocols TLSv1; ssl_ciphers AES128-SHA:@SECLEVEL=0; } }';
-  const tls = nginx(['h2'], { workers: 1 });
-  const noAlpn = 'http { server { listen 443 ssl; } }';
-  it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
-    ['HTTP/1.1', nghttpd(['h2'], { workers: 1 }), '', 'http/1.1', /^nghttpd speaks HTTP\/2 only/],
-    [
-      'h2 without ALPN',
-      tls,
-      noAlpn,
-      'h2',
-      / TLS: its config leaves it out of ALPN \(in nginx: http2\)$/,
-    ],
-    ['an old TLS', tls, tls12, undefined, /has no TLS that fits: .*alert.*$/],
-  ])('a load with %s', async (_, spec, more, protocol, message) => {
-    const config = more === '' ? spec.config : [...spec.config, await ownConfig(more)];
-    expect(await refusal({ ...spec, config }, protocol && { protocol })).toMatch(message);
-  });
+const tls12 = 'http { server { ssl_protocols TLSv1; ssl_ciphers AES128-SHA:@SECLEVEL=0; } }';
+const tls = nginx(['h2'], { workers: 1 });
+const noAlpn = 'http { server { listen 443 ssl; } }';
+it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
+  ['HTTP/1.1', nghttpd(['h2'], { workers: 1 }), '', 'http/1.1', /^nghttpd speaks HTTP\/2 only/],
+  [
+    'h2 without ALPN',
+    tls,
+    noAlpn,
+    'h2',
+    / TLS: its config leaves it out of ALPN \(in nginx: http2\)$/,
+  ],
+  ['an old TLS', tls, tls12, undefined, /has no TLS that fits: .*alert.*$/],
+])('refuses a load with %s', async (_, spec, more, protocol, message) => {
+  const config = more === '' ? spec.config : [...spec.config, await ownConfig(more)];
+  expect(await refusal({ ...spec, config }, protocol && { protocol })).toMatch(message);
+});
 
-  it.each(servers.slice(1))('TLS that %s does not have', async (_, spec) => {
-    const cipher = (name: string): Partial<StartOptions> => ({
-      tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] },
-    });
-    const no = /^https:.* has no TLS that fits: /;
-    expect(await refusal(spec, cipher('ECDHE-NOTHING'))).toMatch(no);
-    expect(await refusal(spec, { tls: { curves: ['P-999'] } })).toMatch(no);
-    await (await test.start(spec, cipher('ECDHE-RSA-AES128-GCM-SHA256'))).stop();
-    const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
-    await test.start(spec, { tls: { minVersion: 'TLSv1.3', ciphers } });
+it.each(servers.slice(1))('refuses TLS that %s does not have', async (_, spec) => {
+  const cipher = (name: string): Partial<StartOptions> => ({
+    tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] },
   });
+  const no = /^https:.* has no TLS that fits: /;
+  expect(await refusal(spec, cipher('ECDHE-NOTHING'))).toMatch(no);
+  expect(await refusal(spec, { tls: { curves: ['P-999'] } })).toMatch(no);
+  await (await test.start(spec, cipher('ECDHE-RSA-AES128-GCM-SHA256'))).stop();
+  const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
+  await test.start(spec, { tls: { minVersion: 'TLSv1.3', ciphers } });
+});
 
-  it.each<[ConfiguredServer, string, Protocol, RegExp]>([
-    [one, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
-    ...servers
-      .slice(1)
-      .map(([, spec]): [ConfiguredServer, string, Protocol, RegExp] => [
-        spec,
-        'http',
-        'h2c',
-        /does not speak HTTP\/2 without TLS|did not answer over h2c/,
-      ]),
-  ])('the other kind of TLS: %j over %s, %s', async (spec, scheme, protocol, message) => {
-    const { origin } = await test.start(spec);
-    const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
-    const ready = waitUntilReady(check, new AbortController().signal, 1000);
-    await expect(ready).rejects.toThrow(message);
-  });
+it.each<[ConfiguredServer, string, Protocol, RegExp]>([
+  [one, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
+  ...servers
+    .slice(1)
+    .map(([, spec]): [ConfiguredServer, string, Protocol, RegExp] => [
+      spec,
+      'http',
+      'h2c',
+      /does not speak HTTP\/2 without TLS|did not answer over h2c/,
+    ]),
+])('refuses the other kind of TLS: %j over %s, %s', async (spec, scheme, protocol, message) => {
+  const { origin } = await test.start(spec);
+  const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
+  const ready = waitUntilReady(check, new AbortController().signal, 1000);
+  await expect(ready).rejects.toThrow(message);
 });
 
 it.runIf(process.getuid?.() === 0)(
