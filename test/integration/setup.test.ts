@@ -25,7 +25,7 @@ import {
   tinyK6,
   type TestMachine,
 } from '../fixtures/machine.ts';
-import { pidIn, start, type Started } from '../fixtures/node-process.ts';
+import { pidIn, start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 const realGo = realPath('go');
@@ -181,17 +181,11 @@ test('a folder for k6 that cannot be made is named', async () => {
   );
 });
 
-interface AptStandIn {
-  machine: TestMachine;
-  log(): string[];
-  policyFile: string;
-}
-
 /**
  * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
  * `bring PACKAGE [PROGRAM]` to install one with a service of its name; what a package script would be told is in the log.
  */
-function aptSystem(install: string): AptStandIn {
+function aptSystem(install: string) {
   const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep'] });
   const at = (name: string) => join(machine.folder, name);
   const policyFile = join(machine.systemRoot, 'usr/sbin/policy-rc.d');
@@ -309,7 +303,7 @@ test("apt's locks are waited for", async () => {
   expect(log().filter((line) => line === 'apt-get install')).toHaveLength(2);
 });
 
-function startEnsureTool(tool: string, machine: TestMachine): Started {
+function startEnsureTool(tool: string, machine: TestMachine) {
   const json = JSON.stringify({ ...machine, env: undefined, progress: undefined });
   return start(
     ['--import', 'tsx', join(projectRoot, 'test/fixtures/ensure-tool.mts'), tool, json],

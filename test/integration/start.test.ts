@@ -13,28 +13,19 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { realPath, script, testMachine, type TestMachine } from '../fixtures/machine.ts';
-import { pidIn, start, type Started } from '../fixtures/node-process.ts';
+import { realPath, script, testMachine } from '../fixtures/machine.ts';
+import { pidIn, start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-interface Project {
-  folder: string;
-  machine: TestMachine;
-  /** Starts bakeoff with these arguments. */
-  run(...args: string[]): Started;
-  npmCalls(): number;
-  /** Writes what runs in place of the commands. */
-  writeMain(text: string): void;
-}
-
 /** `npm` is shell text that runs in place of npm; absent, the real one is used, with an empty cache. */
-function freshClone(npm?: string): Project {
+function freshClone(npm?: string) {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
   mkdirSync(join(folder, 'lib/cli'), { recursive: true });
   for (const file of ['bin', 'package.json', 'package-lock.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
+  /** Writes what runs in place of the commands. */
   const writeMain = (text: string) => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
   writeMain(
     'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n',
@@ -47,7 +38,8 @@ function freshClone(npm?: string): Project {
   return {
     folder,
     machine,
-    run: (...args) => start([join(folder, 'bin/bakeoff.mjs'), ...args], machine.env),
+    /** Starts bakeoff with these arguments. */
+    run: (...args: string[]) => start([join(folder, 'bin/bakeoff.mjs'), ...args], machine.env),
     npmCalls: () => textOf(machine.env.CALLS as string).split('\n').length - 1,
     writeMain,
   };

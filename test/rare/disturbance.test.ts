@@ -1,5 +1,4 @@
-// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated,
-// but for what leaves them whole: that is told.
+// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';

@@ -5,15 +5,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
-import type { Store } from '../../lib/store/store.ts';
-import {
-  newOut,
-  readResult,
-  startCommand,
-  storeOf,
-  useHome,
-  type ScenarioRun,
-} from '../scenario-run.ts';
+import { newOut, readResult, startCommand, storeOf, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 let k6: string;
@@ -23,15 +15,8 @@ beforeAll(async () => {
   await copyFile(home.env['K6_BIN'] as string, k6);
 }, 300_000);
 
-interface There {
-  cluster: TestCluster;
-  store: Store;
-  out: string;
-  start(...more: string[]): ScenarioRun;
-}
-
 /** A cluster with somebody's own objects in it, and the database of the runs. */
-async function there(faults: Faults = {}): Promise<There> {
+async function there(faults: Faults = {}) {
   const store = await storeOf(home);
   const { url, credentials } = store.influx;
   const folder = mkdtempSync(join(home.folder, 'nodes-'));
@@ -66,7 +51,7 @@ async function there(faults: Faults = {}): Promise<There> {
 
 /** What was there before, and nothing else. */
 const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
-const left = ({ cluster }: There) =>
+const left = ({ cluster }: { cluster: TestCluster }) =>
   cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
 
 test('a run is applied, measured, told and removed', async () => {
@@ -154,21 +139,11 @@ test('a round with a server that was started again is repeated; Ctrl-C removes a
       const server = all.cluster
         .objects()
         .find(
-          ({ kind, metadata: { labels } }) =>
-            kind === 'Pod' &&
-            labels['bakeoff/part'] === 'server' &&
-            labels['bakeoff/variant'] === 'workers',
+          ({ kind, metadata }) => kind === 'Pod' && metadata.labels['bakeoff/part'] === 'server',
         );
-      if (load === 1)
-        Object.assign(server?.status ?? {}, {
-          containerStatuses: [
-            {
-              restartCount: 1,
-              image: '',
-              lastState: { terminated: { exitCode: 137, reason: 'OOMKilled' } },
-            },
-          ],
-        });
+      const terminated = { exitCode: 137, reason: 'OOMKilled' };
+      const restarted = { restartCount: 1, image: '', lastState: { terminated } };
+      if (load === 1) Object.assign(server?.status ?? {}, { containerStatuses: [restarted] });
     },
   });
   const run = all.start('--rounds', '4');
@@ -187,7 +162,7 @@ test.each<[string, Faults, string]>([
   [
     'no operator',
     { operator: 'absent' },
-    'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/latest/set-up/set-up-distributed-k6/install-k6-operator/): kubectl get: the server doesn\'t have a resource type "testruns"',
+    'the cluster has no k6-operator (it knows no TestRun): install it (https://grafana.com/docs/k6/',
   ],
   [
     'a pod that the cluster forbids',
@@ -213,7 +188,7 @@ test('a missing database and another load are said before anything is applied', 
     return run.stderr().trim();
   };
   expect(await says()).toMatch(
-    /^InfluxDB at http:\/\/127\.0\.0\.1:9 does not answer \(.*\); --influx-here says where this machine reaches the InfluxDB of --influx http:\/\/127\.0\.0\.1:9$/,
+    /^InfluxDB at \S+ does not answer \(.*\); --influx-here says where this machine reaches /,
   );
   all.cluster.put({
     apiVersion: 'k6.io/v1alpha1',
@@ -221,9 +196,7 @@ test('a missing database and another load are said before anything is applied', 
     metadata: { name: 'other', labels: {} },
     status: { stage: 'started' },
   });
-  expect(await says()).toBe(
-    'the TestRun other is there, and loads disturb each other: wait until its run is over, or delete it',
-  );
+  expect(await says()).toMatch(/^the TestRun other is there, and loads disturb each other: /);
   expect(all.cluster.calls.every(([verb]) => verb === 'config' || verb === 'get')).toBe(true);
   expect(readdirSync(all.out)).toEqual([]);
 });

@@ -52,12 +52,11 @@ test('twice the same bytes, and a comparison without Go', async () => {
   const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, go);
   const k6 = () => inProject(installed.folder, ['bakeoff', 'k6'], env);
   const damaged =
-    /^k6 of the package server-bakeoff-k6-linux-\w+ is damaged, or may not run where it is \(noexec\): it is built instead\n/;
+    /^k6 of the package .* is damaged, or may not run where .*: it is built instead\n/;
   const built = await k6();
   expect(built).toMatchObject({ code: 0, stdout: `${expected}\n` });
   expect(built.stderr).toMatch(damaged);
   expect(built.stderr).toContain('k6: building from xk6-loadgen/');
   const again = await k6();
-  expect(again).toMatchObject({ code: 0, stdout: `${expected}\n` });
-  expect(again.stderr.replace(damaged, '')).toBe('');
+  expect([again.stdout, again.stderr.replace(damaged, '')]).toEqual([`${expected}\n`, '']);
 }, 600_000);

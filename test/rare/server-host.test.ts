@@ -2,7 +2,6 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -93,11 +92,9 @@ const agentFolders = () =>
 /** A config that serves files at an absolute path, which is the same on this "other" host. */
 async function ownConfig() {
   const folder = await ownFiles({
-    'own.conf': '',
     'part.conf': 'access_log off;\n',
     'www/index.html': 'hello',
   });
-  chmodSync(folder, 0o755);
   writeFileSync(
     join(folder, 'own.conf'),
     `events {}\nhttp { include linked.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`,
@@ -368,14 +365,13 @@ it('it says ports that do not let this machine in', async () => {
 
 it('it says addresses that are translated', async () => {
   // Nobody else comes to this one, which only ssh makes the host's.
-  const [elsewhere, proxy] = [
-    '203.0.113.7',
-    `ssh -F none -i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')} -W ${host.address}:22 ${host.name}`,
-  ];
+  const elsewhere = '203.0.113.7';
+  const keys = `-i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')}`;
+  const proxy = `ssh -F none ${keys} -W ${host.address}:22 ${host.name}`;
   process.env[sshVariable] =
     `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
   const { stdout, stderr } = await sshAlone(`root@${elsewhere}`);
-  const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${host.address} here`;
+  const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, `;
   for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
     expect(said).toContain(reason);
 });
