@@ -14,13 +14,12 @@ import {
 } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { lockFile } from '../../lib/machine/locks.ts';
-import { startChild } from '../../lib/process.ts';
 import { line } from '../../lib/store/line-protocol.ts';
 import { type Store, openStore } from '../../lib/store/store.ts';
 import { useLocalStore } from '../fixtures/local-store.ts';
+import { start } from '../fixtures/node-process.ts';
 import { isRunning, stopWhole } from '../fixtures/processes.ts';
 
 const local = useLocalStore();
@@ -167,33 +166,26 @@ it('takes another port when its own was taken while it was dead', async () => {
 
 it('ends when bakeoff is killed, and the next run waits for that', async () => {
   const folder = newFolder();
-  const script = join(folder, '..', 'runner.mts');
-  const storeModule = fileURLToPath(new URL('../../lib/store/store.ts', import.meta.url));
-  writeFileSync(
-    script,
-    `
-    import { openStore } from ${JSON.stringify(storeModule)};
-    const store = await openStore({ influxdBinary: ${JSON.stringify(local.influxdBinary)}, folder: ${JSON.stringify(folder)} });
+  const options = { influxdBinary: local.influxdBinary, folder };
+  const script = `
+    import { openStore } from './lib/store/store.ts';
+    const store = await openStore(${JSON.stringify(options)});
     await store.write(['m value=1 1']);
     console.log(store.pid());
-    setTimeout(() => {}, 60_000);
-  `,
+    setTimeout(() => {}, 60_000);`;
+  const words = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const runner = start(words, process.env);
+  const influxd = await vi.waitFor(
+    () => Number(/^\d+\n/.exec(runner.stdout())?.[0] ?? expect.fail(runner.stderr())),
+    20_000,
   );
-  const runner = await startChild({
-    command: process.execPath,
-    args: ['--import', import.meta.resolve('tsx'), script],
-    stdio: ['ignore', 'pipe', 'inherit'],
-  });
-  onTestFinished(() => runner.stop());
-  const [text] = (await once(runner.process.stdout as NodeJS.ReadableStream, 'data')) as [Buffer];
-  const influxd = Number(text.toString());
   onTestFinished(() => {
     if (isRunning(influxd)) process.kill(influxd, 'SIGKILL');
   });
   // Stopped, it cannot follow the TERM that the runner's death sends it, and it still has the folder.
   await stopWhole(influxd);
-  process.kill(runner.pid, 'SIGKILL');
-  await runner.exited;
+  runner.process.kill('SIGKILL');
+  await runner.ended;
   expect(await lockFile(join(folder, 'influxd.lock'))).toBeNull();
   const opening = open(folder);
   process.kill(influxd, 'SIGCONT');
