@@ -1,12 +1,13 @@
 // A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker at the same times.
-import { execFile, spawn } from 'node:child_process';
+import { execFile } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
-import { closedPort } from '../fixtures/listening.ts';
+import { closedPort, untilAnswers } from '../fixtures/listening.ts';
+import { start } from '../fixtures/node-process.ts';
 import { newOut, readResult, runFolder, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6']);
@@ -49,13 +50,9 @@ test('the latency of a rush is that of its queue, and that which vegeta measures
   expect(slow?.latencyMs?.max).toBeLessThan((1200 * 4 - 1500) * 1.1);
   expect(quick?.latencyMs?.max).toBeGreaterThan(1200 * 2 - 1500 - 5);
   const port = await closedPort();
-  const server = spawn('node', [join(home.folder, 'queue.mjs'), '4'], {
-    env: { ...process.env, PORT: String(port) },
-    stdio: 'ignore',
-  });
-  onTestFinished(() => void server.kill());
+  start([join(home.folder, 'queue.mjs'), '4'], { ...process.env, PORT: String(port) });
   const url = `http://127.0.0.1:${port}`;
-  await vi.waitFor(async () => expect((await fetch(url)).status).toBe(200), { timeout: 20_000 });
+  await untilAnswers(url);
   const { binary } = await findGo(thisMachine());
   const requests = readdirSync(runFolder(out)).find((name) => name.startsWith('requests-'));
   const { stdout } = await promisify(execFile)(

@@ -1,11 +1,11 @@
 // Whatever answers HTTP as a side: a command against another one, and against what runs at an address.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
+import { untilAnswers } from '../fixtures/listening.ts';
+import { start as startNode } from '../fixtures/node-process.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import {
   keptRounds,
@@ -44,17 +44,8 @@ function start(variants: string, out: string) {
 test('a command runs against what runs already, which goes on', async () => {
   const port = await freePort();
   const out = newOut();
-  const there = spawn(process.execPath, [join(home.folder, 'server.cjs')], {
-    env: { ...process.env, PORT: String(port) },
-    stdio: 'ignore',
-  });
-  onTestFinished(async () => {
-    there.kill('SIGTERM');
-    if (there.exitCode === null) await once(there, 'exit');
-  });
-  await vi.waitFor(async () => expect((await fetch(`http://127.0.0.1:${port}`)).status).toBe(200), {
-    timeout: 10_000,
-  });
+  startNode([join(home.folder, 'server.cjs')], { ...process.env, PORT: String(port) });
+  await untilAnswers(`http://127.0.0.1:${port}`);
 
   const run = start(
     `{ name: 'here', server: command('node server.cjs', { folder: '.' }) }, { name: 'again', server: command("sh -c 'exec node server.cjs'", { folder: '.' }) },

@@ -4,9 +4,10 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { freePort } from '../../lib/servers/ports.ts';
+import { untilAnswers } from '../fixtures/listening.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { newOut, readResult, wholeResult, startCommand, useHome } from '../scenario-run.ts';
 
@@ -33,10 +34,7 @@ async function startUpstream(folder: string, core: number) {
     child.kill('SIGTERM');
     if (child.exitCode === null) await once(child, 'exit');
   });
-  await vi.waitFor(
-    async () => expect((await fetch(`http://127.0.0.1:${port}/`)).status).toBe(200),
-    { timeout: 10_000, interval: 50 },
-  );
+  await untilAnswers(`http://127.0.0.1:${port}/`);
   expect(isRunning(Number(readFileSync(join(folder, 'pid'), 'utf8')))).toBe(true);
   return port;
 }
