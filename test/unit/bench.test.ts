@@ -12,7 +12,6 @@ import {
   type BenchLoad,
   type Contender,
   type RunOptions,
-  type Sample,
 } from '../../bench/contenders.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
@@ -162,7 +161,7 @@ async function scripted(
   script: string,
   more: Partial<Contender> = {},
   options: Partial<RunOptions> = {},
-): Promise<Sample> {
+) {
   await writeFile(file, script);
   const command = () => ({ args: [file] });
   const usual: Contender = { name: 'scripted', tool: 'wrk', command, read: readWrk };

@@ -75,7 +75,7 @@ test('findScenario takes kernel settings by name and by file', async () => {
 
 const wrong = source('wrong');
 const unchecked = wrong.replace('defineScenario(', '(').replace("'nginx'", "''");
-test.each<[string, string | undefined, RegExp]>([
+test.each([
   ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
   ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
   ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],

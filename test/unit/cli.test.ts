@@ -21,7 +21,7 @@ async function refused(words: string[], message: RegExp) {
   expect(printed).toEqual([]);
 }
 
-test.each<[string, RegExp]>([
+test.each([
   ['scenari', /^there is no command "scenari": did you mean scenario\?$/],
   ['scenario ngin-open', /"ngin-open": did you mean nginx-open-file-cache\?$/],
   ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
@@ -34,37 +34,36 @@ test.each<[string, RegExp]>([
   ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
   ['bench proof-aa allocations', /leave the other names out$/],
   ['bench proof --duration 4s', /^--duration: proof parts/],
-])('a wrong command is refused: %s', (line, message) => refused(line.split(' '), message));
+])('%s is refused', (line, message) => refused(line.split(' '), message));
 
-test.each<[string, RegExp]>([
+test.each([
   ['nginx-tcp-nopush', /"nginx-tcp-nopush" is one word too many$/],
   ['--round 3', /^there is no flag "--round": did you mean --rounds\?$/],
   ['--variants worker', /"worker": did you mean workers\?$/],
   ['--rounds --quick', /^--rounds needs a value: --rounds N$/],
   ['--rounds 3 --rounds 4', /^--rounds is given twice$/],
-  ['--rounds 2.5', /^--rounds 2\.5: give a whole number from 1 to 1000$/],
+  ['--rounds 2.5', /2\.5: give a whole number from 1 to 1000$/],
   ['--same-within 0.01', /^--same-within 0\.01: give a percentage from 0\.01% to 50%/],
   ['--precision 51%', /^--precision 51%: give a percentage from/],
   ['--precision 1% --quick', /^--quick and --precision do not go together/],
   ['--metric p100', /^there is no --metric "p100"/],
-  ...['p100=5ms', 'p99=5', 'p99=0ms', 'p99=61s'].map((text): [string, RegExp] => [
-    `--within ${text}`,
-    /^--within \S+: give p50, p90 or p99 and a time from 1us to 60s /,
-  ]),
+  ['--within p100=5ms', /100=5ms: give p50, p90 or p99 and a time from 1us to 60s /],
+  ['--within p99=5', /=5: give p50, p90 or p99/],
+  ['--within p99=0ms', /=0ms: give p50, p90 or p99/],
+  ['--within p99=61s', /=61s: give p50, p90 or p99/],
   ['--within p99=5ms --metric p50', /: leave --metric out$/],
-  ...['1k,,2k', '1.0005k', '10000001'].map((text): [string, RegExp] => [
-    `--rates ${text}`,
-    /^--rates \S+: give requests\/s from 1 to 10,000,000 /,
-  ]),
+  ['--rates 1k,,2k', /,,2k: give requests\/s from 1 to 10,000,000 /],
+  ['--rates 1.0005k', /1\.0005k: give requests\/s/],
+  ['--rates 10000001', /10000001: give requests\/s/],
   ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
   ['--quick=yes', /^--quick takes no value$/],
-  ['--server-cpus 4000', /^--server-cpus: core 4000 is not there or not allowed/],
-  ['--store influxdb', /^there is no --store "influxdb": did you mean influx\?$/],
+  ['--server-cpus 4000', /^--server-cpus: core 4000 is not there/],
+  ['--store influxdb', /did you mean influx\?$/],
   ['--store none --influx http://a', /^--store none and --influx do not go/],
   ['--influx localhost', /^--influx takes a URL such as/],
-  ['--install', /^--install is for --server-host: give one, or leave it out$/],
-])('a wrong flag is refused: %s', (line, message) =>
+  ['--install', /^--install is for --server-host: give one/],
+])('scenario %s is refused', (line, message) =>
   refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
 );
 
@@ -126,7 +125,7 @@ test('options are all read', () => {
   });
 });
 
-test.each<[string[], object]>([
+test.each([
   [['--within', 'p50=250us'], { within: { metric: 'p50', ms: 0.25 } }],
   [['--rates', '2k, 500,1.5k'], { rates: [500, 1500, 2000] }],
   [['--rates', '1.001k,2.3k,8192.001k'], { rates: [1001, 2300, 8_192_001] }],

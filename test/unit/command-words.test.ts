@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { commandWords } from '../../lib/scenario/load/shell-words.ts';
 
-test.each<[string, string[]]>([
+test.each([
   ['node server.js', ['node', 'server.js']],
   [
     '  caddy file-server\t--listen :{port} --root "my www"  ',

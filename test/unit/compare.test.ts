@@ -69,7 +69,7 @@ const all = (sides: readonly Side[]) => sides.map((side) => tried(side));
 const wrk = 'wrk -c 100 -t 3 -d 10 http/1.1';
 const h2load = 'h2load -c 100 -m 10 -t 3 -D 10';
 
-test.each<[string, OwnConfig, OwnConfig, string, string]>([
+test.each([
   ['HTTP/2 with and without TLS', nghttpd, nginxH2, `${h2load} h2c`, `${h2load} h2`],
   ['one stream if one side speaks HTTP/2', nginx, nginxH2, wrk, 'h2load -c 100 -m 1 -t 3 -D 10 h2'],
   ['HTTP/1.1 for h2o without TLS', config('h2o', { ...plain, http2: true }), nginx, wrk, wrk],
@@ -97,7 +97,7 @@ test.each([
     expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
 });
 
-test.each<[string, OwnConfig, string, number]>([
+test.each([
   ['the only one, whatever port the URL has', nginx, '--url, http://localhost:8080/', 80],
   ['the only one of that scheme', highPorts, '--url, https://localhost/', 8443],
   ['that of a list of pages', both, `--urls, ${listOf('https', 'https://a/')}`, 443],
@@ -105,7 +105,7 @@ test.each<[string, OwnConfig, string, number]>([
   for (const { listen } of await twoSides(one, one, words)) expect(listen.port).toBe(port);
 });
 
-test.each<[OwnConfig, string, RegExp]>([
+test.each([
   [both, '', /^a\.conf listens on the ports 80, 443 \(TLS\): .* --url https:\/\/localhost:443\/$/],
   [both, '--url, http://localhost:81/', /^--url says port 81 over http, .*\/localhost:80\/$/],
   [nginx, `--urls, ${listOf('https', 'https://a/')}`, /^--urls says https, .*\/localhost:80\/$/],
@@ -124,7 +124,7 @@ test.each<[OwnConfig, string, RegExp]>([
   await expect(asked).rejects.toMatchObject({ message: expect.stringMatching(message), exitCode });
 });
 
-test.each<[string, object]>([
+test.each([
   ['--url, /a b?c=1#d', { path: '/a%20b?c=1' }],
   ['--url, http://a.example/a, --load, wrk -H Host:b.example', { path: '/a', host: 'b.example' }],
   [

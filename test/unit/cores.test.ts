@@ -85,7 +85,7 @@ const byClock = {
   'cpufreq/cpuinfo_max_freq': { '0-3': 5_100_000, '4-7': 5_200_000, '8-11': 3_900_000 },
 };
 
-test.each<[string, MadeUp, string]>([
+test.each([
   ['threads n and n + N/2', { siblings: apart }, '2-3,6-7 / 0-1,4-5'],
   ['threads that are offline', { online: '0-3', siblings: alone(4) }, '2-3 / 0-1'],
   ['one thread of some cores', { allowed: '0-2,4', siblings: apart }, '2 / 0-1,4'],
@@ -129,7 +129,7 @@ test.each([
   expect(() => divideCores(plain(allowed), asked(text), options)).toThrow(message);
 });
 
-test.each<[MadeUp, string, string[]]>([
+test.each([
   [{ siblings: apart }, '', []],
   [{ siblings: apart }, '4-5 / 0-1', ['(0,4 and 1,5) and slow each other down: give each side wh']],
   [{ allowed: '0-1', siblings: ['0-1'] }, '', ['(0-1) and slow each other down: there is no oth']],
@@ -160,7 +160,7 @@ const cfs = (path: string, quota: number): Record<string, string> => ({
   [`${group}/cpu${path}/cpu.cfs_period_us`]: '100000',
 });
 const max = (path: string, text: string) => ({ [`${group}${path}/cpu.max`]: text });
-test.each<[string, Record<string, string>, number]>([
+test.each([
   ['of none', {}, Infinity],
   ['of the groups above', { ...v2('/a/b'), ...max('/a/b', 'max 1'), ...max('/a', '30 5') }, 6],
   ['of a container', { ...v2('/docker/c', '/docker/c'), ...max('', '150000 100000') }, 1.5],

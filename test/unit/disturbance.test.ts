@@ -53,7 +53,7 @@ function expectFound(seen: Seen, message: RegExp | string | undefined) {
 
 const notSampled = 'not sampled from its begin to its end';
 
-test.each<[string, UsageSample[], RegExp | string | undefined]>([
+test.each([
   ['within, just tolerated', every100([0, 12_000], [3000, 5000]), undefined],
   ['within', every100([0, 12_000], [3000, 5100]), /^a: nothing was sampled for 2\.10 s of /],
   ['before and after it', every100([0, 30_000], [0, 900], [11_100, 20_000]), undefined],
@@ -123,7 +123,7 @@ test("a standstill is reported with its log's reason", () => {
   expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
 });
 
-test.each<[number, number, Partial<Phase>, string | undefined]>([
+test.each([
   [100, 0.2, {}, undefined],
   [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
   [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],

@@ -201,7 +201,7 @@ test('files are written whole, and a link stays one', async () => {
   expect(readdirSync(folder)).toHaveLength(5);
 });
 
-test.each<[string, RegExp]>([
+test.each([
   ['--export-csv none/a.csv', /^--export-csv \S+\/none\/a\.csv .*: its folder is not there$/],
   ['--export-json folder', /folder cannot be written: there is a folder where a file has to be$/],
   ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],

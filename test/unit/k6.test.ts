@@ -26,13 +26,11 @@ test.each([
   [2, 'fatal error: runtime: no memory', '', '\\n\\nruntime stack:\\nx(...)\\n\\tx.go\\n'],
   [3, 'it said nothing'],
 ])('a k6 without phases ends with code %i and its reason: %s', async (code, reason, ...around) => {
-  const said = around.length === 0 ? '' : around.join(reason);
+  const said = around.join(reason);
   const binary = join(folder, 'k6');
   writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
-  const sides = [{ protocol: 'h2' as const, connections: 1 }];
-  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides }] };
-  const script = 'script.js';
-  const k6 = await startK6({ binary, script, folder, cpus: [0], loadPlan, output: null });
+  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
+  const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
   await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
 });
 

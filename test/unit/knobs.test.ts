@@ -53,7 +53,7 @@ test.each(servers)('the catalogue of %s is right', (server) => {
 });
 
 const right = candidate('a', 'a on;', 'http', { claim: 'A.', source: 'S' }).knob;
-test.each<[unknown[], RegExp]>([
+test.each([
   [[{ ...right, wher: {} }], /^f\.yaml: \[0\]: there is no field "wher"/],
   [[{ ...right, context: 'location' }], /context "location" has to be main, events, http or/],
   [[{ ...right, since: '1.9' }], /since "1\.9" has to be a version/],
@@ -201,7 +201,7 @@ it('a knob of nginx changes included files', async () => {
 const neverbleed = { context: 'ssl', lines: 'neverbleed: OFF' };
 const h2o =
   'listen: 80\nfile.etag: ON\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: /x\n        file.etag: ON # why\n';
-test.each<[string, string, Candidate['laid'][], string[]]>([
+test.each([
   [
     'takes the place of keys, and removes one',
     `${h2o}access-log: /l\ncompress:\n  - gzip\n`,
@@ -235,7 +235,7 @@ it('a knob of h2o is in the config that runs', async () => {
   expect(lines).toContain('neverbleed: OFF');
 });
 
-test.each<[string, string, string[]]>([
+test.each([
   [
     '--workers=2',
     '--no-tls\n-n 1 # why\n80\n',

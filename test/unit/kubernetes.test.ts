@@ -124,7 +124,7 @@ it('k8s prints odd names of variants', async () => {
 
 const nginx = 'nginx-open-file-cache';
 const secret = '--influx http://me:secret@influxdb:8086';
-it.each<[string, RegExp]>([
+it.each([
   [nginx, /^--influx is missing: /],
   [`${nginx} ${secret}`, /^--influx: manifests are read by many, .*--influx-secret$/],
   [`h2o-vs-nginx-h2-rate ${influx.join(' ')}`, /^2 generators: 1 connections cannot be /],
@@ -165,7 +165,7 @@ const container = (status: Partial<ContainerStatus>): ClusterObject['status'] =>
   containerStatuses: [{ restartCount: 0, image: 'bakeoff:1', ...status }],
 });
 
-it.each<[string, Record<string, string>]>([
+it.each([
   ['the server of workers', { 'bakeoff/part': 'server', 'bakeoff/variant': 'workers' }],
   ['generator 12', { 'job-name': 'nginx-2-12' }],
   ["the operator's starter", { 'job-name': 'nginx-starter' }],
@@ -178,7 +178,7 @@ const unschedulable = {
   reason: 'Unschedulable',
   message: '0/2 nodes are available: 2 Insufficient cpu. preemption: none helps.',
 };
-it.each<[ClusterObject['status'], boolean, string]>([
+it.each([
   [
     { conditions: [unschedulable] },
     false,
@@ -206,7 +206,7 @@ it.each<[ClusterObject['status'], boolean, string]>([
   expect(podTrouble(pod({}, status))).toEqual(found);
 });
 
-it.each<[string, string, string]>([
+it.each([
   [
     "k6's error",
     'level=info msg="one"\ntime="x" level=error msg="1 was \\"not\\" ready" hint="y"\nlevel=warning msg=z',

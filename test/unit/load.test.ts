@@ -115,7 +115,7 @@ test('fitLoad keeps the fields of HTTP/2 loads', () => {
   expect(fit(timed, { arrivals: 'poisson' })).not.toHaveProperty('arrivals');
 });
 
-test.each<[string, LoadProfile, Partial<FitOptions>, object]>([
+test.each([
   ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
   ['a quick count', counted, { quick: true }, { requests: 100 }],
   ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
