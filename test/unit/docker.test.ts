@@ -27,16 +27,12 @@ interface Service {
 
 const read = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 const composeText = read('docker/compose.yaml');
-const services = Object.entries(
-  (parse(composeText) as { services: Record<string, Service> }).services,
-);
-const service = (name: string) => {
-  const found = services.find(([one]) => one === name);
-  if (found === undefined) throw new Error(`compose.yaml has no service ${name}`);
-  return found[1];
-};
+const { services: byName } = parse(composeText) as { services: Record<string, Service> };
+const services = Object.entries(byName);
+const service = (name: string) => byName[name] ?? expect.fail(`no service ${name}`);
 /** Instructions of the Dockerfile, each in one line, without comments. */
-const instructions = read('docker/Dockerfile')
+const dockerfile = read('docker/Dockerfile');
+const instructions = dockerfile
   .replaceAll(/^#.*\n/gm, '')
   .replaceAll(/ *\\\n\s*/g, ' ')
   .split('\n')
@@ -51,13 +47,12 @@ const { version, engines } = JSON.parse(read('package.json')) as {
 };
 
 it.each(services)(
-  'docker/compose.yaml: %s: is pinned, reached from this machine only, and has passwords from the environment',
+  '%s of compose.yaml is pinned, for this machine alone, with passwords from the environment',
   (_, { image, ports = [], environment = {} }) => {
     expect(image).toMatch(/^[a-z\d./_-]+:\d+\.\d+\.\d+$/);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
-    const secrets = Object.entries(environment).filter(([name]) =>
-      /PASSWORD|TOKEN|SECRET|KEY/.test(name),
-    );
+    const names = /PASSWORD|TOKEN|SECRET|KEY/;
+    const secrets = Object.entries(environment).filter(([name]) => names.test(name));
     expect(secrets).not.toEqual([]);
     for (const [, value] of secrets) expect(value).toMatch(/^\$\{[A-Z_]+:\?make docker\/\.env as /);
   },
@@ -138,9 +133,7 @@ it('the Dockerfile starts as a user with a number', () => {
 
 it('the Dockerfile agrees with the project in versions', () => {
   const image = (name: string) =>
-    argumentsOf('FROM')
-      .map((from) => new RegExp(`^${name}:([\\d.]+)-`).exec(from)?.[1])
-      .find((found) => found !== undefined) ?? '';
+    new RegExp(`^FROM ${name}:([\\d.]+)-`, 'm').exec(dockerfile)?.[1] ?? '';
   const go = /^go (\S+)$/m.exec(read('xk6-loadgen/go.mod'))?.[1] ?? '';
   expect(atLeast(image('golang'), go)).toBe(true);
   expect(read('README.md')).toContain(`Go ≥ ${go.replace(/\.0$/, '')},`);
@@ -151,7 +144,7 @@ it('the Dockerfile agrees with the project in versions', () => {
   expect(own).toMatch(new RegExp(`^\\S+/\\S+:${version}$`));
   expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);
   const commented = /^# .*?([\w.-]+\/\S+:\d+\.\d+\.\d+)/gm;
-  for (const [, name] of read('docker/Dockerfile').matchAll(commented)) expect(name).toBe(own);
+  for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(own);
 });
 
 it("the Dockerfile installs the setup's packages, pinned", () => {

@@ -12,16 +12,10 @@ import { Interrupted } from '../../lib/process.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
 import { script, testMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 import { pidIn } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { refusalOf } from '../fixtures/refused.ts';
-
-function folderOf(files: Readonly<Record<string, string>>) {
-  const folder = newFolder();
-  for (const [name, text] of Object.entries(files))
-    writeFileSync(join(folder, name), text, { mode: 0o755 });
-  return folder;
-}
 
 const read = (text: string): [string, string][] => readSettings({ file: 'own.conf', text });
 
@@ -62,10 +56,8 @@ const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec
 });
 
 test('kernel settings of a side are ordered, the last value of a name holding', async () => {
-  const folder = folderOf({
-    'a.conf': 'net.x = 1\nnet.y = 1\nnet.x = 2\n',
-    'b.conf': 'net.y = 3\n',
-  });
+  const text = 'net.x = 1\nnet.y = 1\nnet.x = 2\n';
+  const folder = await ownFiles({ 'a.conf': text, 'b.conf': 'net.y = 3\n' });
   const [a, b] = [join(folder, 'a.conf'), join(folder, 'b.conf')];
   expect(await settingsOf(specOf([a, b], [a]))).toEqual([
     { side: 'server', name: 'net.x', value: '2' },
@@ -118,7 +110,9 @@ const ready = {
 
 /** With a shell script as the link. */
 function open(text: string, binary?: string) {
-  const folder = folderOf({ link: `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n` });
+  const folder = newFolder();
+  const link = `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n`;
+  writeFileSync(join(folder, 'link'), link, { mode: 0o755 });
   const interrupt = new AbortController();
   const opening = openNetwork({
     seed: 1,

@@ -37,13 +37,10 @@ function variant(
 
 const texts = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
   summarise({ ...facts, ...run }, variants).warnings;
-const four = (noise: Partial<Noise> | null) => Array.from({ length: 4 }, () => noise);
+const four = (noise: Partial<Noise> | null): (typeof noise)[] => Array(4).fill(noise);
 
 const fourOf = (changes: Partial<Phase>) =>
-  measured(
-    'workers',
-    Array.from({ length: 4 }, () => phase({ requests: 1000, ...changes })),
-  );
+  measured('workers', Array(4).fill(phase({ requests: 1000, ...changes })));
 
 test('the noise of a round is that of its phases', () => {
   const phases = [
@@ -81,15 +78,9 @@ test('the noise of a round is that of its phases', () => {
 });
 
 test('no noise is said where there is little or none', () => {
-  expect(
-    texts([
-      variant(
-        'workers',
-        four({ serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 }),
-      ),
-      variant('cache', four({ serverMhz: [2300, 2300] })),
-    ]),
-  ).toEqual([]);
+  const little = { serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 };
+  const cache = variant('cache', four({ serverMhz: [2300, 2300] }));
+  expect(texts([variant('workers', four(little)), cache])).toEqual([]);
   for (const none of [four(null), []])
     expect(texts([variant('workers', none), variant('cache', none)])).toEqual([]);
 });
@@ -97,12 +88,11 @@ test('no noise is said where there is little or none', () => {
 test('noise is said where the host gave time to others', () => {
   const undecided = [100_000, 140_000, 80_000, 120_000];
   const steal = { serverStealShare: 0.12 };
-  expect(
-    texts([
-      variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
-      variant('cache', [{}, {}, {}, steal], {}, undecided),
-    ]),
-  ).toEqual([
+  const both = [
+    variant('workers', [{}, { serverStealShare: 0.02 }, {}, steal]),
+    variant('cache', [{}, {}, {}, steal], {}, undecided),
+  ];
+  expect(texts(both)).toEqual([
     expect.stringContaining("others up to 12 % of the server's core in rounds 2 and 4: run again"),
   ]);
   expect(
