@@ -236,6 +236,21 @@ describe('a plan', () => {
     expect(() => limited(163, few)).toThrow('of the load generator need 164 open files');
     expect(limited(164, few).variants).toHaveLength(2);
   });
+
+  test('needs open files on other hosts', () => {
+    const planOn = (server: number, generator: number) => {
+      const there = {
+        ...cores,
+        serverHost: 'web1',
+        serverFiles: { host: 'web1', most: server },
+        generatorHosts: { names: ['gen1'], coresEach: 1 },
+        generatorFiles: { host: 'gen1', most: generator },
+      };
+      return planOf({}, { cores: there });
+    };
+    expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
+    expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');
+  });
 });
 
 describe('a plan over HTTP/2', () => {

@@ -260,6 +260,42 @@ it('replaces a figure that a later round has made void', () => {
   expect(row(1100, 1101, 1102, 1103)).toMatchObject(later);
 });
 
+it('writes the figures of each phase, published beside measured', () => {
+  const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
+  const distribution = { min: 1, max: 2, mean: 11, sd: 3, withinSdPercent: 50 };
+  const figures = {
+    seconds: 2,
+    headerSavingsPercent: 60,
+    tls,
+    latencyMs: distribution,
+    perConnectionRps: distribution,
+  };
+  const published = { ...figures, phases: [figures, { rps: 8 }] };
+  const rounds = [{ round: 1, phases: [{ ...phase, tls }] }];
+  const all = linesOf('bench_phase', { ...initial, published, rounds }, publishedOnly).map(parsed);
+  expect(all).toMatchObject([
+    {
+      tags: { phase: '1', protocol: 'h2', variant: 'initial' },
+      fields: {
+        measured_rps: 995 / 2,
+        published_seconds: 2,
+        responses_4xx: 2,
+        header_bytes: 60_000,
+        header_savings: 0.75,
+        published_header_savings: 0.6,
+        request_ms_mean: 1.5,
+        published_request_ms_mean: 11,
+        connect_ms_mean: 5,
+        first_byte_ms_max: 10,
+        published_client_rps_within_sd: 0.5,
+        tls: 'TLSv1.2 AES P-256',
+      },
+    },
+    { tags: { phase: '2', variant: 'initial' }, fields: { published_rps: 8 }, time: 1n },
+    { tags: { phase: '1', variant: 'spdy' }, time: 2n },
+  ]);
+});
+
 it('writes memory at every sample and cores between samples', () => {
   expect(serverSamplePoints(ofServer, [])).toEqual([]);
   const same = { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 };
