@@ -4,14 +4,16 @@ import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
 import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
-import { leftColumn, tableOf, terminalTable, wrapLines } from '../../lib/report/table.ts';
+import { pageLines, pagesPart } from '../../lib/report/pages.ts';
+import { leftColumn, tableOf, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress } from '../../lib/cli/run-output.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 import { nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
+import type { Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
@@ -250,5 +252,56 @@ describe('live progress', () => {
 
   test('is plain lines in a pipe', () => {
     expect(shown({ isTTY: false })).toBe('done\nround 2 is repeated\n');
+  });
+});
+
+describe('pages of a mix', () => {
+  const pageTimes = { '/': 0.1, '/api': 0.2, 'POST /a': 0.3 };
+  const mixOf = (times: Record<string, number>, answers?: number): Result =>
+    result([withPages(workers, pageTimes, answers), withPages(openFileCache, times, answers)]);
+
+  test.each<[string, Record<string, number>, string]>([
+    [
+      'one page',
+      { ...pageTimes, '/api': 0.282 },
+      'open-file-cache takes another time than workers for /api (+41 %); no difference is seen on the other 2 pages compared.',
+    ],
+    [
+      'all pages',
+      { '/': 0.05, '/api': 0.2 * 3, 'POST /a': 0.36 },
+      'open-file-cache takes another time than workers for /api (3 times), / (−50 %) and POST /a (+20 %).',
+    ],
+    [
+      'less than the page before may cause',
+      { ...pageTimes, '/api': 0.204 },
+      'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
+    ],
+  ])('a difference on %s', (_, times, line) => {
+    expect(pageLines(mixOf(times))).toEqual([line]);
+  });
+
+  test('need answers enough', () => {
+    expect(pageLines(mixOf({ ...pageTimes, '/api': 0.5 }, 3))).toEqual([]);
+    expect(pageLines(both)).toEqual([]);
+    expect(pagesPart(both, 10)).toEqual([]);
+  });
+
+  test('have a table of the largest, and of how many there are beside', () => {
+    const [part] = pagesPart(mixOf({ ...pageTimes, '/api': 0.4 }), 2);
+    expect(part?.tables[0]?.rows.map((cells) => cells.map(textOf))).toEqual([
+      ['/', '34 %', '100', '1.5', '3.0', '100', '1.5', '3.0', expect.stringMatching(/ same$/)],
+      [
+        '/api',
+        '33 %',
+        '100',
+        '1.5',
+        '3.0',
+        '100',
+        '1.5',
+        '3.0',
+        expect.stringMatching(/^2 times \[.*\] slower$/),
+      ],
+    ]);
+    expect(part?.below[1]).toBe('1 page more is in report.html.');
   });
 });

@@ -9,7 +9,6 @@ import {
   highestRate,
   lowestRate,
   mostSteps,
-  searchSides,
   stepsAround,
 } from '../../lib/k6/rate-search.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -162,34 +161,6 @@ describe('a rate', () => {
     expect(whyNotKept(result, rate, limit)).toBe(why);
   });
 });
-
-test.each([
-  [1414, 1, 12, 115],
-  // Even half of the answers take longer.
-  [1000, 6, 4, 42],
-])(
-  'searches of two sides that never keep the limit end soon: from %i with p50 %i ms after %i steps, %i s',
-  (rate, p50, steps, seconds) => {
-    const histogram: Phase['latencyMs']['histogram'] = [
-      [p50, 1000],
-      [19, 500],
-    ];
-    const latencyMs = latency(p50, 19, 19, { histogram });
-    const taken: number[] = [];
-    searchSides(
-      [0, 1].map(() => ({ ...fromNothing, rate })),
-      within,
-      (rates) =>
-        rates.map((each) => {
-          const seconds = Math.max(0.5, 1500 / each);
-          return step(each, 19, { requests: each * seconds, seconds, latencyMs });
-        }),
-      ({ results }) => void taken.push(results.reduce((sum, one) => sum + one.seconds, 0)),
-    );
-    expect(taken).toHaveLength(steps);
-    expect(taken.reduce((sum, one) => sum + one)).toBeCloseTo(seconds, -1);
-  },
-);
 
 describe('what a round found', () => {
   const planned = {

@@ -43,21 +43,21 @@ describe('nginx', () => {
     return codeLines(lines.filter((line) => !line.endsWith('# this machine')).join('\n'));
   };
   const page = 'location / { index index.html index.htm; }';
+  const common = 'default_type application/octet-stream; keepalive_timeout 65;';
   const types = ['types {', 'text/html html htm;', '}'];
 
   // `ours`: defaults of the article's version that a newer nginx has no longer, and lines without effect on the wire.
   it.each<[name: string, article: string, ours: string[]]>([
     [
       'base',
-      `events { worker_connections 1024; }
-      http { default_type application/octet-stream; access_log off; sendfile on; keepalive_timeout 65;
+      `events { worker_connections 1024; } http { ${common} access_log off; sendfile on;
         server { server_name localhost; ${page} } }`,
       ['keepalive_requests 100;'],
     ],
     [
       'h2-tuned',
       `events { worker_connections 10240; multi_accept on; accept_mutex_delay 100ms; }
-      http { default_type application/octet-stream; open_file_cache max=100 inactive=20s; tcp_nopush on; keepalive_timeout 65;
+      http { ${common} open_file_cache max=100 inactive=20s; tcp_nopush on;
         server { server_name _; ${page} ssl_protocols TLSv1 TLSv1.1 TLSv1.2; ssl_ciphers "ECDHE-RSA-AES128-GCM-SHA256";
           ssl_prefer_server_ciphers on; ssl_ecdh_curve secp384r1; ssl_session_cache shared:SSL:10m; ssl_session_tickets off;
           ssl_session_timeout 10m; access_log off; } }`,
@@ -66,18 +66,16 @@ describe('nginx', () => {
     [
       'small-file',
       `events { worker_connections 1024; accept_mutex_delay 100ms; }
-      http { default_type application/octet-stream; sendfile on; tcp_nopush on; access_log off; gzip on; gzip_comp_level 9;
-        keepalive_requests 10000; keepalive_timeout 65;
+      http { ${common} sendfile on; tcp_nopush on; access_log off; gzip on; gzip_comp_level 9; keepalive_requests 10000;
         server { server_name localhost; ${page} error_page 500 502 503 504 /50x.html; location = /50x.html { root html; } } }`,
       [],
     ],
     [
       // nginx.org's package of 1.10.2, with room for the article's connections and a log in the server's own folder.
       'packaged',
-      `events { worker_connections 10240; }
-      http { default_type application/octet-stream;
+      `events { worker_connections 10240; } http { ${common}
         log_format main '$remote_addr - $remote_user [$time_local] "$request" ' '$status $body_bytes_sent "$http_referer" ' '"$http_user_agent" "$http_x_forwarded_for"';
-        access_log access.log main; sendfile on; keepalive_timeout 65;
+        access_log access.log main; sendfile on;
         server { server_name localhost; ${page} } }`,
       [],
     ],
