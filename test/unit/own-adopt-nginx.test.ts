@@ -290,15 +290,12 @@ describe('listens', () => {
 
   it('on a port that has to be chosen if there are several', async () => {
     const text = 'http { server { listen 80; listen 81; } }';
-    expect(await refusal(nginxKind, text)).toBe(
-      'own.conf listens on the ports 80, 81: say which one is to be loaded',
+    expect(await refusal(nginxKind, text)).toMatch(/^own\.conf listens on the ports 80, 81: say/);
+    expect(await refusal(nginxKind, text, { listen: 82 })).toMatch(
+      /not .* port 82; it does on 80, 81$/,
     );
-    expect(await refusal(nginxKind, text, { listen: 82 })).toBe(
-      'own.conf does not listen on port 82; it does on 80, 81',
-    );
-    expect(await refusal(nginxKind, 'http { server { listen unix:/x; } }')).toBe(
-      'own.conf listens on no TCP port',
-    );
+    const socket = 'http { server { listen unix:/x; } }';
+    expect(await refusal(nginxKind, socket)).toBe('own.conf listens on no TCP port');
   });
 });
 

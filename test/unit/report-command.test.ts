@@ -71,9 +71,7 @@ test.each([
 test('a page replaces what a link leads to, and no pipe', async () => {
   aRun('one');
   execFileSync('mkfifo', [join(home, 'pipe')]);
-  expect(await refused(['one', '--out', 'pipe'], 1)).toBe(
-    `cannot write the page to ${home}/pipe: it is a pipe, socket or device: name a file; --out names another file`,
-  );
+  expect(await refused(['one', '--out', 'pipe'], 1)).toMatch(/pipe: it is a pipe, .*; --out names/);
   expect(fs.statSync(join(home, 'pipe')).isFIFO()).toBe(true);
   symlinkSync('page.html', join(home, 'link.html'));
   writeFileSync(join(home, 'page.html'), '');
@@ -101,8 +99,8 @@ test('without a run the runs are listed', async () => {
 
 describe('says in one line', () => {
   test('which run is not there, and the nearest', async () => {
-    expect(await refused(['one'], 2)).toBe(
-      `there is no run ${home}/one: name one in ${home}/results, or a run's folder`,
+    expect(await refused(['one'], 2)).toMatch(
+      /^there is no run \S+\/one: name one in \S+results, or/,
     );
     aRun('2026-nginx');
     expect(await refused(['2026-nginy'], 2)).toMatch(

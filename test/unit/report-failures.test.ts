@@ -5,11 +5,11 @@ import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
 import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
-import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
+import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { answers, latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
-import { changed, openFileCache, result, workers } from '../fixtures/result.ts';
+import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const { errors: noErrors } = phase({ requests: 1 });
@@ -194,8 +194,6 @@ test('a run that ended early has verdicts that are not final', () => {
   expect(early).toMatch(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/);
   expect(verdict).toContain('), not final; ');
   expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
-  const undecided = { ...partial.comparisons[0], verdict: 'none' } as Comparison;
-  const none = variantTable({ ...partial, comparisons: [undecided] });
-  expect(JSON.stringify(none)).not.toContain('final');
-  expect(JSON.stringify([variantTable(complete), findingLines(complete)])).not.toContain('final');
+  for (const of of [complete, compared(partial, { verdict: 'none' })])
+    expect(JSON.stringify(variantTable(of))).not.toContain('final');
 });

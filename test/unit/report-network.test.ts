@@ -61,11 +61,17 @@ const column = (of: Pick<Result, 'variants'>, group: string, title: string) =>
 
 describe('the table of the link', () => {
   test("has the article's packets beside those counted here", () => {
-    expect(terminalTable(tableIn(held), { width: Infinity, colour: false }).slice(0, 3)).toEqual([
-      '         packets/request                            dropped    late',
-      'variant  to server  to client  in all  published  to server  p50 ms  p99 ms  delay  sent again/req  listen overflows  server idle',
-      'untuned       9.00       5.00   14.00         11       33 %    0.10    0.40  held             3.00                12         90 %',
-    ]);
+    const [groups, titles, first] = terminalTable(tableIn(held), {
+      width: Infinity,
+      colour: false,
+    });
+    expect(groups).toMatch(/^ +packets\/request +dropped +late$/);
+    expect(titles).toMatch(
+      /^variant .* in all  published .* p99 ms  delay  sent again\/req  listen/,
+    );
+    expect(first?.split(/ +/).join(' ')).toBe(
+      'untuned 9.00 5.00 14.00 11 33 % 0.10 0.40 held 3.00 12 90 %',
+    );
   });
 
   test('marks a delay that was not held', () => {

@@ -228,14 +228,12 @@ hosts:
     expect(text).toContain(
       `a: 2  # ${knob}:1\nb:  # ${base}:2\n  c: 1  # ${base}:3\n  d: 3  # ${knob}:3\n`,
     );
-    expect(parse(text)).toEqual({
-      a: 2,
-      b: { c: 1, d: 3 },
+    expect(parse(text)).toMatchObject({
       f: [1],
       listen: { host: '127.0.0.1', port: 8099 },
       hosts: { default: { paths: { '/': { 'file.dir': '/www' } } } },
-      'num-threads': 3,
     });
+    expect(text).not.toMatch(/pid-file|user/);
   });
 
   it.each([

@@ -191,22 +191,21 @@ const tuned: MeasuredVariant = {
 
 it('writes one row of the table per variant, a nanosecond apart', () => {
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned).map(parsed);
-  expect(first).toEqual({
+  expect(first).toMatchObject({
     tags: { baseline: 'initial', run: 'r', scenario: 's', variant: 'spdy' },
     fields: {
       position: 1,
       published_rps: 600,
       published_ratio: 2,
-      verdict: 'none',
       why: 'published only',
       looks: '5, 10, 20',
       rounds: 0,
-      requests: 0,
       published_errors_per_million: 363,
       published_packets_per_request: 11,
     },
     time: 1n,
   });
+  expect(first?.fields).not.toHaveProperty('p99_ms');
   expect(second).toMatchObject({
     tags: { server: 'nginx', variant: 'tuned', version: '1.22.1' },
     fields: {

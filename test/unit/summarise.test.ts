@@ -187,21 +187,8 @@ const [result] = summarise(facts, [img]).variants;
 
 test("phases have figures of their own beside the round's", () => {
   expect(result?.phases).toMatchObject([
-    {
-      phase: 1,
-      rps: { median: 100 / 12 },
-      seconds: 12,
-      successRatio: 1,
-      requests: 100,
-      receivedBytesPerSecond: 100_000 / 12,
-    },
-    {
-      phase: 2,
-      rps: { median: 50 },
-      seconds: 2,
-      successRatio: 0.4,
-      responses: answers({ '2xx': 120, '4xx': 180 }),
-    },
+    { phase: 1, rps: { median: 100 / 12 }, seconds: 12, receivedBytesPerSecond: 100_000 / 12 },
+    { phase: 2, successRatio: 0.4, responses: answers({ '2xx': 120, '4xx': 180 }) },
   ]);
   expect(result).toMatchObject({ rps: { median: 200 / 16 }, successRatio: 0.7 });
   expect(result?.traffic).toMatchObject({

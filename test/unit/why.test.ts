@@ -10,57 +10,39 @@ import { compared, openFileCache, result, workers } from '../fixtures/result.ts'
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
 const programs = new Set(['/usr/sbin/nginx']);
 const kernel = '[kernel.kallsyms]';
-const place = (...frames: [string, string?][]) => {
-  const { kind, name } = placeOf(
-    frames.map(([symbol, object = kernel]) => ({ symbol, object })),
-    calls,
-    programs,
-  );
+/** @param stack frames, the innermost first, each in the kernel unless it names an @object */
+const placeIn = (stack: string) => {
+  const frames = stack.split(' ').map((frame) => {
+    const [symbol = '', object = kernel] = frame.split('@');
+    return { symbol, object };
+  });
+  const { kind, name } = placeOf(frames, calls, programs);
   return `${kind}: ${name}`;
 };
 
-it.each<[string, [string, string?][]]>([
+it.each([
   [
     'call: writev',
-    [
-      ['tcp_v4_rcv'],
-      ['vfs_writev'],
-      ['do_writev'],
-      ['do_syscall_64'],
-      ['entry_SYSCALL_64'],
-      ['writev', '/lib/libc.so.6'],
-    ],
+    'tcp_v4_rcv vfs_writev do_writev do_syscall_64 entry_SYSCALL_64 writev@/lib/libc',
   ],
-  ['call: openat', [['do_sys_openat2'], ['do_syscall_64'], ['entry_SYSCALL_64']]],
-  ['call: accept4', [['kmalloc'], ['__sys_accept4'], ['invoke_syscall.constprop.0'], ['el0_svc']]],
+  ['call: openat', 'do_sys_openat2 do_syscall_64 entry_SYSCALL_64'],
+  ['call: accept4', 'kmalloc __sys_accept4 invoke_syscall.constprop.0 el0_svc'],
   // An interrupt within a call belongs to the call.
-  [
-    'call: read',
-    [
-      ['handle_irq'],
-      ['asm_sysvec_apic_timer_interrupt'],
-      ['vfs_read'],
-      ['ksys_read'],
-      ['do_syscall_64'],
-    ],
-  ],
+  ['call: read', 'handle_irq asm_sysvec_apic_timer_interrupt vfs_read ksys_read do_syscall_64'],
   [
     'kernel: entering and leaving system calls',
-    [['schedule'], ['exit_to_user_mode_loop'], ['do_syscall_64'], ['entry_SYSCALL_64']],
+    'schedule exit_to_user_mode_loop do_syscall_64 entry_SYSCALL_64',
   ],
-  ['kernel: entering and leaving system calls', [['entry_SYSRETQ_unsafe_stack']]],
-  ['kernel: page faults', [['do_user_addr_fault'], ['exc_page_fault'], ['asm_exc_page_fault']]],
-  [
-    'kernel: interrupts',
-    [['handle_softirqs'], ['asm_sysvec_apic_timer_interrupt'], ['main', '/usr/sbin/nginx']],
-  ],
-  ['kernel: the rest of the kernel', [['ret_from_fork']]],
-  ['user: own code', [['ngx_http_send', '/usr/sbin/nginx']]],
-  ['user: libcrypto', [['[unknown]', '/usr/lib/x86_64-linux-gnu/libcrypto.so.3']]],
-  ['user: code made at run time', [['Builtin', '/tmp/perf-123.map']]],
-  ['user: [vdso]', [['clock_gettime', '[vdso]']]],
-])('a sample belongs to %s', (expected, frames) => {
-  expect(place(...frames)).toBe(expected);
+  ['kernel: entering and leaving system calls', 'entry_SYSRETQ_unsafe_stack'],
+  ['kernel: page faults', 'do_user_addr_fault exc_page_fault asm_exc_page_fault'],
+  ['kernel: interrupts', 'handle_softirqs asm_sysvec_apic_timer_interrupt main@/usr/sbin/nginx'],
+  ['kernel: the rest of the kernel', 'ret_from_fork'],
+  ['user: own code', 'ngx_http_send@/usr/sbin/nginx'],
+  ['user: libcrypto', '[unknown]@/usr/lib/x86_64-linux-gnu/libcrypto.so.3'],
+  ['user: code made at run time', 'Builtin@/tmp/perf-123.map'],
+  ['user: [vdso]', 'clock_gettime@[vdso]'],
+])('a sample belongs to %s', (expected, stack) => {
+  expect(placeIn(stack)).toBe(expected);
 });
 
 it('counts are per request, and what the machine cannot count is absent', () => {
