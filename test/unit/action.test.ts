@@ -26,7 +26,6 @@ function expressionsIn(part: string) {
 /** The outputs of steps with `uses`. */
 const outputsOfUses: Record<string, string[]> = {
   'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
-  'actions/cache/save@v4': [],
   'actions/upload-artifact@v4': ['artifact-id', 'artifact-url', 'artifact-digest'],
 };
 

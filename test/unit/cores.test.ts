@@ -201,9 +201,7 @@ test('a quota of cgroup v1 does so too, and none never', () => {
 
 test('a quota may be too small', () => {
   const small = madeUp({ siblings: apart }, 1.5);
-  expect(() => divideCores(small, {})).toThrow(
-    'needs the CPU time of 2 cores, and a quota allows that of 1.5 cores: give it more',
-  );
+  expect(() => divideCores(small, {})).toThrow('of 2 cores, and a quota allows that of 1.5 cores');
   expect(defaultCores(small)).toBeUndefined();
   const shared = { sharedCores: true } as const;
   expect(() => divideCores(madeUp({}, 0.5), {}, shared)).toThrow('the CPU time of 1 core, and');

@@ -18,7 +18,8 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-const influx = ['--influx', 'http://influxdb:8086'];
+/** With a database. */
+const k8s = (words: string) => printed(...`${words} --influx http://influxdb:8086`.split(' '));
 
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
@@ -48,11 +49,8 @@ function ownScenario(name: string, variants: string) {
 }
 
 it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
-  const { all, deployments, services, testRuns, configMap, text } = await printed(
-    scenario,
-    ...influx,
-    '--generators',
-    '1',
+  const { all, deployments, services, testRuns, configMap, text } = await k8s(
+    `${scenario} --generators 1`,
   );
   const names = all.map(({ kind, metadata: { name } }) => `${kind} ${name}`);
   expect(new Set(names).size).toBe(all.length);
@@ -75,18 +73,11 @@ it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
 });
 
 it('k8s divides the load, and gives what is asked for', async () => {
-  const {
-    all,
-    testRuns: [testRun],
-    configMap: filesOf,
-    deployments,
-  } = await printed(
-    'nginx-open-file-cache',
-    ...influx,
-    ...'--influx-secret influxdb --generators 4 --namespace lab --duration 3s'.split(' '),
-    ...'--variants workers --image host:5000/bakeoff:1 --server-cores 8'.split(' '),
-    ...'--generator-cores 2 --generator-memory 1Gi'.split(' '),
+  const { all, testRuns, configMap, deployments } = await k8s(
+    'nginx-open-file-cache --influx-secret influxdb --generators 4 --namespace lab --duration 3s ' +
+      '--variants workers --image host:5000/bakeoff:1 --server-cores 8 --generator-cores 2 --generator-memory 1Gi',
   );
+  const [testRun] = testRuns;
   expect(new Set(all.map(({ metadata: { namespace } }) => namespace))).toEqual(new Set(['lab']));
   const resources = { limits: { cpu: '2', memory: '1Gi' } };
   const runner = { image: 'host:5000/bakeoff:1', resources };
@@ -95,7 +86,7 @@ it('k8s divides the load, and gives what is asked for', async () => {
     name: 'K6_INFLUXDB_PASSWORD',
     valueFrom: { secretKeyRef: { name: 'influxdb', key: 'password' } },
   });
-  const load = filesOf(testRun?.metadata.name as string)['load.json'] as string;
+  const load = configMap(testRun?.metadata.name as string)['load.json'] as string;
   expect(JSON.parse(load)).toMatchObject({
     instances: 4,
     meetAt: { url: 'http://influxdb:8086', database: 'bakeoff' },
@@ -107,14 +98,14 @@ it('k8s divides the load, and gives what is asked for', async () => {
     resources: { requests: { cpu: '8' } },
     securityContext: { readOnlyRootFilesystem: true },
   });
-  const { 'nginx.conf': config } = filesOf(deployments[0]?.metadata.name as string);
+  const { 'nginx.conf': config } = configMap(deployments[0]?.metadata.name as string);
   expect(config).toContain('worker_processes 8;');
 });
 
 it('k8s prints odd names of variants', async () => {
   const names = JSON.stringify(['off', '1e3', 'x'.repeat(70)]);
   const file = ownScenario('0-of-mine', `${names}.map((name) => ({ ...base, name }))`);
-  const { testRuns } = await printed(file, ...influx);
+  const { testRuns } = await k8s(file);
   expect(testRuns[0]?.metadata.labels['bakeoff/variant']).toBe('off');
   for (const { metadata } of testRuns) {
     expect(metadata.name).toMatch(testRunName);
@@ -123,15 +114,19 @@ it('k8s prints odd names of variants', async () => {
 });
 
 const nginx = 'nginx-open-file-cache';
-const secret = '--influx http://me:secret@influxdb:8086';
+it('k8s refuses no database, and a password', async () => {
+  await expect(printed(nginx)).rejects.toThrow(/^--influx is missing: /);
+  await expect(printed(nginx, '--influx', 'http://me:secret@influxdb')).rejects.toThrow(
+    /^--influx: manifests are read by many, .*--influx-secret$/,
+  );
+});
+
 it.each([
-  [nginx, /^--influx is missing: /],
-  [`${nginx} ${secret}`, /^--influx: manifests are read by many, .*--influx-secret$/],
-  [`h2o-vs-nginx-h2-rate ${influx.join(' ')}`, /^2 generators: 1 connections cannot be /],
-  [`nginx-tuning-under-delay ${influx.join(' ')}`, /network of its own, and a cluster has its/],
-  [`${nginx} ${influx.join(' ')} --rounds 4`, /^--rounds is for --apply: give both, /],
+  ['h2o-vs-nginx-h2-rate', /^2 generators: 1 connections cannot be /],
+  ['nginx-tuning-under-delay', /network of its own, and a cluster has its/],
+  [`${nginx} --rounds 4`, /^--rounds is for --apply: give both, /],
 ])('k8s refuses %s', async (words, message) => {
-  await expect(printed(...words.split(' '))).rejects.toThrow(message);
+  await expect(k8s(words)).rejects.toThrow(message);
 });
 
 it.each([
@@ -144,7 +139,7 @@ it.each([
   ['load: { ...load, headers: { Cookie: "me" } }', /read by many, .* has the header Cookie: /],
 ])('k8s refuses %s', async (changes, message) => {
   const file = ownScenario('mine', `[{ ...base, name: 'own', ${changes} }, base]`);
-  await expect(printed(file, ...influx)).rejects.toThrow(message);
+  await expect(k8s(file)).rejects.toThrow(message);
 });
 
 it('manifests fit docker/Dockerfile', async () => {
@@ -153,7 +148,7 @@ it('manifests fit docker/Dockerfile', async () => {
     const name = server === 'nghttpd' ? 'nghttp2-server' : server;
     expect(dockerfile).toMatch(new RegExp(`^ +${name}=${version}[-+]`, 'm'));
   }
-  const { deployments } = await printed('nginx-open-file-cache', ...influx);
+  const { deployments } = await k8s(nginx);
   expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
 });
 

@@ -44,29 +44,12 @@ const fourOf = (changes: Partial<Phase>) =>
 
 test('the noise of a round is that of its phases', () => {
   const phases = [
-    phase({
-      requests: 1,
-      seconds: 3,
-      noise: {
-        ...quiet,
-        serverStealShare: 0.1,
-        serverOthersShare: 0.21,
-        generatorOthersShare: 0.41,
-        serverMhz: [800, 3000],
-      },
-    }),
-    phase({
-      requests: 1,
-      seconds: 1,
-      noise: {
-        ...quiet,
-        serverStealShare: 0.5,
-        generatorStealShare: 0.4,
-        loadAverage: 3,
-        serverMhz: [3100, 2900],
-      },
-    }),
-  ];
+    { seconds: 3, serverStealShare: 0.1, serverOthersShare: 0.21, generatorOthersShare: 0.41 },
+    { seconds: 1, serverStealShare: 0.5, generatorStealShare: 0.4, loadAverage: 3 },
+  ].map(({ seconds, ...noise }, index) => {
+    const serverMhz: [number, number] = index === 0 ? [800, 3000] : [3100, 2900];
+    return phase({ requests: 1, seconds, noise: { ...quiet, ...noise, serverMhz } });
+  });
   expect(noiseOf({ round: 1, phases })).toEqual({
     serverStealShare: expect.closeTo(0.2, 12),
     generatorStealShare: expect.closeTo(0.1, 12),
@@ -136,13 +119,10 @@ test("noise is said where others used the generator's core", () => {
 });
 
 test('noise is said: the use of a backend is told apart', () => {
-  const passing = (noise: Partial<Noise>) =>
-    texts([
-      variant(
-        'workers',
-        [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one })),
-      ),
-    ]);
+  const passing = (noise: Partial<Noise>) => {
+    const noises = [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one }));
+    return texts([variant('workers', noises)]);
+  };
   expect(passing({ upstreamShare: 0.83 })).toEqual([
     expect.stringMatching(/^the backend used up to 83 % of the server's core in .*taskset/),
   ]);
@@ -175,31 +155,24 @@ test('no noise is said where all verdicts are there of sides that took turns', (
   }
 });
 
-const used = (serverShare: number, generatorShare: number) =>
-  texts([fourOf({ serverCpuSeconds: serverShare * 10, generatorCpuSeconds: generatorShare * 10 })]);
-
 test('a generator at its limit is one warning', () => {
-  expect(used(0.7, 0.95)).toEqual([
+  const used = (generatorCpuSeconds: number) =>
+    texts([fourOf({ serverCpuSeconds: 7, generatorCpuSeconds })]);
+  expect(used(9.5)).toEqual([
     expect.stringMatching(/^workers: the generator was at its limit \(95 % .* threads \(-t\)$/),
   ]);
-  expect(used(0.7, 0.9)).toHaveLength(1);
+  expect(used(9)).toHaveLength(1);
 });
 
 test('a generator at its limit used what was left to it', () => {
-  const pressed = (noise: Partial<Noise>) =>
-    texts([
-      fourOf({
-        serverCpuSeconds: 5,
-        generatorCpuSeconds: 4.6,
-        noise: { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise },
-      }),
-    ]);
-  expect(pressed({})).toEqual([]);
+  const pressed = (noise: Partial<Noise>) => {
+    const all = { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise };
+    return texts([fourOf({ serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: all })]).join();
+  };
+  expect(pressed({})).toBe('');
   const limit = 'the generator was at its limit (92 % of its available CPU), ';
   for (const name of ['generatorOthersShare', 'generatorStealShare'])
-    expect(pressed({ [name]: 0.5 }).join()).toContain(limit);
+    expect(pressed({ [name]: 0.5 })).toContain(limit);
   // So is a server.
-  expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 }).join()).not.toContain(
-    'at its limit',
-  );
+  expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 })).not.toContain(limit);
 });
