@@ -19,19 +19,13 @@ test("has the expected class of status of a page and of a user's server", () => 
   const [plain] = variants as [RunnableVariant];
   const there = { ...plain, server: address('http://127.0.0.1:1') };
   const of = (changes: object): unknown => expectedOf({ variant: plain, page, ...changes });
-  expect([
-    of({}),
-    of({ page: { ...page, status: 404 } }),
-    of({ variant: there }),
-    of({ variant: there, page: { path: '/', bodyBytes: 5, status: 302 } }),
-    of({ page: { ...page, requests: [{ target: '/', status: 404 }] } }),
-  ]).toEqual([
-    {},
-    { expected: '4xx' },
-    { expected: '2xx' },
-    { expected: '3xx' },
-    { expected: 'each' },
-  ]);
+  expect(of({})).toEqual({});
+  expect(of({ page: { ...page, status: 404 } })).toEqual({ expected: '4xx' });
+  expect(of({ variant: there })).toEqual({ expected: '2xx' });
+  const moved = { path: '/', bodyBytes: 5, status: 302 };
+  expect(of({ variant: there, page: moved })).toEqual({ expected: '3xx' });
+  const several = { ...page, requests: [{ target: '/', status: 404 }] };
+  expect(of({ page: several })).toEqual({ expected: 'each' });
 });
 
 test('names and writes each list of pages once', async () => {
@@ -48,27 +42,15 @@ test('names and writes each list of pages once', async () => {
     name,
     page: { ...page, requests },
   });
-  const several = {
-    ...scenario,
-    variants: [
-      plain,
-      of('a', one),
-      of('b', other),
-      of(
-        'c',
-        one?.map((request) => ({ ...request })),
-      ),
-    ],
-  };
+  const again = one?.map((request) => ({ ...request }));
+  const several = { ...scenario, variants: [plain, of('a', one), of('b', other), of('c', again)] };
   const plan = planOf(several);
   const targets = several.variants.map(() => ({ url: 'http://127.0.0.1:8080/' }));
   const files = loadPlanFor(plan, plan.groups[0] as Group, 1, targets).mixFiles ?? [];
   expect(files).toEqual([null, files[3], expect.stringMatching(/^requests-/), files[1]]);
   const folder = newFolder();
-  await writeMixFiles(
-    plan.variants.map((one) => one.page),
-    folder,
-  );
+  const pages = plan.variants.map(({ page }) => page);
+  await writeMixFiles(pages, folder);
   expect(readdirSync(folder).sort()).toEqual([files[1], files[2]].sort());
   expect(readFileSync(join(folder, files[1] as string), 'utf8')).toBe(
     '{"status":200,"target":"/","weight":3}\n{"status":404,"target":"/a?b=c","method":"POST","body":"x"}\n',

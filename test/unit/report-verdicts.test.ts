@@ -223,35 +223,33 @@ describe('a config against itself', () => {
   });
 });
 
-describe('a ladder', async () => {
-  const figures = {
-    'h2o-initial': about(100_000),
-    'h2o-tuned': about(101_000),
-    'nginx-initial': about(57_000),
-    'nginx-workers': about(57_500),
-    'nginx-open-file-cache': about(92_000),
-    'nginx-accept-mutex-delay': about(92_300, uneven),
-    'nginx-tcp-nopush': about(105_000),
-  };
-  const ladder = await h2Result('h2o-vs-nginx', figures);
-  test('has its steps in the table; undecided steps share a sentence', () => {
-    const cells = columnOf(variantTable(ladder), 'against the row before');
-    expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
-      '',
-      '+1 % needs 2 server cores',
-      'slower (against h2o-initial)',
-      '+0.9 % needs 2 server cores',
-      'faster',
-      'inconclusive',
-      'faster',
-    ]);
-    expect(verdictLines(ladder).map((line) => line.split(/ here| \(/)[0])).toEqual([
-      'Not decided: nginx-accept-mutex-delay against nginx-open-file-cache',
-      'nginx-initial is slower than h2o-initial',
-      'nginx-tcp-nopush is faster than h2o-tuned',
-      'nginx-tcp-nopush is faster than nginx-workers',
-    ]);
-  });
+const figures = {
+  'h2o-initial': about(100_000),
+  'h2o-tuned': about(101_000),
+  'nginx-initial': about(57_000),
+  'nginx-workers': about(57_500),
+  'nginx-open-file-cache': about(92_000),
+  'nginx-accept-mutex-delay': about(92_300, uneven),
+  'nginx-tcp-nopush': about(105_000),
+};
+const ladder = await h2Result('h2o-vs-nginx', figures);
+test('a ladder has its steps in the table; undecided steps share a sentence', () => {
+  const cells = columnOf(variantTable(ladder), 'against the row before');
+  expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
+    '',
+    '+1 % needs 2 server cores',
+    'slower (against h2o-initial)',
+    '+0.9 % needs 2 server cores',
+    'faster',
+    'inconclusive',
+    'faster',
+  ]);
+  expect(verdictLines(ladder).map((line) => line.split(/ here| \(/)[0])).toEqual([
+    'Not decided: nginx-accept-mutex-delay against nginx-open-file-cache',
+    'nginx-initial is slower than h2o-initial',
+    'nginx-tcp-nopush is faster than h2o-tuned',
+    'nginx-tcp-nopush is faster than nginx-workers',
+  ]);
 });
 
 describe('requests/s by streams', async () => {

@@ -192,15 +192,13 @@ describe('the heading', () => {
   });
 });
 
-describe('long lines', () => {
-  test('break at spaces, indented, and a figure keeps its per cent sign', () => {
-    expect(wrapLines(['+62 % (95 % interval +61 % to +63 %).', 'short'], 22)).toEqual([
-      '+62 % (95 % interval',
-      '  +61 % to +63 %).',
-      'short',
-    ]);
-    expect(wrapLines(['a nginx at 97 %'], 14)).toEqual(['a nginx at', '  97 %']);
-  });
+test('long lines break at spaces; a figure keeps its per cent sign', () => {
+  expect(wrapLines(['+62 % (95 % interval +61 % to +63 %).', 'short'], 22)).toEqual([
+    '+62 % (95 % interval',
+    '  +61 % to +63 %).',
+    'short',
+  ]);
+  expect(wrapLines(['a nginx at 97 %'], 14)).toEqual(['a nginx at', '  97 %']);
 });
 
 describe('figures', () => {

@@ -1,5 +1,5 @@
 import { readdirSync } from 'node:fs';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -15,31 +15,29 @@ const two = { variants: scenario.variants.slice(0, 2) };
 
 const options = readScenarioOptions(['--store', 'none']);
 
-describe('the report', () => {
-  const whole = result([workers, openFileCache]);
-  /** Reports a result; returns the exit code, and the lines on stdout and stderr. */
-  async function reported(folder: string, outcome: Partial<Parameters<typeof report>[0]> = {}) {
-    const spies = (['log', 'error'] as const).map((name) =>
-      vi.spyOn(console, name).mockImplementation(() => undefined),
-    );
-    const code = await report({ result: whole, folder, ...outcome }, options);
-    const [printed = [], complained = []] = spies.map((spy) =>
-      spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),
-    );
-    return { code, printed, complained };
-  }
+const whole = result([workers, openFileCache]);
+/** Reports a result; returns the exit code, and the lines on stdout and stderr. */
+async function reported(folder: string, outcome: Partial<Parameters<typeof report>[0]> = {}) {
+  const spies = (['log', 'error'] as const).map((name) =>
+    vi.spyOn(console, name).mockImplementation(() => undefined),
+  );
+  const code = await report({ result: whole, folder, ...outcome }, options);
+  const [printed = [], complained = []] = spies.map((spy) =>
+    spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),
+  );
+  return { code, printed, complained };
+}
 
-  test('names its page last, also of a run that ended early', async () => {
-    const folder = newFolder();
-    const ended = new UserError('round 3 failed twice');
-    await expect(reported(folder, { ended })).rejects.toBe(ended);
-    expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
-    const { code, printed } = await reported(folder);
-    expect(code).toBe(0);
-    expect(printed.at(-1)).toBe(
-      `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${folder}/report.html`,
-    );
-  });
+test('the report names its page last, also of a run that ended early', async () => {
+  const folder = newFolder();
+  const ended = new UserError('round 3 failed twice');
+  await expect(reported(folder, { ended })).rejects.toBe(ended);
+  expect(readdirSync(folder).sort()).toEqual(['report.html', 'table.md']);
+  const { code, printed } = await reported(folder);
+  expect(code).toBe(0);
+  expect(printed.at(-1)).toBe(
+    `Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost · ${folder}/report.html`,
+  );
 });
 
 const long = { durationSeconds: 60 };
@@ -59,42 +57,30 @@ test.each<[Partial<Given>, string[], string]>([
   );
 });
 
-describe('progress', () => {
-  function printed(
-    options: Partial<PlanOptions>,
-    tell: (events: ReturnType<typeof progressEvents>) => void,
-  ) {
+test('progress says what a variant did in a round', () => {
+  const printed = (total: number) => {
     const lines: string[] = [];
     const line = (text: string): void => void lines.push(text);
-    tell(
-      progressEvents(planOf(scenario, options, two), {
-        running: ({ what, seen }) => line(`${what} · ${seen}`),
-        finished: line,
-        say: line,
-        clear: () => undefined,
-      }),
-    );
+    const { errors } = phase({ requests: 0 });
+    const one = phase({
+      requests: 10_000,
+      responses: answers({ '2xx': 10_000 - total }),
+      errors: { ...errors, connect: total, total },
+    });
+    const progress = {
+      running: () => undefined,
+      finished: line,
+      say: line,
+      clear: () => undefined,
+    };
+    const outcome = { phases: [one] } as never;
+    progressEvents(planOf(scenario, {}, two), progress).measured({
+      round: 1,
+      variant: 'x',
+      outcome,
+    });
     return lines;
-  }
-
-  test('says what a variant did in a round', () => {
-    const measured = (total: number) => (events: ReturnType<typeof progressEvents>) =>
-      events.measured({
-        round: 1,
-        variant: 'x',
-        outcome: {
-          phases: [
-            phase({
-              requests: 10_000,
-              responses: answers({ '2xx': 10_000 - total }),
-              errors: { connect: total, tls: 0, read: 0, write: 0, timeout: 0, protocol: 0, total },
-            }),
-          ],
-        } as never,
-      });
-    expect(printed({}, measured(0))).toEqual(['round 1 of 10 · x · 1,000 requests/s · 0 errors']);
-    expect(printed({}, measured(1))).toEqual([
-      'round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
-    ]);
-  });
+  };
+  expect(printed(0)).toEqual(['round 1 of 10 · x · 1,000 requests/s · 0 errors']);
+  expect(printed(1)).toEqual(['round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded']);
 });

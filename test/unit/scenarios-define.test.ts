@@ -235,27 +235,25 @@ describe('is refused, with the field named:', () => {
   });
 });
 
-describe('a variant', () => {
-  test('makes as many requests as others whose articles counted as many', () => {
-    const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
-      (line) => h2load(line),
-    );
-    const more = [...loads, vegeta('-rate=100 -duration=10s')];
-    const variants = [
-      first,
-      ...more.map((own, index) => ({ ...third, name: `${index}`, load: own })),
-    ];
-    const counts = (options: object): unknown[] =>
-      variants.map((variant) => {
-        const fitting = { generatorCores: 1, exact: false, ...options };
-        const fitted = fitVariantLoad({ ...good, variants }, variant, fitting);
-        return fitted.requests ?? `${fitted.durationSeconds} s`;
-      });
-    expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);
-    expect(counts({ quick: true })).toEqual([80, 400, 400, 300, '2 s', 200]);
-    const timedAll = Array.from({ length: 5 }, () => '3 s');
-    expect(counts({ quick: true, durationSeconds: 3 })).toEqual([...timedAll, 300]);
-  });
+test('variants make as many requests as others whose articles counted as many', () => {
+  const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
+    (line) => h2load(line),
+  );
+  const more = [...loads, vegeta('-rate=100 -duration=10s')];
+  const variants = [
+    first,
+    ...more.map((own, index) => ({ ...third, name: `${index}`, load: own })),
+  ];
+  const counts = (options: object): unknown[] =>
+    variants.map((variant) => {
+      const fitting = { generatorCores: 1, exact: false, ...options };
+      const fitted = fitVariantLoad({ ...good, variants }, variant, fitting);
+      return fitted.requests ?? `${fitted.durationSeconds} s`;
+    });
+  expect(counts({})).toEqual([100, 1000, 1000, 3000, '10 s', 1000]);
+  expect(counts({ quick: true })).toEqual([80, 400, 400, 300, '2 s', 200]);
+  const timedAll = Array.from({ length: 5 }, () => '3 s');
+  expect(counts({ quick: true, durationSeconds: 3 })).toEqual([...timedAll, 300]);
 });
 
 test('a field with the name of a method is refused', () => {

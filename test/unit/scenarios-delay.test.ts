@@ -19,31 +19,29 @@ const table = scenarioNamed('nginx-tuning-under-delay');
 const crossed = scenarioNamed('nginx-tuning-queue-limit');
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
-describe('the table', () => {
-  test("has the article's five rows and figures", () => {
-    const printed = [
-      ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm),
-    ].map(([, setting, rps = '', errors]) => ({
-      setting,
-      published: { rps: Number(rps.replace(',', '')), errorsPerMillion: Number(errors) },
-    }));
-    expect(printed.map(({ setting }, row) => [setting, table.variants[row]?.name])).toEqual([
-      ['未チューニング', 'untuned'],
-      ['accept_mutex_delay 100ms;', 'accept-mutex-delay'],
-      ['tcp_nopush on;', 'tcp-nopush'],
-      ['access_log off;', 'access-log-off'],
-      ['カーネルチューニング', 'kernel-settings'],
-    ]);
-    const packetsIn = (dump: string) => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
-    const packets = [
-      { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
-      {},
-      { packetsPerRequest: packetsIn('Packets with tcp_nopush') },
-    ];
-    expect(table.variants.map(({ published }) => published)).toEqual(
-      printed.map(({ published }, row) => ({ ...published, ...packets[row] })),
-    );
-  });
+test("the table has the article's five rows and figures", () => {
+  const printed = [
+    ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm),
+  ].map(([, setting, rps = '', errors]) => ({
+    setting,
+    published: { rps: Number(rps.replace(',', '')), errorsPerMillion: Number(errors) },
+  }));
+  expect(printed.map(({ setting }, row) => [setting, table.variants[row]?.name])).toEqual([
+    ['未チューニング', 'untuned'],
+    ['accept_mutex_delay 100ms;', 'accept-mutex-delay'],
+    ['tcp_nopush on;', 'tcp-nopush'],
+    ['access_log off;', 'access-log-off'],
+    ['カーネルチューニング', 'kernel-settings'],
+  ]);
+  const packetsIn = (dump: string) => printedText(dump).match(/^\S+ IP /gm)?.length ?? 0;
+  const packets = [
+    { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
+    {},
+    { packetsPerRequest: packetsIn('Packets with tcp_nopush') },
+  ];
+  expect(table.variants.map(({ published }) => published)).toEqual(
+    printed.map(({ published }, row) => ({ ...published, ...packets[row] })),
+  );
 });
 
 test('beyond the table, the cross has the errors of 20,000 connections', () => {

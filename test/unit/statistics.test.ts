@@ -10,16 +10,14 @@ import {
   unpairedRatio,
 } from '../../lib/analysis/statistics.ts';
 
-describe('studentQuantile', () => {
-  test('agrees with the closed forms of 1, 2 and 4 degrees of freedom', () => {
-    for (const p of [0.6, 0.9, 0.975, 0.9975, 0.99999]) {
-      expect(studentQuantile(p, 1) / Math.tan(Math.PI * (p - 0.5))).toBeCloseTo(1, 10);
-      expect(studentQuantile(p, 2) / ((2 * p - 1) / Math.sqrt(2 * p * (1 - p)))).toBeCloseTo(1, 10);
-      const alpha = 4 * p * (1 - p);
-      const q = Math.cos(Math.acos(Math.sqrt(alpha)) / 3) / Math.sqrt(alpha);
-      expect(studentQuantile(p, 4) / (2 * Math.sqrt(q - 1))).toBeCloseTo(1, 10);
-    }
-  });
+test('studentQuantile agrees with the closed forms of 1, 2 and 4 degrees of freedom', () => {
+  for (const p of [0.6, 0.9, 0.975, 0.9975, 0.99999]) {
+    expect(studentQuantile(p, 1) / Math.tan(Math.PI * (p - 0.5))).toBeCloseTo(1, 10);
+    expect(studentQuantile(p, 2) / ((2 * p - 1) / Math.sqrt(2 * p * (1 - p)))).toBeCloseTo(1, 10);
+    const alpha = 4 * p * (1 - p);
+    const q = Math.cos(Math.acos(Math.sqrt(alpha)) / 3) / Math.sqrt(alpha);
+    expect(studentQuantile(p, 4) / (2 * Math.sqrt(q - 1))).toBeCloseTo(1, 10);
+  }
 });
 
 test('median takes the middle two', () => expect(median([10, 9, 100, 1])).toBe(9.5));

@@ -15,16 +15,14 @@ const failing = second(1000, 0.5, 0.7, {
 });
 const b = variant('b', rounds([1100, 1120, 1080, 1130]));
 
-describe('verdictOf', () => {
-  test.each([
-    [[1.001, 1.2], 'faster'],
-    [[1, 1.02], 'inconclusive'],
-    [[1 / 1.01, 1.01], 'same'],
-    // Within 1 % below 1, but not within 1 % as seen from the other side.
-    [[0.9901, 1.0101], 'inconclusive'],
-  ] as const)('%j is %s', (interval, verdict) => {
-    expect(verdictOf([...interval], 0.01)).toBe(verdict);
-  });
+test.each([
+  [[1.001, 1.2], 'faster'],
+  [[1, 1.02], 'inconclusive'],
+  [[1 / 1.01, 1.01], 'same'],
+  // Within 1 % below 1, but not within 1 % as seen from the other side.
+  [[0.9901, 1.0101], 'inconclusive'],
+] as const)('an interval of %j is %s', (interval, verdict) => {
+  expect(verdictOf([...interval], 0.01)).toBe(verdict);
 });
 
 describe('the rules of a run', () => {
