@@ -18,11 +18,6 @@ const source = (name: string) => `
     variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
   });`;
 
-test('findScenario finds a shipped one by its name', async () => {
-  const { variants } = await findScenario('nginx-open-file-cache');
-  expect(variants[1]?.published?.rps).toBe(700_324.14);
-});
-
 test("findScenario takes a person's own file", async () => {
   await mkdir(path.join(folder, 'deeper'));
   await writeFile(path.join(folder, 'mine.ts'), source('mine'));

@@ -51,13 +51,9 @@ sys.stdin.read()`;
 });
 
 test('a long name of a config is cut', () => {
-  const side = (letter: string) => {
-    const file = `/x/${letter.repeat(250)}.conf`;
-    const config = { server: 'nginx' as const, file, workers: 1, listens: [] };
-    return { source: { kind: 'config' as const, config } };
-  };
-  expect(namesOf([side('a'), side('b')])).toEqual(['a'.repeat(63), 'b'.repeat(63)]);
-  expect(namesOf([side('a'), side('a')])).toEqual([`${'a'.repeat(63)}-a`, `${'a'.repeat(63)}-b`]);
+  const file = `/x/${'a'.repeat(250)}.conf`;
+  const config = { server: 'nginx' as const, file, workers: 1, listens: [] };
+  expect(namesOf([{ source: { kind: 'config', config } }])).toEqual(['a'.repeat(63)]);
 });
 
 test('a near choice is offered', () => {

@@ -54,8 +54,10 @@ test.each(servers)('the catalogue of %s is right', (server) => {
 
 const right = candidate('a', 'a on;', 'http', { claim: 'A.', source: 'S' }).knob;
 test.each([
-  [[{ ...right, wher: {} }], /^f\.yaml: \[0\]: there is no field "wher"/],
-  [[{ ...right, context: 'location' }], /context "location" has to be main, events, http or/],
+  [
+    [{ ...right, context: 'location' }],
+    /^f\.yaml: \[0\]\.context "location" has to be main, events, http or/,
+  ],
   [[{ ...right, since: '1.9' }], /since "1\.9" has to be a version/],
   [[{ ...right, values: {} }], /values has to be an object of texts$/],
   [[right, right], /^f\.yaml: two are named "a"$/],
