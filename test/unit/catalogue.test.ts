@@ -69,13 +69,11 @@ test('findScenario takes kernel settings by name and by file', async () => {
 });
 
 const wrong = source('wrong');
-const unchecked = wrong.replace('defineScenario(', '(').replace("'nginx'", "''");
 test.each([
   ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
   ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
   ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],
   ['broken.ts', wrong.replace('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/],
-  ['unchecked.ts', unchecked, /scenario wrong: page: docroot/],
   ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
 ])('findScenario: %s is refused in one line', async (file, text, message) => {
   if (text !== undefined) await writeFile(path.join(folder, file), text);

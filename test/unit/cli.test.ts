@@ -96,7 +96,7 @@ test('options have defaults', () => {
 test('options are all read', () => {
   const line =
     '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
-    '--influx http://localhost:8086 --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +
+    '--influx http://a --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +
     '--metric p90 --arrivals poisson --host a.org --host [2001:db8::1] --export-csv a.csv --export-markdown /b.md name';
   expect(readScenarioOptions(line.split(' '))).toEqual({
     name: 'name',
@@ -114,7 +114,7 @@ test('options are all read', () => {
     exact: true,
     serverCpus: [2, 3],
     generatorCpus: [0, 1],
-    store: { url: 'http://localhost:8086' },
+    store: { url: 'http://a' },
     out: '/home/me/here',
     json: true,
     hosts: ['a.org', '[2001:db8::1]'],

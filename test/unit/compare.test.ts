@@ -28,7 +28,7 @@ const nginx = config('nginx', plain);
 const nginxH2 = config('nginx', h2);
 const nghttpd = config('nghttpd', { ...plain, port: 8080, http2: true, http2Only: true });
 const both = config('nginx', plain, h2);
-const highPorts = config('nginx', { ...plain, port: 8080 }, { ...tls, port: 8443 });
+const highPort = config('nginx', plain, { ...tls, port: 8443 });
 
 const configSide = (name: string, of: OwnConfig): Given => ({
   name,
@@ -99,7 +99,7 @@ test.each([
 
 test.each([
   ['the only one, whatever port the URL has', nginx, '--url, http://localhost:8080/', 80],
-  ['the only one of that scheme', highPorts, '--url, https://localhost/', 8443],
+  ['the only one of that scheme', highPort, '--url, https://localhost/', 8443],
   ['that of a list of pages', both, `--urls, ${listOf('https', 'https://a/')}`, 443],
 ])('the loaded address is %s', async (_, one, words, port) => {
   for (const { listen } of await twoSides(one, one, words)) expect(listen.port).toBe(port);
@@ -192,13 +192,13 @@ test('an address is loaded at no other address', async () => {
 });
 
 test('the one path that addresses name is that of all', async () => {
-  const one = await addressSide('http://127.0.0.1:8080/api');
-  const two = await addressSide('http://127.0.0.2:8080/b');
-  const command = commandSide('a', 'node a.js');
-  const paths = async (...given: Given[]) =>
-    (await sidesFor(given)).map(({ page }) => page.path).join(' ');
-  expect(await paths(command, one, await addressSide('http://127.0.0.3/'))).toBe('/api /api /api');
-  expect(await paths(command, one, two)).toBe('/ /api /b');
+  const paths = async (third: string) => {
+    const [one, two] = [await addressSide('http://127.0.0.1/api'), await addressSide(third)];
+    const sides = await sidesFor([commandSide('a', 'node a.js'), one, two]);
+    return sides.map(({ page }) => page.path).join(' ');
+  };
+  expect(await paths('http://127.0.0.3/')).toBe('/api /api /api');
+  expect(await paths('http://127.0.0.3/b')).toBe('/ /api /b');
 });
 
 test('beyond this machine only a named host is loaded', () => {

@@ -34,7 +34,6 @@ const crashLine = `${at}[alert] 7#7: worker process 12 exited on signal 11 (core
 const fatal = 'received fatal signal 11';
 
 it.each<[ServerName | 'command', string, LogAlarms]>([
-  ['nginx', '', {}],
   ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
   // Without root.
   ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
