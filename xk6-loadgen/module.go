@@ -137,7 +137,9 @@ func summary(r engine.Result) map[string]any {
 		maxConcurrentStreams = r.MaxConcurrentStreams
 	}
 	if t := r.Turns; t != nil {
-		turns = map[string]any{"count": t.Count, "responses": t.Responses, "sliceMs": t.SliceMs, "rampMs": t.RampMs, "waits": t.Waits, "stoodStill": t.StoodStill}
+		turns = map[string]any{
+			"count": t.Count, "responses": t.Responses, "sliceMs": t.SliceMs, "rampMs": t.RampMs, "waits": t.Waits, "stoodStill": t.StoodStill,
+		}
 	}
 	if cpu := r.ServerCPU; cpu != nil {
 		serverCPU = map[string]any{"seconds": cpu.Seconds, "idleShare": cpu.IdleShare}

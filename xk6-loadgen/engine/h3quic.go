@@ -312,7 +312,8 @@ func faultOf(err error) *h3Fault {
 		f.cause, f.text = CauseShort, closedEarly
 	case errors.As(err, &application):
 		f.cause = CauseReset
-		f.text = strings.TrimSpace(fmt.Sprintf("the server closed the connection (HTTP/3 code %#x) %s", uint64(application.ErrorCode), application.ErrorMessage))
+		f.text = strings.TrimSpace(fmt.Sprintf("the server closed the connection (HTTP/3 code %#x) %s",
+			uint64(application.ErrorCode), application.ErrorMessage))
 	case errors.As(err, &transport) && transport.ErrorCode.IsCryptoError():
 		f.kind, f.text = ErrTLS, explainTLS(alertOf(transport))
 	case errors.As(err, &transport) && transport.Remote && transport.ErrorCode == quic.ConnectionRefused:

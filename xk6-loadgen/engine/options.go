@@ -120,7 +120,10 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &plan{Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span), isOfGoroutines: o.Protocol == H3 && o.Rate == 0}
+	p := &plan{
+		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span),
+		isOfGoroutines: o.Protocol == H3 && o.Rate == 0,
+	}
 	first, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err

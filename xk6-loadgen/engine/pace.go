@@ -218,6 +218,7 @@ func (c *cycles) end(runs []*run) {
 
 func (c *cycles) look(r *run) {
 	steal := linux.Steal(c.cores)
-	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, func(l *loop) bool { return !l.through && l.standstill > longestStandstill })
+	stood := func(l *loop) bool { return !l.through && l.standstill > longestStandstill }
+	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, stood)
 	c.steal = steal
 }

@@ -223,7 +223,11 @@ func (l *loop) advancePhase() {
 		}
 	case measuring:
 		if l.clock >= l.nextSample && !l.turnIsOver {
-			l.sampleThread()
+			if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
+				l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
+			}
+			l.sampleFrom, l.sampleBase = l.clock, l.counted()
+			l.nextSample = l.clock + threadSampleEvery
 		}
 		// finish hands over the last second: a count's ends with its last response, which a late loop reads after that.
 		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) && !l.ended() {
@@ -285,14 +289,6 @@ func (l *loop) resetCounts(from int64) {
 	l.interval.latency.reset()
 	l.tally.reset()
 	l.example = ""
-}
-
-func (l *loop) sampleThread() {
-	if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
-		l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
-	}
-	l.sampleFrom, l.sampleBase = l.clock, l.counted()
-	l.nextSample = l.clock + threadSampleEvery
 }
 
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }

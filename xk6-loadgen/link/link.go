@@ -150,10 +150,8 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := answers.Encode(ready); err != nil {
-		return fmt.Errorf("its output cannot be written: %w", err)
-	}
 	asked, ended := make(chan question, wordsAhead), make(chan error, 2)
+	asked <- func(*Link) (any, error) { return ready, nil } // The first answer is to the order
 	go func() { ended <- listen(lines, asked) }()
 	go func() { ended <- answer(link, asked, answers) }()
 	select {

@@ -63,7 +63,8 @@ func EpollCtl(epfd, op, fd int, event *syscall.EpollEvent) syscall.Errno {
 
 // EpollWait waits for ever if milliseconds is -1. A signal ends it without events.
 func EpollWait(epfd int, events []syscall.EpollEvent, milliseconds int) int {
-	n, _, _ := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)), uintptr(milliseconds), 0, 0)
+	n, _, _ := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(unsafe.SliceData(events))), uintptr(len(events)),
+		uintptr(milliseconds), 0, 0)
 	return max(0, int(n))
 }
 
