@@ -19,9 +19,8 @@ const page = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8');
 const [, workflow = ''] = /^```yaml\n([^]*?)^```$/m.exec(page) ?? [];
 const { steps } = action.runs;
 
-function expressionsIn(part: string) {
-  return [...part.matchAll(/\$\{\{(.*?)\}\}/g)].map(([, expression = '']) => expression.trim());
-}
+const expressionsIn = (part: string) =>
+  [...part.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression = '']) => expression);
 
 /** The outputs of steps with `uses`. */
 const outputsOfUses: Record<string, string[]> = {

@@ -10,6 +10,10 @@ const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
 const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
+/** What stands in the pattern's brackets, each time. */
+const allIn = (text: string, pattern: RegExp) =>
+  [...text.matchAll(pattern)].map(([, found = '']) => found);
+
 /** Relative to the project. */
 const pages = [
   '.',
@@ -28,16 +32,10 @@ test('README.md is one screen and a bit', () => {
 
 /** As GitHub makes them of headings. */
 const anchorsOf = (text: string) =>
-  [...withoutCode(text).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) =>
-    heading
-      .toLowerCase()
-      .replace(/[^\p{L}\p{N}\s_-]/gu, '')
-      .replaceAll(' ', '-'),
+  allIn(withoutCode(text).toLowerCase(), /^#+ (.*)$/gm).map((heading) =>
+    heading.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'),
   );
-const linksOf = (page: string) =>
-  [...withoutCode(textOf(page)).matchAll(/\]\(([^)\s]+)\)/g)]
-    .map(([, link]) => link as string)
-    .filter((link) => !/^https?:/.test(link));
+const linksOf = (page: string) => allIn(withoutCode(textOf(page)), /\]\((?!https?:)([^)\s]+)\)/g);
 
 test.each(pages)('links of %s lead somewhere', (page) => {
   const broken = linksOf(page).filter((link) => {
@@ -69,10 +67,10 @@ const scenarios = (await loadScenarios()).map(({ name }) => name);
 /** Blocks of sh and what stands in backquotes. What is quoted in them is one word. */
 const linesOf = (page: string) => {
   const text = textOf(page);
-  const blocks = [...text.matchAll(/^```sh\n([^]*?)^```$/gm)].flatMap(([, block = '']) =>
+  const blocks = allIn(text, /^```sh\n([^]*?)^```$/gm).flatMap((block) =>
     block.replaceAll('\\\n', ' ').split('\n'),
   );
-  const spans = [...withoutCode(text).matchAll(/`([^`\n]+)`/g)].map(([, span]) => span as string);
+  const spans = allIn(withoutCode(text), /`([^`\n]+)`/g);
   return [...blocks, ...spans].map((line) =>
     line.replace(/(^| )#.*/, '').replace(/(["'])[^]*?\1/g, 'QUOTED'),
   );
@@ -123,29 +121,26 @@ test('the share of wrong verdicts is quoted as docs/proof.md has it', () => {
   const quotes = /(\d+ of \d+) (?:runs\]\(docs\/proof|such runs called the two different)/g;
   for (const text of [textOf('README.md'), textOf('docs/verdicts.md')]) {
     expect(text).toContain('proof.md#a-config-against-itself)');
-    for (const [, quoted] of text.matchAll(quotes)) expect(quoted).toBe(seen);
+    for (const quoted of allIn(text, quotes)) expect(quoted).toBe(seen);
   }
 });
 
 test('docs/proof.md shows all pictures', () => {
-  const shown = [...textOf('docs/proof.md').matchAll(/^!\[.*\]\(proof\/(.*)\)$/gm)].map(
-    ([, picture]) => picture as string,
-  );
+  const shown = allIn(textOf('docs/proof.md'), /^!\[.*\]\(proof\/(.*)\)$/gm);
   expect(shown.sort()).toEqual(readdirSync(join(projectRoot, 'docs/proof')).sort());
   expect(textOf('docs/proof.md')).toContain('`npm run bench -- proof');
 });
 
 test('docs/articles.md and docs/http3.md have every scenario', () => {
   const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
-  const rows = [...page.matchAll(/^\| `([^`]+)` \|/gm)].map(([, name]) => name);
-  expect(rows.toSorted()).toEqual(scenarios);
+  expect(allIn(page, /^\| `([^`]+)` \|/gm).toSorted()).toEqual(scenarios);
 });
 
 const page = textOf('docs/architecture.md');
 const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
   .map(([, path = '', names = '']) => ({
     path,
-    names: [...names.matchAll(/`(\w+)`/g)].map(([, name]) => name as string),
+    names: allIn(names, /`(\w+)`/g),
   }))
   .filter(({ path }) => /\/|\.yml$/.test(path));
 
@@ -165,8 +160,7 @@ test('docs/architecture.md names what is there', () => {
 });
 
 test('docs/architecture.md names every room', () => {
-  const rooms = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true })
-    .filter((entry) => entry.isDirectory())
-    .map(({ name }) => `lib/${name}`);
-  expect(rooms.filter((room) => !page.includes(`\n| \`${room}\` |`))).toEqual([]);
+  const entries = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true });
+  const rooms = entries.flatMap((entry) => (entry.isDirectory() ? entry.name : []));
+  expect(rooms.filter((room) => !page.includes(`\n| \`lib/${room}\` |`))).toEqual([]);
 });
