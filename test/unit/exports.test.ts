@@ -140,11 +140,11 @@ test('the comment numbers rounds as the run did', () => {
 
 test('the comment has the plain text of a log line', () => {
   const line =
-    '[here](http://a.example) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@example.org [1.28, 1.35]' +
-    ' HTTPS://b.example www.c.example, #12 __main__.py ~~gone~~ open_file_cache _x_';
+    '[here](http://a.org) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@a.org [1.28, 1.35]' +
+    ' HTTPS://b.org www.c.org, #12 __main__.py ~~gone~~ open_file_cache _x_';
   expect(markdownReport({ ...whole, footnotes: [line] })).toContain(
-    '\n- [here]\\(http\u200b://a.example) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@example.org [1.28, 1.35]' +
-      ' HTTPS\u200b://b.example www\u200b.c.example, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
+    '\n- [here]\\(http\u200b://a.org) ![y]\\(z) [a]\\[b] @\u200bsomebody \\&commat;all \\\\\\`q\\` a\\|b me@a.org [1.28, 1.35]' +
+      ' HTTPS\u200b://b.org www\u200b.c.org, #\u200b12 \\_\\_main\\_\\_.py \\~\\~gone\\~\\~ open_file_cache \\_x\\_\n',
   );
 });
 
