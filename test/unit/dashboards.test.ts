@@ -93,23 +93,20 @@ describe.each(files)('%s', (file) => {
     expect(dashboard.links.map(({ url }) => url)).toEqual(others);
     for (const { type, includeVars, placement } of dashboard.links)
       expect([type, includeVars, placement]).toEqual(['link', true, undefined]);
-    expect(dashboard.templating.list.map(({ name }) => name)).toEqual(
-      expect.arrayContaining(['scenario', 'run']),
-    );
+    const names = dashboard.templating.list.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(['scenario', 'run']));
   });
 
   it('asks the data source that is picked', () => {
     const provisioned = new URL('../provisioning/datasources/bakeoff.yaml', generatedFolder);
-    const [{ name, uid }] = (
-      parse(readFileSync(provisioned, 'utf8')) as { datasources: [{ name: string; uid: string }] }
-    ).datasources;
+    const { datasources } = parse(readFileSync(provisioned, 'utf8')) as {
+      datasources: [{ name: string; uid: string }];
+    };
+    const [{ name: text, uid: value }] = datasources;
     // What others depend on comes before them.
-    expect(dashboard.templating.list[0]).toMatchObject({
-      type: 'datasource',
-      name: 'datasource',
-      query: 'influxdb',
-      current: { text: name, value: uid },
-    });
+    const [first] = dashboard.templating.list;
+    const type = 'datasource';
+    expect(first).toMatchObject({ type, name: type, query: 'influxdb', current: { text, value } });
     const asking = [
       ...panels.flatMap((panel) => [panel, ...targetsOf(panel)]),
       ...dashboard.templating.list.filter(({ type }) => type === 'query'),
@@ -117,15 +114,9 @@ describe.each(files)('%s', (file) => {
     ];
     for (const { datasource } of asking)
       expect(datasource).toEqual({ type: 'influxdb', uid: '${datasource}' });
-    const clicks = panels.flatMap(({ fieldConfig: { overrides } }) =>
-      overrides.flatMap(({ properties }) =>
-        properties
-          .filter(({ id }) => id === 'links')
-          .flatMap(({ value }) => value as { url: string }[]),
-      ),
-    );
+    const clicks = JSON.stringify(panels).match(/"url":"[^"]*/g) ?? [];
     expect(clicks).not.toEqual([]);
-    for (const { url } of clicks) expect(url).toMatch(/^\/d\/[\w-]+\?\$\{datasource:queryparam\}&/);
+    for (const url of clicks) expect(url).toMatch(/"\/d\/[\w-]+\?\$\{datasource:queryparam\}&/);
   });
 });
 
