@@ -100,12 +100,6 @@ it('of a search is a line of its own in History', async () => {
   );
 });
 
-it('is not there of a run that has one rate only', async () => {
-  for (const id of [28, 29, 30])
-    expect((await database.panel('comparison', id, plain)).flat()).toEqual([]);
-  expect((await database.panel('comparison', 28, swept)).flat()).toEqual([]);
-});
-
 /** Written after each round, as a run does it. */
 async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>): Promise<Result> {
   for (const { result, newest, ended } of written) {

@@ -173,14 +173,6 @@ test("a build that fails shows Go's last line and leaves no binary", async () =>
   expect(machine.printed()).toMatch(/\nk6: failed, .* s\n$/);
 });
 
-test('a folder for k6 that cannot be made is named', async () => {
-  const machine = goMachine();
-  writeFileSync(machine.bakeoffFolder, 'a file');
-  await expect(ensureTools(['k6'], machine)).rejects.toThrow(
-    /^k6 cannot be kept in .*: ENOTDIR.*; BAKEOFF_HOME names another folder$/,
-  );
-});
-
 /**
  * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
  * `bring PACKAGE [PROGRAM]` to install one with a service of its name; what a package script would be told is in the log.

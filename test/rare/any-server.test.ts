@@ -7,7 +7,7 @@ import { findGo } from '../../lib/setup/k6.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { stillRunning } from '../fixtures/processes.ts';
-import { newOut, readResult, startCommand, startedOf, useHome } from '../scenario-run.ts';
+import { newOut, startCommand, startedOf, useHome, wholeResult } from '../scenario-run.ts';
 
 const folder = join(projectRoot, 'examples/any-server');
 const sides = [...readFileSync(join(folder, 'README.md'), 'utf8').matchAll(/^ {2}'(.+)'/gm)].map(
@@ -40,10 +40,8 @@ test('each answers with its page, and nothing is left of it', async () => {
     PATH: [goFolder, process.env.PATH].join(delimiter),
   });
   const started = await startedOf(run, (commands) => expect(commands).toContain('k6'));
-  expect(await run.ended, run.stderr()).toBe(0);
+  const { variants } = await wholeResult(run, out);
   expect(stillRunning(started)).toEqual([]);
-
-  const { variants } = readResult(out);
   expect(variants.map(({ server }) => server?.name)).toEqual(
     there.map((side) => basename(programOf(side))),
   );
