@@ -96,4 +96,5 @@ it('makes addresses of runs', () => {
   );
   const going = dashboardUrl('http://a', 'live', { ...shown, endedMs: null });
   expect(going).toMatch(/&from=1000&to=now$/);
+  expect(dashboardUrl('http://a', 'live')).toBe('http://a/d/bakeoff-live');
 });

@@ -13,6 +13,7 @@ import { delayed } from '../fixtures/link.ts';
 import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
+const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 /** Variants of nginx, unless they have another server. */
 const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) =>
   scenarioOf(
@@ -21,20 +22,15 @@ const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Sc
       server: nginx(['base'], { workers: 1 }),
       ...own,
     })),
-    {
-      load: wrk('-c 100 -t 1 -d 10'),
-      page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-      ...more,
-    },
+    { load: wrk('-c 100 -t 1 -d 10'), page, ...more },
   );
 
 const planned = (scenario: Scenario, limits = roomy) =>
   groupsOf(scenario, planOf(scenario, {}, { limits: roomy }).variants, limits);
 
 /** The names in each group. */
-function named(groups: readonly Group[]) {
-  return groups.map(({ sides }) => sides.map(({ variant }) => variant.name).join(' '));
-}
+const named = (groups: readonly Group[]) =>
+  groups.map(({ sides }) => sides.map(({ variant }) => variant.name).join(' '));
 
 const groupsIn = (scenario: Scenario, limits = roomy) => named(planned(scenario, limits));
 

@@ -78,15 +78,15 @@ test('phases are read once the load is over', async () => {
 test('phases are followed; a cut line is skipped', () => {
   const file = join(folder, 'phases.log');
   const follow = followPhases(file);
+  const after = (text: string) => {
+    appendFileSync(file, text);
+    return follow();
+  };
   expect(follow()).toEqual([]);
-  writeFileSync(file, first.slice(0, 30));
-  expect(follow()).toEqual([]);
-  appendFileSync(file, first.slice(30));
-  expect(follow()).toEqual([phases[0]]);
-  appendFileSync(file, `${first.slice(0, 30)}\n`);
-  expect(follow()).toEqual([]);
-  appendFileSync(file, second);
-  expect(follow()).toEqual([phases[1]]);
+  expect(after(first.slice(0, 30))).toEqual([]);
+  expect(after(first.slice(30))).toEqual([phases[0]]);
+  expect(after(`${first.slice(0, 30)}\n`)).toEqual([]);
+  expect(after(second)).toEqual([phases[1]]);
 });
 
 test('the folder is refused if it has too little space', async () => {

@@ -31,8 +31,6 @@ import { ownFiles } from '../fixtures/own-files.ts';
 import { cores } from '../fixtures/plan.ts';
 import { openFileCache, result as measured, workers } from '../fixtures/result.ts';
 
-const servers: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
-
 /** A candidate of nginx with these lines. */
 function candidate(
   name: string,
@@ -48,7 +46,7 @@ function candidate(
   };
 }
 
-test.each(servers)('the catalogue of %s is right', (server) => {
+test.each(['nginx', 'h2o', 'nghttpd'] as const)('the catalogue of %s is right', (server) => {
   for (const { claim } of readKnobs(server)) expect(claim).toMatch(/^[A-Zn].*\.$/);
 });
 
@@ -74,28 +72,23 @@ test.each([
   expect(found.map(({ name, laid }) => `${name}: ${laid.lines}`)).toEqual(lines);
 });
 
+type Where = Partial<Parameters<typeof layable>[1]>;
 /** The lines to paste into `own.conf`. */
 async function laidOver(
   server: ServerName,
   text: string,
   laid: Candidate['laid'][],
   others: Record<string, string> = {},
-  where: { paths?: string[]; cores?: number } = {},
+  where: Where = {},
 ) {
   const folder = await ownFiles({ 'own.conf': text, ...others });
-  const config = await layable(
-    { server, file: path.join(folder, 'own.conf') },
-    { port: 80, paths: ['/'], cores: 2, ...where },
-  );
+  const file = path.join(folder, 'own.conf');
+  const config = await layable({ server, file }, { port: 80, paths: ['/'], cores: 2, ...where });
   return changeLines(config.lay(laid).changes).map((line) => line.replaceAll(`${folder}/`, ''));
 }
 
-const nginx = (
-  context: string,
-  lines: string,
-  text: string,
-  where?: { paths?: string[]; cores?: number },
-) => laidOver('nginx', text, [{ context, lines }], {}, where);
+const nginx = (context: string, lines: string, text: string, where: Where = {}) =>
+  laidOver('nginx', text, [{ context, lines }], {}, where);
 
 test.each([
   [
