@@ -225,12 +225,7 @@ function variantWarnings(variant: VariantResult): string[] {
 }
 
 function tlsWarnings(variants: readonly VariantResult[]): string[] {
-  const parts = [
-    ['version', 'version'],
-    ['cipher', 'cipher'],
-    ['keyExchange', 'key exchange'],
-  ] as const;
-  return parts.flatMap(([part, words]) => {
+  return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
     const seen = variants.flatMap(({ name, phases }) => {
       const values = new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []));
       return [...values].map((value) => ({ name, value }));
@@ -239,6 +234,7 @@ function tlsWarnings(variants: readonly VariantResult[]): string[] {
     const how = variantsBy.map(
       ([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`,
     );
+    const words = part === 'keyExchange' ? 'key exchange' : part;
     return how.length > 1 ? [`TLS ${words} differs: ${how.join(', ')}`] : [];
   });
 }

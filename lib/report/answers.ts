@@ -41,7 +41,7 @@ const kinds = {
   bytes: 'another length',
   hash: 'another body of the same length',
 } as const;
-type Kind = keyof typeof kinds;
+const kindNames = Object.keys(kinds) as (keyof typeof kinds)[];
 
 /** Answers of a log's requests with other statuses, and how they differ from the first side's. */
 export function requestLines([first, ...others]: readonly Answered[]): string[] {
@@ -52,9 +52,9 @@ export function requestLines([first, ...others]: readonly Answered[]): string[] 
   const requests = requestsOf(first.page);
   const before = first.answer.each ?? [];
   const differing = others.flatMap(({ given, answer: { each = [] } }) => {
-    const how = (index: number): Kind | undefined =>
-      (Object.keys(kinds) as Kind[]).find((kind) => each[index]?.[kind] !== before[index]?.[kind]);
-    const found = (Object.keys(kinds) as Kind[]).flatMap((kind) => {
+    const how = (index: number) =>
+      kindNames.find((kind) => each[index]?.[kind] !== before[index]?.[kind]);
+    const found = kindNames.flatMap((kind) => {
       const own = requests.filter((_request, index) => how(index) === kind);
       const [example] = own;
       return example === undefined

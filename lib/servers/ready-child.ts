@@ -7,7 +7,6 @@ import type { ReadyCheck } from './server.ts';
 declare const readyCheck: ReadyCheck;
 
 try {
-  // The parent ends this process if it does not need the answer any more.
   console.log(JSON.stringify(await waitUntilReady(readyCheck, new AbortController().signal)));
 } catch (error) {
   if (!(error instanceof UserError)) throw error;

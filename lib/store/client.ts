@@ -242,7 +242,7 @@ const outputEnv = {
 };
 
 /** k6's options for writing to the database. */
-export interface K6Output {
+interface K6Output {
   /** Values of --out. */
   out: string[];
   env: Record<string, string>;
