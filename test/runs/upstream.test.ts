@@ -95,7 +95,7 @@ test('a stub answers for a backend in its time; one that nothing needs is refuse
   for (const { latencyMs, load } of readResult(out).variants) {
     // Its thread shares a core with the generator, and a busy machine may delay both.
     expect(latencyMs?.p50).toBeGreaterThanOrEqual(80);
-    expect(latencyMs?.p50).toBeLessThan(160);
+    expect(latencyMs?.p50).toBeLessThan(400);
     expect(load.bodyBytes).toBe(3);
   }
   const refused = compare('--upstream app:9000=stub:1ms --upstream db=stub:1ms', newOut());
