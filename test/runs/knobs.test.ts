@@ -44,18 +44,19 @@ test('what helps is found, verified, and printed to paste', async () => {
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
   expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
   expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
-  // It may cost a little here, or seem to by chance.
+  // By chance multi-accept seems to help in one run of twenty, or to cost a little.
   expect(said).toMatch(
-    /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms)$/m,
+    /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms|helps)$/m,
   );
   expect(said).toMatch(/^A closer look at aio-off/m);
   expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
   expect(said).toMatch(
-    /^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\.$/m,
+    /^Verified: with aio-off(?: and multi-accept)? it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\./m,
   );
   const file = join(configs, 'own.conf');
+  expect(said).toContain('\nTo paste:\n');
   expect(said).toContain(
-    `\nTo paste:\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`,
+    `\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`,
   );
   expect(readFileSync(file, 'utf8')).toBe(text);
   expect(readdirSync(out).map((name) => name.replace(/^[\dT-]+-/, ''))).toEqual([
