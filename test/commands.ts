@@ -1,4 +1,4 @@
-// The commands of a checkout: those of the package, its tests and its benchmarks. bin/bakeoff.mjs starts it for the last two.
+// The commands of a checkout: those of the package, its tests and its benchmarks.
 import { main as mainOf, type Command } from '../lib/cli/main.ts';
 
 const ofCheckout: Readonly<Record<string, Command>> = {
@@ -12,7 +12,6 @@ const ofCheckout: Readonly<Record<string, Command>> = {
   },
 };
 
-/** As lib/cli/main.ts's. */
 export function main(argv: readonly string[]): Promise<number> {
   return mainOf(argv, ofCheckout);
 }

@@ -28,12 +28,10 @@ export interface Answer {
   rows: Record<string, Cell>[];
 }
 
-/** What is picked of a dashboard's variables; the time range is that of the run. */
 export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> & {
   variant?: string;
 };
 
-/** The variables and the time range of a dashboard that shows a run. */
 export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Choice): Picked {
   // All variants where they can be picked.
   return {
@@ -125,7 +123,6 @@ export class DashboardDatabase {
     });
   }
 
-  /** What the dividends of a panel's quotients answer. */
   async dividends(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, id);
     const letters = panel.targets.map((one) => 'expression' in one && one.expression[1]);
@@ -135,7 +132,6 @@ export class DashboardDatabase {
     );
   }
 
-  /** The rows of a table or of bars: one series, columns as selected. */
   async rows(name: DashboardName, id: number, choice: Choice): Promise<Record<string, Cell>[]> {
     const answers = await this.panel(name, id, choice);
     expect(answers, `queries and series of panel ${id}`).toEqual([[expect.anything()]]);
@@ -230,7 +226,6 @@ export function dashboardOf(name: DashboardName): Dashboard {
 const panelOf = (name: DashboardName, id: number) =>
   panelsOf(dashboardOf(name)).find((one) => one.id === id) ?? expect.fail(`${name} has no ${id}`);
 
-/** What a panel's first query selects. */
 export function columnsOf(name: DashboardName, id: number): string[] {
   return selectedColumns(targetsOf(panelOf(name, id))[0]?.query ?? '');
 }

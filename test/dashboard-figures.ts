@@ -24,7 +24,6 @@ export const expectedRows = rowsOf('bench_comparison');
 /** A row per variant and load phase. */
 export const expectedPhaseRows = rowsOf('bench_phase');
 
-/** A figure of all phases of all rounds. */
 export function total(variant: VariantResult, of: (phase: Phase) => number): number {
   return variant.rounds.flatMap((round) => round.phases).reduce((sum, phase) => sum + of(phase), 0);
 }

@@ -1,4 +1,4 @@
-// The part of Grafana that a test of dashboards needs: which queries a dashboard sends, with its variables filled in.
+// What Grafana does with a dashboard: the queries that it sends, with variables filled in.
 import { readFileSync } from 'node:fs';
 
 interface Asked {
@@ -100,17 +100,14 @@ export function isRow(panel: Panel | Row): panel is Row {
   return panel.type === 'row';
 }
 
-/** All panels that show something, those of closed rows too. */
 export function panelsOf(dashboard: Dashboard): Panel[] {
   return dashboard.panels.flatMap((panel) => (isRow(panel) ? panel.panels : [panel]));
 }
 
-/** What a panel asks the database. */
 export function targetsOf(panel: Panel): Target[] {
   return panel.targets.filter((target): target is Target => 'query' in target);
 }
 
-/** What stands between SELECT and FROM. */
 export function selectedColumns(query: string): string[] {
   const list = /^SELECT (.*?) FROM /.exec(query)?.[1] ?? '';
   return [...list.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);

@@ -59,7 +59,6 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
   return result;
 }
 
-/** Two parts of a side: a call, and the server's own code. */
 export function madeUpWhy({ variants }: Result): NonNullable<Result['why']> {
   const sides = variants.map(({ name: variant }, index) => ({
     variant,

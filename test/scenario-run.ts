@@ -137,7 +137,6 @@ export function writeScenario(out: string, name: string, properties: string): st
   return file;
 }
 
-/** The numbers of a run's kept rounds. */
 export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }

@@ -1,4 +1,4 @@
-// With the real nginx and k6: how runs end, by their verdicts, by the time, and with which code; and what is told of others on the machine.
+// How runs end, by their verdicts and by the time, and what is told of others on the machine.
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,3 @@
-// The certificate, made by the real openssl.
 import { execFileSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import {
@@ -90,7 +89,6 @@ test.each<[string, (file: string) => string]>([
   expect(existsSync(`${file}.unfinished`)).toBe(false);
 });
 
-/** The text of a key and its certificate. */
 function madeFor(file: string, days: number) {
   rmSync(file, { force: true });
   // Much sooner made than one of RSA.

@@ -1,4 +1,4 @@
-// Commands of a person's own as servers: how they start, what is refused, and that nothing is left of them.
+// Commands of a person's own as servers: how they start, what is refused, and how they end.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';

@@ -1,4 +1,4 @@
-// Latency by rate in the dashboards: made-up searches and sweeps, written to a real influxd by the runner, round by round.
+// Latency by rate in the dashboards: made-up searches and sweeps in a real influxd.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/plan.ts';
@@ -100,7 +100,6 @@ it('of a search is a line of its own in History', async () => {
   );
 });
 
-/** Written after each round, as a run does it. */
 async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>): Promise<Result> {
   for (const { result, newest, ended } of written) {
     expect(

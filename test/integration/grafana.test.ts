@@ -121,7 +121,6 @@ it('shows the newest run at a free port, and ends all with Ctrl-C', async () => 
   expect(isRunning(pid)).toBe(false);
   await expect(fetch(`${source.url}/ping`)).rejects.toThrow();
 
-  // The second time Grafana has its data, and its password.
   const again = start([], grafana);
   await announced(again);
   expect(again.stdout()).toContain(logIn);
@@ -247,7 +246,6 @@ it('leaves nothing running', () => {
   expect(left).toEqual([]);
 });
 
-/** The last line on stderr. */
 function lastLine(command: ScenarioRun) {
   return command.stderr().trim().split('\n').at(-1);
 }

@@ -1,4 +1,4 @@
-// The engine and h2load make the same requests of the same running servers, over HTTP/2 with the same TLS: what both counted.
+// The engine and h2load make the same requests of the same servers over HTTP/2: what both counted.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
 import { beforeAll, expect, it } from 'vitest';
@@ -53,7 +53,6 @@ it.each(specs.map((spec) => [titleOf(spec), spec] as const))('%s', async (_, spe
   ]);
 });
 
-/** Has both make the loads, one after another, and compares all that they counted. */
 async function compare(spec: ConfiguredServer, loads: readonly Load[]) {
   const results = await engineResults(loads);
   for (const [index, result] of results.entries()) {

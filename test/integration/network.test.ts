@@ -1,4 +1,4 @@
-// Real networks: what their links do to packets, the servers in them, and that nothing of them stays or is seen elsewhere.
+// Real networks: what their links do, the servers in them, and that nothing of them stays.
 import { readFile, readdir } from 'node:fs/promises';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openNetwork, type Network } from '../../lib/network/network.ts';

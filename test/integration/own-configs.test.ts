@@ -1,4 +1,4 @@
-// Whole configs of a person's own, run by the real servers: as they are, but for what would meet what runs already.
+// Whole configs of a person's own, run by the real servers.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -21,7 +21,6 @@ const { startOwn } = test;
 const refusal = (file: string, options?: Partial<StartOptions>) =>
   test.refusal(startOwn(file, options));
 
-/** Writes a config beside other files, and returns its path. */
 const written = async (text: string, others: Readonly<Record<string, string | Buffer>> = {}) =>
   path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf');
 
@@ -40,7 +39,6 @@ async function endsClean(server: StartedServer) {
   expect(await test.scratchFolders()).toEqual([]);
 }
 
-/** Has port 80 in use while the test runs. */
 async function takePort80() {
   if ((await portProblem({ address: '127.0.0.1', port: 80 })) === undefined)
     await listening(createServer(), 80);

@@ -41,7 +41,6 @@ const configs: Record<string, (www: string) => string> = {
   nghttpd: () => '--htdocs=www\n8443 a.pem a.pem\n',
 };
 
-/** A config beside its page and its key. */
 async function ownFolder(server: string) {
   const pem = await readFile(await machineCertificate(new AbortController().signal));
   const folder = await ownFiles({ 'www/index.html': 'hello', 'a.pem': pem });

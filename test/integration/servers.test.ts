@@ -1,4 +1,4 @@
-// The real servers, started with what is shipped: each serves the right page, over its protocol, with the article's TLS.
+// The real servers, started with what is shipped.
 import { execFileSync } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { connect } from 'node:net';

@@ -1,4 +1,4 @@
-// Set-up with real Go and real child processes. What changes the system (apt) works on stand-ins that keep its contract.
+// Set-up with real Go and real child processes; apt has a stand-in.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,

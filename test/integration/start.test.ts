@@ -1,4 +1,4 @@
-// The start of every command: bin/bakeoff.mjs in a project of its own, with and without the real npm.
+// The start of every command: bin/bakeoff.mjs in a project of its own.
 import {
   cpSync,
   mkdirSync,
@@ -25,7 +25,6 @@ function freshClone(npm?: string) {
   for (const file of ['bin', 'package.json', 'package-lock.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
-  /** Writes what runs in place of the commands. */
   const writeMain = (text: string) => writeFileSync(join(folder, 'lib/cli/main.ts'), text);
   writeMain(
     'export async function main(argv: string[]): Promise<number> { console.log(JSON.stringify(argv)); return 7; }\n',
@@ -38,7 +37,6 @@ function freshClone(npm?: string) {
   return {
     folder,
     machine,
-    /** Starts bakeoff with these arguments. */
     run: (...args: string[]) => start([join(folder, 'bin/bakeoff.mjs'), ...args], machine.env),
     npmCalls: () => textOf(machine.env.CALLS as string).split('\n').length - 1,
     writeMain,

@@ -1,4 +1,4 @@
-// Nothing that k6 made is lost: k6's own outputs, the real influxd, and a proxy that spoils the way between them.
+// Nothing that k6 made is lost on its way to a real influxd.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
@@ -205,7 +205,6 @@ it('counts as lost what a database that hangs lacks, and waits for it once', asy
   process.kill(pid() ?? NaN, 'SIGCONT');
 });
 
-/** A store on the other side of a proxy to the real influxd. */
 const spoilt = async (fate: Fate) =>
   openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 

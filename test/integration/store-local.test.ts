@@ -1,4 +1,4 @@
-// The local influxd: its life, its folder, its password, and the effects of its end or of bakeoff's.
+// The local influxd: its life, its folder, its password.
 import { once } from 'node:events';
 import {
   closeSync,
@@ -32,7 +32,6 @@ function pidOf(store: Store) {
 const countOf = async (store: Store, measurement = 'm') =>
   (await store.query(`SELECT value FROM ${measurement}`))[0]?.values.length;
 
-/** The statuses of influxd's answers to requests with these headers. */
 async function statusesFor({ influx: { url } }: Store, headers: Record<string, string> = {}) {
   const ask = (q: string) =>
     fetch(`${url}/query?${new URLSearchParams({ db: 'bakeoff', q })}`, { method: 'POST', headers });

@@ -1,4 +1,4 @@
-// A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker at the same times.
+// A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker.
 import { execFile } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,4 +1,4 @@
-// The search for the highest rate within a limit of latency, and latency by rate, with real servers and the real influxd.
+// The search for the highest rate within a limit, and latency by rate, with real servers.
 import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -24,7 +24,6 @@ const soon = { timeout: 30_000, interval: 20 };
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-/** @param words arguments, parted by spaces */
 const start = (out: string, words: string): ScenarioRun =>
   startScenario(`${words} --out ${out}`, home.env);
 
@@ -32,7 +31,6 @@ const start = (out: string, words: string): ScenarioRun =>
 const limits = { low: 2000, high: 3000 };
 const burst = 100;
 
-/** A scenario file with a variant for each of the limits. */
 function limited(out: string) {
   const folder = join(out, '..');
   for (const [limit, rate] of Object.entries(limits)) {

@@ -51,7 +51,6 @@ test('each answers with its page, and nothing is left of it', async () => {
     expect([name, successRatio, load.bodyBytes]).toEqual([name, 1, length]);
     expect(phase?.responses['2xx']).toBe(phase?.requests);
     expect(phase?.requests, name).toBeGreaterThan(0);
-    // The whole tree is seen, and not just its first process.
     expect(phase?.serverCpuSeconds, name).toBeGreaterThan(0);
   }
 });

@@ -1,4 +1,4 @@
-// What CI runs: the steps of action.yml and the job of docs/ci.md, each as a runner's shell would, with the real nginx and k6.
+// The steps of action.yml and the job of docs/ci.md, with the real nginx and k6.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';

@@ -1,4 +1,4 @@
-// Rounds that are disturbed from outside while a real nginx is loaded: each is dropped with its reason, and repeated.
+// Rounds that are disturbed while a real nginx is loaded are dropped and repeated.
 import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -23,7 +23,6 @@ const seconds = 3;
 
 const home = useHome(['k6', 'nginx']);
 
-/** Words of a run of one nginx; its scenario is written beside the results. */
 const args = (out: string, duration = `${seconds}s`) => [
   writeScenario(
     out,
@@ -134,7 +133,6 @@ test("a person's own page that changes is told, and the round is kept", async ()
     );
   const words = `compare a.conf b.conf --rounds 1 --duration 1s --store none --out ${out}`;
   const run = startCommand(words.split(' '), { ...home.env, INIT_CWD: home.folder });
-  // Another page for each try.
   await inEachTry(run, out, loadBegins, ({ round }) => {
     writeFileSync(join(www, 'new'), `hello${', world'.repeat(round)}`, { mode: 0o644 });
     renameSync(join(www, 'new'), join(www, 'index.html'));

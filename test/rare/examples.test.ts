@@ -1,4 +1,4 @@
-// What an outside project sees: the package as it is packed and installed, the examples, the page on scenarios.
+// What an outside project sees: the package as installed, the examples, the page on scenarios.
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -20,14 +20,12 @@ beforeAll(() => {
 
 const shortest = ['--quick', '--rounds', '1', '--duration', '200ms', '--store', 'none'];
 
-/** Every file below a folder with the time of its last change. */
 function filesOf(folder: string) {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((file) => `${file} ${statSync(join(folder, file)).mtimeMs}`)
     .sort();
 }
 
-/** A config of the first kept round. */
 function configOf(project: string, file: string) {
   const out = join(project, 'results');
   const round = `round-${keptRounds(readResult(out))[0]}`;
@@ -42,7 +40,6 @@ function expectMeasured(result: Result, variants: readonly string[]) {
   }
 }
 
-/** Runs a command of a project, which has to succeed. */
 async function ran(project: string, words: readonly string[], env = {}) {
   const ended = await inProject(project, [...words, ...shortest], { ...home.env, ...env });
   expect(ended).toMatchObject({ code: 0 });

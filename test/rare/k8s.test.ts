@@ -1,4 +1,4 @@
-// Whole runs in a cluster: real servers, k6, influxd and kubectl's words; kubectl and the cluster behind it stand in (fixtures/cluster.ts).
+// Whole runs in a cluster that stands in (fixtures/cluster.ts), with real servers, k6 and influxd.
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -49,7 +49,6 @@ async function there(faults: Faults = {}) {
   return { cluster, store, out, start };
 }
 
-/** What was there before, and nothing else. */
 const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
 const left = ({ cluster }: { cluster: TestCluster }) =>
   cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);

@@ -23,7 +23,6 @@ beforeAll(async () => {
   await copyFile((await ensureTools(['k6'])).k6, k6);
 }, 300_000);
 
-/** Ends what it runs with the test. */
 function node(): PodNode {
   const opened = openNode(servers.folder, k6);
   onTestFinished(opened.end);

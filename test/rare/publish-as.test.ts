@@ -1,4 +1,4 @@
-// npm run publish-as in a clone: the project builds under another address, and the one before is gone.
+// npm run publish-as in a clone.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { appendFileSync, readFileSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -12,7 +12,6 @@ import { newOut, readResult, startCommand } from '../scenario-run.ts';
 const { BAKEOFF_KUBECONFIG: kubeconfig = '', BAKEOFF_CLUSTER_FLAGS: flags = '' } = process.env;
 const minutes = 60_000;
 
-/** What kubectl prints, warnings too. */
 function kubectl(words: string, input = '') {
   const env = { ...process.env, KUBECONFIG: kubeconfig };
   const options = { env, input, encoding: 'utf8', maxBuffer: 1e8 } as const;

@@ -1,4 +1,4 @@
-// What a release publishes: the same bytes twice, and packages with which a comparison runs where there is no Go.
+// What a release publishes.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';

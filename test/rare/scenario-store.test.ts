@@ -1,4 +1,4 @@
-// Whole runs whose database fails, with the real nginx, influxd and k6: what was measured stays, and what the database lacks is told.
+// Whole runs whose database fails: what was measured stays.
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';

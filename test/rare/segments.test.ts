@@ -27,7 +27,6 @@ const planOf = (load: LoadOptions): LoadPlan => ({
   phases: [{ sides: [load], seed: 3 }],
 });
 
-/** Starts a k6 of several, from 1. */
 async function start(instance: number, instances: number, loadPlan: LoadPlan) {
   const folder = await mkdtemp(path.join(servers.folder, 'k6-'));
   const binary = path.join(folder, 'k6');

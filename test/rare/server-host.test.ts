@@ -63,7 +63,6 @@ function runThere(words: readonly string[], there = host, store: 'influx' | 'non
   );
 }
 
-/** A host like the other one, until the test is over. */
 async function another(...options: Parameters<typeof openSshHost>) {
   const opened = await openSshHost(...options);
   onTestFinished(() => opened.close());
@@ -71,7 +70,6 @@ async function another(...options: Parameters<typeof openSshHost>) {
   return opened;
 }
 
-/** A folder of links to these programs of this machine's. */
 async function linksTo(names: readonly string[]) {
   const folder = newFolder();
   for (const name of names)
@@ -85,7 +83,6 @@ async function open(name = host.name): Promise<ServerHost> {
   return opened;
 }
 
-/** Folders of agents, which are temporary. */
 const agentFolders = () =>
   readdirSync(tmpdir()).filter((name) => name.startsWith('bakeoff-agent-'));
 
@@ -104,7 +101,6 @@ async function ownConfig() {
   return join(folder, 'own.conf');
 }
 
-/** Compares two such configs there. */
 async function comparedThere(words: string, store?: 'influx') {
   const configs = [await ownConfig(), await ownConfig()];
   return runThere(['compare', ...configs, ...words.split(' ')], host, store);

@@ -1,4 +1,4 @@
-// What a site really asks for: an access log against two configs of nginx that differ for one location.
+// An access log against two configs of nginx that differ for one location.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

@@ -19,7 +19,6 @@ import {
 
 const home = useHome(['k6', 'nginx', 'perf', 'openssl']);
 
-/** A folder with pages, keys and the configs that `configIn` writes there. */
 function newPlace() {
   const folder = newFolder();
   chmodSync(folder, 0o755);
@@ -48,7 +47,6 @@ const words = (out: string, duration = '200ms') =>
     ' ',
   );
 
-/** Compares the sides, and returns the sentences on causes. */
 async function causes(
   sides: readonly string[],
   flags: readonly string[] = [],

@@ -29,7 +29,6 @@ function keep(files: Readonly<Record<string, readonly string[]>>) {
   }
 }
 
-/** @param before as of startCommand */
 async function cleanBehind(before: readonly string[], ...flags: string[]) {
   const run = startCommand(['clean', ...flags], { BAKEOFF_HOME: folder }, before);
   return { code: await run.ended, out: run.stdout(), error: run.stderr() };

@@ -1,4 +1,4 @@
-// The command `compare` as a person runs it, with configs of their own and the real servers.
+// The command `compare` with configs of a person's own and the real servers.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// The dashboards' queries, sent to a real influxd that holds real runs, against what result.json says.
+// The dashboards' queries to a real influxd with real runs, against what result.json says.
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
@@ -135,7 +135,6 @@ function answered({ responses }: Phase) {
   return Object.values(responses).reduce((a, b) => a + b);
 }
 
-/** The sum of the values of each series, by a tag of it. */
 function sums(
   answers: { tags: Record<string, string> | undefined; rows: Record<string, unknown>[] }[],
   tag: string,

@@ -1,4 +1,4 @@
-// The command `knobs` as a person runs it, with a config of their own and the real nginx.
+// The command `knobs` with a config of a person's own and the real nginx.
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -26,7 +26,6 @@ beforeAll(async () => {
   writeFileSync(join(configs, 'own.conf'), text);
 }, 300_000);
 
-/** Runs knobs in the folder of the configs. */
 function knobs(flags: string): ScenarioRun {
   return startCommand(`knobs own.conf --duration 0.2s --metric cpu --store none ${flags}`, {
     ...home.env,

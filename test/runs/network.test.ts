@@ -1,4 +1,4 @@
-// Whole runs in networks of their own: what is counted on the link, who may make them, and that nothing of them stays.
+// Whole runs in networks of their own.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -53,7 +53,6 @@ const endless = ab('-c 200 -n 1000000');
 const noPush: Variant = { name: 'no-push', server: nginx(['packaged'], { workers: 1 }) };
 const push: Variant = { name: 'push', server: nginx(['packaged', 'tcp-nopush'], { workers: 1 }) };
 
-/** The path of a scenario with these variants, over the network unless it says otherwise. */
 function scenarioFile(variants: readonly Variant[], changes: Partial<Scenario> = {}) {
   const scenario: Scenario = {
     name: 'own-network',

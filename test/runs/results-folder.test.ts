@@ -1,4 +1,4 @@
-// Where a run's results go, with the real nginx and k6: folders that cannot be, and file systems that are small or fill up.
+// Where a run's results go: folders that cannot be, and file systems that are small or fill up.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -80,7 +80,6 @@ function mountSmall(folder: string, skip: (note: string) => void) {
   onTestFinished(() => void execFileSync('umount', ['--lazy', folder]));
 }
 
-/** Takes all space that is left on the file system. */
 function fill(file: string) {
   for (let size = 1 << 20; size >= 4096;) {
     try {

@@ -1,4 +1,4 @@
-// Whole runs over HTTP/2 with the real servers, influxd and k6: what is different from HTTP/1.1.
+// Whole runs over HTTP/2: what is different from HTTP/1.1.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,7 +15,6 @@ import {
 
 const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']);
 
-/** @param words arguments, parted by spaces */
 const start = (out: string, words: string, variables = {}): ScenarioRun =>
   startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
 

@@ -1,4 +1,4 @@
-// Whole runs with the real nginx, influxd and k6: what comes out, and what is left when something goes wrong.
+// Whole runs: what comes out, and what is left when something goes wrong.
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -22,7 +22,6 @@ const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-/** @param words arguments, parted by spaces */
 const start = (out: string, words: string, variables = {}) =>
   startScenario(`${words} --out ${out}`, { ...home.env, ...variables });
 

@@ -1,4 +1,4 @@
-// What a person gives a load for its server alone: it is sent, and is in nothing that a run prints or keeps.
+// What a person gives a load for its server alone is in nothing that a run prints or keeps.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -18,7 +18,6 @@ const secret = 'hunter2secret';
 const encoded = Buffer.from(`me:${secret}`).toString('base64');
 const hasSecret = new RegExp(`${secret}|${encoded}`);
 
-/** The files below a folder that have the secret in them. */
 const filesWithSecret = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => join(folder, name))

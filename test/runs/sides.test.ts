@@ -1,4 +1,4 @@
-// Whatever answers HTTP as a side: a command against another one, and against what runs at an address.
+// Whatever answers HTTP as a side.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -30,7 +30,6 @@ require('node:http').createServer((asked, response) => {
 
 beforeAll(() => writeFileSync(join(home.folder, 'server.cjs'), server));
 
-/** Writes the scenario of these variants, as TypeScript, and starts a run of it. */
 function start(variants: string, out: string) {
   const file = join(home.folder, 'sides.scenario.ts');
   writeFileSync(

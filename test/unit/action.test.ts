@@ -22,7 +22,6 @@ const { steps } = action.runs;
 const expressionsIn = (part: string) =>
   [...part.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression = '']) => expression);
 
-/** The outputs of steps with `uses`. */
 const outputsOfUses: Record<string, string[]> = {
   'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
   'actions/upload-artifact@v4': ['artifact-id', 'artifact-url', 'artifact-digest'],
@@ -63,7 +62,6 @@ test('action.yml uses each input, and what is there by then', () => {
   expect([...inputs].sort()).toEqual(Object.keys(action.inputs).sort());
 });
 
-/** The names in the first column of the table with that title. */
 const namesIn = (title: string) => {
   const [, rows = ''] =
     new RegExp(`^\\| ${title} \\|.*\\n\\|.*\\n((?:\\|.*\\n)+)`, 'm').exec(page) ?? [];

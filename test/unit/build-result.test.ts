@@ -1,4 +1,3 @@
-// From a plan and its rounds to the result.
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
@@ -26,7 +25,6 @@ function resultOf(
   );
 }
 
-/** Why the second variant of a run on so many cores has its verdict, or none. */
 function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpec) {
   const variants = [
     { name: 'a', server: first },

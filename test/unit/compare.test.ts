@@ -54,12 +54,10 @@ async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
 const twoSides = (one: OwnConfig, other: OwnConfig, words = '', cores = oneCore) =>
   sidesFor([configSide('a', one), configSide('b', other)], words, cores);
 const folder = sharedFolder();
-/** The file of a list of pages. */
 const listOf = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
   return join(folder, name);
 };
-/** With an answer that differs so. */
 const tried = (side: Side, changed: Partial<Answer> = {}, more: Partial<Tried> = {}): Tried => {
   const usual = { status: 200, bytes: 5, hash: 'a', encoding: '', type: 'text/html', location: '' };
   return { ...side, answer: { ...usual, ...changed }, redirections: [], ...more };

@@ -34,7 +34,6 @@ interface MadeUp {
   values?: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
-/** A root folder with these files, and a function that writes more. */
 function newRoot(files: Readonly<Record<string, string>> = {}) {
   const root = newFolder();
   const write = (path: string, text: string) => {

@@ -1,4 +1,3 @@
-// Which rounds are dropped, and why.
 import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
 import { bodiesDiffer, requireSampled, requireSound } from '../../lib/runner/disturbance.ts';

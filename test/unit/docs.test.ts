@@ -1,4 +1,3 @@
-// What the pages speak of is there.
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -14,7 +13,6 @@ const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 const allIn = (text: string, pattern: RegExp) =>
   [...text.matchAll(pattern)].map(([, found = '']) => found);
 
-/** Relative to the project. */
 const pages = [
   '.',
   'docs',
@@ -54,7 +52,6 @@ test('links: README.md leads to every page of docs/', () => {
 
 const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 
-/** What each command says to --help. */
 const helps = new Map<string, string>();
 const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
 for (const name of 'scenario compare knobs k8s report grafana clean bench'.split(' ')) {
@@ -77,7 +74,6 @@ const linesOf = (page: string) => {
 };
 const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, 'm').test(help);
 
-/** What of a command line there is not. */
 const wrongIn = (line: string) => {
   const [, name, rest = ''] =
     /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];

@@ -1,4 +1,3 @@
-// Files that a run exports.
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -22,7 +21,6 @@ import {
 
 const whole = result([workers, openFileCache]);
 
-/** Keeps the console silent until the end of the test. */
 function spyOn(name: 'log' | 'error') {
   return vi.spyOn(console, name).mockImplementation(() => undefined);
 }
@@ -148,7 +146,6 @@ test('the comment has the plain text of a log line', () => {
   );
 });
 
-/** The comment on variants with these configs, by their names. */
 const commentOn = (configs: Record<string, string>, footnote: string) => {
   const redirections = ['error_log /var/log/nginx/error.log → error.log of this run'];
   const variants = Object.entries(configs).map(([name, config]) => {
@@ -174,7 +171,6 @@ test('the comment has no path of the machine and no HTML', () => {
   expect(commentOn({ a: dollars }, `Of ${dollars}`)).toContain('- Of a$$b.conf\n');
 });
 
-/** The options of a run that exports all formats into a folder. */
 const allIn = (folder: string): Parameters<typeof report>[1] =>
   readScenarioOptions(
     ['markdown=/a.md', 'json=/a.json', 'csv=/a.csv'].map(

@@ -8,12 +8,10 @@ const whole = result([workers, openFileCache]);
 const [row] = whole.comparisons as [Comparison];
 const pair = 'open-file-cache against workers';
 
-/** A result whose comparisons are the usual one with these changes. */
 const having = (...changes: Partial<Comparison>[]): Result => ({
   ...whole,
   comparisons: changes.map((one) => ({ ...row, why: 'so', ...one })),
 });
-/** The result with another variant. */
 const with3 = (of: Result, name: string, more: Partial<VariantResult> = {}): Result => ({
   ...of,
   variants: [...of.variants, { ...(of.variants[1] as VariantResult), name, ...more }],

@@ -16,7 +16,6 @@ import { closedPort, listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-/** A program that prints a line without end. */
 function endless() {
   const file = join(newFolder(), 'endless');
   writeFileSync(file, '#!/bin/sh\nexec cat /dev/zero\n', { mode: 0o755 });

@@ -1,4 +1,3 @@
-// Which Grafana is found, and the files that it reads.
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -8,12 +7,10 @@ import { findGrafana, writeGrafanaFiles } from '../../lib/grafana/start.ts';
 import { script, testMachine, type TestMachine } from '../fixtures/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-/** The version that docker/compose.yaml pins. */
 const image = /image: (grafana\/grafana:\S+)/.exec(
   readFileSync(new URL('../../docker/compose.yaml', import.meta.url), 'utf8'),
 )?.[1];
 
-/** Unpacks something like Grafana. */
 function unpack(machine: TestMachine, folder: string) {
   const home = join(machine.folder, folder);
   for (const name of ['bin', 'conf']) mkdirSync(join(home, name), { recursive: true });

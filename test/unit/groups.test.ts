@@ -14,7 +14,6 @@ import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
-/** Variants of nginx, unless they have another server. */
 const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) =>
   scenarioOf(
     Object.entries(variants).map(([name, own]) => ({
@@ -28,7 +27,6 @@ const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Sc
 const planned = (scenario: Scenario, limits = roomy) =>
   groupsOf(scenario, planOf(scenario, {}, { limits: roomy }).variants, limits);
 
-/** The names in each group. */
 const named = (groups: readonly Group[]) =>
   groups.map(({ sides }) => sides.map(({ variant }) => variant.name).join(' '));
 

@@ -66,7 +66,6 @@ test('no home is sent by another name, and nothing with keys', async () => {
   await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
 });
 
-/** A shell that puts a file into a cache, which it reads from its input. */
 const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
   spawn('sh', ['-c', keepScript(...file)], {
     env: { PATH: process.env['PATH'], XDG_CACHE_HOME: cache },

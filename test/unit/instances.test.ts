@@ -1,4 +1,3 @@
-// One load of several generators.
 import { expect, test } from 'vitest';
 import type { LoadPlan, PhaseOutcome, SideOptions } from '../../lib/k6/load-plan.ts';
 import {

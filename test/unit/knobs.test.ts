@@ -31,7 +31,6 @@ import { ownFiles } from '../fixtures/own-files.ts';
 import { cores } from '../fixtures/plan.ts';
 import { openFileCache, result as measured, workers } from '../fixtures/result.ts';
 
-/** A candidate of nginx with these lines. */
 function candidate(
   name: string,
   lines: string,
@@ -73,7 +72,6 @@ test.each([
 });
 
 type Where = Partial<Parameters<typeof layable>[1]>;
-/** The lines to paste into `own.conf`. */
 async function laidOver(
   server: ServerName,
   text: string,

@@ -1,4 +1,3 @@
-// The manifests of `bakeoff k8s`.
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
@@ -18,7 +17,6 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-/** With a database. */
 const k8s = (words: string) => printed(...`${words} --influx http://influxdb:8086`.split(' '));
 
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;

@@ -15,7 +15,6 @@ beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
 
-/** All that a line comes to. */
 function loadOfLine(
   line: string,
   scheme?: 'http' | 'https',

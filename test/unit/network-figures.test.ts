@@ -12,7 +12,6 @@ import { facts } from '../fixtures/result.ts';
 
 const figures = (phases: readonly Phase[], spec: NetworkSpec = delayed, cores = 1): NetworkResult =>
   networkResult(spec, roundsOf(phases), cores) ?? expect.fail('no network');
-/** Both directions with that p99 of lateness. */
 const late = (toServer: number, toClient = 0.3): Partial<NetworkUse> => ({
   toServer: traffic(600, 0, toServer),
   toClient: traffic(500, 0, toClient),
@@ -101,7 +100,6 @@ test('a delay is written with the larger lateness', () => {
 
 const offs = [0, 0.004, -0.003, 0.002];
 
-/** Four rounds over a network. */
 function variant(
   name: string,
   requests: number,

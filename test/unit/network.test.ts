@@ -1,4 +1,3 @@
-// The runner's side of a network.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -108,7 +107,6 @@ const ready = {
   settings: [],
 };
 
-/** With a shell script as the link. */
 function open(text: string, binary?: string) {
   const folder = newFolder();
   const link = `#!/bin/sh\ncd "$(dirname "$0")"\n${text}\n`;

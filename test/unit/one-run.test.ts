@@ -1,4 +1,4 @@
-// Locks, and who measures, seen from other processes, other users and other networks. Each test has a lock of its own.
+// Locks, and who measures, seen from other processes and users. Each test has a lock of its own.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';

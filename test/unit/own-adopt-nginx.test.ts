@@ -1,4 +1,4 @@
-// The copy of a user's nginx config: what is redirected, and that the rest stays as it is.
+// The copy of a user's nginx config: what is redirected.
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readOwnConfig } from '../../lib/servers/index.ts';

@@ -1,4 +1,4 @@
-// The copy of a user's config of h2o or nghttpd: what is redirected, and that the rest stays as it is.
+// The copy of a user's config of h2o or nghttpd: what is redirected.
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';

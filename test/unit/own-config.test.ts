@@ -14,7 +14,6 @@ const read = async (text: string | Buffer, others: Files = {}) =>
 
 const portsOf = ({ listens }: OwnConfig) => listens.map(({ port }) => port);
 
-/** The message without the folder. */
 async function refusal(text: string | Buffer, others: Files = {}, name = 'own.conf') {
   const folder = await ownFiles({ 'own.conf': text, ...others });
   return (await refusalOf(readOwnConfig(path.join(folder, name)))).replaceAll(folder, '');

@@ -40,7 +40,6 @@ test('the package has all files that it names, and none of tests or this machine
 
 // A binding that has an option more than the types, or fewer, is a twin that went its own way.
 test('types and page have the options and results of the k6 module', () => {
-  /** Names in the block of a file that begins with `begin`. */
   const namesIn = (file: string, begin: string, name: RegExp) => {
     const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
     return [...body.matchAll(name)].map(([, found]) => found as string);

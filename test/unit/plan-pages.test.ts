@@ -1,4 +1,4 @@
-// What a plan makes of the variants' pages and requests: what is right, and the lists that k6 reads.
+// What a plan makes of the variants' pages and requests.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';

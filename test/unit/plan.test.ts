@@ -1,4 +1,4 @@
-// What a run is going to do: rounds, groups, the load plan of k6, and how long it takes.
+// What a run is going to do, and how long it takes.
 import { describe, expect, test } from 'vitest';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';

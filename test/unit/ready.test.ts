@@ -46,7 +46,6 @@ async function ready(
   return waitUntilReady({ origin, page, protocol: 'http/1.1', ...check }, signal, limitMs);
 }
 
-/** The message without the address. */
 const refusal = async (...given: Parameters<typeof ready>) =>
   (await refusalOf(ready(...given))).replace(/http:\/\/127\.0\.0\.1:\d+/, '');
 

@@ -1,4 +1,4 @@
-// The round that is measured again because a verdict hangs on it alone: which one, and what a run makes of it.
+// The round that is measured again because a verdict hangs on it alone.
 import { describe, expect, test } from 'vitest';
 import { roundToRepeat } from '../../lib/analysis/rounds.ts';
 import { underSignals } from '../../lib/process.ts';

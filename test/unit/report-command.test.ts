@@ -1,4 +1,4 @@
-// npm run report: the run that it finds, the place of the page, and results that cannot be read.
+// npm run report.
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
@@ -28,7 +28,6 @@ beforeEach(() => {
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
 });
 
-/** Makes the folder of a run in `results`. */
 function aRun(name: string, text = JSON.stringify({ ...both, run: name }), where = 'results') {
   const folder = join(home, where, name);
   mkdirSync(folder, { recursive: true });
@@ -36,13 +35,11 @@ function aRun(name: string, text = JSON.stringify({ ...both, run: name }), where
   return folder;
 }
 
-/** Makes the report, and returns the text of the page. */
 async function made(...args: string[]) {
   expect(await main(['report', ...args]), complained.join()).toBe(0);
   return readFileSync(printed[0] ?? '', 'utf8');
 }
 
-/** The one line of a report that is refused. */
 async function refused(args: string[], code: number) {
   complained = [];
   expect(await main(['report', ...args])).toBe(code);

@@ -1,4 +1,4 @@
-// report.html as text: its parts, the data of its plots, and that nothing in it can break out of it or load anything.
+// report.html as text.
 import { createHash, randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
@@ -27,10 +27,8 @@ const refusing = changed(openFileCache, ({ requests }) => ({
 const images = await h2Result('nghttpd-img', {
   'nghttpd-1024': { rps: [1330], phases: [{}, {}, {}] },
 });
-/** The text that a reader sees. */
 const plain = ({ text }: Pick<Html, 'text'>) => text.replaceAll(/(?:<[^>]+>|\s)+/g, ' ').trim();
 
-/** The data of all plots with lines and such a title. */
 const linesOf = (of: Result, wanted: RegExp) =>
   figuresOf(of).flatMap(({ title, data }) =>
     data.kind === 'lines' && wanted.test(title) ? [data] : [],
@@ -339,7 +337,6 @@ describe('the page of several runs', () => {
     found: [{ variant: 'workers', rate: 39_300, ci95: null, atLeast: true }],
     steps: [],
   };
-  /** The rows of run against run. */
   const against = async (...runs: Result[]) => {
     const text = await severalPage(runs);
     const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';

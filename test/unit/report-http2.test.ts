@@ -1,4 +1,4 @@
-// The tables of the shipped HTTP/2 scenarios, beside their articles: loads in detail, latencies at a rate, phases, protocols.
+// The tables of the shipped HTTP/2 scenarios, beside their articles.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { markdownReport, markdownTable, terminalReport } from '../../lib/report/texts.ts';
@@ -11,7 +11,6 @@ import { answers, latency } from '../fixtures/phase.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
 
-/** Six rounds about that many requests/s. */
 const about = (rps: number, phases?: Figures['phases']): Figures => ({
   rps: [-0.01, 0.004, 0.011, -0.002, 0.006, -0.009].map((off) => rps * (1 + off)),
   ...(phases === undefined ? {} : { phases }),
@@ -19,7 +18,6 @@ const about = (rps: number, phases?: Figures['phases']): Figures => ({
 const ends = [0, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5];
 const buckets = (counts: readonly number[]) =>
   counts.map((count, at) => ({ fromMs: ends[at] as number, toMs: ends[at + 1] ?? null, count }));
-/** A load at 1,000 requests/s. */
 const paced = (
   answers: ReturnType<typeof latency>,
   delayMs: number,

@@ -1,4 +1,4 @@
-// A run over networks of its own: the table of the link, marks of a delay that was not held, kernel settings.
+// A run over networks of its own.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
@@ -21,7 +21,6 @@ import { textOf } from '../../lib/report/table.ts';
 const offs = [0, 0.004, -0.003, 0.002];
 const articleLink = '100 ms to the server, queue of 1,000 packets';
 
-/** Four rounds of 10 s over the article's link. */
 function variant(
   name: string,
   requests: number,

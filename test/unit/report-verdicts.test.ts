@@ -1,4 +1,4 @@
-// Verdicts in sentences and cells: of one comparison, a ladder, a curve, a config against itself. Each sentence stands here once.
+// Verdicts in sentences and cells. Each sentence stands here once.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { tableParts, variantTable } from '../../lib/report/run-tables.ts';

@@ -1,4 +1,4 @@
-// The table of a run in the terminal and in Markdown, the heading, live progress, and figures as text.
+// The table of a run in the terminal and in Markdown, the heading, live progress.
 import { describe, expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';

@@ -110,7 +110,6 @@ function changed(changes: Record<string, unknown>, from: object = good) {
   return scenario as Scenario;
 }
 const { docroot: _, ...ownPage } = page;
-/** A scenario with this server alone, whose page has no docroot. */
 const withServer = (server: ServerSpec): Scenario => ({
   ...good,
   page: ownPage,

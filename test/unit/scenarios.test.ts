@@ -161,13 +161,11 @@ describe('articles 001, 002 and 003', () => {
   });
 });
 
-/** A finder of what a pattern captures in a text; nothing where it is not there. */
 const finderIn =
   (text: string) =>
   (pattern: RegExp): string[] =>
     pattern.exec(text)?.slice(1) ?? [];
 
-/** What wrk printed of a run, in the units of Published. */
 function wrkFigures(text: string): Published {
   const find = finderIn(text);
   const [requests, seconds, read] = find(/^ +(\d+) requests in (\S+), (\S+) read$/m);
@@ -186,7 +184,6 @@ function wrkFigures(text: string): Published {
   };
 }
 
-/** What h2load, weighttp or vegeta printed of a run, in the units of Published. */
 function h2Figures(text: string): Published {
   if (text.startsWith('[')) return histogramOf(text);
   const find = finderIn(text);

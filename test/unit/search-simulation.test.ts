@@ -1,4 +1,4 @@
-// Whether a search says of two sides what is true, on a machine that is made up. All seeds are fixed.
+// Whether a search says of two sides what is true. All seeds are fixed.
 import { expect, test, vi } from 'vitest';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import {

@@ -1,4 +1,4 @@
-// The search for the highest rate within a limit: which rates it tries, what a step came to, and what a round found.
+// The search for the highest rate within a limit.
 import { describe, expect, test, vi } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/comparisons.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';

@@ -1,4 +1,4 @@
-// The shipped configs against the articles' own text, and the composition of h2o's and nghttpd's.
+// The shipped configs against the articles' own text, and their composition.
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, vi } from 'vitest';

@@ -1,4 +1,4 @@
-// Whether verdicts are right as often as they say: simulated runs whose true ratio is known. All seeds are fixed.
+// Whether verdicts are right as often as they say, in simulated runs. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
 import {
   dependenceOf,
@@ -24,7 +24,6 @@ import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 /** How far ln(requests/s) of the next measurement of a run lies from what it should be. */
 type Noise = (random: () => number) => () => number;
 
-/** Faster than Array.from. */
 function times<T>(count: number, of: () => T) {
   const all: T[] = [];
   while (all.length < count) all.push(of());
@@ -145,7 +144,6 @@ function verdictsOfRun({ noise, shape, effects, looks }: Simulated, random: () =
 
 const threeLooks = [5, 10, 20];
 
-/** In one run of twenty at most a verdict is false. */
 function expectFew(trials: number, seed: number, simulated: Simulated) {
   const random = uniform(seed);
   const falseRuns = frequency(trials, () =>

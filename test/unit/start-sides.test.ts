@@ -1,4 +1,4 @@
-// How servers are started: once in a group of a run, and before there is a plan, since their answers are part of it.
+// How servers are started: once in a group of a run, and before there is a plan.
 import { createServer } from 'node:http';
 import { expect, test, vi } from 'vitest';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';

@@ -1,4 +1,4 @@
-// What is asked of an InfluxDB, and what becomes of its answers; the real 1.x is in test/integration.
+// What is asked of an InfluxDB, and what becomes of its answers.
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';

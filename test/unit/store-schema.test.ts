@@ -86,7 +86,6 @@ it('writes a phase as one wide point', () => {
   expect(Object.keys(point.fields)).toEqual(Object.keys(benchRound.fields));
 });
 
-/** What networkResult() comes to. */
 const linkFields = {
   packets_to_server_per_request: 6,
   packets_to_client_per_request: 5,
@@ -136,7 +135,6 @@ const facts = {
   sameWithin: 0.01,
 };
 
-/** A result, as far as its points need it. */
 function resultOf(...variants: MeasuredVariant[]): Result {
   return {
     run: 'r',
@@ -148,7 +146,6 @@ function resultOf(...variants: MeasuredVariant[]): Result {
   } as unknown as Result;
 }
 
-/** Lines of a measurement in the points of a table. */
 function linesOf(measurement: string, ...variants: MeasuredVariant[]) {
   return linesIn(measurement, resultOf(...variants));
 }

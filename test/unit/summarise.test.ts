@@ -16,7 +16,6 @@ const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
   Array.from({ length: 4 }, () => phase(changes));
 
 describe('figures of a variant', () => {
-  /** What a run of these rounds has of the variant. */
   const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
 
   test('are medians over rounds, latencies of all of them', () => {
@@ -242,7 +241,6 @@ describe('TLS and streams', () => {
   });
 });
 
-/** The warnings with these words about the variants. */
 const said = (words: string, ...variants: MeasuredVariant[]) =>
   summarise(facts, variants).warnings.filter((text) => text.includes(words));
 

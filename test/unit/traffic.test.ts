@@ -1,4 +1,4 @@
-// What is read of access logs, of a HAR and of vegeta's targets: requests, weights, and what is left out and why.
+// What is read of access logs, of a HAR and of vegeta's targets.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';

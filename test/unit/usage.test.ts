@@ -1,4 +1,4 @@
-// The CPU time and memory of servers and of the backends behind them, from a /proc that is written here.
+// The CPU time and memory of servers and backends, from a /proc that is written here.
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
@@ -52,7 +52,6 @@ function show(
   writeFileSync(path.join(folder, 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
 }
 
-/** A process of one task. */
 const showOne = (
   pid: number,
   cpuSeconds: number,

@@ -1,4 +1,3 @@
-// Comparisons by latency.
 import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison } from '../../lib/result/result.ts';
