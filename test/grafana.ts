@@ -26,10 +26,7 @@ export interface Panel {
   targets: (Target | Expression)[];
   fieldConfig: {
     defaults: { unit?: string; noValue?: string; custom?: { axisLabel?: string } };
-    overrides: {
-      matcher: { options: string };
-      properties: { id: string; value: unknown }[];
-    }[];
+    overrides: { matcher: { options: string }; properties: { id: string; value: unknown }[] }[];
   };
   options: { yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */

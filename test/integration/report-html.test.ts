@@ -104,11 +104,7 @@ inBrowser('a comparison: rounds and percentiles', async () => {
 
 inBrowser('a histogram: in both colour schemes, by keyboard and without its script', async () => {
   const ends = [0.15, 0.3, 0.45, 0.6, 0.75, 0.9, 1, 2, 5, null];
-  const buckets = ends.map((toMs, index) => ({
-    fromMs: ends[index - 1] ?? 0,
-    toMs,
-    count: index,
-  }));
+  const buckets = ends.map((toMs, index) => ({ fromMs: ends[index - 1] ?? 0, toMs, count: index }));
   const rate = await h2Result('h2o-vs-nginx-h2-rate', {
     nginx: { rps: [1000], phases: [{ buckets }] },
     h2o: { rps: [1000] },

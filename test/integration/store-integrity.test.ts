@@ -161,12 +161,7 @@ it.each([
 ])('%s', async (_what, requests, stored, problem) => {
   const run = `record-${requests}`;
   const recordFile = writeRecord(run, 3, stored < requests);
-  const { problems, ...counts } = await checked(store, {
-    run,
-    variant: 'v',
-    recordFile,
-    requests,
-  });
+  const { problems, ...counts } = await checked(store, { run, variant: 'v', recordFile, requests });
   expect(counts).toEqual({
     requests,
     stored,

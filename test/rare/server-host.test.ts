@@ -88,10 +88,7 @@ const agentFolders = () =>
 
 /** A config that serves files at an absolute path, which is the same on this "other" host. */
 async function ownConfig() {
-  const folder = await ownFiles({
-    'part.conf': 'access_log off;\n',
-    'www/index.html': 'hello',
-  });
+  const folder = await ownFiles({ 'part.conf': 'access_log off;\n', 'www/index.html': 'hello' });
   writeFileSync(
     join(folder, 'own.conf'),
     `events {}\nhttp { include linked.conf; server { listen 80; root ${join(folder, 'www')}; } }\n`,

@@ -30,9 +30,7 @@ function verdictReason(serverCores: number, first: ServerSpec, second: ServerSpe
     { name: 'a', server: first },
     { name: 'b', server: second },
   ];
-  const scenario = scenarioOf(variants, {
-    page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
-  });
+  const scenario = scenarioOf(variants, { page: { docroot: 'nginx', path: '/', bodyBytes: 612 } });
   const outcomes = new Map(
     variants.map(({ name, server }) => {
       const outcome = outcomeOf(server, phase({ requests: 1000 }));

@@ -229,10 +229,7 @@ test('the load is as asked for; credentials are not shown', async () => {
     command: "wrk -c 100 -t 1 -d 10 --header 'X-A: 1' --header 'Cookie: ***' --data …",
   });
   const puts = '--method, PUT, --header, x-a: new, --load, wrk -c 5 -H "X-A: old" -H "X-B: 2"';
-  expect(await load(puts)).toMatchObject({
-    method: 'PUT',
-    headers: { 'x-a': 'new', 'X-B': '2' },
-  });
+  expect(await load(puts)).toMatchObject({ method: 'PUT', headers: { 'x-a': 'new', 'X-B': '2' } });
 });
 
 const alike = (await twoSides(nginx, nginx)) as [Side, Side];

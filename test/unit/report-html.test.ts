@@ -17,9 +17,7 @@ import { answers, latency, nginxWith, noLatency, phase } from '../fixtures/phase
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
-const about = (rps: number) => ({
-  rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off),
-});
+const about = (rps: number) => ({ rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off) });
 
 const refusing = changed(openFileCache, ({ requests }) => ({
   responses: answers({ '4xx': requests }),
@@ -43,11 +41,7 @@ describe('markup', () => {
   });
 
   test('JSON in a script element cannot end it', async () => {
-    const data: PlotData = {
-      kind: 'bars',
-      names: ['</script><!--<script>\u2028'],
-      bars: [],
-    };
+    const data: PlotData = { kind: 'bars', names: ['</script><!--<script>\u2028'], bars: [] };
     const text = await page('', nothing, [{ title: '', text: '', data, tables: [] }]);
     const [, json = ''] = /id="figures">([^<]*)<\/script>\n<script>/.exec(text) ?? [];
     expect(JSON.parse(json)).toEqual([data]);

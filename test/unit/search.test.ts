@@ -262,11 +262,7 @@ describe('searches begin', () => {
     const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], known, `run ${round}`));
     expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
     for (const [a, b] of rounds) {
-      expect(a).toMatchObject({
-        rate: b?.rate,
-        factor: 1.2,
-        least: expect.closeTo(5000, 2),
-      });
+      expect(a).toMatchObject({ rate: b?.rate, factor: 1.2, least: expect.closeTo(5000, 2) });
       expect(b?.rate).toBeGreaterThanOrEqual(6000);
       expect(b?.rate).toBeLessThanOrEqual(8500);
       expect(b?.least).toBeCloseTo(2500, 2);

@@ -72,10 +72,7 @@ describe('--influx', () => {
     'refuses %j',
     (text) => {
       expect(() => parseInfluxUrl(text)).toThrow(
-        expect.objectContaining({
-          message: expect.stringMatching(/^--influx takes/),
-          exitCode: 2,
-        }),
+        expect.objectContaining({ message: expect.stringMatching(/^--influx takes/), exitCode: 2 }),
       );
     },
   );

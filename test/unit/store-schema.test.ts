@@ -160,11 +160,7 @@ const publishedOnly: MeasuredVariant = {
   server: null,
   publishedOnly: 'SPDY is gone',
   load,
-  published: {
-    rps: 600,
-    errorsPerMillion: 363,
-    packetsPerRequest: 11,
-  },
+  published: { rps: 600, errorsPerMillion: 363, packetsPerRequest: 11 },
   against: 'initial',
   rounds: [],
   setup: '',

@@ -10,9 +10,7 @@ const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
   ...all,
   rounds: all.rounds.slice(0, count),
 });
-const failing = second(1000, 0.5, 0.7, {
-  responses: answers({ '2xx': 900, '4xx': 100 }),
-});
+const failing = second(1000, 0.5, 0.7, { responses: answers({ '2xx': 900, '4xx': 100 }) });
 const b = variant('b', rounds([1100, 1120, 1080, 1130]));
 
 test.each([
