@@ -191,7 +191,7 @@ it('a command may say as much as it likes', async () => {
   expect(statSync(logFile).size).toBeLessThanOrEqual(64 * 1024);
 }, 60_000);
 
-it.each<[string, string, RegExp]>([
+it.each([
   [
     'ends at once',
     'node broken.cjs',

@@ -79,7 +79,7 @@ test.each(['test', 'bench'])('npm %s runs from the sources of a fresh clone', as
   expect(child.stdout()).toBe(`["of the checkout","--no-install","${name}","x"]\n`);
 });
 
-test.each<[string, Record<string, string>]>([
+test.each([
   ['--no-install', {}],
   ['scenario', { BAKEOFF_INSTALL: 'no' }],
 ])(

@@ -129,7 +129,7 @@ test('the comment that is not allowed is a warning', async () => {
   expect(said).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);
 });
 
-test.each<Partial<Job>>([
+test.each([
   { inputs: { sides: 'a\nb', comment: 'false' } },
   { pullRequest: undefined },
 ])('the comment is left out where it is not wanted: %j', async (job) => {

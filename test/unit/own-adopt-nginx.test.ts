@@ -189,7 +189,7 @@ describe('listens', () => {
       .join(' ')
       .replaceAll('127.0.0.1:9000', 'HERE');
 
-  it.each<[title: string, http: string, listen: number | undefined, lines: string, ...string[]]>([
+  it.each([
     [
       'on one port for several addresses: words of the socket are said once',
       'server { listen 80 default_server backlog=511; listen [::]:80 default_server ipv6only=on backlog=511; server_name a; } server { listen *:80; server_name b; }',

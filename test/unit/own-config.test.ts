@@ -205,7 +205,7 @@ describe('a config of nghttpd', () => {
 });
 
 describe('anything else', () => {
-  it.each<[string | Buffer, string]>([
+  it.each([
     ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
     ['example.org {\n\troot * /var/www\n\tfile_server\n}\n', "'caddy run --config /own.conf'"],
     ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],

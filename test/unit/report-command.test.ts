@@ -112,7 +112,7 @@ describe('says in one line', () => {
     );
   });
 
-  test.each<[string, string, string]>([
+  test.each([
     ['half a file', text.slice(0, 1000), 'is not whole JSON: name a run that ended'],
     ['a foreign file', '{"name":"server-bakeoff"}', 'is no result of bakeoff'],
     [

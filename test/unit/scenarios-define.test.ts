@@ -119,7 +119,7 @@ const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
 describe('is refused, with the field named:', () => {
-  test.each<[Record<string, unknown>, RegExp | string]>([
+  test.each([
     [{ page: ownPage }, 'variant "first" has a page without docroot'],
     [{ 'page.path': '/a b' }, 'page: path "/a b" has to begin with /, and has a blank as %20'],
     [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
@@ -179,7 +179,7 @@ describe('is refused, with the field named:', () => {
     expect(() => defineScenario(changed(changes))).toThrow(message);
   });
 
-  test.each<[Record<string, unknown>, RegExp | string]>([
+  test.each([
     [{ protocol: 'spdy' }, 'load.protocol "spdy" has to be'],
     [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 and 3 keep their connections'],
     [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
@@ -203,7 +203,7 @@ describe('is refused, with the field named:', () => {
     expect(() => defineScenario(changed(Object.fromEntries(inLoad)))).toThrow(message);
   });
 
-  test.each<[Scenario, string | RegExp]>([
+  test.each([
     [changed({ 'variants.0.server.config': ['a.conf'] }, asIs), 'its config has to be one file'],
     [changed({ 'variants.0.page': page }, asIs), '"side" is asIs: what it serves is in its config'],
     [changed({ network }, asIs), 'variant "side" is your own (asIs or an address)'],
@@ -223,7 +223,7 @@ describe('is refused, with the field named:', () => {
     expect(() => defineScenario(scenario)).toThrow(message);
   });
 
-  test.each<[Record<string, unknown>, string | RegExp]>([
+  test.each([
     [{ 'network.toServer.queuPackets': 1 }, 'network.toServer: there is no field "queuPackets": '],
     [{ 'network.toClient.delayMs': '100ms' }, /: network\.toClient\.delayMs has to be a number$/],
     [{ 'network.toServer.lossShare': 1 }, /\.lossShare 1 has to be below 1: 0\.01 is 1 %$/],

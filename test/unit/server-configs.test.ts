@@ -47,7 +47,7 @@ describe('nginx', () => {
   const types = ['types {', 'text/html html htm;', '}'];
 
   // `ours`: defaults of the article's version that a newer nginx has no longer, and lines without effect on the wire.
-  it.each<[name: string, article: string, ours: string[]]>([
+  it.each([
     [
       'base',
       `events { worker_connections 1024; } http { ${common} access_log off; sendfile on;

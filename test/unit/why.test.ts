@@ -101,7 +101,7 @@ const plain = {
 };
 
 describe('the sentence', () => {
-  it.each<[string, Made, string]>([
+  it.each([
     [
       'calls that are gone, with their CPU time',
       { calls: { writev: 1, epoll_wait: 0.7 }, cpu: { writev: 6, libc: 12 } },
