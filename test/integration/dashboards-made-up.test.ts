@@ -231,12 +231,6 @@ describe('a run of every scenario', () => {
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
   });
 
-  it('shows every round by itself, in the order of time', async () => {
-    const rows = await database.rows('comparison', 21, resultOf('aa'));
-    expect(rows.map(({ round }) => Number(round))).toEqual([1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6]);
-    expect(rows[0]?.['measured_rps']).toBe(resultOf('aa').variants[0]?.rounds[0]?.phases[0]?.rps);
-  });
-
   it('shows the noise floor over the history as a band, from the control run on', async () => {
     const control = resultOf('aa');
     const range = {
@@ -401,13 +395,4 @@ describe('runs of one scenario', () => {
       );
     },
   );
-
-  it('are rows in History, newest first', async () => {
-    const rows = await database.rows('history', 6, newer);
-    expect(rows.map(({ run, variant, version }) => [run, variant, version])).toEqual(
-      [newer, older].flatMap(({ run, variants }) =>
-        variants.toReversed().map(({ name, server }) => [run, name, server?.version]),
-      ),
-    );
-  });
 });

@@ -2,7 +2,7 @@
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { readdir, readFile, stat, symlink } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
@@ -150,18 +150,6 @@ it('nginx shares no state, cache or log with a running server', async () => {
   await endsClean(server);
   expect((await readdir(test.folder)).filter((name) => name.startsWith('theirs'))).toEqual([]);
   expect(server.redirections.filter((line) => line.includes('theirs'))).toHaveLength(6);
-});
-
-it('nginx answers as for a client on another machine, with files found through links', async () => {
-  const file = await written(inHttp('include sites/*;'), {
-    'real/site': `server { listen 127.0.0.1:80; return 200 status; }
-        server { listen 80; server_name www.a.org; return 200 site; }`,
-    'sites/none': '',
-  });
-  await symlink('../real/site', path.join(path.dirname(file), 'sites/site'));
-  const server = await startOwn(file);
-  expect(server.answer.bytes).toBe('site'.length);
-  await endsClean(server);
 });
 
 it.runIf(existsSync('/etc/h2o/h2o.conf'))(

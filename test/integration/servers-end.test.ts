@@ -154,22 +154,18 @@ it.each(servers.slice(1))('refuses TLS that %s does not have', async (_, spec) =
   await test.start(spec, { tls: { minVersion: 'TLSv1.3', ciphers } });
 });
 
-it.each<[ConfiguredServer, string, Protocol, RegExp]>([
+it.each([
   [one, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
-  ...servers
-    .slice(1)
-    .map(([, spec]): [ConfiguredServer, string, Protocol, RegExp] => [
-      spec,
-      'http',
-      'h2c',
-      /does not speak HTTP\/2 without TLS|did not answer over h2c/,
-    ]),
-])('refuses the other kind of TLS: %j over %s, %s', async (spec, scheme, protocol, message) => {
-  const { origin } = await test.start(spec);
-  const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
-  const ready = waitUntilReady(check, new AbortController().signal, 1000);
-  await expect(ready).rejects.toThrow(message);
-});
+  [tls, 'http', 'h2c', /does not speak HTTP\/2 without TLS|did not answer over h2c/],
+] as const)(
+  'refuses the other kind of TLS: %j over %s, %s',
+  async (spec, scheme, protocol, message) => {
+    const { origin } = await test.start(spec);
+    const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
+    const ready = waitUntilReady(check, new AbortController().signal, 1000);
+    await expect(ready).rejects.toThrow(message);
+  },
+);
 
 it.runIf(process.getuid?.() === 0)(
   'a program that hides whether it has its port is refused',

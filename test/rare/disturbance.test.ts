@@ -1,5 +1,5 @@
 // Rounds that are disturbed while a real nginx is loaded are dropped and repeated.
-import { existsSync, mkdirSync, readdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -88,19 +88,6 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
       process.kill(worker, 'SIGSEGV');
       await vi.waitFor(() => expect(isRunning(worker)).toBe(false));
       return /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/;
-    },
-  ],
-  [
-    'a page that changes',
-    () => {
-      // The servers' own copies.
-      const [pages, ...others] = readdirSync(home.folder, { recursive: true, encoding: 'utf8' })
-        .filter((name) => /bakeoff-server-[^/]*\/.*index\.html$/.test(name))
-        .map((name) => join(home.folder, name));
-      expect([pages === undefined, others]).toEqual([false, []]);
-      writeFileSync(`${pages}.new`, 'x'.repeat(500), { mode: 0o644 });
-      renameSync(`${pages}.new`, pages as string);
-      return /bodies had [\d.]+ B on average, and the page has 612 B: it changed during the load/;
     },
   ],
 ])('%s costs a round, and a later one is kept and whole', async (_, act) => {

@@ -90,19 +90,6 @@ inCluster.each([
 );
 
 inCluster(
-  'an image that is not there is said in one line, and nothing is left',
-  async () => {
-    const { run } = start('nginx-open-file-cache', '--image nowhere.invalid/bakeoff:0');
-    expect(await run.ended, run.stdout()).toBe(1);
-    expect(run.stderr()).toMatch(
-      /its image nowhere\.invalid\/bakeoff:0 cannot be had \(name it with --image\): ImagePullBackOff/,
-    );
-    expect(left()).toBe('');
-  },
-  5 * minutes,
-);
-
-inCluster(
   'a user without rights is told so in one line',
   async () => {
     const config = JSON.parse(kubectl('config view --raw --minify --flatten -o json')) as {

@@ -40,25 +40,6 @@ test('a database that hangs when a round is over costs no round, and is named on
   ]);
 });
 
-test('a database that is away when a round is over has that round in the end', async () => {
-  const store = await storeOf(home);
-  const { run: called, variants } = await resultOf((body) =>
-    /^(bench_round|server_rss),.*round=1/m.test(body) && !body.includes('round=2') ? 503 : 'pass',
-  );
-  const rounds = variants[0]?.rounds.map(({ round }) => String(round));
-  for (const measurement of ['bench_round', 'server_cpu', 'server_rss']) {
-    const series = await store.query(
-      `SELECT COUNT(/.*/) FROM "${measurement}" WHERE "run" = '${called}' GROUP BY "variant", "round"`,
-    );
-    for (const { name: variant } of variants) {
-      expect(
-        series.flatMap(({ tags }) => (tags?.['variant'] === variant ? [tags['round']] : [])),
-        `${measurement} of ${variant}`,
-      ).toEqual(rounds);
-    }
-  }
-});
-
 test('a database that refuses the figures of every round is noted once', async () => {
   const { warnings, integrity, url } = await resultOf((body) =>
     body.includes('bench_') ? 400 : 'pass',

@@ -47,8 +47,6 @@ test('the requests of a log are made by their shares, and the page that differs 
   const code = await run.ended;
   const said = run.stdout() + run.stderr();
   expect(code, said).toBe(0);
-  expect(said).toContain("Of the log's 101 lines, 99 % are in the load: 6 requests.");
-  expect(said).toContain('1 POST, which may change data (--methods all)');
   expect(said).toMatch(/b takes another time than a for \/api\/data\.json \(/);
   expect(said).not.toContain('secret');
 

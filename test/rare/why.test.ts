@@ -1,10 +1,8 @@
 // Known causes, each between real servers that differ in it alone: the run names it.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findGo } from '../../lib/setup/k6.ts';
-import { thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import {
@@ -149,43 +147,3 @@ test('the kind of key, by new connections with TLS, and compression', async () =
     ),
   ]);
 });
-
-test('a Go server that its compiler has not optimised', async () => {
-  const folder = newPlace();
-  writeFileSync(join(folder, 'go.mod'), 'module server\n\ngo 1.21\n');
-  writeFileSync(
-    join(folder, 'main.go'),
-    `package main
-
-import (
-	"fmt"
-	"net/http"
-	"os"
-)
-
-func mixed(sum int) int {
-	for i := 0; i < 30000; i++ {
-		sum += i * i
-	}
-	return sum
-}
-
-func main() {
-	answer := func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, mixed(len(r.URL.Path))) }
-	http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), http.HandlerFunc(answer))
-}
-`,
-  );
-  const { binary } = await findGo(thisMachine());
-  const side = (name: string, ...flags: string[]) => {
-    execFileSync(binary, ['build', ...flags, '-o', name, '.'], {
-      cwd: folder,
-      env: { ...process.env, PATH: `${dirname(binary)}:${process.env['PATH']}` },
-    });
-    return `${name}=${join(folder, name)}`;
-  };
-  const [sentence] = await causes([side('fast'), side('slow', '-gcflags=-N')]);
-  expect(sentence).toMatch(
-    /^Why: own code \(most in main\.(mixed|main\.func1)\) takes [\d.]+ µs more /,
-  );
-}, 300_000);

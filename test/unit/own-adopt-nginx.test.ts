@@ -339,10 +339,8 @@ describe('backends', () => {
     ...[
       'proxy_pass https://example.org/',
       'grpc_pass grpc://[2001:db8::1]:1',
-      'proxy_pass http://127.0.0.1.example.org',
       'proxy_pass http://127.0.0.1@example.org',
       'proxy_pass http://127.0.0.1\\.example.org/',
-      'proxy_pass http://[::ffff:10.0.0.1]/',
       'proxy_pass http://2130706433/',
       'proxy_pass http://localhost/$arg_x',
       'proxy_pass http://app:81',

@@ -45,11 +45,6 @@ describe('a config of nginx', () => {
     });
   });
 
-  it('without a port listens on the one of nginx', async () => {
-    const port = process.getuid?.() === 0 ? 80 : 8000;
-    expect(portsOf(await read('http { server { } }'))).toEqual([port]);
-  });
-
   it.each([
     ['', 1],
     ['worker_processes "auto";', 'server-cores'],

@@ -24,10 +24,6 @@ const ofArticles = (...ids: string[]) =>
 describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
   (_, scenario) => {
-    test('is one line of the list', () => {
-      expect(scenario.title).toMatch(/^.{20,82}$/);
-    });
-
     test('says what it adds to the article', () => {
       if (scenario.article === undefined)
         expect(scenario.control ?? scenario.name.startsWith('http3-'), 'has no article').toBe(true);

@@ -93,15 +93,12 @@ describe('nginx', () => {
   it.each([
     ['base workers', 'worker_connections 10240;', 'worker_connections 1024;'],
     ['base workers open-file-cache', 'open_file_cache max=100 inactive=20s;', ''],
-    ['base workers accept-mutex-delay', 'accept_mutex_delay 100ms;', ''],
     ['base workers connections-640', 'worker_connections 640;', 'worker_connections 10240;'],
-    ['h2-tuned curve-p256', 'ssl_ecdh_curve prime256v1;', 'ssl_ecdh_curve secp384r1;'],
     [
       'small-file small-file-h2',
       'gzip off; ssl_protocols TLSv1.2; ssl_session_cache shared:SSL:1m; ssl_session_timeout 5m; ssl_ciphers HIGH:!aNULL:!MD5; ssl_prefer_server_ciphers on;',
       'gzip on;',
     ],
-    ['packaged tcp-nopush', 'tcp_nopush on;', ''],
     ['packaged access-log-off', 'access_log off;', 'access_log access.log main;'],
   ])('%s: the last file adds %j and removes %j', async (names, added, gone) => {
     const files = names.split(' ');

@@ -66,7 +66,6 @@ test('a variable that names no executable file is an error', async () => {
 
 test.each([
   ['apt-get', 'apt-get install --no-install-recommends', 'nghttp2-server', 'apache2-utils'],
-  ['dnf', 'dnf install', 'nghttp2', 'httpd-tools'],
   ['pacman', 'pacman -S', undefined, 'apache'],
 ])(
   'without root, %s: one line for each missing tool, with the command',

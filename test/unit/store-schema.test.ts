@@ -5,7 +5,7 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchRound, measurements } from '../../lib/store/schema.ts';
+import { benchRound } from '../../lib/store/schema.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { answers, latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
@@ -47,11 +47,6 @@ function parsed(line: string) {
 }
 
 const fieldsOf = (line: string): Record<string, string | number> => parsed(line).fields;
-
-it('names every measurement once', () => {
-  const names = measurements.map(({ measurement }) => measurement);
-  expect(names).toEqual([...new Set(names)]);
-});
 
 it('writes a phase as one wide point', () => {
   const point = parsed(

@@ -137,6 +137,12 @@ describe('the sentence', () => {
     expect(whyLines(made)[0]).toMatch(text);
   });
 
+  it('names the function that has most of the own code', () => {
+    const made = looked(plain, { ...plain, cpu: { ...plain.cpu, 'own code': 30 } });
+    Object.assign(made.why?.sides[1] ?? {}, { functions: [{ name: 'mixed', us: 20 }] });
+    expect(whyLines(made)[0]).toContain('own code (most in mixed) takes 30.0 µs more');
+  });
+
   it('says that a side waits, if CPU time does not explain the difference', () => {
     const made = looked(plain, plain);
     const cpu = { ratio: 1.01, ci95: [1, 1.02] as [number, number] };
