@@ -129,10 +129,10 @@ test('the comment that is not allowed is a warning', async () => {
   expect(said).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);
 });
 
-test.each([
-  { inputs: { sides: 'a\nb', comment: 'false' } },
-  { pullRequest: undefined },
-])('the comment is left out where it is not wanted: %j', async (job) => {
-  const { code, calls } = await commented(job);
-  expect({ code, calls }).toEqual({ code: 3, calls: [] });
-});
+test.each([{ inputs: { sides: 'a\nb', comment: 'false' } }, { pullRequest: undefined }])(
+  'the comment is left out where it is not wanted: %j',
+  async (job) => {
+    const { code, calls } = await commented(job);
+    expect({ code, calls }).toEqual({ code: 3, calls: [] });
+  },
+);
