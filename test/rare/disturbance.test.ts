@@ -1,16 +1,14 @@
 // Rounds that are disturbed while a real nginx is loaded are dropped and repeated.
-import { existsSync, mkdirSync, renameSync, rmdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { descendants, halt, isRunning } from '../fixtures/processes.ts';
 import {
   inEachTry,
   loadBegins,
   newOut,
-  readResult,
   wholeResult,
-  runFolder,
   startCommand,
   startScenario,
   underLoad,
@@ -133,47 +131,3 @@ test("a person's own page that changes is told, and the round is kept", async ()
     ),
   );
 });
-
-/** cgroup v2 where it has the controller, or v1's. */
-const groups = ['/sys/fs/cgroup/cpu', '/sys/fs/cgroup'].find(
-  (folder) => existsSync(join(folder, 'cpu.cfs_quota_us')) || existsSync(join(folder, 'cpu.stat')),
-);
-
-test.runIf(groups !== undefined && process.getuid?.() === 0)(
-  'each of five tries with too small a quota is dropped, and the run ends with what to do',
-  async ({ skip }) => {
-    const group = join(groups as string, `bakeoff-test-${process.pid}`);
-    const setQuota = (micros: number) => {
-      if (existsSync(join(group, 'cpu.cfs_quota_us')))
-        writeFileSync(join(group, 'cpu.cfs_quota_us'), String(micros));
-      else writeFileSync(join(group, 'cpu.max'), `${micros} 100000`);
-    };
-    try {
-      mkdirSync(group);
-      setQuota(1_000_000);
-    } catch {
-      skip('control groups cannot be made here');
-    }
-    onTestFinished(async () => {
-      await vi.waitFor(() => rmdirSync(group), { timeout: 10_000, interval: 50 });
-    });
-    const out = newOut();
-    const run = startCommand(['scenario', ...args(out, '0.5s')], home.env, [
-      'sh',
-      '-c',
-      `echo $$ > ${group}/cgroup.procs && exec "$@"`,
-      'sh',
-    ]);
-    // A quota that is there at the start is told before anything runs.
-    await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'round-1'))).toBe(true), {
-      timeout: 60_000,
-      interval: 10,
-    });
-    setQuota(10_000);
-    expect(await run.ended, run.stderr()).toBe(1);
-    expect(run.stderr()).toMatch(
-      /round 1 was disturbed or failed each of 5 times, the last time: kept: .*(?:a CPU quota held the run back for .*cpu\.(?:max|cfs_quota_us): 0\.1 cores\): take the quota away|nothing was sampled)/,
-    );
-    expect(readResult(out).warnings.join('\n')).toContain('a CPU quota held the run back');
-  },
-);

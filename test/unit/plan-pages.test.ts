@@ -1,5 +1,5 @@
 // What a plan makes of the variants' pages and requests.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Group } from '../../lib/runner/plan.ts';
@@ -52,7 +52,10 @@ test('names and writes each list of pages once', async () => {
   const pages = plan.variants.map(({ page }) => page);
   await writeMixFiles(pages, folder);
   expect(readdirSync(folder).sort()).toEqual([files[1], files[2]].sort());
-  expect(readFileSync(join(folder, files[1] as string), 'utf8')).toBe(
+  const file = join(folder, files[1] as string);
+  // There may be credentials in it.
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect(readFileSync(file, 'utf8')).toBe(
     '{"status":200,"target":"/","weight":3}\n{"status":404,"target":"/a?b=c","method":"POST","body":"x"}\n',
   );
 });

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { roundToRepeat } from '../../lib/analysis/rounds.ts';
 import { underSignals } from '../../lib/process.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
-import { RoundFailure, type Attempt } from '../../lib/runner/plan.ts';
+import { Disturbance, RoundFailure, type Attempt } from '../../lib/runner/plan.ts';
 import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
@@ -54,9 +54,9 @@ describe('a run', async () => {
   const scenario = await findScenario('nginx-open-file-cache');
   const [first] = scenario.variants;
 
-  /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails. */
+  /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails, an error is thrown. */
   async function runOf(
-    thousandths: readonly (number | null)[],
+    thousandths: readonly (number | null | Error)[],
   ): Promise<{ result: Result; said: string[]; ended?: unknown }> {
     const variants = scenario.variants.slice(0, 2);
     const plan = planOf(scenario, {}, { variants });
@@ -69,6 +69,7 @@ describe('a run', async () => {
       const count = thousandths[round - 1];
       if (count === undefined) throw new Error(`round ${round} was not asked for`);
       if (count === null) throw new RoundFailure('nginx ended');
+      if (count instanceof Error) throw count;
       return new Map(variants.map(({ name }, side) => [name, outcome(side === 0 ? 1000 : count)]));
     };
     const { result: found, ended } = await underSignals('', (signal) =>
@@ -100,6 +101,13 @@ describe('a run', async () => {
     const { result: found } = await runOf([...hidden, 5700]);
     expect(found.comparisons).toMatchObject([{ verdict: 'inconclusive', swayedBy: { round: 11 } }]);
     expect(found.warnings.join()).toContain('round 11 is an outlier and alone prevents a verdict');
+  });
+
+  test('ends where each of five tries is disturbed', async () => {
+    const { ended } = await runOf([1, 2, 3, 4, 5].map((one) => new Disturbance(`reason ${one}`)));
+    expect(String(ended)).toContain(
+      'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
+    );
   });
 
   test('keeps the outlier where that round fails', async () => {
