@@ -33,7 +33,6 @@ export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> 
 };
 
 export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Choice): Picked {
-  // All variants where they can be picked.
   return {
     variables: { scenario, run, variant, compared: variant, variants: '.*' },
     fromMs: Date.parse(startedAt),
@@ -142,7 +141,6 @@ export class DashboardDatabase {
     });
   }
 
-  /** What the plot of intervals draws: names of rows, and marks, each in the row of its last column. */
   async intervals(
     choice: Choice,
   ): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {

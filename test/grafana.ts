@@ -11,7 +11,6 @@ interface Target extends Asked {
   hide?: boolean;
 }
 
-/** What Grafana computes from the answers to others. */
 interface Expression {
   refId: string;
   expression: string;
@@ -34,7 +33,6 @@ export interface Panel {
   transformations?: { id: string; options: unknown }[];
 }
 
-/** A row that is closed keeps its panels to itself. */
 interface Row extends Pick<Panel, 'id' | 'title' | 'gridPos'> {
   type: 'row';
   collapsed: boolean;

@@ -111,7 +111,6 @@ function madeUpPages(index: number): PageFigures[] {
   ];
 }
 
-/** A run of a shipped scenario with six rounds of all that it runs unless told otherwise. */
 export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<Result> {
   const { name, phases = { count: 1 } } = scenario;
   const figures = findVariants(scenario)

@@ -41,7 +41,6 @@ export function useHome(tools: readonly ToolName[]): Home {
   return home;
 }
 
-/** The database of the runs, open until the end of the test. */
 export async function storeOf({ folder, env }: Home): Promise<Store> {
   const store = await openStore({
     influxdBinary: env['INFLUXD_BIN'] as string,
@@ -104,7 +103,6 @@ export function startCommand(
   };
 }
 
-/** The only run's folder in `out`. */
 export function runFolder(out: string): string {
   const [run, ...others] = readdirSync(out).filter((name) => !name.startsWith('.'));
   if (run === undefined || others.length > 0)
@@ -223,5 +221,4 @@ export async function inEachTry(
   }
 }
 
-/** k6 has begun its load. */
 export const loadBegins = { file: 'phases.log', text: 'bakeoff-phase-begins' };

@@ -62,7 +62,7 @@ test('--precision ends at the look that decides, and --fail-if tells by the exit
   );
 });
 
-test("--max-time begins no round that would not end in time; another program on the generator's core is told", async () => {
+test("--max-time begins no round that would end late; another program's use is told", async () => {
   const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const busy = ['60', 'taskset', '-c', `${generatorCpu}`, process.execPath, '-e', 'for (;;);'];
   const other = spawn('timeout', busy, { stdio: 'ignore' });

@@ -54,7 +54,6 @@ async function start(
   return started;
 }
 
-/** Why it does not start; whatever it names by its id has ended then. */
 async function refusal(line: string, options: Partial<CommandServer> = {}) {
   const said = await start(command(line, options)).then(
     () => expect.fail(`${line} was started`),

@@ -231,7 +231,7 @@ describe('a run of every scenario', () => {
     expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
   });
 
-  it('shows the noise floor over the history as a band, from the control run on', async () => {
+  it('shows the noise floor as a band, from the control run on', async () => {
     const control = resultOf('aa');
     const range = {
       ...resultOf('nginx-tcp-nopush'),

@@ -145,7 +145,7 @@ it('ends at the first Ctrl-C also while influxd starts', async () => {
   expect(isRunning(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
 });
 
-it('goes on when a run has come and gone, runs once in its folder, and ends with Grafana', async () => {
+it('goes on after a run, runs once in its folder, ends with Grafana', async () => {
   const grafana = fakeGrafana();
   const command = start([], grafana);
   const run = await storeOf(home);

@@ -14,7 +14,6 @@ import { useServers } from '../fixtures/servers.ts';
 const test = useServers();
 const page = { path: '/index.html' };
 
-/** A config over TLS and HTTP/2 for each server, in a folder with its page. */
 async function ownConfig(server: ServerName) {
   // As root, the server runs as `nobody`, who may not read the machine's own file.
   const key = await readFile(await machineCertificate(new AbortController().signal), 'utf8');

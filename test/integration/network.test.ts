@@ -52,7 +52,7 @@ async function open(spec: Partial<NetworkSpec>) {
   return network;
 }
 
-it("a network has its kernel settings, names those that do not hold, and leaves this machine's alone", async () => {
+it('a network has its own kernel settings, and names those that do not hold', async () => {
   const before = ownNetwork();
   const network = await open({
     serverSettings: ['centos-7', 'article'],
@@ -108,7 +108,7 @@ describe('a server', () => {
   const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) =>
     servers.start(spec, { network: network.server, ...options });
 
-  it('answers in its network alone, over the link, is watched as on loopback, and leaves nothing of it', async () => {
+  it('answers in its network alone, over the link, and leaves nothing', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
     const server = await startIn(network, base);
     expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', answer: { bytes: 612 } });
@@ -146,7 +146,7 @@ describe('a server', () => {
     expect(await servers.scratchFolders()).toEqual([]);
   });
 
-  it('that does not answer is ended by a signal, and by its own end, with the check inside', async () => {
+  it('that does not answer is ended with the check inside', async () => {
     const network = await open({});
     // A byte a second: ten minutes for the page.
     const slow = nginx(['base', await ownConfig('http { limit_rate 1; }')], { workers: 1 });

@@ -24,7 +24,6 @@ const refusal = (file: string, options?: Partial<StartOptions>) =>
 const written = async (text: string, others: Readonly<Record<string, string | Buffer>> = {}) =>
   path.join(await ownFiles({ 'own.conf': text, ...others }), 'own.conf');
 
-/** The names, owners, times and contents of all files in these folders. */
 const listingOf = (...folders: string[]) =>
   execFileSync(
     'sh',
@@ -46,7 +45,6 @@ async function takePort80() {
 
 const pem = async () => readFile(await machineCertificate(new AbortController().signal), 'utf8');
 
-/** The machine's certificate, its key with a password. */
 async function lockedPem() {
   const text = await pem();
   const password = { cipher: 'aes-128-cbc', passphrase: 'secret' };
@@ -63,7 +61,7 @@ it('says at once which line of nginx closes the connections', async () => {
   );
 });
 
-it('nginx serves the host that is asked for, over TLS, on the port that is chosen', async () => {
+it('nginx serves the host and the port that are asked for, over TLS', async () => {
   const file = await written(
     `worker_processes 2; events {} http { include sites/*; server { listen 80; return 301 https://$host$request_uri; } }
         stream { server { listen 12345; proxy_pass 10.0.0.1:1; } }`,
@@ -168,7 +166,7 @@ it.runIf(existsSync('/etc/h2o/h2o.conf'))(
   },
 );
 
-it('h2o serves the host that is asked for, over TLS, on the port that is chosen', async () => {
+it('h2o serves the host and the port that are asked for, over TLS', async () => {
   const file = await written(
     'num-threads: 2\nhosts:\n  a.org: !file a.yaml\n  b.org:\n    listen: 80\n    paths: {/: {redirect: https://b.org/}}\n',
     {
@@ -218,7 +216,7 @@ it.each([
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });
 
-it('nghttpd serves the folder beside its flags, with the certificate beside them', async () => {
+it('nghttpd serves the folder beside its flags', async () => {
   const file = await written('# mine\n--htdocs=www\n-n 2\n-D\n8443 key.pem cert.pem\n', {
     'key.pem': await pem(),
     'cert.pem': await pem(),

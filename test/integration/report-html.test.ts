@@ -43,7 +43,6 @@ async function open(of: Result, options: BrowserContextOptions = {}) {
   return page;
 }
 
-/** The marks of a class in a plot: their titles, and one of their attributes. */
 function marks(
   page: Page,
   plot: string | RegExp,

@@ -49,7 +49,6 @@ async function ownFolder(server: string) {
   return { folder, file };
 }
 
-/** A folder of that mode, and an nginx in it: a script, or a copy of the real one. */
 async function ownNginx(
   mode: number,
   text?: string,

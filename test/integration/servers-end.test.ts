@@ -31,7 +31,6 @@ const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
 const pageOf = (origin: string) => getPage(origin, origin.startsWith('http:'));
 
-/** The message of a server that is refused, which may have several lines, and leaves nothing. */
 async function refusal(spec: ConfiguredServer, options: Partial<StartOptions> = {}) {
   const message = await test.start(spec, options).then(
     ({ origin }) => expect.fail(`it started at ${origin}`),

@@ -8,7 +8,7 @@ import { newOut, readResult, startCommand, startScenario, useHome } from '../sce
 
 const home = useHome(['k6', 'caddy']);
 
-test("figures are those of each side's access log; a server without HTTP/3 is refused", async () => {
+test('figures are those of the access logs; a server without HTTP/3 is refused', async () => {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const caddyfile = (options: string): string => {
@@ -81,7 +81,6 @@ test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async
     );
     const packets = total(ways, (way) => way.packets);
     const lost = total(ways, (way) => way.lost);
-    // Five standard deviations.
     const spread = 5 * Math.sqrt(0.03 * 0.97 * packets);
     expect(Math.abs(lost - 0.03 * packets), `${name}: ${lost} of ${packets}`).toBeLessThan(spread);
     expect(packets).toBeGreaterThan(300);

@@ -15,7 +15,6 @@ beforeAll(async () => {
   await copyFile(home.env['K6_BIN'] as string, k6);
 }, 300_000);
 
-/** A cluster with somebody's own objects in it, and the database of the runs. */
 async function there(faults: Faults = {}) {
   const store = await storeOf(home);
   const { url, credentials } = store.influx;

@@ -39,7 +39,6 @@ const flagsIn = (text: string) =>
     [...text.matchAll(/--(\S+) (\S+)/g)].map(([, flag = '', value = '']) => [flag, value]),
   );
 
-/** Objects of bakeoff and of the operator. */
 const left = () =>
   ['bakeoff/run', 'app=k6']
     .map((label) =>

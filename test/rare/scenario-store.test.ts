@@ -23,7 +23,7 @@ async function resultOf(fate: Fate, out = newOut()): Promise<Result & { url: str
   return { ...(await wholeResult(run, out)), url };
 }
 
-test('a database that hangs when a round is over costs no round, and is named once', async () => {
+test('a database that hangs costs no round, and is named once', async () => {
   let first: Result | undefined;
   const out = newOut();
   const { url, ...result } = await resultOf((body) => {

@@ -27,7 +27,6 @@ function newPlace() {
   return folder;
 }
 
-/** Writes an nginx config with these lines in `http`, and returns it as a side of that name. */
 function config(folder: string, name: string, lines: string, workers = 1, listen = '8080') {
   const file = join(folder, `${name}.conf`);
   writeFileSync(

@@ -242,7 +242,6 @@ const args = (out: string) => [
   ...`--rounds 1 --store none --out ${out}`.split(' '),
 ];
 
-/** Programs and folders of a user who is not root. */
 function usersHome(): { env: Record<string, string>; out: string } {
   const folder = newFolder();
   mkdirSync(join(folder, 'tmp'));

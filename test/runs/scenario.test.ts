@@ -72,7 +72,6 @@ test("stores what it says: result.json, k6's summary and InfluxDB agree", async 
     const summary = JSON.parse(
       readFileSync(join(runFolder(out), `round-${round}`, 'k6-1', 'k6-summary.json'), 'utf8'),
     ) as { metrics: Record<string, { count: number }> };
-    // One k6 loads both variants.
     expect(summary.metrics['loadgen_requests']?.count).toBe(
       sum(rows.flatMap((row) => (row.round === round ? [row.phase.requests] : []))),
     );

@@ -26,7 +26,6 @@ const filesWithSecret = (folder: string) =>
 test('credentials reach the server, and nothing that is printed or kept but its configs, which are closed to others', async () => {
   const configs = join(home.folder, 'configs');
   mkdirSync(configs);
-  // It lets in who has the right words, and them only.
   const config = (lines: string) =>
     `events {}\nhttp { ${lines} server { listen 8080; location / {\n` +
     `if ($http_authorization != "Basic ${encoded}") { return 401; }\nif ($cookie_sid != "${secret}") { return 401; }\nreturn 200 hello; } } }\n`;

@@ -13,7 +13,6 @@ import { newOut, readResult, wholeResult, startCommand, useHome } from '../scena
 
 const home = useHome(['k6', 'nginx']);
 
-/** Starts an nginx on a core, which compresses each answer. It ends with the test. Returns its port. */
 async function startUpstream(folder: string, core: number) {
   const port = await freePort();
   mkdirSync(folder);

@@ -156,7 +156,6 @@ test('ab makes a number of requests only', () => {
 
 const folder = sharedFolder();
 const file = join(folder, 'script.mjs');
-/** A contender that runs a Node script instead of a generator; what it prints is wrk's. */
 async function scripted(
   script: string,
   more: Partial<Contender> = {},

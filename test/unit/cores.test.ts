@@ -62,11 +62,9 @@ function madeUp(machine: MadeUp, quota = Infinity): Processors {
 
 const plain = (cpus: string) => madeUp({ allowed: cpus });
 
-/** CPUs of the server, a slash, and CPUs of the generator. */
 const written = ({ serverCpus, generatorCpus }: Cores) =>
   `${formatCpuList(serverCpus)} / ${formatCpuList(generatorCpus)}`;
 
-/** The reverse, where a side may be missing. */
 function asked(text: string): Record<'server' | 'generator', number[] | undefined> {
   const [server, generator] = text
     .split('/')

@@ -108,7 +108,6 @@ test.each(['SIGHUP', 'SIGTERM'])('a sending that %s ends leaves nothing half', a
   expect(readdirSync(folder)).toEqual([]);
 });
 
-/** The words with which ssh is called, as BAKEOFF_SSH has it. */
 async function sshWith(text: string) {
   vi.stubEnv('BAKEOFF_SSH', text);
   const connection = await connect('web1', 'true');

@@ -31,7 +31,6 @@ const runnable = (await loadScenarios())
   )
   .map(({ name }) => name);
 
-/** The file of a scenario with these variants, which may name `base` and `load`. */
 function ownScenario(name: string, variants: string) {
   const file = path.join(newFolder(), 'own.ts');
   writeFileSync(

@@ -134,7 +134,7 @@ test('noise is said: the use of a backend is told apart', () => {
   ]);
 });
 
-test('no noise is said where all verdicts are there of sides that took turns', () => {
+test('no noise is said where sides in turns have all verdicts', () => {
   const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
   const steal = four(disturbed);
   const pair = (ratios: readonly number[]) => {
@@ -173,6 +173,5 @@ test('a generator at its limit used what was left to it', () => {
   const limit = 'the generator was at its limit (92 % of its available CPU), ';
   for (const name of ['generatorOthersShare', 'generatorStealShare'])
     expect(pressed({ [name]: 0.5 })).toContain(limit);
-  // So is a server.
   expect(pressed({ generatorOthersShare: 0.5, serverOthersShare: 0.45 })).not.toContain(limit);
 });

@@ -35,7 +35,7 @@ async function held(name: string): Promise<Started & { pid: number }> {
 
 const ends = ', and both would be slower: wait until it is done, or end it';
 
-test('a second run is told who measures, without secrets, and whether that one is stopped', async () => {
+test('a second run is told who measures, and whether that one is stopped', async () => {
   const name = newName();
   const { pid, process: child, ended } = await held(name);
   await expect(oneRunAtATime(name)).rejects.toMatchObject({
@@ -50,7 +50,6 @@ test('a second run is told who measures, without secrets, and whether that one i
     10_000,
   );
   await expect(oneRunAtATime(name)).rejects.toThrow('it may be stopped (Ctrl-Z), which fg or');
-  // However it ends, it leaves nothing that has to be removed.
   child.kill('SIGKILL');
   await ended;
   (await oneRunAtATime(name))();

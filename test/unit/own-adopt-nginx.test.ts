@@ -300,7 +300,7 @@ describe('listens', () => {
 });
 
 describe('backends', () => {
-  it('of this machine stay, those that are the config itself follow it, and the others are noted', async () => {
+  it('of this machine stay, and those that are the config itself follow it', async () => {
     const { lines, upstreams, redirections } = await nginx(
       `http { upstream App { server 127.0.0.1:3000 weight=2; server localhost:8080; server unix:///run/app; server unix:///run/own; server 10.0.0.1 down; }
         server { listen unix:/run/own; listen 8080; }

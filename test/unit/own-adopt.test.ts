@@ -63,7 +63,7 @@ describe('h2o', () => {
     ).toEqual(said);
   });
 
-  it('listens on other addresses, with TLS as it was but without OCSP; the same twice is once', async () => {
+  it('listens on other addresses, with TLS as it was but without OCSP', async () => {
     const { text, redirections, tls, protocol } = await h2o(
       'listen: {host: 0.0.0.0, port: 443, ssl: &s {certificate-file: c, key-file: k, minimum-version: TLSv1.2, ocsp-update-cmd: x}}\nlisten: {host: "::", port: 443, ssl: *s}\nhosts:\n  a:\n    listen: {port: 80, proxy-protocol: ON}\n    listen: {type: unix, port: /run/a, permission: "666"}\n    paths: {}\n',
       { listen: 443 },
@@ -99,7 +99,7 @@ describe('h2o', () => {
     );
   });
 
-  it('passes on to this machine only, follows the addresses that have moved, and names the others', async () => {
+  it('passes on to this machine only, by the addresses that have moved', async () => {
     const paths = [
       '/a: {proxy.reverse.url: "http://127.0.0.1:8080/x"}',
       '/b: {proxy.reverse.url: "http://localhost:3000/"}',

@@ -28,7 +28,6 @@ test('the package has all files that it names, and none of tests or this machine
     typeof entry === 'string' ? entry : Object.values(entry),
   );
   expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
-  // The examples install a checkout.
   const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(
     ([, file]) => file as string,
   );

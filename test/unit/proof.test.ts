@@ -195,7 +195,7 @@ describe('servers of known truth', () => {
     ]);
   });
 
-  test('have more rounds until the medians of all are within their bounds', () => {
+  test('have more rounds until all medians are within bounds', () => {
     const good = { ...round20, two: alone20, eight: alone20 };
     const bad = { ...good, eight: knownFigures({ rps: 300 }) };
     const isBeyond = (...rounds: KnownCase['rounds']) =>

@@ -36,7 +36,6 @@ const tcpServer = (answer: (socket: Socket) => void = () => undefined) =>
   );
 const writing = (bytes: Buffer) => tcpServer((socket) => socket.write(bytes));
 
-/** Asks a server of this test for `page`, over HTTP/1.1 unless `check` says otherwise. */
 async function ready(
   server: Server,
   check: Partial<ReadyCheck> = {},

@@ -85,7 +85,7 @@ describe('a run', async () => {
   }
   const roundsOf = ({ variants }: Result) => variants[0]?.rounds.map(({ round }) => round) ?? [];
 
-  test('replaces the outlier by one more round of all sides, and says so', async () => {
+  test('replaces the outlier by one more round, and says so', async () => {
     const { result: found, said } = await runOf([...hidden, 550]);
     expect(roundsOf(found)).toEqual([1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
     expect(found).toMatchObject({

@@ -258,7 +258,7 @@ test('unknown fields are left out, missing ones were not measured', () => {
   });
 });
 
-test('a result has each histogram in a line; any text is read as written', () => {
+test('a result has each histogram in a line, and any text', () => {
   expect(resultJson(both)).toMatch(/^ +"histogram": \[\[.*\]\],?$/m);
   expect(resultJson(both)).not.toMatch(/"histogram": \[$/m);
   for (const title of ['\u{e000}', '\n  "histogram": "[1]",\n']) {

@@ -23,7 +23,6 @@ describe('a rate', () => {
     load: { ...workers.load, command: 'vegeta attack', rate, connections: 10_000 },
     rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [one] })),
   });
-  /** All 1,500,000 requests of 5 s, which took three times as long. */
   const late = (changes: Partial<Phase> = {}): Phase =>
     phase({
       requests: 1_500_000,

@@ -149,7 +149,6 @@ describe('the limit', () => {
     const its = rounds(counts, cpuMicros, 1, 2, 3, generatorCpuSeconds);
     const said = result([{ ...workers, rounds: its }]);
     expect(limitOf(said)).toContain(text);
-    // The warning agrees.
     const warns = said.warnings.join().includes('the generator was at its limit');
     expect(warns).toBe(text.startsWith('The generator'));
   });

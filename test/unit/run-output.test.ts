@@ -16,7 +16,6 @@ const two = { variants: scenario.variants.slice(0, 2) };
 const options = readScenarioOptions(['--store', 'none']);
 
 const whole = result([workers, openFileCache]);
-/** Reports a result; returns the exit code, and the lines on stdout and stderr. */
 async function reported(folder: string, outcome: Partial<Parameters<typeof report>[0]> = {}) {
   const spies = (['log', 'error'] as const).map((name) =>
     vi.spyOn(console, name).mockImplementation(() => undefined),

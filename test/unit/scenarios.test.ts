@@ -34,7 +34,6 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
 
     test('asks for a page of the length it names', async () => {
       const { docroot, path: url, bodyBytes } = scenario.page;
-      // Not shipped, but generated to that length.
       if (docroot === 'images') return expect(bodyBytes).toBe(525_304);
       // As server-configs/caddy/static.caddyfile serves them.
       const folder =

@@ -59,7 +59,7 @@ test.each<[string, number, Noise, Expected]>([
   ['pauses seldom break the limit', 10, usual, [0.12, 18, 0.55, 0.45]],
   ['short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, [0.15, 18, 0.55, 0.45]],
 ])(
-  'where %s equal sides are called different in one search of twenty at most, soon and narrowly',
+  'where %s equal sides differ in one search of twenty at most',
   (_, ms, noise, [width, steps, below, beyond]) => {
     const seen = searches(noise, ms, 0, true);
     expect(seen.intervals).toHaveLength(trials);

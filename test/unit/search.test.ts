@@ -33,7 +33,6 @@ function walk(isKept: (rate: number, tried: number) => boolean, start = fromNoth
     expect(search.next()).toBe(rate);
     search.told(rate, isKept(rate, tried.length));
   }
-  // It stays over.
   if (tried.length < 100) expect([search.next(), search.next()]).toEqual([undefined, undefined]);
   return { search, tried };
 }
@@ -93,7 +92,6 @@ describe('a search', () => {
   });
 });
 
-/** A step at such a rate, of a second. */
 function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
   return phase({
     requests: rate,

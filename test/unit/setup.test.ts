@@ -166,7 +166,6 @@ function screen(text: string) {
 
 const program = join(projectRoot, 'bin/bakeoff.mjs');
 
-// The start of all commands, as other machines would see it.
 const start = (change: string) =>
   run({
     command: process.execPath,

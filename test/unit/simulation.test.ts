@@ -79,7 +79,7 @@ test.each([
   [20, 0.775],
   [40, 0.87],
 ])(
-  'a side that alone is up to 15 percent slower in one round of ten is covered less often: of %i rounds in a share of about %f',
+  'a side that is seldom slower is covered less often: of %i rounds in a share of about %f',
   (rounds, expected) => {
     const random = uniform(7);
     const { draw, truth } = seldomSlow(0.15);
@@ -204,7 +204,6 @@ test.each([
   expect(frequency(5000, isFound)).toBeLessThanOrEqual(most);
 });
 
-/** As a run has it, as far as rounds decide. */
 function comparisonOf(logs: readonly number[], alpha: number): Comparison {
   const swaying = swayingRound(logs, (some) => judgedAt(alpha, some));
   return {
@@ -239,7 +238,7 @@ describe('a run in which an outlier that sways a verdict is measured once more',
     return { before: share(0), after: share(1) };
   }
   test.each([5, 6, 10, 20])(
-    'has no more false verdicts than one in twenty, and hardly more than without: %i rounds',
+    'has one false verdict in twenty at most, hardly more than without: %i rounds',
     (rounds) => {
       const draw = (random: () => number) => Math.SQRT2 * sd * normal(random);
       const { before, after } = falseShares(10_000, rounds, 0, draw);
@@ -260,12 +259,10 @@ describe('rounds that depend on each other', () => {
     const random = uniform(rounds + 1);
     return frequency(trials, () => dependenceOf(draw(random), falseNotes) !== null);
   };
-  /** Each is `phi` times the one before it, and something new. */
   const echoing = (phi: number) => (random: () => number) => {
     let last = normal(random) / Math.sqrt(1 - phi ** 2);
     return times(80, () => (last = phi * last + normal(random)));
   };
-  /** From 0 to so many standard deviations of a round. */
   const moving = (by: number) => (random: () => number) =>
     Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79);
 

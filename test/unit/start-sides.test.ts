@@ -55,7 +55,7 @@ test('each is started once, and its first answer is kept', async () => {
   expect(answers.get('a')).toBe(first);
 });
 
-test('a failed first start ends the run with its exit code; later it costs the round', async () => {
+test('a failed first start ends the run; later it costs the round', async () => {
   const { context, group, started } = runOn({ b: new UserError('cannot be', 2) });
   const answers = new Map<string, Answer>();
   await expect(openStages(context, group, { round: 1, answers })).rejects.toEqual(
@@ -70,7 +70,7 @@ test('a failed first start ends the run with its exit code; later it costs the r
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;
 
-test('a side is asked with and without gzip, and ended; one that does not start is named', async () => {
+test('a side is asked with and without gzip, and ended', async () => {
   const answering = createServer((asked, response) =>
     response.setHeader('content-encoding', asked.headers['accept-encoding'] ?? '').end('hello'),
   );

@@ -48,7 +48,6 @@ async function fakeInflux(
   return { host: `127.0.0.1:${await listening(server)}`, asked };
 }
 
-/** As fakeInflux; this one answers queries only. */
 const answering = (query: (body: string) => Answer | undefined, version = 'v2.7.12') =>
   fakeInflux(({ path, body }) =>
     path === '/query' ? { version, ...query(body) } : { status: 204, version },
@@ -139,7 +138,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
   });
 });
 
-it('refuses an unknown output, and takes the token from INFLUX_TOKEN', async () => {
+it('refuses an unknown output, takes the token from INFLUX_TOKEN', async () => {
   vi.stubEnv('INFLUX_TOKEN', 'from-env');
   vi.stubEnv('BAKEOFF_K6_OUTPUT', 'influx2');
   const { host, asked } = await fakeInflux();

@@ -21,7 +21,6 @@ interface Task {
 
 interface Shown {
   parent?: number;
-  /** The core that its tasks ran on last. */
   cpu?: number;
   sockets?: readonly string[];
   schedstat?: boolean;
@@ -196,7 +195,7 @@ describe('a backend', () => {
     expect(watch(addresses, 0)()).toBe(used);
   });
 
-  test('that is a stub answers after its time with its bytes; another stands for itself', async () => {
+  test('that is a stub answers after its time with its bytes', async () => {
     const address = await addressFor('stub:40ms:2KB');
     const beginMs = performance.now();
     const answers = await Promise.all(
