@@ -1,0 +1,66 @@
+// An access log against two configs of nginx that differ for one location.
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6', 'nginx']);
+
+test('the requests of a log are made by their shares, and the page that differs is found', async () => {
+  const www = join(home.folder, 'www');
+  mkdirSync(join(www, 'api'), { recursive: true });
+  for (const page of ['index', 'a', 'b']) writeFileSync(join(www, `${page}.html`), page.repeat(50));
+  // Compressed in about a millisecond, far more than the rest.
+  const rows = Array.from({ length: 4000 }, (_, index) => `{"id":${index},"x":"${index ** 3}"}`);
+  writeFileSync(join(www, 'api', 'data.json'), rows.join('\n'));
+  const lines = (count: number, request: string, status = 200) =>
+    `1.2.3.4 - - [10/Oct/2025:13:55:36 +0000] "${request} HTTP/1.1" ${status} 612 "-" "-"\n`.repeat(
+      count,
+    );
+  writeFileSync(
+    join(home.folder, 'access.log'),
+    lines(50, 'GET /') +
+      lines(20, 'GET /a.html') +
+      lines(10, 'HEAD /b.html') +
+      lines(10, 'GET /api/data.json?token=secret') +
+      lines(10, 'GET /not-here', 404) +
+      lines(1, 'POST /a.html'),
+  );
+  for (const [name, own] of [
+    ['a', ''],
+    ['b', 'gzip on; gzip_comp_level 9; gzip_types application/json;'],
+  ])
+    writeFileSync(
+      join(home.folder, `${name}.conf`),
+      `events { }
+      http { types { text/html html; application/json json; } access_log off;
+        server { listen 8080; root ${www}; location /api/ { ${own} } } }`,
+    );
+  const out = newOut();
+  const run = startCommand(
+    `compare a.conf b.conf --log access.log --rounds 4 --duration 500ms --store none --no-why --out ${out} --load`
+      .split(' ')
+      .concat("wrk -c 10 -t 1 -H 'Accept-Encoding: gzip'"),
+    { ...home.env, INIT_CWD: home.folder },
+  );
+  const code = await run.ended;
+  const said = run.stdout() + run.stderr();
+  expect(code, said).toBe(0);
+  expect(said).toContain('1 POST, which may change data (--methods all)');
+  expect(said).toMatch(/b takes another time than a for \/api\/data\.json \(/);
+  const result = readResult(out);
+  const kept = readFileSync(join(out, result.run, 'result.json'), 'utf8');
+  expect(said + kept).not.toContain('secret');
+  for (const { phases } of result.variants.flatMap(({ rounds }) => rounds))
+    for (const { pages, requests, errors, inFlight } of phases) {
+      expect(errors.total).toBe(0);
+      const shares = { '/': 0.5, '/a.html': 0.2, 'HEAD /b.html': 0.1, '/api/data.json': 0.1 };
+      for (const [name, share] of Object.entries(shares)) {
+        const page = pages.find((one) => one.page === name);
+        // Within a window and its turns those under way at the ends may be of any page.
+        const allowed = 0.02 * requests + 20 + inFlight;
+        expect(Math.abs((page?.responses ?? 0) - share * requests)).toBeLessThan(allowed);
+        expect(page?.unexpected).toBe(0);
+      }
+    }
+}, 120_000);
