@@ -66,7 +66,7 @@ func TestSharesSumToTheWhole(t *testing.T) {
 				t.Fatal(err)
 			}
 			place, steps, length := tuple.GetStripedOffsets()
-			// The runner counts on that (shareOf in lib/runner/generators.ts).
+			// The runner counts on that (instanceArguments in lib/runner/generators.ts).
 			if slices.Equal(ends, equally(len(ends))) && place != int64(i) {
 				t.Errorf("%v: generator %d has request %d first", ends, i+1, place)
 			}
