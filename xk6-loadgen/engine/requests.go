@@ -188,29 +188,16 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-const requestsAhead = 64 // They fit into a processor's near cache
-
 func (l *loop) nextRequest() *request {
 	if s := &l.schedule; s.listed != nil {
 		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
 	}
 	p := l.plan
-	if l.step%requestsAhead == 0 {
-		l.readAhead()
-	}
 	next := &p.requests[p.order[l.step]]
 	if l.step++; l.step == len(p.order) {
 		l.step = 0
 	}
 	return next
-}
-
-// readAhead brings the next requests into a processor's near cache: many are far apart in memory, and it fetches several at once.
-func (l *loop) readAhead() {
-	p := l.plan
-	for _, i := range p.order[l.step:min(l.step+requestsAhead, len(p.order))] {
-		l.ahead += p.requests[i].bytes[0]
-	}
 }
 
 // h2Headers are the blocks that all requests share. The first request puts them into the server's dynamic table.
