@@ -7,6 +7,7 @@ import (
 
 type attempts struct {
 	step             int   // the loop's place in the order of the plan's requests
+	ahead            byte  // what readAhead has read, so that it is not left out
 	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
 	outstanding      int64
 	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.
@@ -86,7 +87,7 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 	if l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead {
 		c.openedAhead = true // A first request before the window, so that none in it waits for a connect
 		l.outstanding++
-		return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
+		return l.attempt(due), true
 	}
 	if l.plan.Rate > 0 {
 		if due = l.schedule.nextDue; due > l.clock || !l.mayStart() {
@@ -111,7 +112,12 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 		}
 		l.sliceEnd = min(l.sliceEnd, end)
 	}
-	return attempt{begun: l.clock, due: due, request: l.nextRequest()}, true
+	return l.attempt(due), true
+}
+
+func (l *loop) attempt(due int64) attempt {
+	r := l.nextRequest()
+	return attempt{begun: l.clock, due: due, request: r, expected: r.expected}
 }
 
 func (l *loop) takeCounted(c *conn) bool {
@@ -169,16 +175,20 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	i.HeaderBytes += headerBytes
 	i.HeadersDecodedBytes += decodedBytes
 	i.BodyBytes += bodyBytes
-	isUnexpected := status != int(a.request.status) && (a.request.status != 0 || status >= 400)
+	isUnexpected := status != int(a.expected.status) && (a.expected.status != 0 || status >= 400)
 	if isUnexpected {
 		i.Unexpected++
 	}
 	if l.pages != nil && i != l.outside {
-		class := notRecorded
-		if l.records(a.start) {
-			class = pageClass(l.clock - a.start)
+		p := &l.pages.pages[a.expected.page]
+		p.responses++
+		p.bodyBytes += bodyBytes
+		if isUnexpected {
+			p.unexpected++
 		}
-		l.pages.note(pageResponse{bodyBytes, a.request.page, class, isUnexpected})
+		if l.records(a.start) {
+			l.pages.latencies[pageClass(l.clock-a.start)*len(l.pages.pages)+int(a.expected.page)]++
+		}
 	}
 	if a.start < l.began {
 		l.older--
@@ -202,7 +212,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 		l.older--
 	}
 	if l.pages != nil && l.current != l.outside {
-		l.pages.pages[a.request.page].errors++
+		l.pages.pages[a.expected.page].errors++
 	}
 	c.noteReached()
 	l.outstanding--

@@ -17,7 +17,7 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	respond := func(times int) {
 		for range times {
 			l.outstanding++
-			l.response(&attempt{start: l.clock, request: ofPageB}, l.clock, 200, 1, 1, 1)
+			l.response(&attempt{start: l.clock, request: ofPageB, expected: ofPageB.expected}, l.clock, 200, 1, 1, 1)
 			l.noteSent(l.clock)
 		}
 	}
@@ -30,8 +30,8 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	l.endCycle(true)
 	respond(2)
 	l.leaveCycles()
-	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages.all()[1].unexpected != 5 {
-		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages.all())
+	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages.figures(l.plan.pages)[1].Unexpected != 5 {
+		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages.figures(l.plan.pages))
 	}
 }
 

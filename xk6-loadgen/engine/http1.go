@@ -23,7 +23,7 @@ func (s *http1) next() {
 		return
 	}
 	s.busy = true
-	s.attempt, s.parser.isHead = next, next.request.isHead
+	s.attempt, s.parser.isHead = next, next.expected.isHead
 	if c.state == established {
 		s.connected()
 	} else {

@@ -23,11 +23,7 @@ type PageFigures struct {
 	MidMeanMs                                float64 // MidMeanMs is the mean of the middle half of the latencies.
 }
 
-// page keeps all that a response touches together: pages are many, and each is far from the one before.
-type page struct {
-	responses, unexpected, errors, bodyBytes int64
-	latencies                                [pageClasses]uint32
-}
+type page struct{ responses, unexpected, errors, bodyBytes int64 }
 
 // Classes of latencies are pageUnit wide at first, and then a 64th of a power of two: no more than 1.6 %.
 const (
@@ -35,10 +31,10 @@ const (
 	pageClasses                = 1920 // up to an hour
 )
 
-func pageClass(nanoseconds int64) int16 {
+func pageClass(nanoseconds int64) int {
 	units := uint64(max(0, min(nanoseconds, longest))) >> pageUnitBits
 	shift := max(0, bits.Len64(units)-pageHalfBits-1)
-	return int16(shift<<pageHalfBits + int(units>>shift))
+	return shift<<pageHalfBits + int(units>>shift)
 }
 
 // pageMiddle is the middle of a class in nanoseconds.
@@ -84,90 +80,61 @@ func pagesOf(mix []Request) (names []string, indexes []int) {
 	return names, indexes
 }
 
-// pageRecorder counts responses by page, many at a time: pages are far apart in memory, and a processor fetches several at once. nil
-// counts nothing.
+// pageRecorder counts responses by page. nil counts nothing.
 type pageRecorder struct {
-	pages  []page
-	recent []pageResponse
+	pages []page
+	// latencies are counts by class, and then by page: the few classes in use are near each other in memory.
+	latencies []uint32
 }
-
-type pageResponse struct {
-	bodyBytes    int64
-	page         uint32
-	class        int16
-	isUnexpected bool
-}
-
-// notRecorded is the class of a response without a latency of its own; recentResponses fit into a processor's nearest cache.
-const notRecorded, recentResponses = int16(-1), 256
 
 // newPages is nil for a single page, whose figures are the load's.
 func newPages(p *plan) *pageRecorder {
-	if len(p.pages) < 2 {
+	n := len(p.pages)
+	if n < 2 {
 		return nil
 	}
-	return &pageRecorder{make([]page, len(p.pages)), make([]pageResponse, 0, recentResponses)}
-}
-
-func (r *pageRecorder) note(response pageResponse) {
-	if len(r.recent) == recentResponses {
-		r.count()
-	}
-	r.recent = append(r.recent, response)
-}
-
-func (r *pageRecorder) count() {
-	for i := range r.recent {
-		response := &r.recent[i]
-		p := &r.pages[response.page]
-		p.responses++
-		p.bodyBytes += response.bodyBytes
-		if response.isUnexpected {
-			p.unexpected++
-		}
-		if response.class != notRecorded {
-			p.latencies[response.class]++
-		}
-	}
-	r.recent = r.recent[:0]
-}
-
-func (r *pageRecorder) all() []page {
-	if r == nil {
-		return nil
-	}
-	r.count()
-	return r.pages
+	return &pageRecorder{make([]page, n), make([]uint32, pageClasses*n)}
 }
 
 func (r *pageRecorder) reset() {
 	if r != nil {
-		r.recent = r.recent[:0]
 		clear(r.pages)
+		clear(r.latencies)
 	}
 }
 
 func (r *pageRecorder) add(other *pageRecorder) {
-	into, others := r.all(), other.all()
-	for i := range others {
-		from, to := &others[i], &into[i]
+	if r == nil {
+		return
+	}
+	for i, from := range other.pages {
+		to := &r.pages[i]
 		to.responses += from.responses
 		to.unexpected += from.unexpected
 		to.errors += from.errors
 		to.bodyBytes += from.bodyBytes
-		for class, n := range from.latencies {
-			to.latencies[class] += n
-		}
+	}
+	for i, n := range other.latencies {
+		r.latencies[i] += n
 	}
 }
 
 func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
-	all, pages := newRecorder(), r.all()
-	for i := range pages {
-		p := &pages[i]
+	if r == nil {
+		return nil
+	}
+	var used []int
+	for class := range pageClasses {
+		row := r.latencies[class*len(r.pages):][:len(r.pages)]
+		if slices.ContainsFunc(row, func(n uint32) bool { return n > 0 }) {
+			used = append(used, class)
+		}
+	}
+	all := newRecorder()
+	for i, p := range r.pages {
 		all.reset()
-		for class, n := range p.latencies {
-			if n > 0 {
+		for _, class := range used {
+			if n := r.latencies[class*len(r.pages)+i]; n > 0 {
 				all.recordMany(pageMiddle(class), int64(n))
 			}
 		}

@@ -35,6 +35,11 @@ type request struct {
 	bytes  []byte // bytes are all of it; with HTTP/2 the header block without the headers that all share
 	body   []byte // with HTTP/2
 	before uint32 // before are the bytes that come before the shared headers.
+	expected
+}
+
+// expected is what a response is held against. An attempt has its own: the request has left the processor's cache by then.
+type expected struct {
 	page   uint32 // page is the index of its page's figures
 	status uint16
 	isHead bool
@@ -188,6 +193,9 @@ func (e *earliest) Pop() any {
 	return least
 }
 
+// requestsAhead are still in a processor's cache when the last of them is sent; what the kernel does for 64 drives the first ones out.
+const requestsAhead = 16
+
 func (l *loop) nextRequest() *request {
 	if s := &l.schedule; s.listed != nil {
 		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
@@ -196,8 +204,19 @@ func (l *loop) nextRequest() *request {
 	next := &p.requests[p.order[l.step]]
 	if l.step++; l.step == len(p.order) {
 		l.step = 0
+	} else if l.step%requestsAhead == 0 {
+		l.readAhead()
 	}
 	return next
+}
+
+// readAhead brings the next requests near: each is far from the one before, and a processor fetches several at once.
+func (l *loop) readAhead() {
+	p := l.plan
+	for _, i := range p.order[l.step:min(l.step+requestsAhead, len(p.order))] {
+		b := p.requests[i].bytes
+		l.ahead += b[0] + b[len(b)/2] + b[len(b)-1]
+	}
 }
 
 // h2Headers are the blocks that all requests share. The first request puts them into the server's dynamic table.

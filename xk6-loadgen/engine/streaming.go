@@ -17,6 +17,7 @@ type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
 	request    *request
+	expected   expected
 }
 
 // streaming is what HTTP/2 and HTTP/3 have in common: several attempts on a connection, and those that wait for a stream.
@@ -113,7 +114,7 @@ func (s *streaming) nextWaiting() attempt {
 // end counts a whole response, or the error that its body has another length than its content-length; -1: it has none.
 func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedBytes, bodyBytes int64) {
 	l := s.conn.loop
-	if a.request.isHead || status == 204 || status == 304 {
+	if a.expected.isHead || status == 204 || status == 304 {
 		length = 0
 	}
 	if length >= 0 && length != bodyBytes {
