@@ -17,7 +17,7 @@ import { h2oKind } from './h2o.ts';
 import { newMark } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
-import { addressFor } from './own/stub.ts';
+import { addressFor } from './own/redirect.ts';
 import { freePort, type Address } from './ports.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
 import type { Scratch } from './scratch.ts';

@@ -1,6 +1,6 @@
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { knownServers } from '../../bench/proof/known.ts';
 import { noted, runOf } from '../../bench/proof/lab.ts';
 import { aloneIn, latencyScenario } from '../../bench/proof/parts.ts';
@@ -72,53 +72,51 @@ beforeEach(() => {
   folder = newFolder();
 });
 
-describe('figures', () => {
-  test('widths by time begin where a verdict can be made', () => {
-    const rounds = [1, 1.02, 0.99, 1.01, 1].map((ratio) => ({ startedAt: '', seconds: 3, ratio }));
-    const widths = widthsByTime(rounds);
-    expect(widths.map(({ seconds }) => seconds)).toEqual([12, 15]);
-    expect(widths[1]?.width).toBeCloseTo(halfWidth(ratioOf(rounds.map(({ ratio }) => ratio))), 12);
-    const [first, second] = widths.map(({ width }) => width);
-    const within = [11, 12, 14.9, 100].map((seconds) => widthWithin(widths, seconds));
-    expect(within).toEqual([undefined, first, first, second]);
-  });
+test('widths by time begin where a verdict can be made', () => {
+  const rounds = [1, 1.02, 0.99, 1.01, 1].map((ratio) => ({ startedAt: '', seconds: 3, ratio }));
+  const widths = widthsByTime(rounds);
+  expect(widths.map(({ seconds }) => seconds)).toEqual([12, 15]);
+  expect(widths[1]?.width).toBeCloseTo(halfWidth(ratioOf(rounds.map(({ ratio }) => ratio))), 12);
+  const [first, second] = widths.map(({ width }) => width);
+  const within = [11, 12, 14.9, 100].map((seconds) => widthWithin(widths, seconds));
+  expect(within).toEqual([undefined, first, first, second]);
+});
 
-  test('a run is what its result says', () => {
-    const whole = result([workers, openFileCache]);
-    const [{ ratio, ci95, roundRatios } = {}] = whole.comparisons;
-    expect(runOf(whole)).toMatchObject({ ratio, ci95, roundRatios, verdict: 'faster' });
-    expect(runOf(whole)).toMatchObject({ seconds: 140, rps: [60_411, 80_275], dropped: 0 });
-    expect(() => runOf({ ...whole, comparisons: [] })).toThrow('no comparison');
-  });
+test('a run is what its result says', () => {
+  const whole = result([workers, openFileCache]);
+  const [{ ratio, ci95, roundRatios } = {}] = whole.comparisons;
+  expect(runOf(whole)).toMatchObject({ ratio, ci95, roundRatios, verdict: 'faster' });
+  expect(runOf(whole)).toMatchObject({ seconds: 140, rps: [60_411, 80_275], dropped: 0 });
+  expect(() => runOf({ ...whole, comparisons: [] })).toThrow('no comparison');
+});
 
-  test('a run that is a search has the rates that it found', () => {
-    const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
-    const run = runOf(
-      result([
-        { ...workers, found: found(20_000) },
-        { ...openFileCache, found: found(25_000) },
-      ]),
-    );
-    expect(run.rps.map(Math.round)).toEqual([20_000, 25_000]);
-  });
+test('a run that is a search has the rates that it found', () => {
+  const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
+  const run = runOf(
+    result([
+      { ...workers, found: found(20_000) },
+      { ...openFileCache, found: found(25_000) },
+    ]),
+  );
+  expect(run.rps.map(Math.round)).toEqual([20_000, 25_000]);
+});
 
-  test('latency is measured in turns, and of one side alone', () => {
-    const variants = findVariants(latencyScenario, undefined);
-    const plan = planOf(latencyScenario, {}, { variants });
-    const shown = ({ groups }: typeof plan) =>
-      groups.map(({ sides }) => sides.map((side) => side.variant.name));
-    expect(plan.variants.map(({ load }) => load.rate)).toEqual([1000, 1000]);
-    expect(shown(plan)).toEqual([['a', 'again']]);
-    expect(shown(aloneIn(plan))).toEqual([['a']]);
-  });
+test('latency is measured in turns, and of one side alone', () => {
+  const variants = findVariants(latencyScenario, undefined);
+  const plan = planOf(latencyScenario, {}, { variants });
+  const shown = ({ groups }: typeof plan) =>
+    groups.map(({ sides }) => sides.map((side) => side.variant.name));
+  expect(plan.variants.map(({ load }) => load.rate)).toEqual([1000, 1000]);
+  expect(shown(plan)).toEqual([['a', 'again']]);
+  expect(shown(aloneIn(plan))).toEqual([['a']]);
+});
 
-  test('as many lines as come to a cost', () => {
-    // 100 lines that halve requests/s take as long as a request. One takes a hundredth of it, and 2.46 of them cost 2.4 %.
-    expect(linesFor(0.024, 0.5)).toBe(2);
-    expect(linesFor(0.024, 0.8)).toBe(10);
-    expect(linesFor(0.013, 0.01)).toBe(1);
-    expect(costLayer(2)).toContain(`location / {\n${costlyLine}\n${costlyLine}\n}`);
-  });
+test('as many lines as come to a cost', () => {
+  // 100 lines that halve requests/s take as long as a request. One takes a hundredth of it, and 2.46 of them cost 2.4 %.
+  expect(linesFor(0.024, 0.5)).toBe(2);
+  expect(linesFor(0.024, 0.8)).toBe(10);
+  expect(linesFor(0.013, 0.01)).toBe(1);
+  expect(costLayer(2)).toContain(`location / {\n${costlyLine}\n${costlyLine}\n}`);
 });
 
 function knownFigures(changes: Partial<KnownFigures> = {}): KnownFigures {
@@ -169,86 +167,80 @@ const waitingData: ProofData['waiting'] = {
   },
 };
 
-describe('servers of known truth', () => {
-  const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
-  const expectedOf = async (name: string, alone: KnownFigures): Promise<object | undefined> =>
-    (await knownServers(folder, backends)).find((one) => one.name === name)?.expected(alone, alone);
+const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
+const expectedOf = async (name: string, alone: KnownFigures): Promise<object | undefined> =>
+  (await knownServers(folder, backends)).find((one) => one.name === name)?.expected(alone, alone);
 
-  test.each([
-    ['waits 20 ms', { meanMs: 20.2, p50Ms: 20.1 }, { rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21 }],
-    // Sooner than the wait, and much later, is wrong.
-    ['waits 20 ms', { meanMs: 10, p50Ms: 10 }, { rps: 500, p50Ms: 20 }],
-    ['waits 20 ms', { meanMs: 30, p50Ms: 30 }, { p50Ms: 22 }],
-    ['burns 30 ms each second', { rps: 6000, cpuMicros: 97 }, { rps: 5820, cpuMicros: 100 }],
-    ['burns 30 ms each second', { cpuMicros: null }, { cpuMicros: null }],
-  ])('that %s and alone have %j should have %j', async (name, alone, expected) => {
-    expect(await expectedOf(name, knownFigures(alone))).toMatchObject(expected);
-  });
-
-  test('that were not measured fail as well', () => {
-    expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
-    const cases = waitingData.cases.map((one) => ({ ...one, rounds: [] }));
-    const none = { cases, mixed: { ...waitingData.mixed, rounds: [] } };
-    expect(viewOf(partFile('waiting', none)).beyond).toEqual([
-      'waits 20 ms: not measured',
-      'computes, against waits: not measured',
-    ]);
-  });
-
-  test('have more rounds until all medians are within bounds', () => {
-    const good = { ...round20, two: alone20, eight: alone20 };
-    const bad = { ...good, eight: knownFigures({ rps: 300 }) };
-    const isBeyond = (...rounds: KnownCase['rounds']) =>
-      isBeyondBounds({ name: 'waits 20 ms', how: '', rounds });
-    expect(isBeyond()).toBe(true);
-    expect(isBeyond(bad, good)).toBe(true);
-    expect(isBeyond(bad, good, good)).toBe(false);
-  });
+test.each([
+  ['waits 20 ms', { meanMs: 20.2, p50Ms: 20.1 }, { rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21 }],
+  // Sooner than the wait, and much later, is wrong.
+  ['waits 20 ms', { meanMs: 10, p50Ms: 10 }, { rps: 500, p50Ms: 20 }],
+  ['waits 20 ms', { meanMs: 30, p50Ms: 30 }, { p50Ms: 22 }],
+  ['burns 30 ms each second', { rps: 6000, cpuMicros: 97 }, { rps: 5820, cpuMicros: 100 }],
+  ['burns 30 ms each second', { cpuMicros: null }, { cpuMicros: null }],
+])('one that %s and alone has %j should have %j', async (name, alone, expected) => {
+  expect(await expectedOf(name, knownFigures(alone))).toMatchObject(expected);
 });
 
-describe('failures', () => {
-  const lab = (signal = new AbortController().signal) => ({
-    failures: [] as { at: string; why: string }[],
-    signal,
-    say: vi.fn(),
-  });
-  const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
-
-  test('are kept, and the sixth one ends the part', async () => {
-    const one = lab();
-    for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
-    expect(one.failures).toHaveLength(5);
-    expect(one.failures[4]?.why).toBe('round 1 failed twice: nginx ended');
-    await expect(noted(one, failing)).rejects.toThrow('round 1 failed twice');
-    expect(await noted(one, () => Promise.resolve(7))).toBe(7);
-  });
-
-  test('after a signal, and of the code, end it at once', async () => {
-    const stopped = lab(AbortSignal.abort(new Error('interrupted')));
-    await expect(noted(stopped, failing)).rejects.toThrow('interrupted');
-    expect(stopped.failures).toEqual([]);
-    await expect(noted(lab(), () => Promise.reject(new TypeError('x')))).rejects.toThrow(TypeError);
-  });
+test('known servers that were not measured fail as well', () => {
+  expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
+  const cases = waitingData.cases.map((one) => ({ ...one, rounds: [] }));
+  const none = { cases, mixed: { ...waitingData.mixed, rounds: [] } };
+  expect(viewOf(partFile('waiting', none)).beyond).toEqual([
+    'waits 20 ms: not measured',
+    'computes, against waits: not measured',
+  ]);
 });
 
-describe('files', () => {
-  test('of an interrupted part stand beside the whole one, which counts', async () => {
-    const of = (ratio: number, state: 'complete' | 'partial') =>
-      partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
-    expect(await readPart(folder, 'aa')).toBeUndefined();
-    await writePart(folder, of(1.01, 'partial'));
-    expect(await readPart(folder, 'aa')).toEqual(of(1.01, 'partial'));
-    await writePart(folder, of(1.02, 'complete'));
-    expect(await readdir(folder)).toEqual(['aa.json']);
-    await writePart(folder, of(1.03, 'partial'));
-    expect(await readPart(folder, 'aa')).toEqual(of(1.02, 'complete'));
-  });
+test('known servers have more rounds until all medians are within bounds', () => {
+  const good = { ...round20, two: alone20, eight: alone20 };
+  const bad = { ...good, eight: knownFigures({ rps: 300 }) };
+  const isBeyond = (...rounds: KnownCase['rounds']) =>
+    isBeyondBounds({ name: 'waits 20 ms', how: '', rounds });
+  expect(isBeyond()).toBe(true);
+  expect(isBeyond(bad, good)).toBe(true);
+  expect(isBeyond(bad, good, good)).toBe(false);
+});
 
-  test('of an earlier version are refused: it measured in another way', async () => {
-    const file = join(folder, 'aa.json');
-    await writeFile(file, JSON.stringify({ ...partFile('aa', { runs: [] }), schema: 1 }));
-    await expect(readPart(folder, 'aa')).rejects.toThrow(`${file} is of an earlier version, `);
-  });
+const lab = (signal = new AbortController().signal) => ({
+  failures: [] as { at: string; why: string }[],
+  signal,
+  say: vi.fn(),
+});
+const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
+
+test('failures are kept, and the sixth one ends the part', async () => {
+  const one = lab();
+  for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
+  expect(one.failures).toHaveLength(5);
+  expect(one.failures[4]?.why).toBe('round 1 failed twice: nginx ended');
+  await expect(noted(one, failing)).rejects.toThrow('round 1 failed twice');
+  expect(await noted(one, () => Promise.resolve(7))).toBe(7);
+});
+
+test('failures after a signal, and of the code, end it at once', async () => {
+  const stopped = lab(AbortSignal.abort(new Error('interrupted')));
+  await expect(noted(stopped, failing)).rejects.toThrow('interrupted');
+  expect(stopped.failures).toEqual([]);
+  await expect(noted(lab(), () => Promise.reject(new TypeError('x')))).rejects.toThrow(TypeError);
+});
+
+test('files of an interrupted part stand beside the whole one, which counts', async () => {
+  const of = (ratio: number, state: 'complete' | 'partial') =>
+    partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
+  expect(await readPart(folder, 'aa')).toBeUndefined();
+  await writePart(folder, of(1.01, 'partial'));
+  expect(await readPart(folder, 'aa')).toEqual(of(1.01, 'partial'));
+  await writePart(folder, of(1.02, 'complete'));
+  expect(await readdir(folder)).toEqual(['aa.json']);
+  await writePart(folder, of(1.03, 'partial'));
+  expect(await readPart(folder, 'aa')).toEqual(of(1.02, 'complete'));
+});
+
+test('files of an earlier version are refused: it measured in another way', async () => {
+  const file = join(folder, 'aa.json');
+  await writeFile(file, JSON.stringify({ ...partFile('aa', { runs: [] }), schema: 1 }));
+  await expect(readPart(folder, 'aa')).rejects.toThrow(`${file} is of an earlier version, `);
 });
 
 test('plots have every value where its axis says', () => {
@@ -277,144 +269,140 @@ test('plots have every value where its axis says', () => {
   expect(ends?.map(valueAt)).toEqual([0.988, 0.993]);
 });
 
-describe('the page', () => {
-  const aa = partFile('aa', {
-    runs: [
-      runWith(1.001, 0.008, 'inconclusive'),
-      runWith(0.99, 0.006, 'slower', { seconds: 33, dropped: 2 }),
-      runWith(1.0005, 0.009, 'same'),
-    ],
-  });
+const aa = partFile('aa', {
+  runs: [
+    runWith(1.001, 0.008, 'inconclusive'),
+    runWith(0.99, 0.006, 'slower', { seconds: 33, dropped: 2 }),
+    runWith(1.0005, 0.009, 'same'),
+  ],
+});
 
-  test('says what is missing, and has every figure from the files', () => {
-    const { markdown, plots } = proofPage({ aa });
-    for (const text of [
-      '`proof-agreement` and `proof-disturbed`.',
-      '2026-11-21 08:00 to 2026-11-21 08:21 UTC, `npm run bench -- proof-aa`; Xeon, 2 cores,',
-      '1 of 3 runs called the two different; the median half-width was ±0.80 %.',
-      '| 1 of 3 | ×1.0005 | ×0.9900 to ×1.0010 | ±0.80 % | ±0.60 % to ±0.90 % | 31 s | 2 | 2.0 % |',
-      '| 70,000 → 69,300 | ×0.9900 | 0.9841, 0.9959 | ±0.60 % | slower | 4 | 33.0 |',
-      '](proof/aa.svg)',
-    ])
-      expect(markdown).toContain(text);
-    expect([...plots.keys()]).toEqual(['proof/aa.svg']);
-    // Two that are not different, and their mark in the key.
-    expect(plots.get('proof/aa.svg')?.match(/<circle/g)).toHaveLength(2 + 1);
-  });
+test('the page says what is missing, and has every figure from the files', () => {
+  const { markdown, plots } = proofPage({ aa });
+  for (const text of [
+    '`proof-agreement` and `proof-disturbed`.',
+    '2026-11-21 08:00 to 2026-11-21 08:21 UTC, `npm run bench -- proof-aa`; Xeon, 2 cores,',
+    '1 of 3 runs called the two different; the median half-width was ±0.80 %.',
+    '| 1 of 3 | ×1.0005 | ×0.9900 to ×1.0010 | ±0.80 % | ±0.60 % to ±0.90 % | 31 s | 2 | 2.0 % |',
+    '| 70,000 → 69,300 | ×0.9900 | 0.9841, 0.9959 | ±0.60 % | slower | 4 | 33.0 |',
+    '](proof/aa.svg)',
+  ])
+    expect(markdown).toContain(text);
+  expect([...plots.keys()]).toEqual(['proof/aa.svg']);
+  // Two that are not different, and their mark in the key.
+  expect(plots.get('proof/aa.svg')?.match(/<circle/g)).toHaveLength(2 + 1);
+});
 
-  test('has all parts', () => {
-    const ratios = [0.97, 0.972, 0.968, 0.97];
-    const timed = (seconds: number) =>
-      [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
-    const seen = { effect: [1.2, 1.21, 1.19], control: [1, 1.001, 0.999] };
-    const { markdown, plots } = proofPage({
-      aa,
-      search: partFile('search', {
-        within: { metric: 'p99', ms: 2 },
-        runs: [runWith(1.01, 0.03, 'inconclusive'), runWith(0.95, 0.02, 'slower')],
-        loadSeconds: 0.5,
-        loads: [
-          { share: 0.95, kept: 5, of: 6 },
-          { share: 1, kept: 3, of: 6 },
-          { share: 0.95, kept: 4, of: 6 },
-        ],
+test('the page has all parts', () => {
+  const ratios = [0.97, 0.972, 0.968, 0.97];
+  const timed = (seconds: number) =>
+    [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
+  const seen = { effect: [1.2, 1.21, 1.19], control: [1, 1.001, 0.999] };
+  const { markdown, plots } = proofPage({
+    aa,
+    search: partFile('search', {
+      within: { metric: 'p99', ms: 2 },
+      runs: [runWith(1.01, 0.03, 'inconclusive'), runWith(0.95, 0.02, 'slower')],
+      loadSeconds: 0.5,
+      loads: [
+        { share: 0.95, kept: 5, of: 6 },
+        { share: 1, kept: 3, of: 6 },
+        { share: 0.95, kept: 4, of: 6 },
+      ],
+    }),
+    power: partFile('power', {
+      line: 'rewrite ^/none$ /;',
+      costs: [
+        {
+          lines: 6,
+          runs: [
+            runWith(0.97, 0.008, 'slower', { roundRatios: ratios }),
+            runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios }),
+          ],
+          precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })],
+        },
+      ],
+    }),
+    width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
+    slices: partFile('slices', {
+      slices: [
+        { milliseconds: 5, ...seen },
+        { milliseconds: 10, ...seen },
+        { milliseconds: 1000, effect: [], control: [] },
+      ],
+      wrk: seen,
+    }),
+    latency: partFile('latency', {
+      rounds: [
+        [0.1, 0.4, 0.1, 0.5, 0.1, 0.32],
+        [0.1, 0.4, 0.11, 0.44, 0.11, 0.44],
+        [0.12, 1.2, 0.12, 1.2, 0.12, 1.2],
+      ].map((ms) => {
+        const sides = [0, 2, 4].map((at) => ({ p50: ms[at] ?? 0, p99: ms[at + 1] ?? 0 }));
+        return { alone: sides.slice(0, 1), inTurns: sides.slice(1) };
       }),
-      power: partFile('power', {
-        line: 'rewrite ^/none$ /;',
-        costs: [
-          {
-            lines: 6,
-            runs: [
-              runWith(0.97, 0.008, 'slower', { roundRatios: ratios }),
-              runWith(0.97, 0.009, 'inconclusive', { roundRatios: ratios }),
-            ],
-            precise: [runWith(0.97, 0.009, 'slower', { seconds: 17 })],
-          },
-        ],
-      }),
-      width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
-      slices: partFile('slices', {
-        slices: [
-          { milliseconds: 5, ...seen },
-          { milliseconds: 10, ...seen },
-          { milliseconds: 1000, effect: [], control: [] },
-        ],
-        wrk: seen,
-      }),
-      latency: partFile('latency', {
-        rounds: [
-          [0.1, 0.4, 0.1, 0.5, 0.1, 0.32],
-          [0.1, 0.4, 0.11, 0.44, 0.11, 0.44],
-          [0.12, 1.2, 0.12, 1.2, 0.12, 1.2],
-        ].map((ms) => {
-          const sides = [0, 2, 4].map((at) => ({ p50: ms[at] ?? 0, p99: ms[at + 1] ?? 0 }));
-          return { alone: sides.slice(0, 1), inTurns: sides.slice(1) };
-        }),
-      }),
-      waiting: partFile('waiting', waitingData),
-      agreement: partFile('agreement', {
-        cases: [
-          {
-            title: 'open_file_cache',
-            ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] },
-            peers: [
-              { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] },
-              { name: 'k6/http', ratios: [1.01, 1, 0.99], generatorShares: [0.98, 0.7, 0.99] },
-            ],
-          },
-          {
-            title: 'never measured',
-            ours: { ratios: [], generatorShares: [] },
-            peers: [{ name: 'h2load', ratios: [], generatorShares: [] }],
-          },
-        ],
-      }),
-      disturbed: partFile(
-        'disturbed',
-        { control: [runWith(1, 0.02, 'inconclusive')], effect: [], builds: 3 },
-        { state: 'partial', failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'it failed' }] },
-      ),
-    });
-    expect(markdown).not.toContain('Missing');
-    expect([...plots.keys()].map((at) => markdown.includes(`(${at})`))).toEqual(
-      Array(9).fill(true),
-    );
-    for (const line of [
-      '2 searches for the highest rate with p99 within 2.00 ms, as',
-      'at 95 % of it by 9 of 12 and at 100 % of it by 3 of 6 loads of 0.5 s.',
-      'of 3 rounds: p50 ×1.032 [0.900, 1.183] and p99 ×1.032 [0.900, 1.183].',
-      '| p99 | 400 µs | 440 µs | ×1.032',
-      '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s |',
-      '| 10 ms | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
-      '| 497.51 | 496.00 (−0.3 %) | 900.00 (+80.9 %) ✗ | 500.00 (+0.5 %) |  |',
-      'Beyond their bounds are 3 of 16 figures: waits 20 ms, 2 sides: requests/s 900.00 (+80.9 %),',
-      ' waits 20 ms, 8 sides: new connections 3 (none expected) and computes, against waits, 4 sides:',
-      '| 50.0 | 0 | 3 | 2.0 % | 3 × 200.00 ms, ramps of 42.00 ms |',
-      'The others: open_file_cache (k6/http, 98 % of its core).',
-      '| wrk | 3 | 75 % | ×1.200 [1.136, 1.267] | ×1.000 [0.965, 1.036] |',
-      '**Interrupted: only a part of it was measured.**',
-      'Failed at 2026-11-21 08:05, and in no figure: it failed',
-    ])
-      expect(markdown).toContain(line);
-    // No length that has not been measured.
-    expect(markdown).not.toMatch(/1000 ms|never measured/);
-    for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+    }),
+    waiting: partFile('waiting', waitingData),
+    agreement: partFile('agreement', {
+      cases: [
+        {
+          title: 'open_file_cache',
+          ours: { ratios: seen.effect, generatorShares: [0.5, 0.6, 0.55] },
+          peers: [
+            { name: 'wrk', ratios: [1.19, 1.23, 1.18], generatorShares: [0.7, 0.8, 0.75] },
+            { name: 'k6/http', ratios: [1.01, 1, 0.99], generatorShares: [0.98, 0.7, 0.99] },
+          ],
+        },
+        {
+          title: 'never measured',
+          ours: { ratios: [], generatorShares: [] },
+          peers: [{ name: 'h2load', ratios: [], generatorShares: [] }],
+        },
+      ],
+    }),
+    disturbed: partFile(
+      'disturbed',
+      { control: [runWith(1, 0.02, 'inconclusive')], effect: [], builds: 3 },
+      { state: 'partial', failures: [{ at: '2026-11-21T08:05:12.000Z', why: 'it failed' }] },
+    ),
   });
+  expect(markdown).not.toContain('Missing');
+  expect([...plots.keys()].map((at) => markdown.includes(`(${at})`))).toEqual(Array(9).fill(true));
+  for (const line of [
+    '2 searches for the highest rate with p99 within 2.00 ms, as',
+    'at 95 % of it by 9 of 12 and at 100 % of it by 3 of 6 loads of 0.5 s.',
+    'of 3 rounds: p50 ×1.032 [0.900, 1.183] and p99 ×1.032 [0.900, 1.183].',
+    '| p99 | 400 µs | 440 µs | ×1.032',
+    '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s |',
+    '| 10 ms | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
+    '| 497.51 | 496.00 (−0.3 %) | 900.00 (+80.9 %) ✗ | 500.00 (+0.5 %) |  |',
+    'Beyond their bounds are 3 of 16 figures: waits 20 ms, 2 sides: requests/s 900.00 (+80.9 %),',
+    ' waits 20 ms, 8 sides: new connections 3 (none expected) and computes, against waits, 4 sides:',
+    '| 50.0 | 0 | 3 | 2.0 % | 3 × 200.00 ms, ramps of 42.00 ms |',
+    'The others: open_file_cache (k6/http, 98 % of its core).',
+    '| wrk | 3 | 75 % | ×1.200 [1.136, 1.267] | ×1.000 [0.965, 1.036] |',
+    '**Interrupted: only a part of it was measured.**',
+    'Failed at 2026-11-21 08:05, and in no figure: it failed',
+  ])
+    expect(markdown).toContain(line);
+  // No length that has not been measured.
+  expect(markdown).not.toMatch(/1000 ms|never measured/);
+  for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
+});
 
-  test('keeps other sections, and only plots that it shows', async () => {
-    const file = await writePage(folder, { aa });
-    await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
-    await writeFile(file, `${await readFile(file, 'utf8')}\n## By hand\n\nkept\n`);
-    const runs = [runWith(1, 0.02, 'inconclusive')];
-    await writePage(folder, {
-      disturbed: partFile('disturbed', { control: runs, effect: [], builds: 3 }),
-    });
-    const both = await readFile(file, 'utf8');
-    expect(both.match(/^## .*/gm)).toEqual([
-      '## A config against itself',
-      '## While a compiler runs',
-      '## By hand',
-    ]);
-    expect((await readdir(join(folder, 'proof'))).sort()).toEqual(['aa.svg', 'disturbed.svg']);
+test('the page keeps other sections, and only plots that it shows', async () => {
+  const file = await writePage(folder, { aa });
+  await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
+  await writeFile(file, `${await readFile(file, 'utf8')}\n## By hand\n\nkept\n`);
+  const runs = [runWith(1, 0.02, 'inconclusive')];
+  await writePage(folder, {
+    disturbed: partFile('disturbed', { control: runs, effect: [], builds: 3 }),
   });
+  const both = await readFile(file, 'utf8');
+  expect(both.match(/^## .*/gm)).toEqual([
+    '## A config against itself',
+    '## While a compiler runs',
+    '## By hand',
+  ]);
+  expect((await readdir(join(folder, 'proof'))).sort()).toEqual(['aa.svg', 'disturbed.svg']);
 });

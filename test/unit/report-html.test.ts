@@ -1,6 +1,6 @@
 // report.html as text.
 import { createHash, randomUUID } from 'node:crypto';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { figuresOf } from '../../lib/report/charts.ts';
 import { configsHtml, differencesHtml } from '../../lib/report/html/differences.ts';
@@ -32,333 +32,322 @@ const linesOf = (of: Result, wanted: RegExp) =>
     data.kind === 'lines' && wanted.test(title) ? [data] : [],
   );
 
-describe('markup', () => {
-  test('escapes all that is not HTML already, in content and in attributes', () => {
-    const text = '<script>"&\'';
-    expect(html`<p title="${text}">${[text, new Html('<b>')]}${1.5}</p>`.text).toBe(
-      '<p title="&lt;script&gt;&quot;&amp;\'">&lt;script&gt;&quot;&amp;\'<b>1.5</p>',
-    );
-  });
-
-  test('JSON in a script element cannot end it', async () => {
-    const data: PlotData = { kind: 'bars', names: ['</script><!--<script>\u2028'], bars: [] };
-    const text = await page('', nothing, [{ title: '', text: '', data, tables: [] }]);
-    const [, json = ''] = /id="figures">([^<]*)<\/script>\n<script>/.exec(text) ?? [];
-    expect(JSON.parse(json)).toEqual([data]);
-  });
-
-  test("a table has the terminal's cells, and marked verdicts", () => {
-    const table = variantTable(both);
-    const { text } = tableHtml(table, 'the table');
-    const cells = [...text.matchAll(/<t[hd] (?:scope="row" )?class="(?:left|right)">(.*?)<\/t/g)];
-    expect(cells.map(([, cell]) => cell?.replaceAll(/<[^>]+>/g, ''))).toEqual(
-      table.rows.flat().map(textOf),
-    );
-    expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
-    expect(text).toContain('[31, 34] <span class="verdict faster">faster</span>');
-  });
-
-  test('bars of text are those of the terminal alone', () => {
-    const columns = [leftColumn('n', () => '7'), leftColumn('n', () => '7  ██▍')] as const;
-    expect(tableHtml(tableOf([1], columns)).text).toContain('<td class="left">7</td>');
-  });
+test('escapes all that is not HTML already, in content and in attributes', () => {
+  const text = '<script>"&\'';
+  expect(html`<p title="${text}">${[text, new Html('<b>')]}${1.5}</p>`.text).toBe(
+    '<p title="&lt;script&gt;&quot;&amp;\'">&lt;script&gt;&quot;&amp;\'<b>1.5</p>',
+  );
 });
 
-describe('the headline', () => {
-  test.each([
-    ['rps', 6, 'faster', 'b is 6 times as fast as workers'],
-    ['cpu', 0.22, 'faster', 'b uses 22 % of the CPU of workers'],
-    ['p99', 1.5, 'slower', 'b is slower than workers: p99 +50 %'],
-    ['cpu', 1.001, 'same', 'b is as cheap as workers, within 1 %'],
-    ['rps', 1.01, 'inconclusive', 'Not decided whether b is faster than workers'],
-  ] as const)('is the verdict with its size: %s %f %s', (metric, ratio, verdict, words) => {
+test('JSON in a script element cannot end it', async () => {
+  const data: PlotData = { kind: 'bars', names: ['</script><!--<script>\u2028'], bars: [] };
+  const text = await page('', nothing, [{ title: '', text: '', data, tables: [] }]);
+  const [, json = ''] = /id="figures">([^<]*)<\/script>\n<script>/.exec(text) ?? [];
+  expect(JSON.parse(json)).toEqual([data]);
+});
+
+test("a table has the terminal's cells, and marked verdicts", () => {
+  const table = variantTable(both);
+  const { text } = tableHtml(table, 'the table');
+  const cells = [...text.matchAll(/<t[hd] (?:scope="row" )?class="(?:left|right)">(.*?)<\/t/g)];
+  expect(cells.map(([, cell]) => cell?.replaceAll(/<[^>]+>/g, ''))).toEqual(
+    table.rows.flat().map(textOf),
+  );
+  expect(text).toContain('<th scope="colgroup" colspan="2" class="group">published</th>');
+  expect(text).toContain('[31, 34] <span class="verdict faster">faster</span>');
+});
+
+test('bars of text are those of the terminal alone', () => {
+  const columns = [leftColumn('n', () => '7'), leftColumn('n', () => '7  ██▍')] as const;
+  expect(tableHtml(tableOf([1], columns)).text).toContain('<td class="left">7</td>');
+});
+
+test.each([
+  ['rps', 6, 'faster', 'b is 6 times as fast as workers'],
+  ['cpu', 0.22, 'faster', 'b uses 22 % of the CPU of workers'],
+  ['p99', 1.5, 'slower', 'b is slower than workers: p99 +50 %'],
+  ['cpu', 1.001, 'same', 'b is as cheap as workers, within 1 %'],
+  ['rps', 1.01, 'inconclusive', 'Not decided whether b is faster than workers'],
+] as const)(
+  'the headline is the verdict with its size: %s %f %s',
+  (metric, ratio, verdict, words) => {
     const ci95: [number, number] = [ratio * 0.99, ratio * 1.01];
     const why = 'needs 4 rounds';
     const of = compared(both, { metric, ratio, ci95, verdict, why });
     const text = plain(headlineHtml(of)).replaceAll('open-file-cache', 'b');
     expect(text.slice(0, words.length + 1)).toBe(`${words} `);
-  });
+  },
+);
 
-  test('has its colour, and with it the effect, a bar and the title', () => {
-    expect(headlineHtml(both).text).toContain('<div class="effect faster">');
-    expect(plain(headlineHtml(both))).toMatch(
-      /faster than workers \+33 % \(95 % .*the article saw \+12 %\. slower, −27 % the same faster, \+36 % nginx remembers open files$/,
-    );
-    expect(headlineHtml(compared(both, {}, { state: 'partial', looks: [10] })).text).toMatch(
-      /<div class="effect inconclusive"><div><h1>.*, not final<\/h1>/,
-    );
-  });
-
-  test('has a bar from the middle, the interval around its end; better is right', () => {
-    const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
-    const places = (of: Partial<Comparison>) =>
-      [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
-        [Number(left), Number(left) + Number(width)].map(Math.round),
-      );
-    const at = (ratio: number) => Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
-    const shown = [50, at(1.2), at(1.1), at(1.3)];
-    const longer: Partial<Comparison> = { ratio: 1.2, ci95: [1.1, 1.3], publishedRatio: 1.1 };
-    expect(places(longer)).toEqual(shown);
-    const { text } = headlineHtml(compared(both, longer));
-    expect(Math.round(Number(/<u style="left:([\d.]+)/.exec(text)?.[1]))).toBe(at(1.1));
-    const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
-    expect(places(shorter as never)).toEqual(shown);
-    // No interval of scattered rounds, no bar without a verdict.
-    expect(places({ ratio: 1.2, ci95: [0, Infinity], verdict: 'inconclusive' })).toHaveLength(2);
-    expect(places({ verdict: 'none' })).toEqual([]);
-  });
-
-  test('counts several verdicts, and has a line for each', () => {
-    const other = { ...openFileCache, name: 'other' };
-    const several = result([workers, openFileCache, other, { ...refusing, name: 'refusing' }]);
-    expect(plain(headlineHtml(several))).toMatch(
-      /^Against workers: 2 faster and 1 without a verdict open-file-cache is 33 .* other is .* No verdict on refusing .* No request of/,
-    );
-    const step = { ...workers, name: 'other', against: 'open-file-cache', setup: 'step' };
-    expect(plain(headlineHtml(result([workers, openFileCache, step])))).toMatch(
-      /^2 comparisons: 1 faster and 1 slower /,
-    );
-  });
-
-  test('is the title without comparisons; a control is not praised', () => {
-    expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
-    const itself = (changes: Partial<Comparison>) =>
-      headlineHtml(compared(both, changes, { control: true })).text;
-    expect(itself({ verdict: 'inconclusive' })).toMatch(
-      /<div class="effect same"><div><h1>[^<]* are the same, and not called different</,
-    );
-    expect(itself({})).toContain('<div class="effect inconclusive">');
-  });
+test('the headline has its colour, and with it the effect, a bar and the title', () => {
+  expect(headlineHtml(both).text).toContain('<div class="effect faster">');
+  expect(plain(headlineHtml(both))).toMatch(
+    /faster than workers \+33 % \(95 % .*the article saw \+12 %\. slower, −27 % the same faster, \+36 % nginx remembers open files$/,
+  );
+  expect(headlineHtml(compared(both, {}, { state: 'partial', looks: [10] })).text).toMatch(
+    /<div class="effect inconclusive"><div><h1>.*, not final<\/h1>/,
+  );
 });
 
-describe('what differs', () => {
-  const configs = [{ variant: 'none', file: 'nginx.conf', text: '' }];
-  test.each<[string, MeasuredVariant, string]>([
-    [
-      'nothing',
-      openFileCache,
-      'What differs All sides answer alike: 2xx, 612 B of body, 238 B of headers.',
-    ],
-    [
-      'the status',
-      changed(openFileCache, ({ requests: all }) => ({
-        responses: answers({ '2xx': all / 4, '4xx': all / 2, '5xx': all / 4 }),
-        statuses: { 429: all / 2 },
-      })),
-      'side status workers 2xx open-file-cache 2xx 25.00 %, 429 50.00 %, 5xx 25.00 %',
-    ],
-    [
-      'server and load',
-      {
-        ...openFileCache,
-        server: { ...nginxWith('base'), name: 'h2o', version: '2.2.5' },
-        load: { ...openFileCache.load, command: 'wrk -c 400' },
-      },
-      'side server load workers nginx 1.22.1 HTTP/1.1, wrk -c 100 -t 10 -d 10 open-file-cache h2o 2.2.5 HTTP',
-    ],
-  ])('%s', (_, variant, text) => {
-    const of = result([workers, variant]);
-    expect(plain(differencesHtml(of, configs, nothing))).toContain(text);
-  });
-
-  test('the names of configs whose text is gone', () => {
-    const renamed = { ...openFileCache, server: nginxWith('base', 'cache') };
-    expect(plain(differencesHtml(result([workers, renamed]), [], nothing))).toContain(
-      'side config workers base workers open-file-cache base cache',
+test('the headline has a bar from the middle, the interval around its end; better is right', () => {
+  const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
+  const places = (of: Partial<Comparison>) =>
+    [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
+      [Number(left), Number(left) + Number(width)].map(Math.round),
     );
-    expect(differencesHtml(result([workers]), [], html`<p>note</p>`).text).toBe('<p>note</p>');
-  });
+  const at = (ratio: number) => Math.round(50 + (50 * Math.log(ratio)) / (1.05 * Math.log(1.3)));
+  const shown = [50, at(1.2), at(1.1), at(1.3)];
+  const longer: Partial<Comparison> = { ratio: 1.2, ci95: [1.1, 1.3], publishedRatio: 1.1 };
+  expect(places(longer)).toEqual(shown);
+  const { text } = headlineHtml(compared(both, longer));
+  expect(Math.round(Number(/<u style="left:([\d.]+)/.exec(text)?.[1]))).toBe(at(1.1));
+  const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
+  expect(places(shorter as never)).toEqual(shown);
+  // No interval of scattered rounds, no bar without a verdict.
+  expect(places({ ratio: 1.2, ci95: [0, Infinity], verdict: 'inconclusive' })).toHaveLength(2);
+  expect(places({ verdict: 'none' })).toEqual([]);
 });
 
-describe('configs', () => {
-  const file = 'nginx.conf';
-  const configsOf = (before: string, after: string) => [
-    { variant: 'workers', file, text: before },
-    { variant: 'open-file-cache', file, text: after },
-  ];
-  const differencesOf = (before: string, after: string) =>
-    differencesHtml(both, configsOf(before, after), nothing);
-  const differences = (before: string, after: string) =>
-    [...differencesOf(before, after).text.matchAll(/<(?:ins|del)>(.*?)</g)].map(([, line]) => line);
-  const config = (port: number, folder: string, line: string) =>
-    `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
-  const nginx = (server: string) => `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
-  const own = (name: string, more: string) =>
-    `# /a/${name} as it runs here\nhttp {  # from /a/${name}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${name}:12\n}\n`;
+test('the headline counts several verdicts, and has a line for each', () => {
+  const other = { ...openFileCache, name: 'other' };
+  const several = result([workers, openFileCache, other, { ...refusing, name: 'refusing' }]);
+  expect(plain(headlineHtml(several))).toMatch(
+    /^Against workers: 2 faster and 1 without a verdict open-file-cache is 33 .* other is .* No verdict on refusing .* No request of/,
+  );
+  const step = { ...workers, name: 'other', against: 'open-file-cache', setup: 'step' };
+  expect(plain(headlineHtml(result([workers, openFileCache, step])))).toMatch(
+    /^2 comparisons: 1 faster and 1 slower /,
+  );
+});
 
-  test.each([
+test('the headline is the title without comparisons; a control is not praised', () => {
+  expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
+  const itself = (changes: Partial<Comparison>) =>
+    headlineHtml(compared(both, changes, { control: true })).text;
+  expect(itself({ verdict: 'inconclusive' })).toMatch(
+    /<div class="effect same"><div><h1>[^<]* are the same, and not called different</,
+  );
+  expect(itself({})).toContain('<div class="effect inconclusive">');
+});
+
+const configs = [{ variant: 'none', file: 'nginx.conf', text: '' }];
+test.each<[string, MeasuredVariant, string]>([
+  [
+    'nothing',
+    openFileCache,
+    'What differs All sides answer alike: 2xx, 612 B of body, 238 B of headers.',
+  ],
+  [
+    'the status',
+    changed(openFileCache, ({ requests: all }) => ({
+      responses: answers({ '2xx': all / 4, '4xx': all / 2, '5xx': all / 4 }),
+      statuses: { 429: all / 2 },
+    })),
+    'side status workers 2xx open-file-cache 2xx 25.00 %, 429 50.00 %, 5xx 25.00 %',
+  ],
+  [
+    'server and load',
+    {
+      ...openFileCache,
+      server: { ...nginxWith('base'), name: 'h2o', version: '2.2.5' },
+      load: { ...openFileCache.load, command: 'wrk -c 400' },
+    },
+    'side server load workers nginx 1.22.1 HTTP/1.1, wrk -c 100 -t 10 -d 10 open-file-cache h2o 2.2.5 HTTP',
+  ],
+])('what differs has %s', (_, variant, text) => {
+  const of = result([workers, variant]);
+  expect(plain(differencesHtml(of, configs, nothing))).toContain(text);
+});
+
+test('what differs has the names of configs whose text is gone', () => {
+  const renamed = { ...openFileCache, server: nginxWith('base', 'cache') };
+  expect(plain(differencesHtml(result([workers, renamed]), [], nothing))).toContain(
+    'side config workers base workers open-file-cache base cache',
+  );
+  expect(differencesHtml(result([workers]), [], html`<p>note</p>`).text).toBe('<p>note</p>');
+});
+
+const file = 'nginx.conf';
+const configsOf = (before: string, after: string) => [
+  { variant: 'workers', file, text: before },
+  { variant: 'open-file-cache', file, text: after },
+];
+const differencesOf = (before: string, after: string) =>
+  differencesHtml(both, configsOf(before, after), nothing);
+const differences = (before: string, after: string) =>
+  [...differencesOf(before, after).text.matchAll(/<(?:ins|del)>(.*?)</g)].map(([, line]) => line);
+const config = (port: number, folder: string, line: string) =>
+  `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
+const nginx = (server: string) => `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
+const own = (name: string, more: string) =>
+  `# /a/${name} as it runs here\nhttp {  # from /a/${name}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${name}:12\n}\n`;
+
+test.each([
+  [
+    'ports, folders and comments aside',
+    config(1234, '1-aB', 'sendfile on;'),
+    config(4321, '1-cD', 'open_file_cache max=100;'),
+    ['+ open_file_cache max=100;', '− sendfile on;'],
+  ],
+  [
+    'behind their blocks, as often as there are more',
+    nginx('        listen 80;\n'),
+    nginx(
+      '        listen 80;\n        listen 80;\n        location / {\n            root /a;\n        }\n',
+    ),
     [
-      'ports, folders and comments aside',
-      config(1234, '1-aB', 'sendfile on;'),
-      config(4321, '1-cD', 'open_file_cache max=100;'),
-      ['+ open_file_cache max=100;', '− sendfile on;'],
+      '+ http › server › listen 80;',
+      '+ http › server › location / {',
+      '+ http › server › location / › root /a;',
     ],
-    [
-      'behind their blocks, as often as there are more',
-      nginx('        listen 80;\n'),
-      nginx(
-        '        listen 80;\n        listen 80;\n        location / {\n            root /a;\n        }\n',
-      ),
-      [
-        '+ http › server › listen 80;',
-        '+ http › server › location / {',
-        '+ http › server › location / › root /a;',
-      ],
-    ],
-    [
-      'whatever file a line comes from',
-      own('one.conf', ''),
-      own('two.conf', '    sendfile on;  # from /a/two.conf:4\n'),
-      ['+ http › sendfile on;'],
-    ],
-  ])('have their differing lines shown %s', (_, before, after, lines) => {
-    expect(differences(before, after)).toEqual(lines);
-  });
-
-  test("that are the same say so; a person's own are pointed out", () => {
-    const same = (after: string) => plain(differencesOf('a;\nb;\n', after));
-    expect(same('a;\nb;\n')).toMatch(/the same settings\. /);
-    expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
-    const theirs = structuredClone(both);
-    Object.assign(theirs.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
-    expect(configsHtml(theirs, configsOf('', '')).text).toContain('own files');
-    const shipped = configsHtml(both, configsOf('keep <this>;', '')).text;
-    expect(shipped).toContain('keep &lt;this&gt;;');
-    expect(shipped).not.toContain('own files');
-  });
+  ],
+  [
+    'whatever file a line comes from',
+    own('one.conf', ''),
+    own('two.conf', '    sendfile on;  # from /a/two.conf:4\n'),
+    ['+ http › sendfile on;'],
+  ],
+])('the lines in which configs differ are shown %s', (_, before, after, lines) => {
+  expect(differences(before, after)).toEqual(lines);
 });
 
-describe('plots', () => {
-  test('each round has its sides, by the metric of the verdict', () => {
-    const first = (of: Partial<Comparison>) =>
-      linesOf(compared(both, of), /^Round by round/)[0]?.marks[0];
-    expect(first({ metric: 'cpu' })?.y).toBeCloseTo(15.9, 6);
-    expect(first({ metric: 'p99' })?.y).toBe(2.13);
-    // A failed side has no speed, and one side alone is no pair.
-    expect(linesOf(result([workers, refusing]), /^Round by round/)).toEqual([]);
-  });
-
-  test('percentiles end with the longest of so many responses', () => {
-    const one = phase({
-      requests: 150,
-      responses: answers({ '2xx': 48, '5xx': 2 }),
-      latencyMs: latency(2, 5, 9),
-    });
-    const having = (one: Phase) =>
-      linesOf(
-        result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]),
-        /^Latency by percentile/,
-      );
-    expect(having(one)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
-      [1, 0.1],
-      [2, 2],
-      [4, 2],
-      [10, 5],
-      [20, 5],
-      [50, 9],
-    ]);
-    expect(having(phase({ requests: 0, latencyMs: noLatency }))).toEqual([]);
-    const titles = figuresOf(images).map(({ title }) => title);
-    expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
-  });
+test("configs that are the same say so; a person's own are pointed out", () => {
+  const same = (after: string) => plain(differencesOf('a;\nb;\n', after));
+  expect(same('a;\nb;\n')).toMatch(/the same settings\. /);
+  expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
+  const theirs = structuredClone(both);
+  Object.assign(theirs.variants[0]?.server ?? {}, { config: ['/home/anna/nginx.conf'] });
+  expect(configsHtml(theirs, configsOf('', '')).text).toContain('own files');
+  const shipped = configsHtml(both, configsOf('keep <this>;', '')).text;
+  expect(shipped).toContain('keep &lt;this&gt;;');
+  expect(shipped).not.toContain('own files');
 });
 
-describe('the page of a run', () => {
-  test('is one file that may load nothing, with its own script alone', async () => {
-    const text = await htmlReport(both, []);
-    const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
-    expect(policy).toMatch(/^default-src 'none'; /);
-    const [script = '', ...others] = text.match(/(?<=<script>)[\s\S]*?(?=<\/script>)/g) ?? [];
-    expect(others).toEqual([]);
-    const hash = createHash('sha256').update(script).digest('base64');
-    expect(policy).toContain(`script-src 'sha256-${hash}'`);
-    expect(text.length).toBeLessThan(700_000);
-  });
-
-  test('says all that the terminal says, without its script', async () => {
-    const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
-    const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
-    expect(text).toContain('<noscript>');
-    for (const words of ['nginx was the limit', '+33 % [31', 'Stored 7', 'the time of 1 core'])
-      expect(text).toContain(words);
-    const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
-    expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(8);
-  });
-
-  test('holds with warnings, a hostile title and no figures at all', async () => {
-    const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
-    const title = '</title><script>alert(1)</script>';
-    const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });
-    const text = await htmlReport(odd, []);
-    expect(text).not.toContain('<script');
-    expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
-    expect(text).toContain('Ended early: 0 of 6 rounds');
-  });
+test('each round has its sides, by the metric of the verdict', () => {
+  const first = (of: Partial<Comparison>) =>
+    linesOf(compared(both, of), /^Round by round/)[0]?.marks[0];
+  expect(first({ metric: 'cpu' })?.y).toBeCloseTo(15.9, 6);
+  expect(first({ metric: 'p99' })?.y).toBe(2.13);
+  // A failed side has no speed, and one side alone is no pair.
+  expect(linesOf(result([workers, refusing]), /^Round by round/)).toEqual([]);
 });
 
-describe('the page of several runs', () => {
-  const run = '2026-11-21T09-00-00-nginx-open-file-cache';
-  const later = { ...both, run };
-  const other = { ...nginxWith('other'), workers: 8 };
-  const variants = both.variants.map((one) => ({ ...one, server: other }));
-  const byCpu = { ...compared(both, { metric: 'cpu' }), run };
-
-  test('has the table of each run, a section for each scenario', async () => {
-    const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000) });
-    const noted = { ...later, footnotes: ['The bodies differ.'] };
-    const text = await severalPage([both, noted, other]);
-    expect(
-      text.match(/<h3>Found in 2026-11-2[01] \d\d:\d\d:\d\d<\/h3>\n<div [^>]*><table/g),
-    ).toHaveLength(3);
-    expect(text.match(/<h2>/g)).toHaveLength(2);
-    expect(text.match(/<strong>open-file-cache is .*?<\/strong>, 2026-11-2[01] /g)).toHaveLength(2);
-    expect(text).toContain('class="group">published</th>');
-    expect(text).toContain('<li>The bodies differ.</li>');
-    expect(await severalPage([images, images])).not.toContain('class="group">published</th>');
+test('percentiles end with the longest of so many responses', () => {
+  const one = phase({
+    requests: 150,
+    responses: answers({ '2xx': 48, '5xx': 2 }),
+    latencyMs: latency(2, 5, 9),
   });
-
-  test.each<[string, Result]>([
-    ['differ in: system.', { ...later, environment: { ...both.environment, kernel: 'x' } }],
-    ['These runs differ in: judged by.', byCpu],
-    ['These runs differ in: workers, configs.', { ...later, variants }],
-    ['No difference is known', later],
-  ])('says %s', async (text, other) => {
-    expect(await severalPage([both, other])).toContain(text);
-  });
-
-  const search = {
-    within: { metric: 'p99' as const, ms: 5 },
-    found: [{ variant: 'workers', rate: 39_300, ci95: null, atLeast: true }],
-    steps: [],
-  };
-  const against = async (...runs: Result[]) => {
-    const text = await severalPage(runs);
-    const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';
-    return [...table.matchAll(/<tr[^]*?<\/tr>/g)].slice(1).map(([row]) => plain(new Html(row)));
-  };
-  const slower = changed(openFileCache, ({ seconds }) => ({ seconds: 2 * seconds }));
-  const three = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
-
-  test('compares the runs of one scenario', async () => {
-    expect(await against(both, { ...result([workers, slower]), run })).toEqual([
-      'variant requests/s against its baseline',
-      'workers ±0.00 % [−0.03, 0.03]',
-      expect.stringMatching(/^open-file-cache −50 % \[.*\] −50 % \[.*\]$/),
-    ]);
-    expect(await against(both, result(three))).toEqual([]);
-  });
-
-  test('does not compare other metrics or limits, nor failed loads', async () => {
-    const refused = { ...result([workers, refusing]), run };
-    const columns = 'variant requests/s';
-    expect((await against(both, byCpu))[0]).toBe(columns);
-    expect((await against(both, { ...later, search }))[0]).toBe(columns);
-    expect(await severalPage([{ ...both, search }])).toContain('at least 39,300');
-    expect((await against({ ...both, search }, { ...later, search }))[0]).toBe(
-      'variant requests/s against its baseline',
+  const having = (one: Phase) =>
+    linesOf(
+      result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]),
+      /^Latency by percentile/,
     );
-    const only = [columns, expect.stringMatching(/^workers .* %/)];
-    expect(await against(both, refused)).toEqual(only);
-    expect(await against(refused, both)).toEqual(only);
-  });
+  expect(having(one)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
+    [1, 0.1],
+    [2, 2],
+    [4, 2],
+    [10, 5],
+    [20, 5],
+    [50, 9],
+  ]);
+  expect(having(phase({ requests: 0, latencyMs: noLatency }))).toEqual([]);
+  const titles = figuresOf(images).map(({ title }) => title);
+  expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
+});
+
+test('the page of a run is one file that may load nothing, with its own script alone', async () => {
+  const text = await htmlReport(both, []);
+  const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
+  expect(policy).toMatch(/^default-src 'none'; /);
+  const [script = '', ...others] = text.match(/(?<=<script>)[\s\S]*?(?=<\/script>)/g) ?? [];
+  expect(others).toEqual([]);
+  const hash = createHash('sha256').update(script).digest('base64');
+  expect(policy).toContain(`script-src 'sha256-${hash}'`);
+  expect(text.length).toBeLessThan(700_000);
+});
+
+test('the page of a run says all that the terminal says, without its script', async () => {
+  const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
+  const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
+  expect(text).toContain('<noscript>');
+  for (const words of ['nginx was the limit', '+33 % [31', 'Stored 7', 'the time of 1 core'])
+    expect(text).toContain(words);
+  const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
+  expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(8);
+});
+
+test('the page of a run holds with warnings, a hostile title and no figures at all', async () => {
+  const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
+  const title = '</title><script>alert(1)</script>';
+  const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });
+  const text = await htmlReport(odd, []);
+  expect(text).not.toContain('<script');
+  expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
+  expect(text).toContain('Ended early: 0 of 6 rounds');
+});
+
+const run = '2026-11-21T09-00-00-nginx-open-file-cache';
+const later = { ...both, run };
+const other = { ...nginxWith('other'), workers: 8 };
+const variants = both.variants.map((one) => ({ ...one, server: other }));
+const byCpu = { ...compared(both, { metric: 'cpu' }), run };
+
+test('the page of several runs has the table of each run, a section for each scenario', async () => {
+  const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000) });
+  const noted = { ...later, footnotes: ['The bodies differ.'] };
+  const text = await severalPage([both, noted, other]);
+  expect(
+    text.match(/<h3>Found in 2026-11-2[01] \d\d:\d\d:\d\d<\/h3>\n<div [^>]*><table/g),
+  ).toHaveLength(3);
+  expect(text.match(/<h2>/g)).toHaveLength(2);
+  expect(text.match(/<strong>open-file-cache is .*?<\/strong>, 2026-11-2[01] /g)).toHaveLength(2);
+  expect(text).toContain('class="group">published</th>');
+  expect(text).toContain('<li>The bodies differ.</li>');
+  expect(await severalPage([images, images])).not.toContain('class="group">published</th>');
+});
+
+test.each<[string, Result]>([
+  ['differ in: system.', { ...later, environment: { ...both.environment, kernel: 'x' } }],
+  ['These runs differ in: judged by.', byCpu],
+  ['These runs differ in: workers, configs.', { ...later, variants }],
+  ['No difference is known', later],
+])('the page of several runs says %s', async (text, other) => {
+  expect(await severalPage([both, other])).toContain(text);
+});
+
+const search = {
+  within: { metric: 'p99' as const, ms: 5 },
+  found: [{ variant: 'workers', rate: 39_300, ci95: null, atLeast: true }],
+  steps: [],
+};
+const against = async (...runs: Result[]) => {
+  const text = await severalPage(runs);
+  const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';
+  return [...table.matchAll(/<tr[^]*?<\/tr>/g)].slice(1).map(([row]) => plain(new Html(row)));
+};
+const slower = changed(openFileCache, ({ seconds }) => ({ seconds: 2 * seconds }));
+const three = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
+
+test('the page of several runs compares the runs of one scenario', async () => {
+  expect(await against(both, { ...result([workers, slower]), run })).toEqual([
+    'variant requests/s against its baseline',
+    'workers ±0.00 % [−0.03, 0.03]',
+    expect.stringMatching(/^open-file-cache −50 % \[.*\] −50 % \[.*\]$/),
+  ]);
+  expect(await against(both, result(three))).toEqual([]);
+});
+
+test('the page of several runs does not compare other metrics or limits, nor failed loads', async () => {
+  const refused = { ...result([workers, refusing]), run };
+  const columns = 'variant requests/s';
+  expect((await against(both, byCpu))[0]).toBe(columns);
+  expect((await against(both, { ...later, search }))[0]).toBe(columns);
+  expect(await severalPage([{ ...both, search }])).toContain('at least 39,300');
+  expect((await against({ ...both, search }, { ...later, search }))[0]).toBe(
+    'variant requests/s against its baseline',
+  );
+  const only = [columns, expect.stringMatching(/^workers .* %/)];
+  expect(await against(both, refused)).toEqual(only);
+  expect(await against(refused, both)).toEqual(only);
 });

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { counterNames } from '../../lib/result/result.ts';
-import { addressFor } from '../../lib/servers/own/stub.ts';
+import { addressFor } from '../../lib/servers/own/redirect.ts';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
 import { countersOf, processTree, watchUpstreams, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';

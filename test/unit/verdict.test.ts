@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import { type MeasuredVariant, unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Phase } from '../../lib/result/result.ts';
@@ -23,264 +23,241 @@ test.each([
   expect(verdictOf([...interval], 0.01)).toBe(verdict);
 });
 
-describe('the rules of a run', () => {
-  test('say what counts as the same, also in words', () => {
-    const b = variant('b', rounds([1020, 1031, 1009, 1021]));
-    expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
-    expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
-      verdict: 'same',
-      why: 'the whole interval is within 2.5 % of equal',
-    });
-    // Narrower than the noise: nothing is the same within it.
-    expect(
-      one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
-    ).toBe('inconclusive');
+test('the rules of a run say what counts as the same, also in words', () => {
+  const b = variant('b', rounds([1020, 1031, 1009, 1021]));
+  expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
+  expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
+    verdict: 'same',
+    why: 'the whole interval is within 2.5 % of equal',
   });
-
-  test('divide α by the comparisons of the run and the looks', () => {
-    const [c, d] = [
-      variant('c', rounds([1000, 1000, 1000, 1000])),
-      variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
-    ];
-    /** The quantile of t(3) that the interval is made with. */
-    const t = (...of: Parameters<typeof one>) => {
-      const width = ([low, high]: [number, number]) => Math.log(high / low);
-      return (3.182446 * width(one(...of).ci95)) / width(one([a, b]).ci95);
-    };
-    // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
-    expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
-    // d has a baseline of its own, and is of the same run.
-    expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
-    const alsoCompare = [{ variant: 'c', against: 'b' }];
-    expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
-    expect(t([a, b, c], { looks: [5, 10, 20] })).toBeCloseTo(6.231527, 4);
-  });
-
-  test('do not count what gets no verdict anyway', () => {
-    const [alone] = compare([a, b]);
-    const without: MeasuredVariant[] = [
-      variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
-      variant('few-cores', rounds([1, 1, 1, 1]), { needsServerCores: 2 }),
-      variant('rate', rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } }),
-      variant('published', [], { server: null }),
-      variant('failing', [failing, failing, failing, failing]),
-      variant('silent', rounds([0, 0, 0, 0])),
-    ];
-    expect(compare([a, b, ...without])[0]).toEqual(alone);
-  });
+  // Narrower than the noise: nothing is the same within it.
+  expect(
+    one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
+  ).toBe('inconclusive');
 });
 
-describe('comparisons asked for beside the rows', () => {
-  const c = variant('c', rounds([2000, 2020, 1980, 2000]), {
-    needsServerCores: 2,
-    published: { rps: 300 },
-  });
-
-  const asked = (variants: MeasuredVariant[], ...pairs: [string, string][]): Comparison[] =>
-    compare(
-      variants,
-      {},
-      { alsoCompare: pairs.map(([variant, against]) => ({ variant, against })) },
-    );
-
-  test('stand after those of the rows', () => {
-    const found = asked([a, b, c], ['c', 'b'], ['a', 'c']);
-    // What a row's step needs, a comparison with another variant does not.
-    expect(
-      found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
-    ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
-    expect(found[1]?.why).toBe('needs 2 server cores');
-    expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
-  });
-
-  test('are left out if one was not run, or a row has them', () => {
-    expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
-    expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
-  });
-});
-
-describe('a control', () => {
-  const again = variant('again', rounds([1001, 1009, 990, 1002]), { setup: 'a' });
-
-  test('is judged although nothing differs, and states the noise floor', () => {
-    // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
-    const ratio = Math.exp((2.262157 * 0.001_286_5) / Math.sqrt(10));
-    expect(summarise(facts, [a, again], { control: true })).toMatchObject({
-      noiseFloor: { rounds: 10, ratio: expect.closeTo(ratio, 6) },
-      comparisons: [{ verdict: 'same' }],
-    });
-    expect(summarise(facts, [a, again])).toMatchObject({
-      noiseFloor: null,
-      comparisons: [{ verdict: 'none', why: 'the same config and load here' }],
-    });
-  });
-
-  test('states no floor with too few rounds, or without answers', () => {
-    expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
-      noiseFloor: null,
-      comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) }],
-    });
-    expect(
-      summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
-    ).toBeNull();
-  });
-});
-
-describe('what stands beside a verdict', () => {
-  test("are the rounds' ratios and the number of one that lies apart", () => {
-    const b = variant('b', rounds([1400, 1520, 1420, 3000]));
-    const comparison = one([a, b].map((each) => renumbered(each, (round) => round + 3)));
-    expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
-      '1.4000 1.5050 1.4343 3.0000',
-    );
-    expect(comparison.outliers).toEqual([7]);
-    // It counts like all others.
-    expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
-  });
-
-  test('is nothing at all where requests/s are once 0', () => {
-    const broken = rounds([1000, 0, 1000, 1000]);
-    expect(one([a, variant('b', broken)])).toMatchObject({
-      ratio: 0,
-      ci95: [0, 0],
-      verdict: 'none',
-      cpu: null,
-      roundRatios: [],
-    });
-    expect(one([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
-  });
-
-  test('is how many rounds would decide, if inconclusive', () => {
-    const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
-    expect(one([a, noisy])).toMatchObject({
-      verdict: 'inconclusive',
-      roundsNeeded: 16,
-      why: 'the interval includes 1: about 16 rounds would probably decide',
-    });
-    expect(one([a, b]).roundsNeeded).toBeNull();
-    expect(one([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
-      roundsNeeded: null,
-      why: expect.stringContaining('even 1,000 rounds would probably not decide'),
-    });
-  });
-});
-
-describe('a generator at its limit', () => {
-  const using =
-    (server: number, generator: number) => (name: string, requests: readonly number[]) =>
-      variant(
-        name,
-        requests.map((count) => second(count, server, generator)),
-      );
-  /** The generator had all of its core, and the server only a part of its own. */
-  const held = using(0.7, 0.97);
-  const free = using(0.99, 0.7);
-  const [usual, more] = [
-    [1000, 1001, 999, 1000],
-    [1100, 1101, 1099, 1100],
+test('the rules of a run divide α by the comparisons of the run and the looks', () => {
+  const [c, d] = [
+    variant('c', rounds([1000, 1000, 1000, 1000])),
+    variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
   ];
-  const none = (name: string): object => ({
+  /** The quantile of t(3) that the interval is made with. */
+  const t = (...of: Parameters<typeof one>) => {
+    const width = ([low, high]: [number, number]) => Math.log(high / low);
+    return (3.182446 * width(one(...of).ci95)) / width(one([a, b]).ci95);
+  };
+  // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
+  expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
+  // d has a baseline of its own, and is of the same run.
+  expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
+  const alsoCompare = [{ variant: 'c', against: 'b' }];
+  expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
+  expect(t([a, b, c], { looks: [5, 10, 20] })).toBeCloseTo(6.231527, 4);
+});
+
+test('the rules of a run do not count what gets no verdict anyway', () => {
+  const [alone] = compare([a, b]);
+  const without: MeasuredVariant[] = [
+    variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
+    variant('few-cores', rounds([1, 1, 1, 1]), { needsServerCores: 2 }),
+    variant('rate', rounds([1, 1, 1, 1]), { load: { protocol: 'h2', threads: 1, rate: 1 } }),
+    variant('published', [], { server: null }),
+    variant('failing', [failing, failing, failing, failing]),
+    variant('silent', rounds([0, 0, 0, 0])),
+  ];
+  expect(compare([a, b, ...without])[0]).toEqual(alone);
+});
+
+const c = variant('c', rounds([2000, 2020, 1980, 2000]), {
+  needsServerCores: 2,
+  published: { rps: 300 },
+});
+
+const asked = (variants: MeasuredVariant[], ...pairs: [string, string][]): Comparison[] =>
+  compare(variants, {}, { alsoCompare: pairs.map(([variant, against]) => ({ variant, against })) });
+
+test('comparisons that are asked for stand after those of the rows', () => {
+  const found = asked([a, b, c], ['c', 'b'], ['a', 'c']);
+  // What a row's step needs, a comparison with another variant does not.
+  expect(
+    found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
+  ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
+  expect(found[1]?.why).toBe('needs 2 server cores');
+  expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
+});
+
+test('comparisons that are asked for are left out if one was not run, or a row has them', () => {
+  expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
+  expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
+});
+
+const again = variant('again', rounds([1001, 1009, 990, 1002]), { setup: 'a' });
+
+test('a control is judged although nothing differs, and states the noise floor', () => {
+  // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
+  const ratio = Math.exp((2.262157 * 0.001_286_5) / Math.sqrt(10));
+  expect(summarise(facts, [a, again], { control: true })).toMatchObject({
+    noiseFloor: { rounds: 10, ratio: expect.closeTo(ratio, 6) },
+    comparisons: [{ verdict: 'same' }],
+  });
+  expect(summarise(facts, [a, again])).toMatchObject({
+    noiseFloor: null,
+    comparisons: [{ verdict: 'none', why: 'the same config and load here' }],
+  });
+});
+
+test('a control states no floor with too few rounds, or without answers', () => {
+  expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
+    noiseFloor: null,
+    comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) }],
+  });
+  expect(
+    summarise(facts, [a, variant('again', rounds([0, 0, 0, 0]))], { control: true }).noiseFloor,
+  ).toBeNull();
+});
+
+test("beside a verdict are the rounds' ratios and the number of one that lies apart", () => {
+  const b = variant('b', rounds([1400, 1520, 1420, 3000]));
+  const comparison = one([a, b].map((each) => renumbered(each, (round) => round + 3)));
+  expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
+    '1.4000 1.5050 1.4343 3.0000',
+  );
+  expect(comparison.outliers).toEqual([7]);
+  // It counts like all others.
+  expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
+});
+
+test('nothing stands beside a verdict where requests/s are once 0', () => {
+  const broken = rounds([1000, 0, 1000, 1000]);
+  expect(one([a, variant('b', broken)])).toMatchObject({
+    ratio: 0,
+    ci95: [0, 0],
     verdict: 'none',
-    why: `the generator was the limit with ${name}`,
+    cpu: null,
+    roundRatios: [],
   });
+  expect(one([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
+});
 
-  test('makes requests/s the least that a server can do', () => {
-    expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
-    expect(one([held('a', usual), free('b', more)])).toMatchObject(none('a'));
-    expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
-    expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
+test('an inconclusive verdict says how many rounds would decide', () => {
+  const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
+  expect(one([a, noisy])).toMatchObject({
+    verdict: 'inconclusive',
+    roundsNeeded: 16,
+    why: 'the interval includes 1: about 16 rounds would probably decide',
   });
-
-  test('changes nothing if the server was at its limit, undecided, or a control', () => {
-    const both = using(0.97, 0.97);
-    expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
-    expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe(
-      'inconclusive',
-    );
-    const again = { ...held('again', usual), setup: 'a' };
-    expect(one([held('a', usual), again], {}, { control: true }).verdict).toBe('same');
+  expect(one([a, b]).roundsNeeded).toBeNull();
+  expect(one([a, variant('b', rounds([2000, 500, 2000, 502]))])).toMatchObject({
+    roundsNeeded: null,
+    why: expect.stringContaining('even 1,000 rounds would probably not decide'),
   });
 });
 
-describe('a disagreement', () => {
-  const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
-  const measured = (
-    name: string,
-    serverCpu: number,
-    generatorCpu: number,
-    changes: Partial<MeasuredVariant> = {},
-  ) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
-  const words = (first: MeasuredVariant, next: MeasuredVariant) => one([first, next]).disagreement;
-
-  test('is none if the server was used within a few percent as much', () => {
-    expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
-    expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
-    expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
-  });
-
-  test('names the variant that left the server time', () => {
-    expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
-      "with b the server's cores were 25 % less busy than with a",
-    );
-    expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
-  });
-
-  test('is none without a verdict: few rounds, failures, a rate', () => {
-    expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
-    expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
-    const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-    expect(words(measured('a', 1, 0.7, { load }), measured('b', 0.5, 0.7, { load }))).toBe('');
-  });
+const using = (server: number, generator: number) => (name: string, requests: readonly number[]) =>
+  variant(
+    name,
+    requests.map((count) => second(count, server, generator)),
+  );
+/** The generator had all of its core, and the server only a part of its own. */
+const held = using(0.7, 0.97);
+const free = using(0.99, 0.7);
+const [usual, more] = [
+  [1000, 1001, 999, 1000],
+  [1100, 1101, 1099, 1100],
+];
+const none = (name: string): object => ({
+  verdict: 'none',
+  why: `the generator was the limit with ${name}`,
 });
 
-describe('what needs more rounds', () => {
-  const names = (all: readonly Comparison[], precision = 0) =>
-    unsettled(all, precision).map(({ variant: name }) => name);
-  const of = (...requests: number[]): Comparison[] =>
-    compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
-
-  test('is what is inconclusive, and not known as exactly as was asked', () => {
-    const all = compare([a, b, variant('c', rounds([1040, 1000, 1030, 1050]))]);
-    expect(names(all)).toEqual(['c']);
-    const open = all[1] as Comparison;
-    const width = Math.max(open.ci95[1] / open.ratio, open.ratio / open.ci95[0]) - 1;
-    expect([0.99, 1.01].map((part) => names(all, width * part))).toEqual([['c'], []]);
-    expect(names(compare([a, { ...b, setup: 'a' }]))).toEqual([]);
-  });
-
-  test('is what dependent rounds or one round decided', () => {
-    expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
-    const mixed = of(1110, 1140, 1100, 1129, 1121, 1150);
-    expect(names(mixed)).toEqual([]);
-    const swayedBy = { round: 3, without: 'inconclusive' as const };
-    expect(names(mixed.map((each) => ({ ...each, swayedBy })))).toEqual(['b']);
-  });
+test('a generator at its limit makes requests/s the least that a server can do', () => {
+  expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
+  expect(one([held('a', usual), free('b', more)])).toMatchObject(none('a'));
+  expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
+  expect(one([free('a', more), held('b', usual)])).toMatchObject(none('b'));
 });
 
-describe('a round that alone keeps a difference from being seen', () => {
-  const base = variant('a', rounds([1000, 1000, 1000, 1000, 1000]));
-  // As a review saw it.
-  const hidden = variant('b', rounds([5890, 530, 530, 480, 770]));
+test('a generator at its limit changes nothing if the server was at its limit, undecided, or a control', () => {
+  const both = using(0.97, 0.97);
+  expect(one([both('a', usual), both('b', more)]).verdict).toBe('faster');
+  expect(one([held('a', usual), held('b', [1100, 950, 1040, 1000])]).verdict).toBe('inconclusive');
+  const again = { ...held('again', usual), setup: 'a' };
+  expect(one([held('a', usual), again], {}, { control: true }).verdict).toBe('same');
+});
 
-  test('is named, with the verdict without it, and a note says so', () => {
-    const { comparisons, warnings } = summarise(facts, [base, hidden]);
-    expect(comparisons[0]).toMatchObject({
-      verdict: 'inconclusive',
-      outliers: [1],
-      swayedBy: { round: 1, without: 'slower' },
-    });
-    expect(warnings.join()).toContain('round 1 is an outlier and alone prevents a verdict: ');
-  });
+const times = (n: number, of: Phase): Phase[] => Array.from({ length: n }, () => of);
+const measured = (
+  name: string,
+  serverCpu: number,
+  generatorCpu: number,
+  changes: Partial<MeasuredVariant> = {},
+) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
+const words = (first: MeasuredVariant, next: MeasuredVariant) => one([first, next]).disagreement;
 
-  test('is none if it changes nothing, is not alone, or has too few others', () => {
-    for (const requests of [
-      [1200, 1210, 1205, 1190, 1800],
-      [5890, 530, 530, 480, 9000],
-      [5890, 530, 530, 480],
-    ]) {
-      const unchanged = variant('a', rounds(requests.map(() => 1000)));
-      expect(one([unchanged, variant('b', rounds(requests))]).swayedBy, `${requests}`).toBeNull();
-    }
-    expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
+test('a disagreement is none if the server was used within a few percent as much', () => {
+  expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
+  expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
+  expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
+});
+
+test('a disagreement names the variant that left the server time', () => {
+  expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
+    "with b the server's cores were 25 % less busy than with a",
+  );
+  expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
+});
+
+test('a disagreement is none without a verdict: few rounds, failures, a rate', () => {
+  expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
+  expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
+  const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
+  expect(words(measured('a', 1, 0.7, { load }), measured('b', 0.5, 0.7, { load }))).toBe('');
+});
+
+const names = (all: readonly Comparison[], precision = 0) =>
+  unsettled(all, precision).map(({ variant: name }) => name);
+const of = (...requests: number[]): Comparison[] =>
+  compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
+
+test('more rounds are for what is inconclusive, and not known as exactly as was asked', () => {
+  const all = compare([a, b, variant('c', rounds([1040, 1000, 1030, 1050]))]);
+  expect(names(all)).toEqual(['c']);
+  const open = all[1] as Comparison;
+  const width = Math.max(open.ci95[1] / open.ratio, open.ratio / open.ci95[0]) - 1;
+  expect([0.99, 1.01].map((part) => names(all, width * part))).toEqual([['c'], []]);
+  expect(names(compare([a, { ...b, setup: 'a' }]))).toEqual([]);
+});
+
+test('more rounds are for what dependent rounds or one round decided', () => {
+  expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
+  const mixed = of(1110, 1140, 1100, 1129, 1121, 1150);
+  expect(names(mixed)).toEqual([]);
+  const swayedBy = { round: 3, without: 'inconclusive' as const };
+  expect(names(mixed.map((each) => ({ ...each, swayedBy })))).toEqual(['b']);
+});
+
+const base = variant('a', rounds([1000, 1000, 1000, 1000, 1000]));
+// As a review saw it.
+const hidden = variant('b', rounds([5890, 530, 530, 480, 770]));
+
+test('a round that alone hides a difference is named, with the verdict without it, and a note says so', () => {
+  const { comparisons, warnings } = summarise(facts, [base, hidden]);
+  expect(comparisons[0]).toMatchObject({
+    verdict: 'inconclusive',
+    outliers: [1],
+    swayedBy: { round: 1, without: 'slower' },
   });
+  expect(warnings.join()).toContain('round 1 is an outlier and alone prevents a verdict: ');
+});
+
+test('no round hides a difference if it changes nothing, is not alone, or has too few others', () => {
+  for (const requests of [
+    [1200, 1210, 1205, 1190, 1800],
+    [5890, 530, 530, 480, 9000],
+    [5890, 530, 530, 480],
+  ]) {
+    const unchanged = variant('a', rounds(requests.map(() => 1000)));
+    expect(one([unchanged, variant('b', rounds(requests))]).swayedBy, `${requests}`).toBeNull();
+  }
+  expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });

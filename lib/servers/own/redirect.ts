@@ -1,5 +1,7 @@
 // What replaces the addresses, files and backends of a user's own config while a copy of it runs here.
+import { once } from 'node:events';
 import path from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
@@ -261,4 +263,48 @@ export function localTarget(
   if (own !== undefined) return `${scheme === undefined ? '' : `${scheme}://`}${own}${rest}`;
   here.noteBackend(words, { port: asked });
   return target;
+}
+
+/**
+ * The stub for a backend: answers each request after a set time, in a thread of its own. As text, since other hosts have no
+ * files of bakeoff. The server could be about to use an idle connection.
+ */
+const stubSource = `
+const { parentPort, workerData: { ms, bytes } } = require('node:worker_threads');
+const body = Buffer.alloc(bytes, 'x');
+const server = require('node:http').createServer((request, response) => {
+  request.resume();
+  setTimeout(() => response.end(body), ms);
+});
+server.keepAliveTimeout = 0;
+server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port));`;
+
+const factors: Record<string, number> = { ms: 1, s: 1000, b: 1, kb: 1e3, mb: 1e6 };
+
+/** Reads stub:50ms or stub:50ms:2KB, up to 100 MB; undefined for any other text. */
+export function readStub(text: string) {
+  const [, time, unit = '', size = 1000, kind = 'b'] =
+    /^stub:(\d{1,5})(ms|s)(?::(\d{1,6})(b|kb|mb))?$/.exec(text.toLowerCase()) ?? [];
+  const [ms, bytes] = [
+    Number(time) * (factors[unit] ?? NaN),
+    Number(size) * (factors[kind] ?? NaN),
+  ];
+  return ms >= 0 && bytes <= 100e6 ? { ms, bytes } : undefined;
+}
+
+const stubs = new Map<string, Promise<string>>();
+
+/** Returns HOST:PORT of the stub, which ends with this process; any other text as it is. */
+export function addressFor(text: string): Promise<string> {
+  const stub = readStub(text);
+  const address = stubs.get(text) ?? (stub === undefined ? Promise.resolve(text) : startStub(stub));
+  stubs.set(text, address);
+  return address;
+}
+
+async function startStub(workerData: { ms: number; bytes: number }): Promise<string> {
+  const worker = new Worker(stubSource, { eval: true, workerData });
+  const [port] = (await once(worker, 'message')) as [number];
+  worker.unref();
+  return `127.0.0.1:${port}`;
 }
