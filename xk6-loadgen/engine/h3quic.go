@@ -170,7 +170,7 @@ func newBareSocket(socket *net.UDPConn, peer net.Addr) *bareSocket {
 		}
 		return d
 	}
-	return &bareSocket{socket, peer, transfer(raw.Read, linux.Read), transfer(raw.Write, linux.Send)}
+	return &bareSocket{socket, peer, transfer(raw.Read, linux.Recv), transfer(raw.Write, linux.Send)}
 }
 
 func (d *direction) transfer(p []byte) (int, error) {

@@ -233,7 +233,7 @@ func (c *conn) readAll(events uint32) {
 		if discards {
 			n, errno = linux.Discard(c.fd, most)
 		} else {
-			n, errno = linux.Read(c.fd, l.buffer[kept:])
+			n, errno = linux.Recv(c.fd, l.buffer[kept:])
 		}
 		if errno == syscall.EAGAIN {
 			return
