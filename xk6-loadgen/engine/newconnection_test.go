@@ -44,7 +44,12 @@ func TestConnectionsNeverExceedTheAskedNumber(t *testing.T) {
 					all := slices.Collect(maps.Keys(s.open))
 					s.mu.Unlock()
 					isClosed := func(other net.Conn) bool { return !stillOpen(t, other) }
-					open := int64(len(slices.DeleteFunc(slices.DeleteFunc(all, isClosed), isClosed)))
+					all = slices.DeleteFunc(slices.DeleteFunc(all, isClosed), isClosed)
+					if len(all) > connections {
+						time.Sleep(10 * time.Millisecond) // A busy kernel may deliver the end of one later than the begin of the next
+						all = slices.DeleteFunc(all, isClosed)
+					}
+					open := int64(len(all))
 					for {
 						before := most.Load()
 						if open <= before || most.CompareAndSwap(before, open) {
