@@ -104,6 +104,7 @@ test.each(['SIGHUP', 'SIGTERM'])('a sending that %s ends leaves nothing half', a
   const folder = join(cache, 'bakeoff/k6-new');
   await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
   process.kill(-(child.pid as number), signal);
+  child.stdin.destroy(); // As ssh does: the shell may be about to start what reads it.
   await once(child, 'close');
   expect(readdirSync(folder)).toEqual([]);
 });
