@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
-import { whole } from '../lib/format.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { withoutVariables, lastLine, run } from '../lib/process.ts';
 import { textOf } from '../lib/files.ts';
@@ -104,17 +103,6 @@ export const loadgenWithoutStart: Contender = {
   name: 'loadgen, one k6',
   withoutStart: true,
 };
-
-/** As many requests in a mix, each for a page of its own. */
-export const mixing = (requests: number): Contender => ({
-  ...loadgenWithoutStart,
-  name: `loadgen, ${whole(requests)} ${requests === 1 ? 'page' : 'pages'}`,
-  command(url, load) {
-    const { args, env } = loadgen.command(url, load);
-    const one = JSON.parse(env?.['LOAD'] as string) as object;
-    return { args, env: { ...env, LOAD: JSON.stringify({ ...one, mixed: requests }) } };
-  },
-});
 
 /** The same load by two k6, which begin together. */
 export const twoLoadgens: Contender = {

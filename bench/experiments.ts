@@ -8,7 +8,6 @@ import {
   loadgen,
   loadgenOfTen,
   loadgenWithoutStart,
-  mixing,
   stockK6,
   streamingLoadgen,
   twoLoadgens,
@@ -110,15 +109,6 @@ export const experiments: readonly Experiment[] = [
     arrangements: ['a core each'],
     contenders: [loadgen, loadgenOfTen, ab],
     limits: () => ({ cpu: 1.3, memoryBytes: 200e6 }),
-  },
-  {
-    ...plainly,
-    name: 'http1-mix',
-    title: 'HTTP/1.1, keep-alive, 100 connections, a mix of 10,000 pages against one',
-    rounds: (rounds) => 4 * rounds,
-    arrangements: ['one core'],
-    contenders: [mixing(10_000), mixing(1)],
-    limits: () => ({ cpu: 1.02 }),
   },
   {
     // On one core, with the database on the other, so that k6's CPU time is its own. One percent needs more pairs.

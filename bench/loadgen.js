@@ -16,13 +16,7 @@ export const options = {
 };
 
 export default function () {
-  const { options, runs, mixed } = load;
-  if (mixed)
-    options.mix = Array.from({ length: mixed }, (_, page) => ({
-      // The same file for the server.
-      target: `/${page}/../?x=${page % 7}`,
-      weight: 1 + (page % 5),
-    }));
+  const { options, runs } = load;
   const results = Array.from({ length: runs }, () => loadgen.run(options));
   const total = (of) => results.reduce((sum, result) => sum + of(result), 0);
   const [{ tls, errorExample, latencyMs, sendDelayMs }] = results;
