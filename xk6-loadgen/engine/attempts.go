@@ -180,15 +180,11 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 		i.Unexpected++
 	}
 	if l.pages != nil && i != l.outside {
-		p := &l.pages.pages[a.expected.page]
-		p.responses++
-		p.bodyBytes += bodyBytes
-		if isUnexpected {
-			p.unexpected++
-		}
+		class := notRecorded
 		if l.records(a.start) {
-			l.pages.latencies[pageClass(l.clock-a.start)*len(l.pages.pages)+int(a.expected.page)]++
+			class = pageClass(l.clock - a.start)
 		}
+		l.pages.note(pageResponse{bodyBytes, a.expected.page, class, isUnexpected})
 	}
 	if a.start < l.began {
 		l.older--

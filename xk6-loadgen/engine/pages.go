@@ -31,10 +31,10 @@ const (
 	pageClasses                = 1920 // up to an hour
 )
 
-func pageClass(nanoseconds int64) int {
+func pageClass(nanoseconds int64) int16 {
 	units := uint64(max(0, min(nanoseconds, longest))) >> pageUnitBits
 	shift := max(0, bits.Len64(units)-pageHalfBits-1)
-	return shift<<pageHalfBits + int(units>>shift)
+	return int16(shift<<pageHalfBits + int(units>>shift))
 }
 
 // pageMiddle is the middle of a class in nanoseconds.
@@ -80,24 +80,59 @@ func pagesOf(mix []Request) (names []string, indexes []int) {
 	return names, indexes
 }
 
-// pageRecorder counts responses by page. nil counts nothing.
+// pageRecorder counts responses by page, many at a time: latencies are far apart in memory, and a processor fetches several at once. nil
+// counts nothing.
 type pageRecorder struct {
-	pages []page
-	// latencies are counts by class, and then by page: the few classes in use are near each other in memory.
-	latencies []uint32
+	pages     []page
+	latencies []uint32 // latencies are counts by class, and then by page: the few classes in use are near each other
+	recent    []pageResponse
 }
+
+type pageResponse struct {
+	bodyBytes    int64
+	page         uint32
+	class        int16
+	isUnexpected bool
+}
+
+// notRecorded is the class of a response without a latency of its own; recentResponses fit into a processor's nearest cache.
+const notRecorded, recentResponses = int16(-1), 256
 
 // newPages is nil for a single page, whose figures are the load's.
 func newPages(p *plan) *pageRecorder {
-	n := len(p.pages)
-	if n < 2 {
+	if len(p.pages) < 2 {
 		return nil
 	}
-	return &pageRecorder{make([]page, n), make([]uint32, pageClasses*n)}
+	n := len(p.pages)
+	return &pageRecorder{make([]page, n), make([]uint32, pageClasses*n), make([]pageResponse, 0, recentResponses)}
+}
+
+func (r *pageRecorder) note(response pageResponse) {
+	if len(r.recent) == recentResponses {
+		r.count()
+	}
+	r.recent = append(r.recent, response)
+}
+
+func (r *pageRecorder) count() {
+	for i := range r.recent {
+		response := &r.recent[i]
+		p := &r.pages[response.page]
+		p.responses++
+		p.bodyBytes += response.bodyBytes
+		if response.isUnexpected {
+			p.unexpected++
+		}
+		if response.class != notRecorded {
+			r.latencies[int(response.class)*len(r.pages)+int(response.page)]++
+		}
+	}
+	r.recent = r.recent[:0]
 }
 
 func (r *pageRecorder) reset() {
 	if r != nil {
+		r.recent = r.recent[:0]
 		clear(r.pages)
 		clear(r.latencies)
 	}
@@ -107,6 +142,8 @@ func (r *pageRecorder) add(other *pageRecorder) {
 	if r == nil {
 		return
 	}
+	r.count()
+	other.count()
 	for i, from := range other.pages {
 		to := &r.pages[i]
 		to.responses += from.responses
@@ -123,6 +160,7 @@ func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
 	if r == nil {
 		return nil
 	}
+	r.count()
 	var used []int
 	for class := range pageClasses {
 		row := r.latencies[class*len(r.pages):][:len(r.pages)]
