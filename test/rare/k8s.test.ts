@@ -137,7 +137,10 @@ test('a round with a server that was started again is repeated; Ctrl-C removes a
       const server = all.cluster
         .objects()
         .find(
-          ({ kind, metadata }) => kind === 'Pod' && metadata.labels['bakeoff/part'] === 'server',
+          ({ kind, metadata: { labels } }) =>
+            kind === 'Pod' &&
+            labels['bakeoff/part'] === 'server' &&
+            labels['bakeoff/variant'] === 'workers',
         );
       const terminated = { exitCode: 137, reason: 'OOMKilled' };
       const restarted = { restartCount: 1, image: '', lastState: { terminated } };
