@@ -179,9 +179,11 @@ function switchesText({ variant, baseline }: Pair): string[] {
 function factsText(variant?: VariantResult, baseline?: VariantResult): string[] {
   if (variant === undefined || baseline === undefined) return [];
   const facts: string[] = [];
-  const [opened, openedBefore] = [reconnectsOf(variant), reconnectsOf(baseline)];
-  if (Math.abs(opened - openedBefore) >= leastCalls.usual)
-    facts.push(`${connectionsText(variant, opened)}, ${connectionsText(baseline, openedBefore)}`);
+  const [now, before] = [reconnectsOf(variant), reconnectsOf(baseline)];
+  if (Math.abs(now.share - before.share) >= Math.max(leastCalls.usual, now.kept, before.kept))
+    facts.push(
+      `${connectionsText(variant, now.share)}, ${connectionsText(baseline, before.share)}`,
+    );
   const [workers, workersBefore] = [variant.server?.workers ?? 0, baseline.server?.workers ?? 0];
   if (workers !== workersBefore && variant.server?.name === baseline.server?.name)
     facts.push(
@@ -204,14 +206,22 @@ function connectionsText(one: VariantResult, opened: number): string {
   return `${one.name} opens a connection for ${often}${tls}`;
 }
 
-/** Connections per request, without those that its load keeps open. */
-function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult): number {
+/** Connections per request: those that the load keeps open, and the others. */
+function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult) {
   const each = rounds.flatMap(({ phases: [first] }) =>
     first?.perRequest?.connections === undefined
       ? []
-      : first.perRequest.connections - connections / (first.requests + first.warmupRequests),
+      : [
+          {
+            opened: first.perRequest.connections,
+            kept: connections / (first.requests + first.warmupRequests),
+          },
+        ],
   );
-  return total(each, (one) => one) / Math.max(1, each.length);
+  const meanOf = (figure: 'opened' | 'kept') =>
+    total(each, (one) => one[figure]) / Math.max(1, each.length);
+  const kept = meanOf('kept');
+  return { kept, share: meanOf('opened') - kept };
 }
 
 function waitText({ comparison }: Pair, result: Result): string[] {

@@ -132,7 +132,7 @@ test('the kind of key, by new connections with TLS, and compression', async () =
       '--url',
       '/text.html',
       '--load',
-      `wrk -t 1 -c 20 -d 5 -H "Connection: close" -H "Accept-Encoding: gzip"`,
+      `wrk -t 1 -c 5 -d 5 -H "Connection: close" -H "Accept-Encoding: gzip"`,
     ],
     // In less time the first connections, which are open when it begins, would be a part that counts.
     '400ms',

@@ -36,21 +36,21 @@ function knobs(flags: string): ScenarioRun {
 test('what helps is found, verified, and printed to paste', async () => {
   const out = newOut();
   const run = knobs(
-    `--knobs aio,etag-off,access-log,multi-accept,ssl-buffer-size --rounds 4 --no-why --out ${out}`,
+    `--knobs aio,etag-off,access-log,ssl-buffer-size --rounds 6 --no-why --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
   const said = run.stdout();
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
   expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
   expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
-  // By chance multi-accept seems to help in one run of twenty, or to cost a little.
+  // Beside other tests the first look may leave it to the closer one.
   expect(said).toMatch(
-    /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* helps\nmulti-accept .* (?:undecided ±.* %|nothing here, same within 1 %|harms|helps)$/m,
+    /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* (?:helps|undecided ±.* %)$/m,
   );
   expect(said).toMatch(/^A closer look at aio-off/m);
   expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
   expect(said).toMatch(
-    /^Verified: with aio-off(?: and multi-accept)? it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\./m,
+    /^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\./m,
   );
   const file = join(configs, 'own.conf');
   expect(said).toContain('\nTo paste:\n');
