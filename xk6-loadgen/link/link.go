@@ -137,7 +137,7 @@ const (
 
 // Serve reads an order and then words, each on a line, and answers each with a line. It returns nil when its input ends.
 func Serve(in io.Reader, out io.Writer) error {
-	lines, answers := bufio.NewScanner(in), json.NewEncoder(out)
+	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, longestLine)
 	if !lines.Scan() {
 		return endOf(lines)
@@ -150,10 +150,14 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	asked, ended := make(chan question, wordsAhead), make(chan error, 2)
-	asked <- func(*Link) (any, error) { return ready, nil } // The first answer is to the order
-	go func() { ended <- listen(lines, asked) }()
-	go func() { ended <- answer(link, asked, answers) }()
+	words, ended := make(chan string, wordsAhead), make(chan error, 2)
+	go func() {
+		for lines.Scan() {
+			words <- lines.Text()
+		}
+		ended <- endOf(lines)
+	}()
+	go func() { ended <- link.answer(ready, words, json.NewEncoder(out)) }()
 	select {
 	case err = <-ended:
 	case err = <-link.Failed:
@@ -161,36 +165,23 @@ func Serve(in io.Reader, out io.Writer) error {
 	return err
 }
 
-type question func(*Link) (any, error)
-
-var questions = map[string]question{
-	"counts": func(l *Link) (any, error) { return l.Counts(false) },
-	"mark":   func(l *Link) (any, error) { return l.Counts(true) },
-	"report": func(l *Link) (any, error) { return l.Report() },
-}
-
-func listen(lines *bufio.Scanner, asked chan<- question) error {
-	for lines.Scan() {
-		ask, known := questions[lines.Text()]
-		if !known {
-			return fmt.Errorf("%.40q is no word that it knows; it knows counts, mark and report", lines.Text())
+func (l *Link) answer(first any, words <-chan string, answers *json.Encoder) (err error) {
+	for answer := first; ; {
+		if err = answers.Encode(answer); err != nil {
+			return fmt.Errorf("its output cannot be written: %w", err)
 		}
-		asked <- ask
-	}
-	return endOf(lines)
-}
-
-func answer(link *Link, asked <-chan question, answers *json.Encoder) error {
-	for ask := range asked {
-		a, err := ask(link)
+		switch word := <-words; word {
+		case "counts", "mark":
+			answer, err = l.Counts(word == "mark")
+		case "report":
+			answer, err = l.Report()
+		default:
+			err = fmt.Errorf("%.40q is no word that it knows; it knows counts, mark and report", word)
+		}
 		if err != nil {
 			return err
 		}
-		if err := answers.Encode(a); err != nil {
-			return fmt.Errorf("its output cannot be written: %w", err)
-		}
 	}
-	return nil
 }
 
 func endOf(lines *bufio.Scanner) error {

@@ -227,23 +227,10 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long this thread has waited for a core, in nanoseconds. Some kernels have no such file, or only zeros in it.
-func (p *pump) stallTime() (waited int64, told bool) {
+func (p *pump) stallTime() (nanoseconds int64, told bool) {
 	var text [64]byte
-	n, err := syscall.Pread(p.schedstat, text[:], 0)
-	if err != nil {
-		return 0, false
-	}
-	var figures [3]int64
-	field := 0
-	for _, c := range text[:n] {
-		if c == ' ' {
-			field++
-		} else if field < len(figures) && '0' <= c && c <= '9' {
-			figures[field] = figures[field]*10 + int64(c-'0')
-		}
-	}
-	return figures[1], figures[2] > 0
+	n, _ := syscall.Pread(p.schedstat, text[:], 0)
+	return linux.RunDelay(text[:max(0, n)])
 }
 
 // lock is for other threads than the pump's, which under load never waits.

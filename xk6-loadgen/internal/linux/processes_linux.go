@@ -76,12 +76,25 @@ func (t *ProcessTree) IsRunning() bool {
 	})
 }
 
-// TaskRunDelay is how long a thread, by its folder in /proc, has waited for a core, in nanoseconds (sched-stats.rst of the kernel).
+// TaskRunDelay is how long a thread, by its folder in /proc, has waited for a core, in nanoseconds.
 func TaskRunDelay(task string) int64 {
 	text, _ := os.ReadFile(task + "/schedstat")
-	fields := append(strings.Fields(string(text)), "", "")
-	n, _ := strconv.ParseInt(fields[1], 10, 64)
+	n, _ := RunDelay(text)
 	return n
+}
+
+// RunDelay reads it from a thread's schedstat (sched-stats.rst of the kernel). Some kernels have no such file, or only zeros in it.
+func RunDelay(schedstat []byte) (nanoseconds int64, told bool) {
+	var figures [3]int64
+	field := 0
+	for _, c := range schedstat {
+		if c == ' ' {
+			field++
+		} else if field < len(figures) && '0' <= c && c <= '9' {
+			figures[field] = figures[field]*10 + int64(c-'0')
+		}
+	}
+	return figures[1], figures[2] > 0
 }
 
 // Steal is the time in nanoseconds that the host took of these cores, in ticks of 10 ms (proc(5), /proc/stat).
