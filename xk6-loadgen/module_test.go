@@ -240,7 +240,7 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		`loadgen.run({ connections: 1.5 })`:                                   "connections: must be a whole number of at least 1, got 1.5",
 		`loadgen.run({ connections: '10' })`:                                  "connections: must be a whole number",
 		`loadgen.run({ requests: -1 })`:                                       "requests: must be a whole number",
-		`loadgen.run({ duration: 10 })`:                                       "duration: must be a string with a unit",
+		`loadgen.run({ duration: 10 })`:                                       "duration: must be a time with a unit, as in '10s' or '500ms', got 10",
 		`loadgen.run({ duration: '10' })`:                                     "duration: must be a time with a unit",
 		`loadgen.run({ timeout: '-1s' })`:                                     "timeout: must be a time",
 		`loadgen.run({ keepAlive: 'yes' })`:                                   "keepAlive: must be true or false, got 'yes'",

@@ -271,13 +271,10 @@ func as[T any](v sobek.Value, what string) (T, error) {
 }
 
 func duration(v sobek.Value) (time.Duration, error) {
-	s, err := as[string](v, "a string with a unit, as in '10s' or '500ms'")
-	if err != nil {
-		return 0, err
-	}
-	d, err := time.ParseDuration(strings.TrimSpace(s))
+	text, _ := v.Export().(string)
+	d, err := time.ParseDuration(strings.TrimSpace(text))
 	if err != nil || d < 0 {
-		return 0, fmt.Errorf("must be a time with a unit, as in '10s' or '500ms', got '%s'", s)
+		return 0, fmt.Errorf("must be a time with a unit, as in '10s' or '500ms', got %s", shown(v))
 	}
 	return d, nil
 }

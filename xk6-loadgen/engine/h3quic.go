@@ -144,7 +144,6 @@ type bareSocket struct {
 
 type packetSocket interface {
 	net.PacketConn
-	net.Conn
 	syscall.Conn
 	SetReadBuffer(bytes int) error
 	SetWriteBuffer(bytes int) error

@@ -65,30 +65,23 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 	if protocol != HTTP10 {
 		c.NextProtos = []string{string(protocol)} // Protocols are named as in ALPN, which has no HTTP/1.0
 	}
-	var minErr, maxErr, orderErr, cipherErr, curveErr error
-	c.MinVersion, minErr = versionID("minVersion", cmp.Or(t.MinVersion, "TLSv1.2"))
-	c.MaxVersion, maxErr = versionID("maxVersion", cmp.Or(t.MaxVersion, "TLSv1.3"))
-	if c.MinVersion > c.MaxVersion {
-		orderErr = errors.New("tls: minVersion is above maxVersion")
+	versions, err := idsOf("version", []string{cmp.Or(t.MinVersion, "TLSv1.2"), cmp.Or(t.MaxVersion, "TLSv1.3")}, tlsVersions)
+	if err != nil {
+		return nil, err
 	}
-	if protocol == H3 && minErr == nil {
+	c.MinVersion, c.MaxVersion = versions[0], versions[1]
+	var orderErr, cipherErr, curveErr error
+	switch {
+	case c.MinVersion > c.MaxVersion:
+		orderErr = errors.New("tls: minVersion is above maxVersion")
+	case protocol == H3 && c.MaxVersion == tls.VersionTLS12:
+		orderErr = errors.New("tls: maxVersion must be TLSv1.3, since HTTP/3 has no other")
+	case protocol == H3:
 		c.MinVersion = tls.VersionTLS13 // QUIC has no other (RFC 9001, section 4.2)
-		if c.MaxVersion == tls.VersionTLS12 {
-			orderErr = errors.New("tls: maxVersion must be TLSv1.3, since HTTP/3 has no other")
-		}
 	}
 	c.CipherSuites, cipherErr = idsOf("cipher", t.Ciphers, cipherSuites)
 	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, curves)
-	return c, cmp.Or(minErr, maxErr, orderErr, cipherErr, curveErr)
-}
-
-func versionID(option, name string) (uint16, error) {
-	for _, v := range tlsVersions {
-		if v.name == name {
-			return v.id, nil
-		}
-	}
-	return 0, fmt.Errorf("tls: %s must be TLSv1.2 or TLSv1.3, got %q", option, name)
+	return c, cmp.Or(orderErr, cipherErr, curveErr)
 }
 
 func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
