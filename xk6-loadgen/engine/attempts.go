@@ -7,7 +7,7 @@ import (
 
 type attempts struct {
 	step             int   // the loop's place in the order of the plan's requests
-	ahead            byte  // what readAhead has read, so that it is not left out
+	ahead            byte  // what was read ahead, so that it is not left out
 	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
 	outstanding      int64
 	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.

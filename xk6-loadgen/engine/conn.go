@@ -44,13 +44,14 @@ const (
 	longestBackoff = int64(500 * time.Millisecond)
 )
 
-// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again.
+// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. A response uses the first fields.
 type conn struct {
 	loop                   *loop
 	session                session
 	secure                 *secure // nil without TLS
 	fd                     int
 	slot                   int32
+	generation             uint32 // generation counts the slot's ended connections: a change during a call means another connection
 	state                  connState
 	registered, watchesOut bool // registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
 	answered               bool // a first byte has come in on this connection
@@ -59,19 +60,18 @@ type conn struct {
 	openedAhead, reached   bool
 	backingOff             bool // the slot waits before it connects again
 	writeBroken            bool // the peer takes no more bytes (writeErrno says why); it may have sent a response before
-	writeErrno             syscall.Errno
-	reading                bool   // bytes in the loop's buffer are being handled
-	generation             uint32 // generation counts the slot's ended connections: a change during a call means another connection
-	openedAt               int64
-	lingerFrom             int64
-	failures               int // failures in a row, without a response between them.
+	reading                bool // bytes in the loop's buffer are being handled
 	// unsent is what the session has left to send; backlog is what was made of it (encrypted, say), and goes first.
 	unsent, backlog []byte
+	failures        int   // failures in a row, without a response between them.
+	responses       int64 // responses in the window, since the first attempt at firstAt until lastAt
+	firstAt, lastAt int64
+	left            int64 // the rest of the slot's share, if requests are divided
+	openedAt        int64
+	lingerFrom      int64
+	writeErrno      syscall.Errno
 	departures      departures
 	hangUp          func() // hangUp ends a connection over QUIC, which has no socket here; nil with TCP
-	left            int64  // the rest of the slot's share, if requests are divided
-	responses       int64  // responses in the window, since the first attempt at firstAt until lastAt
-	firstAt, lastAt int64
 }
 
 // connect opens the connection and lets the session send at once: over loopback the handshake is over by then.

@@ -64,7 +64,7 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	if err != nil {
 		return Result{}, err
 	}
-	defer p.close()
+	defer p.network.close()
 	return p.run(ctx, onSecond)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,31 +35,19 @@ func unpack(b []byte) (parts [][]byte) {
 // meaning is what a response's fields mean by RFC 9113, section 8: what an hpackDecoder has to make of them.
 func meaning(fields []hpack.HeaderField) (b block) {
 	b.length = -1
-	digits := func(s string, least, most int) (n int64, ok bool) {
-		if len(s) < least || len(s) > most {
-			return 0, false
-		}
-		for _, c := range []byte(s) {
-			if c < '0' || c > '9' {
-				return 0, false
-			}
-			n = n*10 + int64(c-'0')
-		}
-		return n, true
-	}
 	bad := func(f hpack.HeaderField) bool {
 		if f.Name == ":status" {
-			n, ok := digits(f.Value, 3, 3)
+			n, err := strconv.ParseUint(f.Value, 10, 16)
 			twiceOrLate := b.status != 0 || b.hasRegular
 			b.status = int(n)
-			return !ok || twiceOrLate || n < 100 || n > 599
+			return err != nil || len(f.Value) != 3 || twiceOrLate || n < 100 || n > 599
 		}
 		b.hasRegular = true
 		if f.Name == "content-length" {
-			n, ok := digits(f.Value, 1, maxLengthDigits)
-			differs := b.length >= 0 && b.length != n
-			b.length = n
-			return !ok || differs
+			n, err := strconv.ParseUint(f.Value, 10, lengthBits)
+			differs := b.length >= 0 && b.length != int64(n)
+			b.length = int64(n)
+			return err != nil || differs
 		}
 		return f.Name == "" || f.Name[0] == ':' || slices.ContainsFunc([]byte(f.Name), func(c byte) bool { return c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' })
 	}

@@ -76,8 +76,7 @@ func (s *h3) fill() {
 		if s.spare = nil; stream == nil {
 			var err error
 			if stream, err = s.quic.conn.OpenStream(); err != nil {
-				var limit *quic.StreamLimitReachedError
-				if s.opening = errors.As(err, &limit); s.opening {
+				if _, s.opening = errors.AsType[*quic.StreamLimitReachedError](err); s.opening {
 					s.conn.loop.mail.goroutines.Go(s.quic.awaitStream)
 				}
 				return // The connection has ended otherwise, which the mailbox will tell

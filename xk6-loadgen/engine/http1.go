@@ -1,6 +1,10 @@
+//gosec:disable G115 -- the numbers are small
 package engine
 
-import "bytes"
+import (
+	"bytes"
+	"strconv"
+)
 
 type http1 struct {
 	conn   *conn
@@ -82,7 +86,7 @@ func (s *http1) discarded(n int64) {
 
 func (s *http1) complete() {
 	c := s.conn
-	c.loop.response(&s.attempt, s.attempt.start, s.parser.status, s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
+	c.loop.response(&s.attempt, s.attempt.start, int(s.parser.status), s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
 	c.countResponse()
 	s.busy = false
 	closes := s.parser.closes || c.peerClosed
@@ -149,10 +153,10 @@ func (s *http1) eachDue(call func(due int64)) {
 
 const (
 	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it.
-	maxHeadBytes                    = 64 << 10
-	maxChunkLineBytes               = 4 << 10
-	maxCachedHeadBytes              = 4 << 10
-	maxLengthDigits, maxChunkDigits = 18, 15 // More digits would overflow.
+	maxHeadBytes       = 64 << 10
+	maxChunkLineBytes  = 4 << 10
+	maxCachedHeadBytes = 4 << 10
+	lengthBits         = 60 // Sums of longer lengths could overflow.
 )
 
 type parserState uint8
@@ -171,12 +175,12 @@ const (
 
 // head is the meaning of a status line and headers for the framing.
 type head struct {
-	status  int
-	length  int64 // the Content-Length; -1: none
+	status  uint16
 	chunked bool
 	coded   bool // a Transfer-Encoding does not end in chunked, so the body ends with the connection
 	closes  bool // the connection is not reused
 	http10  bool
+	length  int64 // the Content-Length; -1: none
 }
 
 // headCache has the last head's bytes and meaning. A server's heads change once a second, so one comparison reads nearly all of them.
@@ -325,7 +329,7 @@ func (p *parser) statusLine(line []byte) string {
 		return "the status code is not 100 to 599"
 	}
 	http10 := line[7] == '0'
-	p.head = head{status: int(status), length: -1, http10: http10, closes: http10}
+	p.head = head{status: uint16(status), length: -1, http10: http10, closes: http10}
 	return ""
 }
 
@@ -405,32 +409,20 @@ func (p *parser) beginBody() (done bool) {
 // chunkSize ignores a chunk's extensions.
 func chunkSize(line []byte) (size int64, fault string) {
 	line, _, _ = bytes.Cut(line, []byte(";"))
-	line = trimSpace(line)
-	if len(line) == 0 || len(line) > maxChunkDigits {
+	n, err := strconv.ParseUint(string(trimSpace(line)), 16, lengthBits)
+	if err != nil {
 		return 0, "a chunk's size is not a number"
 	}
-	for _, c := range line {
-		digit := bytes.IndexByte([]byte("0123456789abcdef"), c|0x20)
-		if c < '0' || digit < 0 {
-			return 0, "a chunk's size is not a number"
-		}
-		size = size<<4 | int64(digit)
-	}
-	return size, ""
+	return int64(n), ""
 }
 
-// decimal reads a number of up to maxLengthDigits digits; -1 is none.
-func decimal(digits []byte) (n int64) {
-	if len(digits) == 0 || len(digits) > maxLengthDigits {
+// decimal reads a number without a sign; -1 is none.
+func decimal(digits []byte) int64 {
+	n, err := strconv.ParseUint(string(digits), 10, lengthBits)
+	if err != nil {
 		return -1
 	}
-	for _, digit := range digits {
-		if digit < '0' || digit > '9' {
-			return -1
-		}
-		n = n*10 + int64(digit-'0')
-	}
-	return n
+	return int64(n)
 }
 
 func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }

@@ -312,10 +312,23 @@ func (l *loop) pause(length time.Duration) {
 
 func (l *loop) handle(n int) {
 	for i := range n {
+		if i%readAhead == 0 {
+			l.readConns(l.events[i:min(i+readAhead, n)])
+		}
 		if slot := l.events[i].Fd; slot != noSlot {
 			l.conns[slot].ready(l.events[i].Events)
 		} else if l.mail != nil {
 			l.readMail()
+		}
+	}
+}
+
+// readConns brings the connections of the next events near, as readRequests does.
+func (l *loop) readConns(events []syscall.EpollEvent) {
+	for _, e := range events {
+		if e.Fd != noSlot {
+			c := &l.conns[e.Fd]
+			l.ahead += byte(c.responses) + byte(c.session.discardable())
 		}
 	}
 }

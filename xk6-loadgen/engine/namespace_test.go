@@ -190,7 +190,7 @@ func TestALoopThatCannotEnterIsAnErrorAndNoLoad(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As if it could be entered when it was tried only.
-	p.close()
+	p.network.close()
 	_, err = p.run(context.Background(), func(s Second) { t.Errorf("there is a second of %d requests", s.Requests) })
 	if err == nil || !strings.HasPrefix(err.Error(), "netns: "+path+" cannot be entered") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("%v", err)

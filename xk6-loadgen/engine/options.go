@@ -110,7 +110,7 @@ type plan struct {
 	noDelay        bool   // needed where a request can leave in more than one segment, or follow another one
 }
 
-// newPlan's errors name the option. The caller closes the plan.
+// newPlan's errors name the option. The caller closes its network.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	span := o.Duration
 	times, order, err := o.list()
@@ -186,13 +186,11 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		p.sources, err = sourcesFor(o.Connections, &p.target, p.network)
 	}
 	if err != nil {
-		p.close()
+		p.network.close()
 		return nil, err
 	}
 	return p, nil
 }
-
-func (p *plan) close() { p.network.close() }
 
 func (o Options) check() error {
 	switch {
@@ -202,8 +200,6 @@ func (o Options) check() error {
 		return fmt.Errorf("mix: at most %d requests, got %d", MaxMix, len(o.Mix))
 	case o.Protocol != HTTP10 && o.Protocol != HTTP11 && !o.Protocol.hasStreams():
 		return fmt.Errorf("protocol: %q is not supported; use http/1.1, http/1.0, h2, h2c or h3", o.Protocol)
-	case o.Protocol == H3 && !linux.HasExactWait():
-		return errors.New("protocol: h3 needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case o.Threads < 1 || o.Threads > maxThreads:
 		return fmt.Errorf("threads: must be 1 to %d, got %d", maxThreads, o.Threads)
 	case o.Connections < 1 || o.Connections > maxConnections:
@@ -224,8 +220,8 @@ func (o Options) check() error {
 		return fmt.Errorf("arrivals: must be constant or poisson, got %q", o.Arrivals)
 	case o.Arrivals != "" && o.Rate == 0:
 		return errors.New("arrivals: are those of a rate; give one, or leave arrivals out")
-	case o.Rate > 0 && !linux.HasExactWait():
-		return errors.New("rate: needs Linux 5.11 or later, for waits shorter than a millisecond")
+	case (o.Rate > 0 || o.Protocol == H3) && !linux.HasExactWait():
+		return errors.New("rate, protocol: a rate, and h3, need Linux 5.11 or later, for waits shorter than a millisecond")
 	case len(o.Buckets) > maxBuckets:
 		return fmt.Errorf("buckets: at most %d, got %d", maxBuckets, len(o.Buckets))
 	case (o.Requests > 0) == (o.Duration > 0):

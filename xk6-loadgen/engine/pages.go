@@ -3,10 +3,11 @@ package engine
 
 import (
 	"cmp"
-	"math/bits"
 	"net/http"
 	"slices"
 	"strings"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/histogram"
 )
 
 // maxPages have figures of their own; the rest, with the smallest weights, have figures together.
@@ -27,21 +28,19 @@ type page struct{ responses, unexpected, errors, bodyBytes int64 }
 
 // Classes of latencies are pageUnit wide at first, and then a 64th of a power of two: no more than 1.6 %.
 const (
-	pageUnitBits, pageHalfBits = 7, 6 // pageUnitBits: 128 ns
-	pageClasses                = 1920 // up to an hour
+	pageUnit    = 128 // nanoseconds
+	pageScale   = histogram.Scale(6)
+	pageClasses = 1920 // up to an hour
 )
 
 func pageClass(nanoseconds int64) int16 {
-	units := uint64(max(0, min(nanoseconds, longest))) >> pageUnitBits
-	shift := max(0, bits.Len64(units)-pageHalfBits-1)
-	return int16(shift<<pageHalfBits + int(units>>shift))
+	return int16(pageScale.Class(max(0, min(nanoseconds, longest)) / pageUnit))
 }
 
 // pageMiddle is the middle of a class in nanoseconds.
 func pageMiddle(class int) int64 {
-	shift := max(0, class>>pageHalfBits-1)
-	from := int64(class-shift<<pageHalfBits) << (shift + pageUnitBits)
-	return from + 1<<(shift+pageUnitBits)/2
+	from, to := pageScale.Ends(class)
+	return (from + to + 1) * pageUnit / 2
 }
 
 func pageName(r Request) string {

@@ -22,7 +22,7 @@ func parseAll(pieces []string, isHead bool) (list []parsed, fault string, unfini
 	p.reset()
 	cache := &headCache{}
 	add := func() {
-		list = append(list, parsed{p.status, p.bodyBytes, p.headerBytes, p.closes})
+		list = append(list, parsed{int(p.status), p.bodyBytes, p.headerBytes, p.closes})
 		p.reset()
 	}
 	started := false

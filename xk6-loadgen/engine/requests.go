@@ -193,8 +193,8 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// requestsAhead are still in a processor's cache when the last of them is sent; what the kernel does for 64 drives the first ones out.
-const requestsAhead = 16
+// So many requests or connections are still in a processor's cache when the last is used: the kernel's work for 64 drives the first ones out.
+const readAhead = 16
 
 func (l *loop) nextRequest() *request {
 	if s := &l.schedule; s.listed != nil {
@@ -204,16 +204,16 @@ func (l *loop) nextRequest() *request {
 	next := &p.requests[p.order[l.step]]
 	if l.step++; l.step == len(p.order) {
 		l.step = 0
-	} else if l.step%requestsAhead == 0 {
-		l.readAhead()
+	} else if l.step%readAhead == 0 {
+		l.readRequests()
 	}
 	return next
 }
 
-// readAhead brings the next requests near: each is far from the one before, and a processor fetches several at once.
-func (l *loop) readAhead() {
+// readRequests brings the next requests near: each is far from the one before, and a processor fetches several at once.
+func (l *loop) readRequests() {
 	p := l.plan
-	for _, i := range p.order[l.step:min(l.step+requestsAhead, len(p.order))] {
+	for _, i := range p.order[l.step:min(l.step+readAhead, len(p.order))] {
 		b := p.requests[i].bytes
 		l.ahead += b[0] + b[len(b)/2] + b[len(b)-1]
 	}

@@ -114,7 +114,7 @@ func TestSegmentsHaveOrdersOfTheirOwn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.close()
+		p.network.close()
 		wantShares(t, weights, p.order)
 		orders = append(orders, p.order)
 	}

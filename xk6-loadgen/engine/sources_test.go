@@ -93,7 +93,7 @@ func TestConnectionsThatNoPortsAreForAreRefusedEarly(t *testing.T) {
 		if p, err := newPlan(context.Background(), o); err != nil {
 			t.Errorf("%s: %v", host, err)
 		} else {
-			p.close()
+			p.network.close()
 		}
 	}
 }

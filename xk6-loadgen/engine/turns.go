@@ -97,7 +97,7 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	runs := make([]*run, 0, len(sides))
 	defer func() {
 		for _, r := range runs {
-			r.plan.close()
+			r.plan.network.close()
 		}
 	}()
 	connections := 0 // All sides have theirs open at once

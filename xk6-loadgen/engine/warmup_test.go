@@ -150,7 +150,7 @@ func TestAHandshakeIsPartOfTheConnect(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer p.close()
+		defer p.network.close()
 		p.tls.VerifyConnection = func(tls.ConnectionState) error {
 			time.Sleep(takes)
 			return nil

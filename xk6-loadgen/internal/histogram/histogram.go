@@ -9,9 +9,11 @@ import (
 	"math/bits"
 )
 
+// Scale says how fine classes are: values below 2^(Scale+1) have a class each; each power of two above has 2^Scale classes.
+type Scale int
+
 type Histogram struct {
-	// Values below 2^(halfBits+1) have a class each; each power of two above has 2^halfBits classes.
-	halfBits        int
+	scale           Scale
 	counts          []int64
 	total           int64
 	lowest, highest int // lowest and highest are the classes in use; highest < lowest if there are none.
@@ -20,9 +22,8 @@ type Histogram struct {
 // New makes a histogram for values up to longest, whose classes are no wider than 1/10^digits of their values.
 func New(longest int64, digits int) *Histogram {
 	distinct := uint64(2 * math.Pow10(digits))
-	halfBits := bits.Len64(distinct-1) - 1
-	h := &Histogram{halfBits: halfBits}
-	h.counts = make([]int64, h.class(longest)+1)
+	h := &Histogram{scale: Scale(bits.Len64(distinct-1) - 1)}
+	h.counts = make([]int64, h.scale.Class(longest)+1)
 	h.forget()
 	return h
 }
@@ -31,19 +32,19 @@ func (h *Histogram) forget() {
 	h.total, h.lowest, h.highest = 0, len(h.counts), -1
 }
 
-func (h *Histogram) class(v int64) int {
-	shift := max(0, bits.Len64(uint64(v))-h.halfBits-1)
-	return shift<<h.halfBits + int(v>>shift)
+func (s Scale) Class(v int64) int {
+	shift := max(0, bits.Len64(uint64(v))-int(s)-1)
+	return shift<<s + int(v>>shift)
 }
 
-func (h *Histogram) ends(class int) (from, to int64) {
-	shift := max(0, class>>h.halfBits-1)
-	from = int64(class-shift<<h.halfBits) << shift
+func (s Scale) Ends(class int) (from, to int64) {
+	shift := max(0, class>>s-1)
+	from = int64(class-shift<<s) << shift
 	return from, from + 1<<shift - 1
 }
 
 func (h *Histogram) Record(v, count int64) {
-	i := h.class(v)
+	i := h.scale.Class(v)
 	h.counts[i] += count
 	h.total += count
 	h.lowest, h.highest = min(h.lowest, i), max(h.highest, i)
@@ -77,7 +78,7 @@ func (h *Histogram) All(yield func(Class) bool) {
 		if h.counts[i] == 0 {
 			continue
 		}
-		if from, to := h.ends(i); !yield(Class{from, to, h.counts[i]}) {
+		if from, to := h.scale.Ends(i); !yield(Class{from, to, h.counts[i]}) {
 			return
 		}
 	}
@@ -90,7 +91,7 @@ func (h *Histogram) Percentiles(percents ...float64) []int64 {
 	for i := h.lowest; i <= h.highest && next < len(percents); i++ {
 		seen += h.counts[i]
 		for next < len(percents) && seen >= max(1, int64(percents[next]/100*float64(h.total)+0.5)) {
-			_, values[next] = h.ends(i)
+			_, values[next] = h.scale.Ends(i)
 			next++
 		}
 	}

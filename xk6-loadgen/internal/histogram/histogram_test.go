@@ -24,15 +24,15 @@ func TestEachValueIsInItsClass(t *testing.T) {
 		share := []int64{1, 10, 100, 1000}[digits]
 		h := New(longest, digits)
 		for _, v := range spread(100_000) {
-			from, to := h.ends(h.class(v))
+			from, to := h.scale.Ends(h.scale.Class(v))
 			if v < from || v > to || (to-from+1)*share > max(v, share) || v <= exact && from != to {
 				t.Fatalf("%d digits: %d is in the class from %d to %d", digits, v, from, to)
 			}
 		}
 		next := int64(0)
 		for class := range h.counts {
-			from, to := h.ends(class)
-			if from != next || h.class(from) != class || h.class(to) != class {
+			from, to := h.scale.Ends(class)
+			if from != next || h.scale.Class(from) != class || h.scale.Class(to) != class {
 				t.Fatalf("%d digits: class %d is from %d to %d, and the one before it ends below %d", digits, class, from, to, next)
 			}
 			next = to + 1
@@ -53,7 +53,7 @@ func TestPercentilesAreThoseOfTheSortedValues(t *testing.T) {
 	percents := []float64{0, 0.001, 1, 50, 75, 90, 95, 99, 99.9, 100}
 	for i, got := range h.Percentiles(percents...) {
 		rank := max(1, int(percents[i]/100*float64(len(values))+0.5))
-		if _, want := h.ends(h.class(values[rank-1])); got != want {
+		if _, want := h.scale.Ends(h.scale.Class(values[rank-1])); got != want {
 			t.Errorf("p%g is %d, want %d", percents[i], got, want)
 		}
 	}
