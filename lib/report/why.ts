@@ -1,7 +1,7 @@
 // Causes of a verdict, from the look of perf at its sides. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { perRequestOf } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
+import { mean, total } from '../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, short } from '../format.ts';
 import { perfCounts, type Result, type VariantResult, type WhySide } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
@@ -181,9 +181,7 @@ function factsText(variant?: VariantResult, baseline?: VariantResult): string[] 
   const facts: string[] = [];
   const [now, before] = [reconnectsOf(variant), reconnectsOf(baseline)];
   if (Math.abs(now.share - before.share) >= Math.max(leastCalls.usual, now.kept, before.kept))
-    facts.push(
-      `${connectionsText(variant, now.share)}, ${connectionsText(baseline, before.share)}`,
-    );
+    facts.push(`${connectionsText(variant, now)}, ${connectionsText(baseline, before)}`);
   const [workers, workersBefore] = [variant.server?.workers ?? 0, baseline.server?.workers ?? 0];
   if (workers !== workersBefore && variant.server?.name === baseline.server?.name)
     facts.push(
@@ -199,29 +197,25 @@ function factsText(variant?: VariantResult, baseline?: VariantResult): string[] 
   return facts;
 }
 
-function connectionsText(one: VariantResult, opened: number): string {
-  if (opened < leastCalls.usual) return `${one.name} keeps its connections`;
-  const often = opened > 0.95 ? 'each request' : `every ${perRequest(1 / opened)} requests`;
+function connectionsText(one: VariantResult, { share, kept }: Reconnects): string {
+  if (share < leastCalls.usual) return `${one.name} keeps its connections`;
+  const often = share + kept > 0.95 ? 'each request' : `every ${perRequest(1 / share)} requests`;
   const tls = perRequestOf(one, 'handshakes').some(Boolean) ? ', with a full TLS handshake' : '';
   return `${one.name} opens a connection for ${often}${tls}`;
 }
 
+type Reconnects = ReturnType<typeof reconnectsOf>;
+
 /** Connections per request: those that the load keeps open, and the others. */
-function reconnectsOf({ load: { connections = 0 }, rounds }: VariantResult) {
-  const each = rounds.flatMap(({ phases: [first] }) =>
-    first?.perRequest?.connections === undefined
-      ? []
-      : [
-          {
-            opened: first.perRequest.connections,
-            kept: connections / (first.requests + first.warmupRequests),
-          },
-        ],
+function reconnectsOf(variant: VariantResult) {
+  const { connections = 0 } = variant.load;
+  const each = variant.rounds.flatMap(({ phases: [first] }) =>
+    first === undefined ? [] : [connections / (first.requests + first.warmupRequests)],
   );
-  const meanOf = (figure: 'opened' | 'kept') =>
-    total(each, (one) => one[figure]) / Math.max(1, each.length);
-  const kept = meanOf('kept');
-  return { kept, share: meanOf('opened') - kept };
+  const opened = perRequestOf(variant, 'connections');
+  if (opened.length === 0) return { kept: 0, share: 0 };
+  const kept = mean(each);
+  return { kept, share: mean(opened) - kept };
 }
 
 function waitText({ comparison }: Pair, result: Result): string[] {

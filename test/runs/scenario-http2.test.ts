@@ -76,8 +76,6 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase', async 
   expect(limited?.phases.reduce((sum, { responses }) => sum + responses['4xx'], 0)).toBeGreaterThan(
     0,
   );
-  // Later ones meet a server that a busy machine kept from closing its connections.
-  expect(limited?.phases[0]?.errors.total).toBe(0);
   expect(free?.phases.map(({ responses }) => responses['2xx'])).toEqual([1020, 1020, 1020]);
   expect(free?.traffic?.bytes.body).toBe(3060 * 612);
   expect(result.comparisons[0]).toMatchObject({
