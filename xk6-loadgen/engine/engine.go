@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
@@ -106,6 +108,12 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 			}
 		}
 		return results, err
+	}
+	for _, r := range runs {
+		if r.plan.isOfGoroutines && !r.shared.apart {
+			linux.SetPolicies(unix.SCHED_BATCH) // As the threads of other loops
+			defer linux.SetPolicies(unix.SCHED_NORMAL)
+		}
 	}
 	stop := func() {
 		for _, r := range runs {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"io"
+	"os"
 	"runtime"
 	"strings"
 	"sync/atomic"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
+	"golang.org/x/sys/unix"
 )
 
 // h3Options are sound defaults for HTTP/3 against the URL.
@@ -274,6 +276,27 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 		all := string(stacks[:runtime.Stack(stacks, true)])
 		return !strings.Contains(all, "engine.(*quicConn)") && !strings.Contains(all, "engine.(*h3Stream).read(") && openFiles(t) <= before
 	})
+}
+
+func TestH3ThreadsDoNotInterruptAServerOnTheirCore(t *testing.T) {
+	policy := func() uint32 {
+		main, err := unix.SchedGetAttr(os.Getpid(), 0)
+		if err != nil {
+			t.Skip(err)
+		}
+		return main.Policy
+	}
+	before, during := policy(), make(chan uint32, 100)
+	s := serveH3(t, nil, func(st *h3PeerStream) {
+		during <- policy()
+		answer200(st)
+	})
+	o := h3Options(s.url)
+	o.Requests = 4
+	load(t, o)
+	if under := <-during; before != unix.SCHED_NORMAL || under != unix.SCHED_BATCH || policy() != unix.SCHED_NORMAL {
+		t.Errorf("policies: %d before, %d under load, %d after", before, under, policy())
+	}
 }
 
 // Whatever a server sends, a response is one with a final status, or a fault.

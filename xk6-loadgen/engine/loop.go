@@ -174,7 +174,7 @@ func (l *loop) run(entered chan<- error) {
 func (l *loop) claimCores() {
 	linux.SetTimerSlack()
 	if l.plan.Rate == 0 && !l.shared.apart {
-		linux.SetBatchPolicy()
+		linux.SetPolicy(0, unix.SCHED_BATCH)
 	} else {
 		linux.SetShortSlice() // k6's other threads would delay a response by up to 4 ms
 	}

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -48,12 +49,9 @@ func portOf(u *url.URL) (uint64, error) {
 }
 
 // withoutZone drops an IPv6 zone, which is for this machine only (RFC 6874, section 3).
-func withoutZone(host string) string {
-	if from, to := strings.IndexByte(host, '%'), strings.IndexByte(host, ']'); from >= 0 && to > from {
-		return host[:from] + host[to:]
-	}
-	return host
-}
+func withoutZone(host string) string { return zone.ReplaceAllString(host, "]") }
+
+var zone = regexp.MustCompile("%[^]]*]")
 
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port, _ := portOf(u)

@@ -136,13 +136,6 @@ func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, l
 
 var errRecordSize = errors.New("a record is longer than TLS allows")
 
-func (h *half) maxRecordBytes() int {
-	if h.is13 {
-		return maxPlaintextBytes + maxGrowth13
-	}
-	return maxPlaintextBytes + maxGrowth12
-}
-
 // setNonce: the explicit part is the sequence number, where the IV has zeros.
 func (h *half) setNonce() {
 	h.nonce = h.iv

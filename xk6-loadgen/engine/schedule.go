@@ -28,8 +28,6 @@ func NewSegment(first int64, steps []int64, cycle int64) Segment {
 
 func (s Segment) isWhole() bool { return int64(len(s.places)) == s.cycle }
 
-func (s Segment) share() float64 { return float64(max(1, len(s.places))) / float64(max(1, s.cycle)) }
-
 // number is that of the segment's n-th request, from 0, among all.
 func (s Segment) number(n int64) int64 {
 	if s.isWhole() {
@@ -176,7 +174,7 @@ func (s *schedule) dueBefore(now int64) int64 {
 	return n
 }
 
-// mostMissed requests are reported one by one; of more, several together with the time of the first.
+// mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
 const mostMissed = 1_000_000
 
 func (s *schedule) missed(before, most int64, report func(due, count int64)) (n int64) {
@@ -185,13 +183,6 @@ func (s *schedule) missed(before, most int64, report func(due, count int64)) (n 
 		return 0
 	case s.poisson:
 		for ; n < most && s.nextDue < before; n++ {
-			if n == mostMissed {
-				// As many as can be expected.
-				rest := min(most-n, 1+int64(float64(before-s.nextDue)*s.rate*s.segment.share()/1e9/float64(s.step)))
-				report(s.nextDue, rest)
-				s.taken += rest
-				return n + rest
-			}
 			report(s.nextDue, 1)
 			s.take()
 		}

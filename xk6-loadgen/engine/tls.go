@@ -268,7 +268,7 @@ func (s *secure) received(p []byte) {
 			return
 		}
 		length := int(p[3])<<8 | int(p[4])
-		if length > s.in.maxRecordBytes() {
+		if length > maxPlaintextBytes+maxGrowth12 || s.in.is13 && length > maxPlaintextBytes+maxGrowth13 {
 			c.fail(ErrTLS, CauseOther, errRecordSize.Error())
 			return
 		}
