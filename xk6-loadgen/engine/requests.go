@@ -193,7 +193,7 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// So many requests or connections are still in a processor's cache when the last is used: the kernel's work for 64 drives the first ones out.
+// readAhead requests or connections stay in a processor's cache until the last is used; the kernel's work for 64 drives the first out.
 const readAhead = 16
 
 func (l *loop) nextRequest() *request {

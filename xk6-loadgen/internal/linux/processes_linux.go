@@ -236,6 +236,6 @@ func SetShortSlice() {
 	if err != nil {
 		return
 	}
-	attributes.Policy, attributes.Runtime = unix.SCHED_NORMAL, slice
+	attributes.Runtime = slice
 	unix.SchedSetAttr(0, attributes, 0) //nolint:errcheck // without it the thread only runs later
 }
