@@ -1,6 +1,6 @@
 // The copy of a user's nginx config: what is redirected.
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
@@ -181,190 +181,189 @@ it.each([
   await expectBeside(['', server], lines, said);
 });
 
-describe('listens', () => {
-  const port = process.getuid?.() === 0 ? 80 : 8000;
-  const listensIn = ({ lines }: Adopted) =>
-    lines
-      .filter((line) => /^(?:listen|server_name)/.test(line))
-      .join(' ')
-      .replaceAll('127.0.0.1:9000', 'HERE');
+const port = process.getuid?.() === 0 ? 80 : 8000;
+const listensIn = ({ lines }: Adopted) =>
+  lines
+    .filter((line) => /^(?:listen|server_name)/.test(line))
+    .join(' ')
+    .replaceAll('127.0.0.1:9000', 'HERE');
 
-  it.each([
-    [
-      'on one port for several addresses: words of the socket are said once',
-      'server { listen 80 default_server backlog=511; listen [::]:80 default_server ipv6only=on backlog=511; server_name a; } server { listen *:80; server_name b; }',
-      undefined,
-      'listen HERE default_server backlog=511; server_name a; listen HERE; server_name b;',
-      'listen 80, [::]:80, *:80 → HERE',
-    ],
-    [
-      'as the first of equally public addresses, each with its own words',
-      'server { listen 10.0.0.1:80 default_server fastopen=5; } server { listen 10.0.0.2:80 default_server fastopen=6; }',
-      undefined,
-      'listen HERE default_server fastopen=5; listen 127.0.0.1:9001 default_server fastopen=6;',
-    ],
-    [
-      'as every address, else as one of the network, else as loopback',
-      'server { listen 127.0.0.1:80 default_server; server_name status; } server { listen 10.0.0.1:80; listen 10.0.0.1:81; } server { listen 80; server_name site; } server { listen localhost:81; }',
-      80,
-      'listen 127.0.0.1:9001 default_server; server_name status; listen 127.0.0.1:9002; listen 127.0.0.1:9003; listen HERE; server_name site; listen 127.0.0.1:9004;',
-      'listen 80 → HERE',
-    ],
-    [
-      'on several ports and sockets: all are moved, and the loaded one gets the port',
-      'server { listen 80; listen unix:/run/a.sock; } server { listen 443 ssl http2; listen 8000; }',
-      443,
-      'listen 127.0.0.1:9001; listen unix:/t/2.sock; listen HERE ssl http2; listen 127.0.0.1:9002;',
-      'listen unix:/run/a.sock → a temporary socket',
-      'listen 8000 → 127.0.0.1:9002',
-    ],
-    [
-      "on nginx's own port without a listen line",
-      'server { server_name a; }',
-      undefined,
-      'listen HERE; server_name a;',
-      `listen ${port} (nginx's own, no listen line at ~/own.conf:1) → HERE`,
-    ],
-    [
-      'without HTTP/3, and without a server that has nothing else',
-      'server { listen 443 quic reuseport; listen 443 ssl; server_name a; }\nserver { listen 444 quic; server_name b; }',
-      undefined,
-      'listen HERE ssl; server_name a;',
-      'listen 443 quic: left out, HTTP/3 is not loaded',
-      'server { } at ~/own.conf:2: left out, it listens to HTTP/3 only',
-    ],
-  ])('%s', async (_, http, listen, lines, ...said) => {
-    const config = await nginx(`http { ${http} }`, { listen });
-    expect(listensIn(config)).toBe(lines);
-    const found = saidOf(config).join('\n').replaceAll('127.0.0.1:9000', 'HERE');
-    for (const words of said) expect(found).toContain(words);
-  });
+it.each([
+  [
+    'on one port for several addresses: words of the socket are said once',
+    'server { listen 80 default_server backlog=511; listen [::]:80 default_server ipv6only=on backlog=511; server_name a; } server { listen *:80; server_name b; }',
+    undefined,
+    'listen HERE default_server backlog=511; server_name a; listen HERE; server_name b;',
+    'listen 80, [::]:80, *:80 → HERE',
+  ],
+  [
+    'as the first of equally public addresses, each with its own words',
+    'server { listen 10.0.0.1:80 default_server fastopen=5; } server { listen 10.0.0.2:80 default_server fastopen=6; }',
+    undefined,
+    'listen HERE default_server fastopen=5; listen 127.0.0.1:9001 default_server fastopen=6;',
+  ],
+  [
+    'as every address, else as one of the network, else as loopback',
+    'server { listen 127.0.0.1:80 default_server; server_name status; } server { listen 10.0.0.1:80; listen 10.0.0.1:81; } server { listen 80; server_name site; } server { listen localhost:81; }',
+    80,
+    'listen 127.0.0.1:9001 default_server; server_name status; listen 127.0.0.1:9002; listen 127.0.0.1:9003; listen HERE; server_name site; listen 127.0.0.1:9004;',
+    'listen 80 → HERE',
+  ],
+  [
+    'on several ports and sockets: all are moved, and the loaded one gets the port',
+    'server { listen 80; listen unix:/run/a.sock; } server { listen 443 ssl http2; listen 8000; }',
+    443,
+    'listen 127.0.0.1:9001; listen unix:/t/2.sock; listen HERE ssl http2; listen 127.0.0.1:9002;',
+    'listen unix:/run/a.sock → a temporary socket',
+    'listen 8000 → 127.0.0.1:9002',
+  ],
+  [
+    "on nginx's own port without a listen line",
+    'server { server_name a; }',
+    undefined,
+    'listen HERE; server_name a;',
+    `listen ${port} (nginx's own, no listen line at ~/own.conf:1) → HERE`,
+  ],
+  [
+    'without HTTP/3, and without a server that has nothing else',
+    'server { listen 443 quic reuseport; listen 443 ssl; server_name a; }\nserver { listen 444 quic; server_name b; }',
+    undefined,
+    'listen HERE ssl; server_name a;',
+    'listen 443 quic: left out, HTTP/3 is not loaded',
+    'server { } at ~/own.conf:2: left out, it listens to HTTP/3 only',
+  ],
+])('listens %s', async (_, http, listen, lines, ...said) => {
+  const config = await nginx(`http { ${http} }`, { listen });
+  expect(listensIn(config)).toBe(lines);
+  const found = saidOf(config).join('\n').replaceAll('127.0.0.1:9000', 'HERE');
+  for (const words of said) expect(found).toContain(words);
+});
 
-  it('for HTTP/3 too if the load is, at the loaded port alone', async () => {
-    const config = await nginx(
-      `quic_bpf on; http { quic_host_key k;
-      server { listen 443 quic reuseport default_server; listen [::]:443 quic reuseport; listen 443 ssl reuseport; }
-      server { listen 443 ssl; listen 443 quic; }
-      server { listen 443 quic; }
-      server { listen 8443 quic; } }`,
-      { http3: true },
-    );
-    expect(listensIn(config)).toBe(
-      'listen HERE ssl reuseport; listen HERE quic reuseport default_server; listen HERE ssl; listen HERE quic; listen HERE quic;',
-    );
-    expect(config.lines).toEqual(expect.arrayContaining(['quic_bpf off;', 'quic_host_key "~/k";']));
-    expect(saidOf(config).slice(0, 2)).toEqual([
-      'listen 443, 443 quic, [::]:443 quic → 127.0.0.1:9000',
-      'listen 8443 quic: left out, another port is not loaded',
-    ]);
-  });
+it('for HTTP/3 too if the load is, at the loaded port alone', async () => {
+  const config = await nginx(
+    `quic_bpf on; http { quic_host_key k;
+    server { listen 443 quic reuseport default_server; listen [::]:443 quic reuseport; listen 443 ssl reuseport; }
+    server { listen 443 ssl; listen 443 quic; }
+    server { listen 443 quic; }
+    server { listen 8443 quic; } }`,
+    { http3: true },
+  );
+  expect(listensIn(config)).toBe(
+    'listen HERE ssl reuseport; listen HERE quic reuseport default_server; listen HERE ssl; listen HERE quic; listen HERE quic;',
+  );
+  expect(config.lines).toEqual(expect.arrayContaining(['quic_bpf off;', 'quic_host_key "~/k";']));
+  expect(saidOf(config).slice(0, 2)).toEqual([
+    'listen 443, 443 quic, [::]:443 quic → 127.0.0.1:9000',
+    'listen 8443 quic: left out, another port is not loaded',
+  ]);
+});
 
-  it.each([
-    ['worker_processes auto;', '', 1],
-    ['worker_processes 2;', 'reuseport', 0],
-    ['', '', 0],
-  ])('for HTTP/3 with a word on workers that share a port: %s %s', async (main, word, lines) => {
+it.each([
+  ['worker_processes auto;', '', 1],
+  ['worker_processes 2;', 'reuseport', 0],
+  ['', '', 0],
+])(
+  'listens for HTTP/3 with a word on workers that share a port: %s %s',
+  async (main, word, lines) => {
     const text = `${main} http { server { listen 443 ssl; listen 443 quic ${word}; } }`;
     const said = saidOf(await nginx(text, { http3: true }));
     expect(said.filter((line) => line.includes('quic at ~/own.conf:1 without'))).toHaveLength(
       lines,
     );
-  });
+  },
+);
 
-  it('with the protocols of the most public address', async () => {
-    const text = 'http { server { listen 10.0.0.1:80 http2; }\nserver { listen 80; } }';
-    const config = await nginx(text);
-    expect(config.protocol).toBe('http/1.1');
-    expect(listensIn(config)).toBe('listen 127.0.0.1:9001 http2; listen HERE;');
-    expect((await nginx(text.replace('10.0.0.1:80', '*:80'))).protocol).toBe('h2c');
-  });
-
-  it('as its words say in quotes', async () => {
-    const config = await nginx(
-      'http { server { listen "80" "ssl" \'http2\' "ipv6only=off" "proxy_protocol" "backlog=9"; } server { listen 80 ssl; } }',
-    );
-    expect(config.protocol).toBe('h2');
-    expect(listensIn(config)).toBe('listen HERE ssl http2 backlog=9; listen HERE ssl;');
-    expect(saidOf(config).join()).toContain('proxy_protocol at ~/own.conf:1: left out');
-  });
-
-  it('on a port that has to be chosen if there are several', async () => {
-    const text = 'http { server { listen 80; listen 81; } }';
-    expect(await refusal(nginxKind, text)).toMatch(/^own\.conf listens on the ports 80, 81: say/);
-    expect(await refusal(nginxKind, text, { listen: 82 })).toMatch(
-      /not .* port 82; it does on 80, 81$/,
-    );
-    const socket = 'http { server { listen unix:/x; } }';
-    expect(await refusal(nginxKind, socket)).toBe('own.conf listens on no TCP port');
-  });
+it('with the protocols of the most public address', async () => {
+  const text = 'http { server { listen 10.0.0.1:80 http2; }\nserver { listen 80; } }';
+  const config = await nginx(text);
+  expect(config.protocol).toBe('http/1.1');
+  expect(listensIn(config)).toBe('listen 127.0.0.1:9001 http2; listen HERE;');
+  expect((await nginx(text.replace('10.0.0.1:80', '*:80'))).protocol).toBe('h2c');
 });
 
-describe('backends', () => {
-  it('of this machine stay, and those that are the config itself follow it', async () => {
-    const { lines, upstreams, redirections } = await nginx(
-      `http { upstream App { server 127.0.0.1:3000 weight=2; server localhost:8080; server unix:///run/app; server unix:///run/own; server 10.0.0.1 down; }
-        server { listen unix:/run/own; listen 8080; }
-        server { listen 80; location /a { proxy_pass http://aPP/x; } location /b { proxy_pass "http://127.0.0.1:8080/y?$args"; } location /c { fastcgi_pass unix:/run/php.sock; }
-          location /d { proxy_pass http://unix:/run/own:/z; } location /e { grpc_pass [::1]:50051; } location /f { proxy_pass http://app$request_uri; }
-          location /g { proxy_pass http://127.0.0.1\${request_uri}; } location /h { proxy_pass https://localhost/; } } }`,
-      { listen: 80 },
-    );
-    const targets = lines.filter((line) => /^(server |\w+_pass ).*;$/.test(line));
-    expect(targets.join(' ')).toBe(
-      'server 127.0.0.1:3000 weight=2; server "127.0.0.1:9001"; server unix:///run/app; server "unix:/t/1.sock"; server 10.0.0.1 down; ' +
-        'proxy_pass http://aPP/x; proxy_pass "http://127.0.0.1:9001/y?$args"; fastcgi_pass unix:/run/php.sock; proxy_pass "http://unix:/t/1.sock:/z"; ' +
-        'grpc_pass [::1]:50051; proxy_pass http://app$request_uri; proxy_pass "http://127.0.0.1:9000${request_uri}"; proxy_pass https://localhost/;',
-    );
-    const [app, php] = [{ socket: '/run/app' }, { socket: '/run/php.sock' }];
-    expect(upstreams).toEqual([{ port: 3000 }, app, php, { port: 50_051 }, { port: 443 }]);
-    expect(redirections).toContain('grpc_pass [::1]:50051: what runs there is loaded too');
-  });
+it('as its words say in quotes', async () => {
+  const config = await nginx(
+    'http { server { listen "80" "ssl" \'http2\' "ipv6only=off" "proxy_protocol" "backlog=9"; } server { listen 80 ssl; } }',
+  );
+  expect(config.protocol).toBe('h2');
+  expect(listensIn(config)).toBe('listen HERE ssl http2 backlog=9; listen HERE ssl;');
+  expect(saidOf(config).join()).toContain('proxy_protocol at ~/own.conf:1: left out');
+});
 
-  const refusalOf = (http: string) =>
-    refusal(
-      nginxKind,
-      `http { upstream app { server 127.0.0.1:1; } server { listen 80; }\n ${http} }`,
-    );
+it('on a port that has to be chosen if there are several', async () => {
+  const text = 'http { server { listen 80; listen 81; } }';
+  expect(await refusal(nginxKind, text)).toMatch(/^own\.conf listens on the ports 80, 81: say/);
+  expect(await refusal(nginxKind, text, { listen: 82 })).toMatch(
+    /not .* port 82; it does on 80, 81$/,
+  );
+  const socket = 'http { server { listen unix:/x; } }';
+  expect(await refusal(nginxKind, socket)).toBe('own.conf listens on no TCP port');
+});
 
-  it('elsewhere are refused, by file and line', async () => {
-    expect(await refusalOf('upstream b { server 10.0.0.5:80; }')).toMatch(
-      /^own\.conf:2: server 10\.0\.0\.5:80 may leave this machine, .* --upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000'$/,
-    );
-    expect(await refusalOf('server { location / { proxy_pass http://$host; } }')).toMatch(
-      /may leave this machine, a variable says to where: .* --upstream '\$host=127\.0\.0\.1:9000'$/,
-    );
-  });
+it('of this machine stay, and those that are the config itself follow it', async () => {
+  const { lines, upstreams, redirections } = await nginx(
+    `http { upstream App { server 127.0.0.1:3000 weight=2; server localhost:8080; server unix:///run/app; server unix:///run/own; server 10.0.0.1 down; }
+      server { listen unix:/run/own; listen 8080; }
+      server { listen 80; location /a { proxy_pass http://aPP/x; } location /b { proxy_pass "http://127.0.0.1:8080/y?$args"; } location /c { fastcgi_pass unix:/run/php.sock; }
+        location /d { proxy_pass http://unix:/run/own:/z; } location /e { grpc_pass [::1]:50051; } location /f { proxy_pass http://app$request_uri; }
+        location /g { proxy_pass http://127.0.0.1\${request_uri}; } location /h { proxy_pass https://localhost/; } } }`,
+    { listen: 80 },
+  );
+  const targets = lines.filter((line) => /^(server |\w+_pass ).*;$/.test(line));
+  expect(targets.join(' ')).toBe(
+    'server 127.0.0.1:3000 weight=2; server "127.0.0.1:9001"; server unix:///run/app; server "unix:/t/1.sock"; server 10.0.0.1 down; ' +
+      'proxy_pass http://aPP/x; proxy_pass "http://127.0.0.1:9001/y?$args"; fastcgi_pass unix:/run/php.sock; proxy_pass "http://unix:/t/1.sock:/z"; ' +
+      'grpc_pass [::1]:50051; proxy_pass http://app$request_uri; proxy_pass "http://127.0.0.1:9000${request_uri}"; proxy_pass https://localhost/;',
+  );
+  const [app, php] = [{ socket: '/run/app' }, { socket: '/run/php.sock' }];
+  expect(upstreams).toEqual([{ port: 3000 }, app, php, { port: 50_051 }, { port: 443 }]);
+  expect(redirections).toContain('grpc_pass [::1]:50051: what runs there is loaded too');
+});
 
-  it.each([
-    ...[
-      'proxy_pass https://example.org/',
-      'grpc_pass grpc://[2001:db8::1]:1',
-      'proxy_pass http://127.0.0.1@example.org',
-      'proxy_pass http://127.0.0.1\\.example.org/',
-      'proxy_pass http://2130706433/',
-      'proxy_pass http://localhost/$arg_x',
-      'proxy_pass http://app:81',
-      'proxy_pass http://127.0.0.1$uri',
-      'proxy_pass http://127.0.0.1$request_uri_',
-      'uwsgi_pass 127.0.0.1:$port',
-      'tunnel_pass',
-      '"proxy_pass" http://example.org/',
-    ].map((line) => `server { location / { ${line}; } }`),
-    'upstream b { server localhost service=http resolve; }',
-    'upstream b { state /var/lib/servers; }',
-    'otel_exporter { endpoint otel:4317; }',
-    'acme_issuer a { uri https://acme.example/; }',
-  ])('that may be elsewhere are refused, however they are written: %s', async (http) => {
-    expect(await refusalOf(http)).toMatch(/^own\.conf:2: \w+.* may leave this machine/);
-  });
+const refusalOf = (http: string) =>
+  refusal(
+    nginxKind,
+    `http { upstream app { server 127.0.0.1:1; } server { listen 80; }\n ${http} }`,
+  );
 
-  it.each([
-    'proxy_pass https://127.0.0.1/$host',
-    'proxy_pass http://LocalHost/',
-    'proxy_pass http://[0:0:0:0:0:0:0:1]/',
-    'proxy_pass http://127.0.0.1?$args',
-  ])('of this machine are taken as they are: %s', async (line) => {
-    const { lines } = await nginx(`http { server { listen 8000; location / { ${line}; } } }`);
-    expect(lines).toContain(`${line};`);
-  });
+it('elsewhere are refused, by file and line', async () => {
+  expect(await refusalOf('upstream b { server 10.0.0.5:80; }')).toMatch(
+    /^own\.conf:2: server 10\.0\.0\.5:80 may leave this machine, .* --upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000'$/,
+  );
+  expect(await refusalOf('server { location / { proxy_pass http://$host; } }')).toMatch(
+    /may leave this machine, a variable says to where: .* --upstream '\$host=127\.0\.0\.1:9000'$/,
+  );
+});
+
+it.each([
+  ...[
+    'proxy_pass https://example.org/',
+    'grpc_pass grpc://[2001:db8::1]:1',
+    'proxy_pass http://127.0.0.1@example.org',
+    'proxy_pass http://127.0.0.1\\.example.org/',
+    'proxy_pass http://2130706433/',
+    'proxy_pass http://localhost/$arg_x',
+    'proxy_pass http://app:81',
+    'proxy_pass http://127.0.0.1$uri',
+    'proxy_pass http://127.0.0.1$request_uri_',
+    'uwsgi_pass 127.0.0.1:$port',
+    'tunnel_pass',
+    '"proxy_pass" http://example.org/',
+  ].map((line) => `server { location / { ${line}; } }`),
+  'upstream b { server localhost service=http resolve; }',
+  'upstream b { state /var/lib/servers; }',
+  'otel_exporter { endpoint otel:4317; }',
+  'acme_issuer a { uri https://acme.example/; }',
+])('backends that may be elsewhere are refused, however they are written: %s', async (http) => {
+  expect(await refusalOf(http)).toMatch(/^own\.conf:2: \w+.* may leave this machine/);
+});
+
+it.each([
+  'proxy_pass https://127.0.0.1/$host',
+  'proxy_pass http://LocalHost/',
+  'proxy_pass http://[0:0:0:0:0:0:0:1]/',
+  'proxy_pass http://127.0.0.1?$args',
+])('backends of this machine are taken as they are: %s', async (line) => {
+  const { lines } = await nginx(`http { server { listen 8000; location / { ${line}; } } }`);
+  expect(lines).toContain(`${line};`);
 });

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -19,219 +19,205 @@ async function refusal(text: string | Buffer, others: Files = {}, name = 'own.co
   return (await refusalOf(readOwnConfig(path.join(folder, name)))).replaceAll(folder, '');
 }
 
-describe('a config of nginx', () => {
-  it('has all ports, with their hosts, over all includes', async () => {
-    const { file, ...config } = await read(
-      'worker_processes 3;\nevents {}\nhttp { log_format own escape=json \'$status "$request"\' " $host"; include "conf.d/*.conf"; include none/*.conf;\n server { listen 80; listen [::]:80; server_name a.org www.a.org; } }',
-      {
-        'conf.d/b.conf':
-          'server { listen 127.0.0.1:8443 ssl http2; listen 80; server_name "b.org"; include deep/names; }',
-        'conf.d/c.conf':
-          'server { listen unix:/run/c.sock; server_name c.org; }\nserver { listen 443 quic; listen 443 ssl; listen 9000; http2 on; }',
-        'deep/names': 'server_name more.org;',
-      },
-    );
-    expect(path.isAbsolute(file)).toBe(true);
-    expect(config).toEqual({
-      server: 'nginx',
-      workers: 3,
-      listens: [
-        { port: 8443, tls: true, http2: true, hosts: ['b.org', 'more.org'] },
-        { port: 80, tls: false, http2: false, hosts: ['b.org', 'more.org', 'a.org', 'www.a.org'] },
-        { port: 443, tls: true, http2: true, http3: true, hosts: [] },
-        { port: 9000, tls: false, http2: true, hosts: [] },
-      ],
-      logFormats: ['$status "$request" $host'],
-    });
-  });
-
-  it.each([
-    ['', 1],
-    ['worker_processes "auto";', 'server-cores'],
-    ['worker_processes \'4\'; master_process "off";', 1],
-  ])('with %j has %s workers', async (line, workers) => {
-    expect((await read(`${line} http { server {} }`)).workers).toBe(workers);
-  });
-
-  it.each([
-    ['server { listen 443; ssl on; }', 'tls'],
-    [
-      'http2 on; server { listen 443 ssl; } server { listen 444 ssl; http2 off; }',
-      'tls http2, tls',
+it('has all ports, with their hosts, over all includes', async () => {
+  const { file, ...config } = await read(
+    'worker_processes 3;\nevents {}\nhttp { log_format own escape=json \'$status "$request"\' " $host"; include "conf.d/*.conf"; include none/*.conf;\n server { listen 80; listen [::]:80; server_name a.org www.a.org; } }',
+    {
+      'conf.d/b.conf':
+        'server { listen 127.0.0.1:8443 ssl http2; listen 80; server_name "b.org"; include deep/names; }',
+      'conf.d/c.conf':
+        'server { listen unix:/run/c.sock; server_name c.org; }\nserver { listen 443 quic; listen 443 ssl; listen 9000; http2 on; }',
+      'deep/names': 'server_name more.org;',
+    },
+  );
+  expect(path.isAbsolute(file)).toBe(true);
+  expect(config).toEqual({
+    server: 'nginx',
+    workers: 3,
+    listens: [
+      { port: 8443, tls: true, http2: true, hosts: ['b.org', 'more.org'] },
+      { port: 80, tls: false, http2: false, hosts: ['b.org', 'more.org', 'a.org', 'www.a.org'] },
+      { port: 443, tls: true, http2: true, http3: true, hosts: [] },
+      { port: 9000, tls: false, http2: true, hosts: [] },
     ],
-    [
-      'server { listen 80 http2; } server { listen 81; http2 on; } server { listen 443 ssl http2; }',
-      'http2 http2Only, http2, tls http2',
-    ],
-  ])('with %s has ports with %s', async (http, expected) => {
-    const { listens } = await read(`http { ${http} }`);
-    const said = listens.map((listen) =>
-      (['tls', 'http2', 'http2Only'] as const).filter((name) => listen[name]).join(' '),
-    );
-    expect(said.join(', ')).toBe(expected);
-  });
-
-  it.each([
-    ['*.conf', [81, 82]],
-    ['.*.conf', [83]],
-    ['[!a-]?.conf', [82]],
-  ])('with the pattern %s includes what glob(3) finds', async (pattern, ports) => {
-    const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
-    const others = Object.entries(files).map(([name, port]) => [
-      `sites/${name}`,
-      `server { listen ${port}; }`,
-    ]);
-    const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
-    expect(portsOf(config)).toEqual(ports);
-  });
-
-  it('stays as it was first read', async () => {
-    const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
-    const file = path.join(folder, 'own.conf');
-    const first = await readOwnConfig(file);
-    await writeFile(path.join(folder, 'c/a'), 'server { listen 81; }');
-    await writeFile(path.join(folder, 'c/b'), 'server { listen 82; }');
-    expect(await readOwnConfig(file)).toEqual(first);
-  });
-
-  it('may have data that looks like directives, also much of it', async () => {
-    const lines = '/a/1 /b; # moved\n'.repeat(30_000);
-    const config = await read(
-      `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { listen 80; } }`,
-      { '3x': '/a 5;' },
-    );
-    expect(portsOf(config)).toEqual([80]);
-  });
-
-  it.each([
-    [
-      'http { include gone.conf; }',
-      /^cannot read \/gone.conf, which \/own.conf:1 includes: .*keep a copy/,
-    ],
-    [
-      'http { include /nowhere/x; }',
-      /^cannot read \/nowhere\/x, which .* includes: it is not there$/,
-    ],
-    ['http {\n include broken; }', 'nginx config /broken:2: "}" without its "{"'],
-    ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
-    ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
-    ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
-    [
-      'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
-      'nginx config /own.conf:3: "{" without its "}"',
-    ],
-  ])('refuses %j', async (text, message) => {
-    await expect(refusal(text, { broken: 'a 1;\n}' })).resolves.toMatch(message);
-  });
-
-  it('refuses a file that includes itself under another name', async () => {
-    const folder = await ownFiles({ 'own.conf': 'http { include other; }' });
-    await symlink('own.conf', path.join(folder, 'other'));
-    expect(await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).toMatch(
-      /own\.conf:1: includes .*\/other, which includes this file again$/,
-    );
+    logFormats: ['$status "$request" $host'],
   });
 });
 
-describe('a config of h2o', () => {
-  it('has all ports, with their hosts, over all includes', async () => {
-    const { file: _, ...config } = await read(
-      'num-threads: 2\nlisten: 80\nlisten:\n  host: 127.0.0.1\n  port: 8081\nhosts:\n  a.org: !file hosts/a.yaml\n  b.org:\n    listen: &tls {port: 443, ssl: {certificate-file: x, key-file: y}}\n    listen: {type: unix, port: /run/b.sock}\n    paths: {}\n',
-      {
-        'hosts/a.yaml': 'listen: {port: 8443, ssl: !file ssl.yaml}\npaths: {}\n',
-        'ssl.yaml': 'certificate-file: a\nkey-file: a\n',
-      },
-    );
-    expect(config).toEqual({
-      server: 'h2o',
-      workers: 2,
-      listens: [
-        { port: 80, tls: false, http2: true, hosts: ['a.org', 'b.org'] },
-        { port: 8081, tls: false, http2: true, hosts: ['a.org', 'b.org'] },
-        { port: 8443, tls: true, http2: true, hosts: ['a.org'] },
-        { port: 443, tls: true, http2: true, hosts: ['b.org'] },
-      ],
-    });
-  });
+it.each([
+  ['', 1],
+  ['worker_processes "auto";', 'server-cores'],
+  ['worker_processes \'4\'; master_process "off";', 1],
+])('a config of nginx with %j has %s workers', async (line, workers) => {
+  expect((await read(`${line} http { server {} }`)).workers).toBe(workers);
+});
 
-  it('has a thread per core by default, and may have anchors and merge keys', async () => {
-    const config = await read(
-      'x: &l {port: 80, host: 127.0.0.1}\nlisten: *l\ny: &l {port: 81}\nhosts:\n  a: &a {listen: *l, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n',
-    );
-    const hosts = ['a', 'b', 'c'];
-    expect(config).toMatchObject({
-      workers: 'server-cores',
-      listens: [
-        { port: 80, hosts },
-        { port: 81, hosts },
-      ],
-    });
-  });
+it.each([
+  ['server { listen 443; ssl on; }', 'tls'],
+  ['http2 on; server { listen 443 ssl; } server { listen 444 ssl; http2 off; }', 'tls http2, tls'],
+  [
+    'server { listen 80 http2; } server { listen 81; http2 on; } server { listen 443 ssl http2; }',
+    'http2 http2Only, http2, tls http2',
+  ],
+])('a config of nginx with %s has ports with %s', async (http, expected) => {
+  const { listens } = await read(`http { ${http} }`);
+  const said = listens.map((listen) =>
+    (['tls', 'http2', 'http2Only'] as const).filter((name) => listen[name]).join(' '),
+  );
+  expect(said.join(', ')).toBe(expected);
+});
 
-  it.each([
-    ['listen: 80\nhosts:\n  a: !file loop.yaml', '/loop.yaml:2: includes /own.conf, which'],
-    ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
-    ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],
-    ['listen: 80\nhosts: *gone', 'h2o config /own.conf:2: *gone stands for nothing above it'],
-    ['listen: 80\nhosts: &h\n  a: *h', 'h2o config /own.conf:3: is nested more than 100 deep'],
-    ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
-  ])('refuses %j', async (text, message) => {
-    expect(
-      await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' }),
-    ).toContain(message);
+it.each([
+  ['*.conf', [81, 82]],
+  ['.*.conf', [83]],
+  ['[!a-]?.conf', [82]],
+])('a config of nginx with the pattern %s includes what glob(3) finds', async (pattern, ports) => {
+  const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
+  const others = Object.entries(files).map(([name, port]) => [
+    `sites/${name}`,
+    `server { listen ${port}; }`,
+  ]);
+  const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
+  expect(portsOf(config)).toEqual(ports);
+});
+
+it('stays as it was first read', async () => {
+  const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
+  const file = path.join(folder, 'own.conf');
+  const first = await readOwnConfig(file);
+  await writeFile(path.join(folder, 'c/a'), 'server { listen 81; }');
+  await writeFile(path.join(folder, 'c/b'), 'server { listen 82; }');
+  expect(await readOwnConfig(file)).toEqual(first);
+});
+
+it('may have data that looks like directives, also much of it', async () => {
+  const lines = '/a/1 /b; # moved\n'.repeat(30_000);
+  const config = await read(
+    `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { listen 80; } }`,
+    { '3x': '/a 5;' },
+  );
+  expect(portsOf(config)).toEqual([80]);
+});
+
+it.each([
+  [
+    'http { include gone.conf; }',
+    /^cannot read \/gone.conf, which \/own.conf:1 includes: .*keep a copy/,
+  ],
+  [
+    'http { include /nowhere/x; }',
+    /^cannot read \/nowhere\/x, which .* includes: it is not there$/,
+  ],
+  ['http {\n include broken; }', 'nginx config /broken:2: "}" without its "{"'],
+  ['http { }', '/own.conf has no server { } in http { }: there is nothing to load'],
+  ['http { server { listen 99999; } }', '/own.conf:1: listen 99999 is not a host and a port'],
+  ['\nworker_processes many;\nhttp { server {} }', /^\/own.conf:2: worker_processes many is not/],
+  [
+    'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
+    'nginx config /own.conf:3: "{" without its "}"',
+  ],
+])('a config of nginx refuses %j', async (text, message) => {
+  await expect(refusal(text, { broken: 'a 1;\n}' })).resolves.toMatch(message);
+});
+
+it('refuses a file that includes itself under another name', async () => {
+  const folder = await ownFiles({ 'own.conf': 'http { include other; }' });
+  await symlink('own.conf', path.join(folder, 'other'));
+  expect(await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).toMatch(
+    /own\.conf:1: includes .*\/other, which includes this file again$/,
+  );
+});
+
+it('has all ports, with their hosts, over all includes', async () => {
+  const { file: _, ...config } = await read(
+    'num-threads: 2\nlisten: 80\nlisten:\n  host: 127.0.0.1\n  port: 8081\nhosts:\n  a.org: !file hosts/a.yaml\n  b.org:\n    listen: &tls {port: 443, ssl: {certificate-file: x, key-file: y}}\n    listen: {type: unix, port: /run/b.sock}\n    paths: {}\n',
+    {
+      'hosts/a.yaml': 'listen: {port: 8443, ssl: !file ssl.yaml}\npaths: {}\n',
+      'ssl.yaml': 'certificate-file: a\nkey-file: a\n',
+    },
+  );
+  expect(config).toEqual({
+    server: 'h2o',
+    workers: 2,
+    listens: [
+      { port: 80, tls: false, http2: true, hosts: ['a.org', 'b.org'] },
+      { port: 8081, tls: false, http2: true, hosts: ['a.org', 'b.org'] },
+      { port: 8443, tls: true, http2: true, hosts: ['a.org'] },
+      { port: 443, tls: true, http2: true, hosts: ['b.org'] },
+    ],
   });
 });
 
-describe('a config of nghttpd', () => {
-  it.each([
-    ['--no-tls\r\n-n 4\r\n8080 # mine\r\n', 4, { port: 8080, tls: false }],
-    ['--htdocs=/srv\n', 1, { port: 443, tls: true }],
-  ])('has the workers and the port of %j', async (text, workers, listen) => {
-    expect(await read(text)).toMatchObject({
-      server: 'nghttpd',
-      workers,
-      listens: [{ ...listen, http2: true, http2Only: true, hosts: [] }],
-    });
-  });
-
-  it('refuses a word for a number', async () => {
-    expect(await refusal('-n many')).toContain('/own.conf:1: many is not a number of workers');
+it('has a thread per core by default, and may have anchors and merge keys', async () => {
+  const config = await read(
+    'x: &l {port: 80, host: 127.0.0.1}\nlisten: *l\ny: &l {port: 81}\nhosts:\n  a: &a {listen: *l, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n',
+  );
+  const hosts = ['a', 'b', 'c'];
+  expect(config).toMatchObject({
+    workers: 'server-cores',
+    listens: [
+      { port: 80, hosts },
+      { port: 81, hosts },
+    ],
   });
 });
 
-describe('anything else', () => {
-  it.each([
-    ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
-    ['example.org {\n\troot * /var/www\n\tfile_server\n}\n', "'caddy run --config /own.conf'"],
-    ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
-    ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, without http { }'],
-    [
-      'upstream a { server 127.0.0.1:9; }',
-      'or the one to put it into by --in /etc/nginx/nginx.conf',
-    ],
-    [Buffer.of(0), 'cannot read the config /own.conf: it is not text'],
-    [
-      Buffer.from('http { server { server_name b\xfccher.org; } }', 'latin1'),
-      'nginx config /own.conf:1: is not UTF-8 text',
-    ],
-  ])('%j is refused', async (text, message) => {
-    expect(await refusal(text)).toContain(message);
-  });
+it.each([
+  ['listen: 80\nhosts:\n  a: !file loop.yaml', '/loop.yaml:2: includes /own.conf, which'],
+  ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
+  ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],
+  ['listen: 80\nhosts: *gone', 'h2o config /own.conf:2: *gone stands for nothing above it'],
+  ['listen: 80\nhosts: &h\n  a: *h', 'h2o config /own.conf:3: is nested more than 100 deep'],
+  ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
+])('a config of h2o refuses %j', async (text, message) => {
+  expect(
+    await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' }),
+  ).toContain(message);
+});
 
-  it('may have any bytes in a comment', async () => {
-    const text = Buffer.from('http { server { listen 80; # b\xfccher\n } }', 'latin1');
-    expect(portsOf(await read(text))).toEqual([80]);
+it.each([
+  ['--no-tls\r\n-n 4\r\n8080 # mine\r\n', 4, { port: 8080, tls: false }],
+  ['--htdocs=/srv\n', 1, { port: 443, tls: true }],
+])('a config of nghttpd has the workers and the port of %j', async (text, workers, listen) => {
+  expect(await read(text)).toMatchObject({
+    server: 'nghttpd',
+    workers,
+    listens: [{ ...listen, http2: true, http2Only: true, hosts: [] }],
   });
+});
 
-  it.each([
-    ['a', 'cannot read the config /a: it is a folder'],
-    ['pipe', 'cannot read the config /pipe: it is a pipe'],
-    // It would end the comment that names it.
-    ['a\nuser root;\n#', '\\nuser root;\\n#", which has control characters in its path: rename it'],
-  ])('at %j is refused', async (name, message) => {
-    const folder = await ownFiles({ 'a/b': '', 'a\nuser root;\n#': 'http { server { } }' });
-    execFileSync('mkfifo', [path.join(folder, 'pipe')]);
-    const said = await refusalOf(readOwnConfig(path.join(folder, name)));
-    expect(said.replaceAll(folder, '')).toContain(message);
-  });
+it('refuses a word for a number', async () => {
+  expect(await refusal('-n many')).toContain('/own.conf:1: many is not a number of workers');
+});
+
+it.each([
+  ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
+  ['example.org {\n\troot * /var/www\n\tfile_server\n}\n', "'caddy run --config /own.conf'"],
+  ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
+  ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, without http { }'],
+  ['upstream a { server 127.0.0.1:9; }', 'or the one to put it into by --in /etc/nginx/nginx.conf'],
+  [Buffer.of(0), 'cannot read the config /own.conf: it is not text'],
+  [
+    Buffer.from('http { server { server_name b\xfccher.org; } }', 'latin1'),
+    'nginx config /own.conf:1: is not UTF-8 text',
+  ],
+])('anything else is refused: %j', async (text, message) => {
+  expect(await refusal(text)).toContain(message);
+});
+
+it('may have any bytes in a comment', async () => {
+  const text = Buffer.from('http { server { listen 80; # b\xfccher\n } }', 'latin1');
+  expect(portsOf(await read(text))).toEqual([80]);
+});
+
+it.each([
+  ['a', 'cannot read the config /a: it is a folder'],
+  ['pipe', 'cannot read the config /pipe: it is a pipe'],
+  // It would end the comment that names it.
+  ['a\nuser root;\n#', '\\nuser root;\\n#", which has control characters in its path: rename it'],
+])('anything else is refused at %j', async (name, message) => {
+  const folder = await ownFiles({ 'a/b': '', 'a\nuser root;\n#': 'http { server { } }' });
+  execFileSync('mkfifo', [path.join(folder, 'pipe')]);
+  const said = await refusalOf(readOwnConfig(path.join(folder, name)));
+  expect(said.replaceAll(folder, '')).toContain(message);
 });

@@ -1,5 +1,5 @@
 // What a run is going to do, and how long it takes.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
@@ -43,266 +43,260 @@ function loadPlanOf(
 const targetsWith = (more: Partial<Target>): Target[] =>
   [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, ...more }));
 
-describe('the order of a round', () => {
-  test('alternates two variants', () => {
-    const orders = [1, 2, 3].map((round) => orderOfRound(['a', 'b'], round, 'run').join(''));
-    expect(orders).toEqual(['ab', 'ba', 'ab']);
-  });
-
-  test('permutes more, the same way for the same seed', () => {
-    const variants = ['a', 'b', 'c'];
-    const orders = (seed: string) =>
-      Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
-    expect(orders('run')).toEqual(orders('run'));
-    expect(orders('run')).not.toEqual(orders('other'));
-    // 100 each on average; 60 is more than 4 standard deviations away.
-    for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba'])
-      expect(orders('run').filter((one) => one === order).length).toBeGreaterThan(60);
-    expect(variants).toEqual(['a', 'b', 'c']);
-  });
+test('the order of a round alternates two variants', () => {
+  const orders = [1, 2, 3].map((round) => orderOfRound(['a', 'b'], round, 'run').join(''));
+  expect(orders).toEqual(['ab', 'ba', 'ab']);
 });
 
-describe('a plan', () => {
-  test("has a readable name and the article's load", () => {
-    const plan = planOf();
-    expect(runName(cached.name, new Date('2026-11-20T08:15:30.123Z'))).toBe(
-      '2026-11-20T08-15-30-nginx-open-file-cache',
-    );
-    expect(plan.groups).toEqual([{ sides: plan.variants }]);
-    // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
-    expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
-    expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
-  });
-
-  test("gives k6 the engine's options, tags and a longest duration", () => {
-    const plan = planOf({ durationSeconds: 1.5 });
-    const targets = targetsWith({ processes: [7, 8] });
-    const side = (index: number, variant: string): SideOptions => ({
-      url: targets[index]?.url as string,
-      cpuOf: [7, 8],
-      protocol: 'http/1.1',
-      connections: 100,
-      threads: 1,
-      keepAlive: true,
-      duration: '1500ms',
-      warmup: '410ms',
-      timeout: '5000ms',
-      spin: true,
-      tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
-    });
-    expect(loadPlanOf(plan, targets)).toEqual({
-      scenario: 'nginx-open-file-cache',
-      tags: { run: 'run', round: '3' },
-      // Ten times the warm-up, five times the window and the time-out of each side; and 10 s.
-      maxDurationSeconds: 44,
-      phases: [{ sides: [side(0, 'workers'), side(1, 'open-file-cache')], seed: 3 }],
-    });
-    const group = { ...(plan.groups[0] as Group), sliceSeconds: 0.02 };
-    expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
-  });
-
-  test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
-    ['the cores of the server', { generatorCpus: [1] }, {}, false],
-    ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],
-    ['fewer cores than threads', {}, {}, false],
-  ])('lets the generator spin on cores of its own: on %s', (title, other, target, spins) => {
-    const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
-    const [phase] = loadPlanOf(plan, targetsWith(target)).phases;
-    expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
-  });
-
-  test.each([
-    [{}, {}, 10],
-    [{ rounds: 8 }, { quick: true }, 4],
-  ])(
-    'has the rounds that are asked for, else of the scenario, else 10: %j %j',
-    (own, options, rounds) => {
-      expect(planOf(options, { scenario: { ...cached, ...own } }).rounds).toBe(rounds);
-    },
-  );
-
-  test.each<[Partial<PlanOptions>, number[]]>([
-    [{ rounds: 3 }, [3]],
-    [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
-  ])(
-    'looks at the verdicts at the end, or with --precision several times: %j',
-    (options, looks) => {
-      const plan = planOf(options);
-      expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
-      expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
-    },
-  );
-
-  // 20 s a round.
-  const slow = { durationSeconds: 9.24 };
-
-  test('has as many rounds as the time allows, at least one', () => {
-    const rounds = [150, 20].map((maxTimeSeconds) =>
-      expectedRounds(planOf({ ...slow, precision: 0.01, maxTimeSeconds })),
-    );
-    expect(rounds).toEqual([
-      { fewest: 5, most: 7 },
-      { fewest: 1, most: 1 },
-    ]);
-    expect(() => planOf({ ...slow, maxTimeSeconds: 19 })).toThrow(
-      /^--max-time 19 s is shorter than one round, which takes about 20 s: /,
-    );
-  });
-
-  test('has as many rounds to the next look as time allows', () => {
-    const plan = planOf({ ...slow, rounds: 100, maxTimeSeconds: 150 });
-    expect([1, 9].map((place) => roundsToLook(plan, place))).toEqual([7, 1]);
-  });
-
-  test.each<[Partial<PlanOptions>, string | null]>([
-    [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
-    [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
-    [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
-  ])('with --fail-if has rounds for a verdict: %j', (options, message) => {
-    const make = () => planOf({ failIf: {}, ...options });
-    if (message === null) make();
-    else expect(make).toThrow(message);
-  });
-
-  test('with --fail-if compares something', () => {
-    const variants = cached.variants.slice(0, 2).map((one) => ({ ...one, against: null }));
-    expect(() => planOf({ failIf: {} }, { variants })).toThrow(
-      '--fail-if asks for a verdict, and nothing is compared',
-    );
-    const alsoCompare = [{ variant: 'open-file-cache', against: 'workers' }];
-    const scenario = { ...cached, alsoCompare };
-    expect(planOf({ failIf: {} }, { scenario, variants }).variants).toHaveLength(2);
-  });
-
-  test('has a metric that is measured', () => {
-    const given = { scenario: atRate, variants: atRate.variants };
-    expect(planOf({}, given).metric).toBeUndefined();
-    expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
-    expect(() => planOf({ metric: 'rps' }, given)).toThrow(
-      /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu/,
-    );
-    const scenario = defineScenario({
-      ...cached,
-      page: { path: '/', bodyBytes: 5 },
-      variants: hereAndThere,
-    });
-    expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
-      /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,
-    );
-    const variants = scenario.variants.slice(0, 1);
-    expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
-  });
-
-  test('is short enough for k6: it has a body for each side', () => {
-    const posting = (bytes: number): Given => ({
-      scenario: { ...cached, load: { ...cached.load, method: 'POST', body: 'x'.repeat(bytes) } },
-    });
-    expect(planOf({}, posting(49_000)).variants).toHaveLength(2);
-    expect(() => planOf({}, posting(51_000))).toThrow(
-      /^the requests of workers, open-file-cache come to 102,\d{3} bytes .*, and k6 takes 100,000: /,
-    );
-  });
-
-  test("has each variant's request; a Host of the load is stronger", () => {
-    const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
-    const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
-    const load = { ...cached.load, ...post };
-    const [plain] = cached.variants as [Variant];
-    const own = { ...plain, page };
-    const sideOf = (variant: Variant) => {
-      const plan = planOf({}, { scenario: { ...cached, load }, variants: [variant] });
-      return loadPlanOf(plan, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides[0];
-    };
-    expect(sideOf(own)).toMatchObject({
-      ...post,
-      headers: { Host: 'example.org', Accept: 'text/html' },
-    });
-    expect(sideOf(plain)).toMatchObject({ headers: { Accept: 'text/html' } });
-    const named = { ...own, load: { ...load, headers: { hOST: 'other' } } };
-    expect(sideOf(named)?.headers).toEqual({ hOST: 'other' });
-  });
-
-  test('needs open files for its connections', () => {
-    const limited = (files: number, variants = cached.variants.slice(0, 2)) =>
-      planOf({}, { variants, limits: { files, memoryBytes: Infinity } });
-    expect(() => limited(355)).toThrow(
-      /^workers: nginx needs 356 open files for 100 connections, .* 355: .*--nofile=356:356 /,
-    );
-    expect(limited(356).variants).toHaveLength(2);
-    // A server may have too few; the generator still needs its own.
-    const few = cached.variants.slice(0, 2).map((one): Variant => {
-      return { ...one, server: { ...(one.server as ConfiguredServer), fileLimit: 50 } };
-    });
-    expect(() => limited(163, few)).toThrow('of the load generator need 164 open files');
-    expect(limited(164, few).variants).toHaveLength(2);
-  });
-
-  test('needs open files on other hosts', () => {
-    const planOn = (server: number, generator: number) => {
-      const there = {
-        ...cores,
-        serverHost: 'web1',
-        serverFiles: { host: 'web1', most: server },
-        generatorHosts: { names: ['gen1'], coresEach: 1 },
-        generatorFiles: { host: 'gen1', most: generator },
-      };
-      return planOf({}, { cores: there });
-    };
-    expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
-    expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');
-  });
+test('the order of a round permutes more, the same way for the same seed', () => {
+  const variants = ['a', 'b', 'c'];
+  const orders = (seed: string) =>
+    Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
+  expect(orders('run')).toEqual(orders('run'));
+  expect(orders('run')).not.toEqual(orders('other'));
+  // 100 each on average; 60 is more than 4 standard deviations away.
+  for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba'])
+    expect(orders('run').filter((one) => one === order).length).toBeGreaterThan(60);
+  expect(variants).toEqual(['a', 'b', 'c']);
 });
 
-describe('a plan over HTTP/2', () => {
-  const { page } = img;
-  const limits = { files: 4096, memoryBytes: Infinity };
-  const plan = planOf({}, { scenario: img, variants: img.variants.slice(0, 1), limits });
-  const [nghttpd] = plan.variants as [PlannedVariant];
+test("a plan has a readable name and the article's load", () => {
+  const plan = planOf();
+  expect(runName(cached.name, new Date('2026-11-20T08:15:30.123Z'))).toBe(
+    '2026-11-20T08-15-30-nginx-open-file-cache',
+  );
+  expect(plan.groups).toEqual([{ sides: plan.variants }]);
+  // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
+  expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
+  expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
+});
 
-  test('asks for all phases, apart by a tag, on one server', () => {
-    const url = 'https://127.0.0.1:8443/img.html';
-    const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }]);
-    expect(loadPlan.pauseSeconds).toBe(5);
-    const side = { url, streams: 1020, timeout: '600000ms', requests: 100_000 };
-    expect(loadPlan.phases).toMatchObject(
-      ['1', '2', '3'].map((phase) => ({ sides: [{ ...side, tags: { phase } }] })),
-    );
-    // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
-    expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
+test("a plan gives k6 the engine's options, tags and a longest duration", () => {
+  const plan = planOf({ durationSeconds: 1.5 });
+  const targets = targetsWith({ processes: [7, 8] });
+  const side = (index: number, variant: string): SideOptions => ({
+    url: targets[index]?.url as string,
+    cpuOf: [7, 8],
+    protocol: 'http/1.1',
+    connections: 100,
+    threads: 1,
+    keepAlive: true,
+    duration: '1500ms',
+    warmup: '410ms',
+    timeout: '5000ms',
+    spin: true,
+    tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
   });
+  expect(loadPlanOf(plan, targets)).toEqual({
+    scenario: 'nginx-open-file-cache',
+    tags: { run: 'run', round: '3' },
+    // Ten times the warm-up, five times the window and the time-out of each side; and 10 s.
+    maxDurationSeconds: 44,
+    phases: [{ sides: [side(0, 'workers'), side(1, 'open-file-cache')], seed: 3 }],
+  });
+  const group = { ...(plan.groups[0] as Group), sliceSeconds: 0.02 };
+  expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
+});
 
-  test('offers the TLS of load and host', () => {
-    const tlsAt = (host?: string): unknown => {
-      const sides = [{ ...nghttpd, page: { ...page, ...(host === undefined ? {} : { host }) } }];
-      return loadPlanOf(plan, [{ url: 'https://127.0.0.1:8443/' }], { sides }).phases[0]?.sides[0]
-        ?.tls;
+test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
+  ['the cores of the server', { generatorCpus: [1] }, {}, false],
+  ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],
+  ['fewer cores than threads', {}, {}, false],
+])('a plan lets the generator spin on cores of its own: on %s', (title, other, target, spins) => {
+  const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
+  const [phase] = loadPlanOf(plan, targetsWith(target)).phases;
+  expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
+});
+
+test.each([
+  [{}, {}, 10],
+  [{ rounds: 8 }, { quick: true }, 4],
+])(
+  'has the rounds that are asked for, else of the scenario, else 10: %j %j',
+  (own, options, rounds) => {
+    expect(planOf(options, { scenario: { ...cached, ...own } }).rounds).toBe(rounds);
+  },
+);
+
+test.each<[Partial<PlanOptions>, number[]]>([
+  [{ rounds: 3 }, [3]],
+  [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
+])(
+  'a plan looks at the verdicts at the end, or with --precision several times: %j',
+  (options, looks) => {
+    const plan = planOf(options);
+    expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
+    expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
+  },
+);
+
+// 20 s a round.
+const slow = { durationSeconds: 9.24 };
+
+test('a plan has as many rounds as the time allows, at least one', () => {
+  const rounds = [150, 20].map((maxTimeSeconds) =>
+    expectedRounds(planOf({ ...slow, precision: 0.01, maxTimeSeconds })),
+  );
+  expect(rounds).toEqual([
+    { fewest: 5, most: 7 },
+    { fewest: 1, most: 1 },
+  ]);
+  expect(() => planOf({ ...slow, maxTimeSeconds: 19 })).toThrow(
+    /^--max-time 19 s is shorter than one round, which takes about 20 s: /,
+  );
+});
+
+test('a plan has as many rounds to the next look as time allows', () => {
+  const plan = planOf({ ...slow, rounds: 100, maxTimeSeconds: 150 });
+  expect([1, 9].map((place) => roundsToLook(plan, place))).toEqual([7, 1]);
+});
+
+test.each<[Partial<PlanOptions>, string | null]>([
+  [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
+  [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
+  [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
+])('a plan with --fail-if has rounds for a verdict: %j', (options, message) => {
+  const make = () => planOf({ failIf: {}, ...options });
+  if (message === null) make();
+  else expect(make).toThrow(message);
+});
+
+test('a plan with --fail-if compares something', () => {
+  const variants = cached.variants.slice(0, 2).map((one) => ({ ...one, against: null }));
+  expect(() => planOf({ failIf: {} }, { variants })).toThrow(
+    '--fail-if asks for a verdict, and nothing is compared',
+  );
+  const alsoCompare = [{ variant: 'open-file-cache', against: 'workers' }];
+  const scenario = { ...cached, alsoCompare };
+  expect(planOf({ failIf: {} }, { scenario, variants }).variants).toHaveLength(2);
+});
+
+test('a plan has a metric that is measured', () => {
+  const given = { scenario: atRate, variants: atRate.variants };
+  expect(planOf({}, given).metric).toBeUndefined();
+  expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
+  expect(() => planOf({ metric: 'rps' }, given)).toThrow(
+    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu/,
+  );
+  const scenario = defineScenario({
+    ...cached,
+    page: { path: '/', bodyBytes: 5 },
+    variants: hereAndThere,
+  });
+  expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
+    /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,
+  );
+  const variants = scenario.variants.slice(0, 1);
+  expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
+});
+
+test('a plan is short enough for k6: it has a body for each side', () => {
+  const posting = (bytes: number): Given => ({
+    scenario: { ...cached, load: { ...cached.load, method: 'POST', body: 'x'.repeat(bytes) } },
+  });
+  expect(planOf({}, posting(49_000)).variants).toHaveLength(2);
+  expect(() => planOf({}, posting(51_000))).toThrow(
+    /^the requests of workers, open-file-cache come to 102,\d{3} bytes .*, and k6 takes 100,000: /,
+  );
+});
+
+test("a plan has each variant's request; a Host of the load is stronger", () => {
+  const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
+  const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
+  const load = { ...cached.load, ...post };
+  const [plain] = cached.variants as [Variant];
+  const own = { ...plain, page };
+  const sideOf = (variant: Variant) => {
+    const plan = planOf({}, { scenario: { ...cached, load }, variants: [variant] });
+    return loadPlanOf(plan, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides[0];
+  };
+  expect(sideOf(own)).toMatchObject({
+    ...post,
+    headers: { Host: 'example.org', Accept: 'text/html' },
+  });
+  expect(sideOf(plain)).toMatchObject({ headers: { Accept: 'text/html' } });
+  const named = { ...own, load: { ...load, headers: { hOST: 'other' } } };
+  expect(sideOf(named)?.headers).toEqual({ hOST: 'other' });
+});
+
+test('a plan needs open files for its connections', () => {
+  const limited = (files: number, variants = cached.variants.slice(0, 2)) =>
+    planOf({}, { variants, limits: { files, memoryBytes: Infinity } });
+  expect(() => limited(355)).toThrow(
+    /^workers: nginx needs 356 open files for 100 connections, .* 355: .*--nofile=356:356 /,
+  );
+  expect(limited(356).variants).toHaveLength(2);
+  // A server may have too few; the generator still needs its own.
+  const few = cached.variants.slice(0, 2).map((one): Variant => {
+    return { ...one, server: { ...(one.server as ConfiguredServer), fileLimit: 50 } };
+  });
+  expect(() => limited(163, few)).toThrow('of the load generator need 164 open files');
+  expect(limited(164, few).variants).toHaveLength(2);
+});
+
+test('a plan needs open files on other hosts', () => {
+  const planOn = (server: number, generator: number) => {
+    const there = {
+      ...cores,
+      serverHost: 'web1',
+      serverFiles: { host: 'web1', most: server },
+      generatorHosts: { names: ['gen1'], coresEach: 1 },
+      generatorFiles: { host: 'gen1', most: generator },
     };
-    const { tls } = nghttpd.load;
-    expect(tlsAt()).toEqual({ insecureSkipVerify: true, ...tls });
-    expect(tlsAt('a.example:8443')).toMatchObject({ ...tls, serverName: 'a.example' });
-    for (const number of ['10.0.0.1', '[::1]:8443'])
-      expect(tlsAt(number)).not.toHaveProperty('serverName');
-  });
+    return planOf({}, { cores: there });
+  };
+  expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
+  expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');
+});
 
-  test('at a rate gives it and the buckets to the nanosecond', () => {
-    const bucketSeconds = [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10];
-    const scenario = { ...atRate, load: { ...atRate.load, bucketSeconds } };
-    const open = planOf({}, { scenario, variants: atRate.variants.slice(0, 1) });
-    const loadPlan = loadPlanOf(open, [{ url: 'https://127.0.0.1:8443/' }]);
-    expect(loadPlan.phases[0]?.sides[0]).toMatchObject({
-      rate: 1000,
-      requests: 2000,
-      buckets: ['1ns', '150000ns', '300ms', '12345600ns', '10000ms'],
-    });
-    expect(loadPlan).not.toHaveProperty('pauseSeconds');
-  });
+const { page } = img;
+const limits = { files: 4096, memoryBytes: Infinity };
+const plan = planOf({}, { scenario: img, variants: img.variants.slice(0, 1), limits });
+const [nghttpd] = plan.variants as [PlannedVariant];
 
-  test('takes as long as the bytes do, the phases and the pauses', () => {
-    const phase = expectedSeconds(nghttpd.load, page);
-    expect(phase).toBeGreaterThan(60);
-    expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
-    expect(estimatedSeconds(plan)).toBeCloseTo(plan.rounds * (3 * phase + 10 + 0.1 + 0.5), 6);
+test('a plan over HTTP/2 asks for all phases, apart by a tag, on one server', () => {
+  const url = 'https://127.0.0.1:8443/img.html';
+  const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }]);
+  expect(loadPlan.pauseSeconds).toBe(5);
+  const side = { url, streams: 1020, timeout: '600000ms', requests: 100_000 };
+  expect(loadPlan.phases).toMatchObject(
+    ['1', '2', '3'].map((phase) => ({ sides: [{ ...side, tags: { phase } }] })),
+  );
+  // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
+  expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
+});
+
+test('a plan over HTTP/2 offers the TLS of load and host', () => {
+  const tlsAt = (host?: string): unknown => {
+    const sides = [{ ...nghttpd, page: { ...page, ...(host === undefined ? {} : { host }) } }];
+    return loadPlanOf(plan, [{ url: 'https://127.0.0.1:8443/' }], { sides }).phases[0]?.sides[0]
+      ?.tls;
+  };
+  const { tls } = nghttpd.load;
+  expect(tlsAt()).toEqual({ insecureSkipVerify: true, ...tls });
+  expect(tlsAt('a.example:8443')).toMatchObject({ ...tls, serverName: 'a.example' });
+  for (const number of ['10.0.0.1', '[::1]:8443'])
+    expect(tlsAt(number)).not.toHaveProperty('serverName');
+});
+
+test('a plan over HTTP/2 at a rate gives it and the buckets to the nanosecond', () => {
+  const bucketSeconds = [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10];
+  const scenario = { ...atRate, load: { ...atRate.load, bucketSeconds } };
+  const open = planOf({}, { scenario, variants: atRate.variants.slice(0, 1) });
+  const loadPlan = loadPlanOf(open, [{ url: 'https://127.0.0.1:8443/' }]);
+  expect(loadPlan.phases[0]?.sides[0]).toMatchObject({
+    rate: 1000,
+    requests: 2000,
+    buckets: ['1ns', '150000ns', '300ms', '12345600ns', '10000ms'],
   });
+  expect(loadPlan).not.toHaveProperty('pauseSeconds');
+});
+
+test('a plan over HTTP/2 takes as long as the bytes do, the phases and the pauses', () => {
+  const phase = expectedSeconds(nghttpd.load, page);
+  expect(phase).toBeGreaterThan(60);
+  expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
+  expect(estimatedSeconds(plan)).toBeCloseTo(plan.rounds * (3 * phase + 10 + 0.1 + 0.5), 6);
 });
 
 test('a plan searches within the limit of the flag or the scenario', () => {

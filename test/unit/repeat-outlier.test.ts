@@ -19,35 +19,33 @@ const compared = (thousandths: readonly number[]): Comparison =>
   one([variant('a', rounds(thousandths.map(() => 1000))), variant('b', rounds(thousandths))]);
 const repeated = (thousandths: readonly number[]) => roundToRepeat([compared(thousandths)])?.round;
 
-describe('a round is measured again', () => {
-  test('where it alone decides', () => {
-    const decided = {
-      ...compared(hidden),
-      verdict: 'slower',
-      swayedBy: { round: 4, without: 'inconclusive' },
-    } as const;
-    expect(roundToRepeat([decided])).toEqual({
-      round: 4,
-      why: 'an outlier, it alone decided b against a',
-    });
+test('a round is measured again where it alone decides', () => {
+  const decided = {
+    ...compared(hidden),
+    verdict: 'slower',
+    swayedBy: { round: 4, without: 'inconclusive' },
+  } as const;
+  expect(roundToRepeat([decided])).toEqual({
+    round: 4,
+    why: 'an outlier, it alone decided b against a',
   });
+});
 
-  test('not where it may be one of the others, or has turned the direction', () => {
-    // Of five rounds as far apart as these one in a hundred is.
-    expect(compared([5890, 530, 530, 480, 770]).swayedBy).toEqual({ round: 1, without: 'slower' });
-    expect(repeated([5890, 530, 530, 480, 770])).toBeUndefined();
-    const turned = [980, 985, 1400, 978, 983, 981, 979, 984, 982, 977];
-    expect(compared(turned).swayedBy).toEqual({ round: 3, without: 'slower' });
-    expect(repeated(turned)).toBeUndefined();
-  });
+test('a round is not measured again where it may be one of the others, or has turned the direction', () => {
+  // Of five rounds as far apart as these one in a hundred is.
+  expect(compared([5890, 530, 530, 480, 770]).swayedBy).toEqual({ round: 1, without: 'slower' });
+  expect(repeated([5890, 530, 530, 480, 770])).toBeUndefined();
+  const turned = [980, 985, 1400, 978, 983, 981, 979, 984, 982, 977];
+  expect(compared(turned).swayedBy).toEqual({ round: 3, without: 'slower' });
+  expect(repeated(turned)).toBeUndefined();
+});
 
-  test('not where the others are the same, or nothing is swayed or judged', () => {
-    const same = [1000, 1001, 999, 1002, 1400, 1001, 998, 1000, 1001, 999];
-    expect(compared(same).swayedBy).toEqual({ round: 5, without: 'same' });
-    expect(repeated(same)).toBeUndefined();
-    expect(roundToRepeat([{ ...compared(hidden), verdict: 'none' }])).toBeUndefined();
-    expect(roundToRepeat([])).toBeUndefined();
-  });
+test('a round is not measured again where the others are the same, or nothing is swayed or judged', () => {
+  const same = [1000, 1001, 999, 1002, 1400, 1001, 998, 1000, 1001, 999];
+  expect(compared(same).swayedBy).toEqual({ round: 5, without: 'same' });
+  expect(repeated(same)).toBeUndefined();
+  expect(roundToRepeat([{ ...compared(hidden), verdict: 'none' }])).toBeUndefined();
+  expect(roundToRepeat([])).toBeUndefined();
 });
 
 describe('a run', async () => {

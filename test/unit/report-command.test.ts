@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
@@ -94,91 +94,89 @@ test('without a run the runs are listed', async () => {
   expect(printed[0]?.split('\n')).toContain('  one');
 });
 
-describe('says in one line', () => {
-  test('which run is not there, and the nearest', async () => {
-    expect(await refused(['one'], 2)).toMatch(
-      /^there is no run \S+\/one: name one in \S+results, or/,
-    );
-    aRun('2026-nginx');
-    expect(await refused(['2026-nginy'], 2)).toMatch(
-      /^there is no run in .*\/results "2026-nginy": did you mean 2026-nginx\?$/,
-    );
-    mkdirSync(join(home, 'results', 'empty'));
-    expect(await refused(['empty'], 2)).toBe(
-      `${home}/results/empty has no result.json: name the folder of a run`,
-    );
-    expect(await refused(['2026-nginx', 'results/2026-nginx'], 2)).toBe(
-      'results/2026-nginx is given twice',
-    );
-  });
+test('says in one line which run is not there, and the nearest', async () => {
+  expect(await refused(['one'], 2)).toMatch(
+    /^there is no run \S+\/one: name one in \S+results, or/,
+  );
+  aRun('2026-nginx');
+  expect(await refused(['2026-nginy'], 2)).toMatch(
+    /^there is no run in .*\/results "2026-nginy": did you mean 2026-nginx\?$/,
+  );
+  mkdirSync(join(home, 'results', 'empty'));
+  expect(await refused(['empty'], 2)).toBe(
+    `${home}/results/empty has no result.json: name the folder of a run`,
+  );
+  expect(await refused(['2026-nginx', 'results/2026-nginx'], 2)).toBe(
+    'results/2026-nginx is given twice',
+  );
+});
 
-  test.each([
-    ['half a file', text.slice(0, 1000), 'is not whole JSON: name a run that ended'],
-    ['a foreign file', '{"name":"server-bakeoff"}', 'is no result of bakeoff'],
-    [
-      'a newer schema',
-      text.replace('"schema":1', '"schema":2'),
-      ': schema 2 is of a newer bakeoff, this one reads 1',
-    ],
-    [
-      'an older form',
-      text.replace('"looks"', '"was"'),
-      'is of an earlier bakeoff, or was changed: looks is missing: run it again with this one',
-    ],
-    [
-      'more rounds than a run can have',
-      JSON.stringify(compared(both, { roundRatios: Array(100_000).fill(1.1) })),
-      'comparisons[0].roundRatios has more than 1000',
-    ],
-  ])('that a result is none: %s', async (_, text, words) => {
-    const file = join(aRun('odd', text), 'result.json');
-    const line = await refused(['odd'], 1);
-    expect(line.startsWith(file)).toBe(true);
-    expect(line).toContain(words);
-  });
+test.each([
+  ['half a file', text.slice(0, 1000), 'is not whole JSON: name a run that ended'],
+  ['a foreign file', '{"name":"server-bakeoff"}', 'is no result of bakeoff'],
+  [
+    'a newer schema',
+    text.replace('"schema":1', '"schema":2'),
+    ': schema 2 is of a newer bakeoff, this one reads 1',
+  ],
+  [
+    'an older form',
+    text.replace('"looks"', '"was"'),
+    'is of an earlier bakeoff, or was changed: looks is missing: run it again with this one',
+  ],
+  [
+    'more rounds than a run can have',
+    JSON.stringify(compared(both, { roundRatios: Array(100_000).fill(1.1) })),
+    'comparisons[0].roundRatios has more than 1000',
+  ],
+])('says in one line that a result is none: %s', async (_, text, words) => {
+  const file = join(aRun('odd', text), 'result.json');
+  const line = await refused(['odd'], 1);
+  expect(line.startsWith(file)).toBe(true);
+  expect(line).toContain(words);
+});
 
-  const number = 'has to be';
-  const names = 'may have a-z, 0-9 and - only';
-  test.each([
-    ['"rps":{"median":', '"rps":{"median":1e999,"was":', `rps.median Infinity ${number} from 0 to`],
-    ['"inFlight":0', '"inFlight":-1', `inFlight -1 ${number} a whole number from 0 to`],
-    ['"seconds":10', '"seconds":"NaN"', `seconds ${number} a number`],
-    ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
-    ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
-    ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
-  ])('which field is wrong: %s as %s', async (was, is, words) => {
-    aRun('odd', text.replace(both.run, 'odd').replace(was, is));
-    expect(await refused(['odd'], 1)).toContain(words);
-  });
+const number = 'has to be';
+const names = 'may have a-z, 0-9 and - only';
+test.each([
+  ['"rps":{"median":', '"rps":{"median":1e999,"was":', `rps.median Infinity ${number} from 0 to`],
+  ['"inFlight":0', '"inFlight":-1', `inFlight -1 ${number} a whole number from 0 to`],
+  ['"seconds":10', '"seconds":"NaN"', `seconds ${number} a number`],
+  ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
+  ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
+  ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
+])('says in one line which field is wrong: %s as %s', async (was, is, words) => {
+  aRun('odd', text.replace(both.run, 'odd').replace(was, is));
+  expect(await refused(['odd'], 1)).toContain(words);
+});
 
-  test('why a file cannot be read', async () => {
-    const isRoot = process.getuid?.() === 0;
-    const pipe = join(home, 'results', 'pipe');
-    mkdirSync(join(pipe, '..', 'deep', 'result.json'), { recursive: true });
-    mkdirSync(pipe);
-    execFileSync('mkfifo', [join(pipe, 'result.json')]);
-    fs.truncateSync(join(aRun('long'), 'result.json'), 2 ** 31);
-    fs.chmodSync(join(aRun('closed'), 'result.json'), 0);
-    for (const [name, why] of [
-      ['pipe', 'it is a pipe, socket or device, not a file'],
-      ['deep', 'it is a folder'],
-      ['long', 'it has more than 256 MB'],
-      ...(isRoot ? [] : [['closed', 'you may not read it']]),
-    ] as const)
-      expect(await refused([name ?? ''], 1)).toBe(
-        `cannot read ${home}/results/${name}/result.json: ${why}`,
-      );
-  });
-
-  test('that the page cannot go where it should', async () => {
-    aRun('one');
-    expect(await refused(['one', '--out', 'results'], 1)).toMatch(
-      /^cannot write the page to .*results: there is a folder where a file has to be; --out /,
+test('says in one line why a file cannot be read', async () => {
+  const isRoot = process.getuid?.() === 0;
+  const pipe = join(home, 'results', 'pipe');
+  mkdirSync(join(pipe, '..', 'deep', 'result.json'), { recursive: true });
+  mkdirSync(pipe);
+  execFileSync('mkfifo', [join(pipe, 'result.json')]);
+  fs.truncateSync(join(aRun('long'), 'result.json'), 2 ** 31);
+  fs.chmodSync(join(aRun('closed'), 'result.json'), 0);
+  for (const [name, why] of [
+    ['pipe', 'it is a pipe, socket or device, not a file'],
+    ['deep', 'it is a folder'],
+    ['long', 'it has more than 256 MB'],
+    ...(isRoot ? [] : [['closed', 'you may not read it']]),
+  ] as const)
+    expect(await refused([name ?? ''], 1)).toBe(
+      `cannot read ${home}/results/${name}/result.json: ${why}`,
     );
-    expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(
-      /: there is a file of that name.*; --out /,
-    );
-  });
+});
+
+test('says in one line that the page cannot go where it should', async () => {
+  aRun('one');
+  expect(await refused(['one', '--out', 'results'], 1)).toMatch(
+    /^cannot write the page to .*results: there is a folder where a file has to be; --out /,
+  );
+  expect(await refused(['one', '--out', 'results/one/result.json/page.html'], 1)).toMatch(
+    /: there is a file of that name.*; --out /,
+  );
 });
 
 test('a result that lacks a field is refused, or shown without it', async () => {
@@ -267,21 +265,22 @@ test('a result has each histogram in a line, and any text', () => {
   }
 });
 
-describe('configs beside a result', () => {
-  const ofFirstRound = () => {
-    const folder = join(aRun('one'), 'round-1', 'workers');
-    mkdirSync(folder, { recursive: true });
-    return folder;
-  };
+const ofFirstRound = () => {
+  const folder = join(aRun('one'), 'round-1', 'workers');
+  mkdirSync(folder, { recursive: true });
+  return folder;
+};
 
-  test("are shown if they are the run's own", async () => {
-    const folder = ofFirstRound();
-    writeFileSync(join(folder, 'kept'), 'worker_processes 7;');
-    symlinkSync('kept', join(folder, 'nginx.conf'));
-    expect(await made('one')).toContain('worker_processes 7;');
-  });
+test("configs beside a result are shown if they are the run's own", async () => {
+  const folder = ofFirstRound();
+  writeFileSync(join(folder, 'kept'), 'worker_processes 7;');
+  symlinkSync('kept', join(folder, 'nginx.conf'));
+  expect(await made('one')).toContain('worker_processes 7;');
+});
 
-  test.each(['nginx.conf', '.', '..'])('are not if a link leads out: %s', async (part) => {
+test.each(['nginx.conf', '.', '..'])(
+  'configs beside a result are not shown if a link leads out: %s',
+  async (part) => {
     const secret = 'a secret of this machine';
     const outside = join(home, 'outside', 'workers');
     mkdirSync(outside, { recursive: true });
@@ -290,10 +289,10 @@ describe('configs beside a result', () => {
     fs.rmSync(link, { recursive: true, force: true });
     symlinkSync(join(outside, part), link);
     expect(await made('one')).not.toContain(secret);
-  });
+  },
+);
 
-  test('are not waited for if they are pipes', async () => {
-    execFileSync('mkfifo', [join(ofFirstRound(), 'nginx.conf')]);
-    await made('one');
-  });
+test('configs beside a result are not waited for if they are pipes', async () => {
+  execFileSync('mkfifo', [join(ofFirstRound(), 'nginx.conf')]);
+  await made('one');
 });

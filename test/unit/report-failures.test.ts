@@ -1,5 +1,5 @@
 // Loads that failed, rates that were not reached, and runs that ended early.
-import { beforeEach, describe, expect, test, vi } from 'vitest';
+import { beforeEach, expect, test, vi } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { report } from '../../lib/cli/run-output.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -14,75 +14,73 @@ import { columnOf } from '../fixtures/table.ts';
 
 const { errors: noErrors } = phase({ requests: 1 });
 
-describe('a rate', () => {
-  const atRate = (one: Phase, name = 'nginx', rate = 300_000): MeasuredVariant => ({
-    ...workers,
-    name,
-    setup: name,
-    published: null,
-    load: { ...workers.load, command: 'vegeta attack', rate, connections: 10_000 },
-    rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [one] })),
-  });
-  const late = (changes: Partial<Phase> = {}): Phase =>
-    phase({
-      requests: 1_500_000,
-      seconds: 15.68,
-      latencyMs: latency(5300, 10_600, 10_700),
-      sendDelayMs: latency(5290, 10_590, 10_680),
-      serverCpuSeconds: 0.7 * 15.68,
-      generatorCpuSeconds: 0.97 * 15.68,
-      ...changes,
-    });
-  const punctual = phase({
+const atRate = (one: Phase, name = 'nginx', rate = 300_000): MeasuredVariant => ({
+  ...workers,
+  name,
+  setup: name,
+  published: null,
+  load: { ...workers.load, command: 'vegeta attack', rate, connections: 10_000 },
+  rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [one] })),
+});
+const late = (changes: Partial<Phase> = {}): Phase =>
+  phase({
     requests: 1_500_000,
-    seconds: 5.01,
-    sendDelayMs: latency(0.01, 0.02, 0.3),
+    seconds: 15.68,
+    latencyMs: latency(5300, 10_600, 10_700),
+    sendDelayMs: latency(5290, 10_590, 10_680),
+    serverCpuSeconds: 0.7 * 15.68,
+    generatorCpuSeconds: 0.97 * 15.68,
+    ...changes,
   });
-  const said = (...variants: MeasuredVariant[]) =>
-    findingLines(result(variants)).filter((line) => line.includes('atency'));
+const punctual = phase({
+  requests: 1_500_000,
+  seconds: 5.01,
+  sendDelayMs: latency(0.01, 0.02, 0.3),
+});
+const said = (...variants: MeasuredVariant[]) =>
+  findingLines(result(variants)).filter((line) => line.includes('atency'));
 
-  test('that was not reached has the rate made and the cause, no latency', () => {
-    expect(said(atRate(late()))).toEqual([
-      expect.stringMatching(
-        /^nginx did not reach 300,000 requests\/s: 95,663 were made \(32 %\); the generator was at its limit\. Its latency .* does not hold/,
-      ),
-    ]);
-    const table = variantTable(result([atRate(late())]));
-    expect(columnOf(table, 'requests/s')).toEqual(['95,663 of 300,000']);
-    expect(columnOf(table, 'unsent')).toBeUndefined();
-  });
+test('a rate that was not reached has the rate made and the cause, no latency', () => {
+  expect(said(atRate(late()))).toEqual([
+    expect.stringMatching(
+      /^nginx did not reach 300,000 requests\/s: 95,663 were made \(32 %\); the generator was at its limit\. Its latency .* does not hold/,
+    ),
+  ]);
+  const table = variantTable(result([atRate(late())]));
+  expect(columnOf(table, 'requests/s')).toEqual(['95,663 of 300,000']);
+  expect(columnOf(table, 'unsent')).toBeUndefined();
+});
 
-  test('counts unsent requests in the table and a note', () => {
-    const cut = result([atRate(late({ requests: 900_000, seconds: 5, unsent: 600_000 }))]);
-    expect(columnOf(variantTable(cut), 'unsent')).toEqual(['2,400,000']);
-    expect(cut.warnings).toContainEqual(expect.stringContaining('2,400,000 of 6,000,000'));
-  });
+test('a rate counts unsent requests in the table and a note', () => {
+  const cut = result([atRate(late({ requests: 900_000, seconds: 5, unsent: 600_000 }))]);
+  expect(columnOf(variantTable(cut), 'unsent')).toEqual(['2,400,000']);
+  expect(cut.warnings).toContainEqual(expect.stringContaining('2,400,000 of 6,000,000'));
+});
 
-  test.each([
-    [{ serverCpuSeconds: 15.6, generatorCpuSeconds: 5 }, 'the server was at its limit'],
-    [
-      { serverCpuSeconds: null, generatorCpuSeconds: 5 },
-      'the generator was not at its limit, so the server',
-    ],
-  ])('that was not reached has its cause: %j', (changes, cause) => {
-    expect(said(atRate(late(changes)))[0]).toContain(`; ${cause}`);
-  });
+test.each([
+  [{ serverCpuSeconds: 15.6, generatorCpuSeconds: 5 }, 'the server was at its limit'],
+  [
+    { serverCpuSeconds: null, generatorCpuSeconds: 5 },
+    'the generator was not at its limit, so the server',
+  ],
+])('a rate that was not reached has its cause: %j', (changes, cause) => {
+  expect(said(atRate(late(changes)))[0]).toContain(`; ${cause}`);
+});
 
-  test('that was reached: how late requests left', () => {
-    expect(said(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
-      expect.stringContaining('nginx did not reach'),
-      'Requests left late by (p50 and p99), which latency includes: h2o 100 µs and 100 µs.',
-    ]);
-  });
+test('a rate that was reached: how late requests left', () => {
+  expect(said(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
+    expect.stringContaining('nginx did not reach'),
+    'Requests left late by (p50 and p99), which latency includes: h2o 100 µs and 100 µs.',
+  ]);
+});
 
-  test('is reached if answers are missing and not requests', () => {
-    const failing = phase({
-      requests: 10_000,
-      responses: answers({ '2xx': 9000 }),
-      errors: { ...noErrors, read: 1000, total: 1000 },
-    });
-    expect(said(atRate(failing, 'nginx', 1000))).toEqual([]);
+test('a rate is reached if answers are missing and not requests', () => {
+  const failing = phase({
+    requests: 10_000,
+    responses: answers({ '2xx': 9000 }),
+    errors: { ...noErrors, read: 1000, total: 1000 },
   });
+  expect(said(atRate(failing, 'nginx', 1000))).toEqual([]);
 });
 
 test('if most answers are errors, successful requests/s come first', () => {
@@ -110,74 +108,75 @@ test('hung requests are in the table and a note; more than 1 % leave no verdict'
   });
 });
 
-describe('a load without a successful request', () => {
-  beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
-  const options = {
-    help: false,
-    quick: false,
-    why: 'none',
-    store: 'none',
-    out: '/',
-    json: false,
-    hosts: [],
-    exports: [],
-  } as const;
-  const reset = phase({
-    requests: 1000,
-    responses: answers({}),
-    errors: { ...noErrors, read: 1000, total: 1000 },
-    errorCauses: { ...noCauses, reset: 990, other: 10 },
-    errorExample: 'read: no route to host',
-    latencyMs: noLatency,
-  });
-  const refused = phase({ requests: 500, responses: answers({ '5xx': 500 }) });
-  const ending = (of: Result, ended?: unknown) =>
-    report({ result: of, ended, folder: newFolder() }, options, []);
+beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
+const options = {
+  help: false,
+  quick: false,
+  why: 'none',
+  store: 'none',
+  out: '/',
+  json: false,
+  hosts: [],
+  exports: [],
+} as const;
+const reset = phase({
+  requests: 1000,
+  responses: answers({}),
+  errors: { ...noErrors, read: 1000, total: 1000 },
+  errorCauses: { ...noCauses, reset: 990, other: 10 },
+  errorExample: 'read: no route to host',
+  latencyMs: noLatency,
+});
+const refused = phase({ requests: 500, responses: answers({ '5xx': 500 }) });
+const ending = (of: Result, ended?: unknown) =>
+  report({ result: of, ended, folder: newFolder() }, options, []);
 
-  test.each([
-    [reset, '6,000 errors (5,940 reset, 60 other, read: no route to host)'],
-    [refused, '3,000 answers with 5xx'],
-    [
-      { ...refused, statuses: { 500: 40, 501: 5, 502: 50, 503: 400, 504: 1, 599: 4 } },
-      '2,400 answers with 503, 300 answers with 502, 240 answers with 500, 30 answers with 501 and 30 with others',
-    ],
-    [
-      phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency }),
-      '600 requests were never answered and had waited for more than 1 s, and twice p99.9, when the load ended',
-    ],
-    [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
-  ])('has its cause, also in the error that ends the command (%#)', async (one, why) => {
+test.each([
+  [reset, '6,000 errors (5,940 reset, 60 other, read: no route to host)'],
+  [refused, '3,000 answers with 5xx'],
+  [
+    { ...refused, statuses: { 500: 40, 501: 5, 502: 50, 503: 400, 504: 1, 599: 4 } },
+    '2,400 answers with 503, 300 answers with 502, 240 answers with 500, 30 answers with 501 and 30 with others',
+  ],
+  [
+    phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency }),
+    '600 requests were never answered and had waited for more than 1 s, and twice p99.9, when the load ended',
+  ],
+  [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
+])(
+  'a load without a successful request has its cause, also in the error that ends the command (%#)',
+  async (one, why) => {
     const of = result([workers, changed(openFileCache, () => one)]);
     expect(findingLines(of)).toContain(`No request of open-file-cache succeeded: ${why}.`);
     await expect(ending(of)).rejects.toThrow(
       new UserError(`a side was not measured: No request of open-file-cache succeeded: ${why}`),
     );
-  });
+  },
+);
 
-  test('too many failures in each comparison are none', async () => {
-    const half = phase({
-      requests: 1000,
-      responses: answers({ '2xx': 500, '5xx': 500 }),
-      statuses: { 500: 500 },
-    });
-    const failing = changed(openFileCache, () => half);
-    const unpublished = [workers, failing].map((one) => ({ ...one, published: null }));
-    await expect(ending(result(unpublished))).rejects.toThrow(
-      /^nothing was compared: 50 % of the requests of open-file-cache failed$/,
-    );
-    expect(await ending(result([workers, failing]))).toBe(0);
+test('too many failures in each comparison are none', async () => {
+  const half = phase({
+    requests: 1000,
+    responses: answers({ '2xx': 500, '5xx': 500 }),
+    statuses: { 500: 500 },
   });
+  const failing = changed(openFileCache, () => half);
+  const unpublished = [workers, failing].map((one) => ({ ...one, published: null }));
+  await expect(ending(result(unpublished))).rejects.toThrow(
+    /^nothing was compared: 50 % of the requests of open-file-cache failed$/,
+  );
+  expect(await ending(result([workers, failing]))).toBe(0);
+});
 
-  test('in every row is no comparison; an early end is reported first', async () => {
-    const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
-    const failed = changed(workers, () => reset);
-    await expect(ending(result([failed, spdy]))).rejects.toThrow(
-      /^a side was not measured: No request of workers succeeded: /,
-    );
-    const ended = new Error('interrupted');
-    const partial = result([failed], { state: 'partial' });
-    await expect(ending(partial, ended)).rejects.toBe(ended);
-  });
+test('a load without a successful request in every row is no comparison; an early end is reported first', async () => {
+  const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
+  const failed = changed(workers, () => reset);
+  await expect(ending(result([failed, spdy]))).rejects.toThrow(
+    /^a side was not measured: No request of workers succeeded: /,
+  );
+  const ended = new Error('interrupted');
+  const partial = result([failed], { state: 'partial' });
+  await expect(ending(partial, ended)).rejects.toBe(ended);
 });
 
 const complete = result([workers, openFileCache]);

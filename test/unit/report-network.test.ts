@@ -1,5 +1,5 @@
 // A run over networks of its own.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
@@ -56,49 +56,45 @@ const tableIn = (of: Pick<Result, 'variants'>): Table => {
 const column = (of: Pick<Result, 'variants'>, group: string, title: string) =>
   columnOf(tableIn(of), title, group);
 
-describe('the table of the link', () => {
-  test("has the article's packets beside those counted here", () => {
-    const [groups, titles, first] = terminalTable(tableIn(held), {
-      width: Infinity,
-      colour: false,
-    });
-    expect(groups).toMatch(/^ +packets\/request +dropped +late$/);
-    expect(titles).toMatch(
-      /^variant .* in all  published .* p99 ms  delay  sent again\/req  listen/,
-    );
-    expect(first?.split(/ +/).join(' ')).toBe(
-      'untuned 9.00 5.00 14.00 11 33 % 0.10 0.40 held 3.00 12 90 %',
-    );
+test("the table of the link has the article's packets beside those counted here", () => {
+  const [groups, titles, first] = terminalTable(tableIn(held), {
+    width: Infinity,
+    colour: false,
   });
+  expect(groups).toMatch(/^ +packets\/request +dropped +late$/);
+  expect(titles).toMatch(/^variant .* in all  published .* p99 ms  delay  sent again\/req  listen/);
+  expect(first?.split(/ +/).join(' ')).toBe(
+    'untuned 9.00 5.00 14.00 11 33 % 0.10 0.40 held 3.00 12 90 %',
+  );
+});
 
-  test('marks a delay that was not held', () => {
-    const part = 'delay not held: p99 +138 ms';
-    expect(tableIn(notHeld).rows[0]).toContainEqual({ text: part, part, verdict: 'inconclusive' });
-    expect(column(notHeld, '', 'delay')).toEqual([part, 'held']);
-  });
+test('the table of the link marks a delay that was not held', () => {
+  const part = 'delay not held: p99 +138 ms';
+  expect(tableIn(notHeld).rows[0]).toContainEqual({ text: part, part, verdict: 'inconclusive' });
+  expect(column(notHeld, '', 'delay')).toEqual([part, 'held']);
+});
 
-  test('has drops only of a queue with a limit; few are not none', () => {
-    const few = variant('few', 10_000, (requests) => ({ toServer: traffic(requests * 6, 3) }));
-    const none = variant('none', 10_000, (requests) => ({ toServer: traffic(requests * 6, 0) }));
-    expect(column(result([few, none]), 'dropped', 'to server')).toEqual(['<0.1 %', '0 %']);
-    expect(column(result([few]), 'dropped', 'to client')).toBeUndefined();
-  });
+test('the table of the link has drops only of a queue with a limit; few are not none', () => {
+  const few = variant('few', 10_000, (requests) => ({ toServer: traffic(requests * 6, 3) }));
+  const none = variant('none', 10_000, (requests) => ({ toServer: traffic(requests * 6, 0) }));
+  expect(column(result([few, none]), 'dropped', 'to server')).toEqual(['<0.1 %', '0 %']);
+  expect(column(result([few]), 'dropped', 'to client')).toBeUndefined();
+});
 
-  test('names the links if they differ; nothing is shown if all is loopback', () => {
-    const { network: _, ...local } = variant('local', 0);
-    const loopback = { ...local, rounds: workers.rounds.slice(0, 4) };
-    expect(linkPart(result([loopback]))).toEqual([]);
-    expect(column(result([loopback, nopush]), '', 'link')).toEqual(['loopback', articleLink]);
-    expect(column(held, '', 'link')).toBeUndefined();
-  });
+test('the table of the link names the links if they differ; nothing is shown if all is loopback', () => {
+  const { network: _, ...local } = variant('local', 0);
+  const loopback = { ...local, rounds: workers.rounds.slice(0, 4) };
+  expect(linkPart(result([loopback]))).toEqual([]);
+  expect(column(result([loopback, nopush]), '', 'link')).toEqual(['loopback', articleLink]);
+  expect(column(held, '', 'link')).toBeUndefined();
+});
 
-  test('has a row for what is published only, with its packets', () => {
-    const gone = (name: string, published: object) =>
-      variant(name, 0, () => ({}), { server: null, publishedOnly: 'gone', rounds: [], published });
-    const part = result([untuned, gone('counted', { packetsPerRequest: 7 }), gone('other', {})]);
-    expect(column(part, '', 'variant')).toEqual(['untuned', 'counted']);
-    expect(column(part, 'packets/request', 'published')).toEqual(['11', '7']);
-  });
+test('the table of the link has a row for what is published only, with its packets', () => {
+  const gone = (name: string, published: object) =>
+    variant(name, 0, () => ({}), { server: null, publishedOnly: 'gone', rounds: [], published });
+  const part = result([untuned, gone('counted', { packetsPerRequest: 7 }), gone('other', {})]);
+  expect(column(part, '', 'variant')).toEqual(['untuned', 'counted']);
+  expect(column(part, 'packets/request', 'published')).toEqual(['11', '7']);
 });
 
 test("the article's errors stand beside those here, if it had any", () => {
@@ -107,48 +103,44 @@ test("the article's errors stand beside those here, if it had any", () => {
   expect(columnOf(variantTable(result([none])), 'errors/M', 'published')).toBeUndefined();
 });
 
-describe('a network in words', () => {
-  test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
-    [{ delayMs: 50 }, { delayMs: 50 }, '50 ms each way, no queue limit'],
-    [
-      { delayMs: 100 },
-      { delayMs: 20, queuePackets: 5 },
-      '100 ms to the server, no queue limit; 20 ms to the client, queue of 5 packets',
-    ],
-    [
-      { delayMs: 0, bytesPerSecond: 1_250_000, lossShare: 0.005 },
-      { delayMs: 0 },
-      'no delay to the server, 10 Mbit/s, 0.5 % lost',
-    ],
-    [{ delayMs: 0 }, { delayMs: 0 }, 'no delay'],
-  ])('%j and back %j', (toServer, toClient, text) => {
-    expect(linkText({ ...delayed, toServer, toClient })).toBe(text);
-  });
-
-  test('stands in the heading, or the number of networks; loopback does not', () => {
-    expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
-    expect(networksText([delayed, undefined])).toBe('2 different networks');
-    expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
-  });
+test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
+  [{ delayMs: 50 }, { delayMs: 50 }, '50 ms each way, no queue limit'],
+  [
+    { delayMs: 100 },
+    { delayMs: 20, queuePackets: 5 },
+    '100 ms to the server, no queue limit; 20 ms to the client, queue of 5 packets',
+  ],
+  [
+    { delayMs: 0, bytesPerSecond: 1_250_000, lossShare: 0.005 },
+    { delayMs: 0 },
+    'no delay to the server, 10 Mbit/s, 0.5 % lost',
+  ],
+  [{ delayMs: 0 }, { delayMs: 0 }, 'no delay'],
+])('a network in words: %j and back %j', (toServer, toClient, text) => {
+  expect(linkText({ ...delayed, toServer, toClient })).toBe(text);
 });
 
-describe('a comparison over a link that was late', () => {
-  test('is marked in its cell and in its sentence', () => {
-    const of = compared(notHeld, { verdict: 'same' });
-    const cell = columnOf(variantTable(of), 'against untuned')?.[1];
-    expect(cell).toMatch(/ same within 1 %, delay not held$/);
-    for (const one of [of, notHeld])
-      expect(verdictLines(one)[0]).toContain(' to +20 %), delay not held; ');
-  });
+test('a network in words stands in the heading, or the number of networks; loopback does not', () => {
+  expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
+  expect(networksText([delayed, undefined])).toBe('2 different networks');
+  expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
+});
 
-  test('does not have the colour of a verdict on the servers', () => {
-    expect(variantTable(notHeld).rows[1]).toContainEqual(
-      expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
-    );
-    expect(headlineHtml(notHeld).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
-    expect(verdictLines({ ...notHeld, control: true })[0]).toContain('), delay not held. ');
-    expect(verdictLines(held)[0]).not.toContain('held');
-  });
+test('a comparison over a link that was late is marked in its cell and in its sentence', () => {
+  const of = compared(notHeld, { verdict: 'same' });
+  const cell = columnOf(variantTable(of), 'against untuned')?.[1];
+  expect(cell).toMatch(/ same within 1 %, delay not held$/);
+  for (const one of [of, notHeld])
+    expect(verdictLines(one)[0]).toContain(' to +20 %), delay not held; ');
+});
+
+test('a comparison over a link that was late does not have the colour of a verdict on the servers', () => {
+  expect(variantTable(notHeld).rows[1]).toContainEqual(
+    expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
+  );
+  expect(headlineHtml(notHeld).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
+  expect(verdictLines({ ...notHeld, control: true })[0]).toContain('), delay not held. ');
+  expect(verdictLines(held)[0]).not.toContain('held');
 });
 
 test('kernel settings are listed by side and variants, refused ones with the reason', () => {
@@ -173,43 +165,41 @@ test('the report has the table of the link', () => {
   expect(headingLines(resultHeading(notHeld)).join()).toContain(articleLink);
 });
 
-describe('a curve by a number of the link', () => {
-  const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>
-    variant(`${series}-${lossShare}-${delayMs}`, requests, undefined, {
-      series,
-      network: {
-        ...delayed,
-        toServer: { delayMs, lossShare },
-        toClient: { delayMs: 0, lossShare },
-      },
-    });
-  const figures = (...variants: MeasuredVariant[]) =>
-    figuresOf(result(variants)).filter(({ title }) => / by (packets|delay)/.test(title));
-  const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
-
-  test('has the median and the interval of each variant', () => {
-    const [figure] = figures(untuned, ...four);
-    expect(figure?.title).toBe('requests/s by packets lost');
-    const [table] = figure?.tables ?? [];
-    expect(table?.rows.map((row) => row.map(textOf))).toEqual([
-      ['0', '1,001 [996.00, 1,006]', '900.90 [896.40, 904.96]'],
-      ['1', '400.40 [398.40, 402.20]', '500.50 [498.00, 502.76]'],
-    ]);
-    expect(figure?.data).toMatchObject({
-      x: { title: 'packets lost, %' },
-      y: { title: 'requests/s' },
-      names: ['h3', 'h2'],
-      lines: [0, 0, 1, 1].map((x) => ({ x })),
-    });
+const at = (series: string, lossShare: number, requests: number, delayMs = 100) =>
+  variant(`${series}-${lossShare}-${delayMs}`, requests, undefined, {
+    series,
+    network: {
+      ...delayed,
+      toServer: { delayMs, lossShare },
+      toClient: { delayMs: 0, lossShare },
+    },
   });
+const figures = (...variants: MeasuredVariant[]) =>
+  figuresOf(result(variants)).filter(({ title }) => / by (packets|delay)/.test(title));
+const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
 
-  test('needs two series, and one number that differs', () => {
-    expect(figures(...four.filter(({ series }) => series === 'h2'))).toEqual([]);
-    expect(figures(...four, at('h2', 0, 9000, 50))).toEqual([]);
-    expect(figures(...four.map(({ series: _, ...one }) => one))).toEqual([]);
-    const ofThree = four.map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
-    expect(figures(...ofThree)).toEqual([]);
-    const delays = [50, 100].flatMap((ms) => [at('h2', 0, 9000, ms), at('h3', 0, 8000, ms)]);
-    expect(figures(...delays)[0]?.title).toBe('requests/s by delay there and back');
+test('a curve by a number of the link has the median and the interval of each variant', () => {
+  const [figure] = figures(untuned, ...four);
+  expect(figure?.title).toBe('requests/s by packets lost');
+  const [table] = figure?.tables ?? [];
+  expect(table?.rows.map((row) => row.map(textOf))).toEqual([
+    ['0', '1,001 [996.00, 1,006]', '900.90 [896.40, 904.96]'],
+    ['1', '400.40 [398.40, 402.20]', '500.50 [498.00, 502.76]'],
+  ]);
+  expect(figure?.data).toMatchObject({
+    x: { title: 'packets lost, %' },
+    y: { title: 'requests/s' },
+    names: ['h3', 'h2'],
+    lines: [0, 0, 1, 1].map((x) => ({ x })),
   });
+});
+
+test('a curve by a number of the link needs two series, and one number that differs', () => {
+  expect(figures(...four.filter(({ series }) => series === 'h2'))).toEqual([]);
+  expect(figures(...four, at('h2', 0, 9000, 50))).toEqual([]);
+  expect(figures(...four.map(({ series: _, ...one }) => one))).toEqual([]);
+  const ofThree = four.map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
+  expect(figures(...ofThree)).toEqual([]);
+  const delays = [50, 100].flatMap((ms) => [at('h2', 0, 9000, ms), at('h3', 0, 8000, ms)]);
+  expect(figures(...delays)[0]?.title).toBe('requests/s by delay there and back');
 });

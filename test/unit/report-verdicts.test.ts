@@ -35,136 +35,135 @@ const inconclusive = {
   roundsNeeded: 24,
 } as const satisfies Partial<Comparison>;
 
-describe('the sentence on a comparison', () => {
-  test.each<[Partial<Comparison>, string]>([
-    [
-      { verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] },
-      'open_file_cache is as fast as without here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %)',
-    ],
-    [
-      { ...inconclusive, cpu: null },
-      'Not decided whether open_file_cache is faster: +1 % (95 % interval −2 % to +4 %); about 24 rounds would probably decide',
-    ],
-  ])('names the knob, the effect and the article: %j', (changes, text) => {
+test.each<[Partial<Comparison>, string]>([
+  [
+    { verdict: 'same', ratio: 1.001, ci95: [0.9985, 1.0034] },
+    'open_file_cache is as fast as without here, within 1 %: +0.1 % (95 % interval −0.1 % to +0.3 %)',
+  ],
+  [
+    { ...inconclusive, cpu: null },
+    'Not decided whether open_file_cache is faster: +1 % (95 % interval −2 % to +4 %); about 24 rounds would probably decide',
+  ],
+])(
+  'the sentence on a comparison names the knob, the effect and the article: %j',
+  (changes, text) => {
     expect(sentence(changes)).toBe(`${text}; the article saw +12 %.`);
-  });
+  },
+);
 
-  test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
-    ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
-    ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
-    ['cpu', 8.13, [7.9, 8.4], 'slower', 'costlier here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
-  ])(
-    'has percent up to double, then times, and shares of the CPU: %s %f',
-    (metric, ratio, ci95, verdict, text) => {
-      const said = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
-      expect(said).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
-    },
+test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
+  ['rps', 6.02, [5.804, 6.25], 'faster', 'faster here: 6.02 times; 5.8 to 6.25 times'],
+  ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
+  ['cpu', 8.13, [7.9, 8.4], 'slower', 'costlier here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
+])(
+  'has percent up to double, then times, and shares of the CPU: %s %f',
+  (metric, ratio, ci95, verdict, text) => {
+    const said = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
+    expect(said).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
+  },
+);
+
+test('the sentence on a comparison names the variants if the knob is not all that differs', () => {
+  const ours = { ...openFileCache, name: 'ours' };
+  const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
+  const said = (...variants: MeasuredVariant[]) =>
+    verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
+  expect(said(openFileCache, ours)).toMatch(
+    /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
   );
-
-  test('names the variants if the knob is not all that differs', () => {
-    const ours = { ...openFileCache, name: 'ours' };
-    const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
-    const said = (...variants: MeasuredVariant[]) =>
-      verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
-    expect(said(openFileCache, ours)).toMatch(
-      /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
-    );
-    expect(said({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
-  });
-
-  test('says what would decide, and if CPU per request does', () => {
-    expect(sentence({ ...inconclusive, roundsNeeded: null })).toContain(
-      '; no reasonable number of rounds would decide;',
-    );
-    expect(sentence(inconclusive)).toMatch(
-      /saw \+12 %\. But CPU per request is clear: open-file-cache uses 74 % of the CPU \(.*\); --metric cpu compares by that\.$/,
-    );
-    for (const changes of [
-      { cpu: { ratio: 1.005, ci95: [1.001, 1.009] } },
-      { cpu: { ratio: 2, ci95: [1.9, 2.1] }, metric: 'cpu' },
-    ] as const)
-      expect(sentence({ ...inconclusive, ...changes } as never)).toMatch(/saw \+12 %\.$/);
-  });
-
-  test('has a p50 beside a p99 without verdict, marked if not final', () => {
-    const p50 = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'slower' as const };
-    const changes: Partial<Comparison> = {
-      metric: 'p99',
-      ratio: 0,
-      ci95: [0, 0],
-      verdict: 'none',
-      why: 'p99 needs 1,000 responses',
-      latency: { p50, p90: null, p99: null },
-      publishedRatio: null,
-    };
-    const partial = compared(both, changes, { state: 'partial' });
-    expect(verdictLines(partial)[1]).toMatch(
-      /responses; p50 \+50 % \(95 % interval \+40 % to \+60 %\), slower, not final\.$/,
-    );
-    expect(verdictCell(partial.comparisons[0] as Comparison, partial).text).toBe(
-      '– p99 needs 1,000 responses, p50 +50 % [40, 60] slower, not final',
-    );
-  });
+  expect(said({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
 });
 
-describe('below the table', () => {
-  const below = (of: Result) => tableParts(of)[0]?.below ?? [];
-
-  test('are the rounds of a row that is undecided or has outliers', () => {
-    expect(below(compared(both, { outliers: [] }))).toEqual([]);
-    const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
-    const line =
-      'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
-    expect(below(compared(both, { roundRatios, outliers: [3] }))).toEqual([line]);
-    // A repeated round has moved the numbers.
-    const variants = both.variants.map((one) => renumbered(one, (round) => round + 1));
-    expect(below(compared(both, { roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
-    expect(
-      below(compared(both, { ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] })),
-    ).toEqual(['open-file-cache, rounds: −1 %, +0.4 %']);
-  });
-
-  test("is why requests/s and CPU disagree, with another row's baseline", () => {
-    const [own] = both.comparisons as [Comparison];
-    const quiet = { ...own, outliers: [], disagreement: 'of this' };
-    const lines = below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] });
-    expect(lines[0]).toMatch(
-      /: requests\/s \(\+33 %\) and CPU .*\(−26 %\) disagree, since of this\.$/,
-    );
-    expect(lines[1]).toMatch(/^open-file-cache against another: /);
-  });
+test('the sentence on a comparison says what would decide, and if CPU per request does', () => {
+  expect(sentence({ ...inconclusive, roundsNeeded: null })).toContain(
+    '; no reasonable number of rounds would decide;',
+  );
+  expect(sentence(inconclusive)).toMatch(
+    /saw \+12 %\. But CPU per request is clear: open-file-cache uses 74 % of the CPU \(.*\); --metric cpu compares by that\.$/,
+  );
+  for (const changes of [
+    { cpu: { ratio: 1.005, ci95: [1.001, 1.009] } },
+    { cpu: { ratio: 2, ci95: [1.9, 2.1] }, metric: 'cpu' },
+  ] as const)
+    expect(sentence({ ...inconclusive, ...changes } as never)).toMatch(/saw \+12 %\.$/);
 });
 
-describe('the limit', () => {
-  const limitOf = (of: Result) =>
-    findingLines(of).find((line) => line.includes('the generator at '));
+test('the sentence on a comparison has a p50 beside a p99 without verdict, marked if not final', () => {
+  const p50 = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'slower' as const };
+  const changes: Partial<Comparison> = {
+    metric: 'p99',
+    ratio: 0,
+    ci95: [0, 0],
+    verdict: 'none',
+    why: 'p99 needs 1,000 responses',
+    latency: { p50, p90: null, p99: null },
+    publishedRatio: null,
+  };
+  const partial = compared(both, changes, { state: 'partial' });
+  expect(verdictLines(partial)[1]).toMatch(
+    /responses; p50 \+50 % \(95 % interval \+40 % to \+60 %\), slower, not final\.$/,
+  );
+  expect(verdictCell(partial.comparisons[0] as Comparison, partial).text).toBe(
+    '– p99 needs 1,000 responses, p50 +50 % [40, 60] slower, not final',
+  );
+});
 
-  test.each([
-    [15.9, 7, 'nginx was the limit: nginx at 96 %, the generator at 70 % of its available CPU.'],
-    [11, 9.7, 'The generator was the limit: nginx at 66 %, the generator at 97 %'],
-    [16, 9.8, 'Both sides were at their limit: nginx at 97 %, the generator at 98 %'],
-    [11, 7, 'Neither was the limit: nginx at 66 %, the generator at 70 %'],
-  ])('is the side that used its CPU: %f µs, %f s', (cpuMicros, generatorCpuSeconds, text) => {
+const below = (of: Result) => tableParts(of)[0]?.below ?? [];
+
+test('below the table are the rounds of a row that is undecided or has outliers', () => {
+  expect(below(compared(both, { outliers: [] }))).toEqual([]);
+  const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
+  const line =
+    'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
+  expect(below(compared(both, { roundRatios, outliers: [3] }))).toEqual([line]);
+  // A repeated round has moved the numbers.
+  const variants = both.variants.map((one) => renumbered(one, (round) => round + 1));
+  expect(below(compared(both, { roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
+  expect(
+    below(compared(both, { ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] })),
+  ).toEqual(['open-file-cache, rounds: −1 %, +0.4 %']);
+});
+
+test("below the table is why requests/s and CPU disagree, with another row's baseline", () => {
+  const [own] = both.comparisons as [Comparison];
+  const quiet = { ...own, outliers: [], disagreement: 'of this' };
+  const lines = below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] });
+  expect(lines[0]).toMatch(
+    /: requests\/s \(\+33 %\) and CPU .*\(−26 %\) disagree, since of this\.$/,
+  );
+  expect(lines[1]).toMatch(/^open-file-cache against another: /);
+});
+
+const limitOf = (of: Result) => findingLines(of).find((line) => line.includes('the generator at '));
+
+test.each([
+  [15.9, 7, 'nginx was the limit: nginx at 96 %, the generator at 70 % of its available CPU.'],
+  [11, 9.7, 'The generator was the limit: nginx at 66 %, the generator at 97 %'],
+  [16, 9.8, 'Both sides were at their limit: nginx at 97 %, the generator at 98 %'],
+  [11, 7, 'Neither was the limit: nginx at 66 %, the generator at 70 %'],
+])(
+  'the limit is the side that used its CPU: %f µs, %f s',
+  (cpuMicros, generatorCpuSeconds, text) => {
     const counts = [604_000, 604_300, 604_120, 603_900];
     const its = rounds(counts, cpuMicros, 1, 2, 3, generatorCpuSeconds);
     const said = result([{ ...workers, rounds: its }]);
     expect(limitOf(said)).toContain(text);
     const warns = said.warnings.join().includes('the generator was at its limit');
     expect(warns).toBe(text.startsWith('The generator'));
-  });
+  },
+);
 
-  test('is by usable cores, and not said on shared cores', () => {
-    const server = { ...nginxWith(), workers: 4 };
-    const four = { ...workers, name: 'four', against: 'workers', server };
-    const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
-    expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
-    const node = { ...four, server: { ...server, name: 'node' } };
-    expect(limitOf(result([workers, node, { ...node, name: 'five' }]))).toContain(
-      ': workers at 96 %, four at 96 %, five at 96 %, the generator at ',
-    );
-    const environment = { ...of.environment, serverCpus: [0], generatorCpus: [0] };
-    expect(limitOf({ ...of, environment })).toBeUndefined();
-  });
+test('the limit is by usable cores, and not said on shared cores', () => {
+  const server = { ...nginxWith(), workers: 4 };
+  const four = { ...workers, name: 'four', against: 'workers', server };
+  const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
+  expect(limitOf(of)).toMatch(/^Use of the cores: nginx at 24 to 96 %, the generator at 66 % /);
+  const node = { ...four, server: { ...server, name: 'node' } };
+  expect(limitOf(result([workers, node, { ...node, name: 'five' }]))).toContain(
+    ': workers at 96 %, four at 96 %, five at 96 %, the generator at ',
+  );
+  const environment = { ...of.environment, serverCpus: [0], generatorCpus: [0] };
+  expect(limitOf({ ...of, environment })).toBeUndefined();
 });
 
 test('a slower link than a side is told with the requests/s that it allows', () => {
@@ -192,34 +191,32 @@ test('a verdict holds for this machine in this boot', () => {
     expect(findingLines(compared(both, changes)).join()).not.toContain('Verdicts hold');
 });
 
-describe('a config against itself', () => {
-  const aa = (again: Figures): Promise<Result> =>
-    h2Result('aa', { a: { rps: about(100_000).rps.slice(0, again.rps.length) }, again });
+const aa = (again: Figures): Promise<Result> =>
+  h2Result('aa', { a: { rps: about(100_000).rps.slice(0, again.rps.length) }, again });
 
-  test.each([
-    [
-      about(100_500, uneven),
-      /^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/,
-    ],
-    [
-      about(104_000),
-      /^again is called faster than a, although they are the same: \+4 % .*one of 20 runs; /,
-    ],
-    [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
-  ])('is not spoken of as faster (%#)', async (again, words) => {
-    expect(verdictLines(await aa(again))[0]).toMatch(words);
-  });
+test.each([
+  [
+    about(100_500, uneven),
+    /^again and a are the same, and not called different: \+0\.5 % \(95 % interval −\d.* % to \+\d.* %\)\.$/,
+  ],
+  [
+    about(104_000),
+    /^again is called faster than a, although they are the same: \+4 % .*one of 20 runs; /,
+  ],
+  [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
+])('a config against itself is not spoken of as faster (%#)', async (again, words) => {
+  expect(verdictLines(await aa(again))[0]).toMatch(words);
+});
 
-  test('states the noise floor of its metric', async () => {
-    const quiet = await aa(about(100_500, uneven));
-    const floor = (100 * ((quiet.noiseFloor?.ratio ?? 0) - 1)).toFixed(1);
-    expect(verdictLines(quiet).join()).toContain(
-      `Noise floor: 10 rounds on this machine detect a difference of ±${floor} % about half`,
-    );
-    expect(verdictLines(compared(quiet, { metric: 'p99' })).join()).toContain(
-      ` a difference in p99 of ±${floor} %`,
-    );
-  });
+test('a config against itself states the noise floor of its metric', async () => {
+  const quiet = await aa(about(100_500, uneven));
+  const floor = (100 * ((quiet.noiseFloor?.ratio ?? 0) - 1)).toFixed(1);
+  expect(verdictLines(quiet).join()).toContain(
+    `Noise floor: 10 rounds on this machine detect a difference of ±${floor} % about half`,
+  );
+  expect(verdictLines(compared(quiet, { metric: 'p99' })).join()).toContain(
+    ` a difference in p99 of ±${floor} %`,
+  );
 });
 
 const figures = {

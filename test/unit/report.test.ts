@@ -1,5 +1,5 @@
 // The table of a run in the terminal and in Markdown, the heading, live progress.
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
 import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
@@ -19,67 +19,65 @@ import { variantTable } from '../../lib/report/run-tables.ts';
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
 
-describe('the table', () => {
-  test('goes on below on 80 columns and on fewer', () => {
-    for (const width of [80, 20]) {
-      const lines = terminalTable(variantTable(both), { width, colour: false });
-      expect(lines.slice(0, 5)).toEqual([
-        '                  published                here',
-        'variant          requests/s  change  requests/s  against workers',
-        'workers             624,639              60,411',
-        'open-file-cache     700,324  +12 %       80,275  +33 % [31, 34] faster',
-        '',
-      ]);
-      expect(lines[8]).toMatch(/^open-file-cache {8}11\.8 {2}−26 % \[−26, −26\] {5}1\.2 .* 206 /);
-      expect(lines.slice(11).map((line) => line.slice(15).trim())).toEqual([
-        'success',
-        '100 %',
-        '100 %',
-      ]);
-    }
-  });
-
-  test('shows a failure that rounds to none', () => {
-    const failing = structuredClone(workers);
-    const [first] = failing.rounds[0]?.phases ?? [];
-    Object.assign(first?.errors ?? {}, { read: 1, total: 1 });
-    Object.assign(first?.responses ?? {}, { '2xx': 603_999 });
-    const table = variantTable(result([failing]));
-    expect(columnOf(table, 'success')).toEqual(['99.99 %']);
-    expect(columnOf(table, 'errors/M')).toEqual(['<1']);
-  });
-
-  test('has no baseline in its heading if they differ', () => {
-    const other = { ...workers, name: 'other', against: 'open-file-cache', setup: 'other' };
-    const table = variantTable(result([workers, openFileCache, other]));
-    expect(columnOf(table, 'against its baseline')?.[2]).toContain('(against open-file-cache)');
-  });
-
-  test("a group's name may be longer than its first column", () => {
-    const groups = ['', 'a long name', 'a long name', 'next', 'last'];
-    const titles = ['name', 'a', 'bc', 'd', 'efghijk'];
-    const columns = titles.map((title, index) => leftColumn(title, () => title, groups[index]));
-    expect(terminalTable({ columns, rows: [] }, plain)).toEqual([
-      '      a long name  next  last',
-      'name  a  bc  d  efghijk',
+test('the table goes on below on 80 columns and on fewer', () => {
+  for (const width of [80, 20]) {
+    const lines = terminalTable(variantTable(both), { width, colour: false });
+    expect(lines.slice(0, 5)).toEqual([
+      '                  published                here',
+      'variant          requests/s  change  requests/s  against workers',
+      'workers             624,639              60,411',
+      'open-file-cache     700,324  +12 %       80,275  +33 % [31, 34] faster',
+      '',
     ]);
-  });
-
-  test('wraps a text that does not fit, in colour as without', () => {
-    const part = 'delay not held';
-    const text = `some words that take more than one line, ${part}`;
-    const table = tableOf(
-      [{ text, part, verdict: 'inconclusive' as const }],
-      [leftColumn('name', () => 'a'.repeat(40)), leftColumn('words', (cell) => cell)],
-    );
-    const lines = (colour: boolean) => terminalTable(table, { width: 80, colour });
-    expect(lines(false)).toEqual([
-      `name${' '.repeat(38)}words`,
-      `${'a'.repeat(40)}  some words that take more than one`,
-      `${' '.repeat(44)}line, delay not held`,
+    expect(lines[8]).toMatch(/^open-file-cache {8}11\.8 {2}−26 % \[−26, −26\] {5}1\.2 .* 206 /);
+    expect(lines.slice(11).map((line) => line.slice(15).trim())).toEqual([
+      'success',
+      '100 %',
+      '100 %',
     ]);
-    expect(lines(true)[2]).toBe(`${' '.repeat(44)}line, \u001b[33m${part}\u001b[39m`);
-  });
+  }
+});
+
+test('the table shows a failure that rounds to none', () => {
+  const failing = structuredClone(workers);
+  const [first] = failing.rounds[0]?.phases ?? [];
+  Object.assign(first?.errors ?? {}, { read: 1, total: 1 });
+  Object.assign(first?.responses ?? {}, { '2xx': 603_999 });
+  const table = variantTable(result([failing]));
+  expect(columnOf(table, 'success')).toEqual(['99.99 %']);
+  expect(columnOf(table, 'errors/M')).toEqual(['<1']);
+});
+
+test('the table has no baseline in its heading if they differ', () => {
+  const other = { ...workers, name: 'other', against: 'open-file-cache', setup: 'other' };
+  const table = variantTable(result([workers, openFileCache, other]));
+  expect(columnOf(table, 'against its baseline')?.[2]).toContain('(against open-file-cache)');
+});
+
+test("a group's name may be longer than its first column", () => {
+  const groups = ['', 'a long name', 'a long name', 'next', 'last'];
+  const titles = ['name', 'a', 'bc', 'd', 'efghijk'];
+  const columns = titles.map((title, index) => leftColumn(title, () => title, groups[index]));
+  expect(terminalTable({ columns, rows: [] }, plain)).toEqual([
+    '      a long name  next  last',
+    'name  a  bc  d  efghijk',
+  ]);
+});
+
+test('the table wraps a text that does not fit, in colour as without', () => {
+  const part = 'delay not held';
+  const text = `some words that take more than one line, ${part}`;
+  const table = tableOf(
+    [{ text, part, verdict: 'inconclusive' as const }],
+    [leftColumn('name', () => 'a'.repeat(40)), leftColumn('words', (cell) => cell)],
+  );
+  const lines = (colour: boolean) => terminalTable(table, { width: 80, colour });
+  expect(lines(false)).toEqual([
+    `name${' '.repeat(38)}words`,
+    `${'a'.repeat(40)}  some words that take more than one`,
+    `${' '.repeat(44)}line, delay not held`,
+  ]);
+  expect(lines(true)[2]).toBe(`${' '.repeat(44)}line, \u001b[33m${part}\u001b[39m`);
 });
 
 test('Markdown has verdict, table, notes and load, and collapses the rest', () => {
@@ -134,63 +132,64 @@ test('the last line says how much is stored', () => {
   expect(storedLine(null)).toBe('Not stored in InfluxDB (--store none)');
 });
 
-describe('the heading', () => {
-  const environment = { ...both.environment, versions: { k6: '2.2.0' } };
-  const heading: Heading = {
-    scenario: 'some',
-    load: 'wrk -c 10',
-    bodyBytes: [612],
-    pages: [1],
-    addresses: [],
-    protocol: 'http/1.1',
-    network: '',
-    rounds: 6,
-    seconds: 140,
-    estimated: true,
-    server: 'nginx 1.22.1',
-    environment,
-  };
-  const on = (serverCpus: number[], generatorCpus: number[]): Partial<Heading> => ({
-    environment: { ...environment, serverCpus, generatorCpus },
-  });
+const environment = { ...both.environment, versions: { k6: '2.2.0' } };
+const heading: Heading = {
+  scenario: 'some',
+  load: 'wrk -c 10',
+  bodyBytes: [612],
+  pages: [1],
+  addresses: [],
+  protocol: 'http/1.1',
+  network: '',
+  rounds: 6,
+  seconds: 140,
+  estimated: true,
+  server: 'nginx 1.22.1',
+  environment,
+};
+const on = (serverCpus: number[], generatorCpus: number[]): Partial<Heading> => ({
+  environment: { ...environment, serverCpus, generatorCpus },
+});
 
-  test.each<[Partial<Heading>, string]>([
-    [{ rounds: 1, seconds: 12.4, estimated: false }, '612 B over HTTP/1.1 · 1 round, 12 s'],
-    [
-      { bodyBytes: [612, 615, 612], rounds: 5, atMost: { rounds: 20, seconds: 240 } },
-      '612 B and 615 B over HTTP/1.1 · 5 to 20 rounds, about 2 min 20 s to 4 min',
-    ],
-    [
-      { protocol: 'http/1.1 and h2', network: '5 ms each way' },
-      '612 B over HTTP/1.1 and HTTP/2 over TLS · 5 ms each way · 6 rounds, about 2 min 20 s',
-    ],
-  ])('says what is measured: %j', (changes, line) => {
-    expect(headingLines({ ...heading, ...changes })[0]).toBe(`some · wrk -c 10 · ${line}`);
-  });
+test.each<[Partial<Heading>, string]>([
+  [{ rounds: 1, seconds: 12.4, estimated: false }, '612 B over HTTP/1.1 · 1 round, 12 s'],
+  [
+    { bodyBytes: [612, 615, 612], rounds: 5, atMost: { rounds: 20, seconds: 240 } },
+    '612 B and 615 B over HTTP/1.1 · 5 to 20 rounds, about 2 min 20 s to 4 min',
+  ],
+  [
+    { protocol: 'http/1.1 and h2', network: '5 ms each way' },
+    '612 B over HTTP/1.1 and HTTP/2 over TLS · 5 ms each way · 6 rounds, about 2 min 20 s',
+  ],
+])('the heading says what is measured: %j', (changes, line) => {
+  expect(headingLines({ ...heading, ...changes })[0]).toBe(`some · wrk -c 10 · ${line}`);
+});
 
-  test.each<[Partial<Heading>, string]>([
-    [{}, 'nginx 1.22.1 on core 1, k6 2.2.0 on core 0'],
-    [on([4, 5, 6, 7], [0, 1, 3]), 'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3'],
-    [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
-  ])('says on what: %j', (changes, line) => {
-    expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
-  });
+test.each<[Partial<Heading>, string]>([
+  [{}, 'nginx 1.22.1 on core 1, k6 2.2.0 on core 0'],
+  [on([4, 5, 6, 7], [0, 1, 3]), 'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3'],
+  [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
+])('the heading says on what: %j', (changes, line) => {
+  expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
+});
 
-  test('names the sides of commands, and what has a version by that', () => {
-    const server = { ...nginxWith(), name: 'node', version: '' };
-    const of = result([workers, { ...workers, name: 'mine', server }]);
-    expect(resultHeading(of).server).toBe('nginx 1.22.1, mine');
-  });
+test('the heading names the sides of commands, and what has a version by that', () => {
+  const server = { ...nginxWith(), name: 'node', version: '' };
+  const of = result([workers, { ...workers, name: 'mine', server }]);
+  expect(resultHeading(of).server).toBe('nginx 1.22.1, mine');
+});
 
-  test.each([
-    [wrk('-t 10 -d 10'), { durationSeconds: 1.5 }, 'wrk -t 10 -d 10 (here 1 thread, 1.5 s)'],
-    [ab('-c 1 -n 100000'), { quick: true }, 'ab -c 1 -n 100000 (here 10,000 requests)'],
-  ])('has the load as written, and what differs here: %j with %j', (profile, options, text) => {
+test.each([
+  [wrk('-t 10 -d 10'), { durationSeconds: 1.5 }, 'wrk -t 10 -d 10 (here 1 thread, 1.5 s)'],
+  [ab('-c 1 -n 100000'), { quick: true }, 'ab -c 1 -n 100000 (here 10,000 requests)'],
+])(
+  'the heading has the load as written, and what differs here: %j with %j',
+  (profile, options, text) => {
     expect(
       loadText(profile, fitLoad(profile, { exact: false, generatorCores: 1, ...options })),
     ).toBe(text);
-  });
-});
+  },
+);
 
 test('long lines break at spaces; a figure keeps its per cent sign', () => {
   expect(wrapLines(['+62 % (95 % interval +61 % to +63 %).', 'short'], 22)).toEqual([
@@ -201,103 +200,97 @@ test('long lines break at spaces; a figure keeps its per cent sign', () => {
   expect(wrapLines(['a nginx at 97 %'], 14)).toEqual(['a nginx at', '  97 %']);
 });
 
-describe('figures', () => {
-  const { short, effect, percent, success, duration } = format;
-  test.each<[string, (value: number) => string, number, string]>([
-    ['ms', short, 99.96, '100'],
-    ['ratio', effect, 1.0996, '+10 %'],
-    ['ratio', effect, 1 + 1e-7, '±0 %'],
-    ['ratio', effect, 0.00017, '−99.98 %'],
-    ['share', percent, 0.0123, '1.2 %'],
-    ['success', success, 1 - 1e-9, '99.99 %'],
-    ['seconds', duration, 59.6, '1 min'],
-  ])('%s: %o of %f is %s', (_, formatted, value, text) => {
-    expect(formatted(value)).toBe(text);
-  });
-
-  test.each<[number, [number, number] | undefined, string]>([
-    [0.0041, [0.0038, 0.0046], '−99.6 % [−99.6, −99.5]'],
-    [1.006, [0.98, 1.04], '+0.6 % [−2.0, 4.0]'],
-    [1.00002, [0.9997, 1.0003], '+0.002 % [−0.030, 0.030]'],
-    [1, [1 - 1e-9, 1.02], '±0.000 % [−0.000, 2.000]'],
-    [2, [0, Infinity], '2 times [0, over 1,000,000]'],
-  ])('a ratio of %f within %j is %s', (ratio, interval, text) => {
-    expect(format.effect(ratio, interval)).toBe(text);
-  });
+const { short, effect, percent, success, duration } = format;
+test.each<[string, (value: number) => string, number, string]>([
+  ['ms', short, 99.96, '100'],
+  ['ratio', effect, 1.0996, '+10 %'],
+  ['ratio', effect, 1 + 1e-7, '±0 %'],
+  ['ratio', effect, 0.00017, '−99.98 %'],
+  ['share', percent, 0.0123, '1.2 %'],
+  ['success', success, 1 - 1e-9, '99.99 %'],
+  ['seconds', duration, 59.6, '1 min'],
+])('%s: %o of %f is %s', (_, formatted, value, text) => {
+  expect(formatted(value)).toBe(text);
 });
 
-describe('live progress', () => {
-  function shown(stream: { isTTY: boolean; columns?: number }) {
-    let text = '';
-    const write = (piece: string) => {
-      text += piece;
-    };
-    const progress = createRunProgress({ ...stream, write });
-    progress.running({ what: 'round 2 of 10', seen: 'b +21 %', secondsLeft: 75.2 });
-    progress.finished('done');
-    progress.say('round 2 is repeated');
-    progress.clear();
-    return text;
-  }
-
-  test('is one line that is rewritten on a terminal, cut to its width', () => {
-    const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
-    expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
-    expect(line(12)[1]).toBe('round 2 of ');
-  });
-
-  test('is plain lines in a pipe', () => {
-    expect(shown({ isTTY: false })).toBe('done\nround 2 is repeated\n');
-  });
+test.each<[number, [number, number] | undefined, string]>([
+  [0.0041, [0.0038, 0.0046], '−99.6 % [−99.6, −99.5]'],
+  [1.006, [0.98, 1.04], '+0.6 % [−2.0, 4.0]'],
+  [1.00002, [0.9997, 1.0003], '+0.002 % [−0.030, 0.030]'],
+  [1, [1 - 1e-9, 1.02], '±0.000 % [−0.000, 2.000]'],
+  [2, [0, Infinity], '2 times [0, over 1,000,000]'],
+])('a ratio of %f within %j is %s', (ratio, interval, text) => {
+  expect(format.effect(ratio, interval)).toBe(text);
 });
 
-describe('pages of a mix', () => {
-  const pageTimes = { '/': 0.1, '/api': 0.2, 'POST /a': 0.3 };
-  const mixOf = (times: Record<string, number>, answers?: number): Result =>
-    result([withPages(workers, pageTimes, answers), withPages(openFileCache, times, answers)]);
+function shown(stream: { isTTY: boolean; columns?: number }) {
+  let text = '';
+  const write = (piece: string) => {
+    text += piece;
+  };
+  const progress = createRunProgress({ ...stream, write });
+  progress.running({ what: 'round 2 of 10', seen: 'b +21 %', secondsLeft: 75.2 });
+  progress.finished('done');
+  progress.say('round 2 is repeated');
+  progress.clear();
+  return text;
+}
 
-  test.each<[string, Record<string, number>, string]>([
-    [
-      'one page',
-      { ...pageTimes, '/api': 0.282 },
-      'open-file-cache takes another time than workers for /api (+41 %); no difference is seen on the other 2 pages compared.',
-    ],
-    [
-      'all pages',
-      { '/': 0.05, '/api': 0.2 * 3, 'POST /a': 0.36 },
-      'open-file-cache takes another time than workers for /api (3 times), / (−50 %) and POST /a (+20 %).',
-    ],
-    [
-      'less than the page before may cause',
-      { ...pageTimes, '/api': 0.204 },
-      'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
-    ],
-  ])('a difference on %s', (_, times, line) => {
-    expect(pageLines(mixOf(times))).toEqual([line]);
-  });
+test('live progress is one line that is rewritten on a terminal, cut to its width', () => {
+  const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
+  expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
+  expect(line(12)[1]).toBe('round 2 of ');
+});
 
-  test('need answers enough', () => {
-    expect(pageLines(mixOf({ ...pageTimes, '/api': 0.5 }, 3))).toEqual([]);
-    expect(pageLines(both)).toEqual([]);
-    expect(pagesPart(both, 10)).toEqual([]);
-  });
+test('live progress is plain lines in a pipe', () => {
+  expect(shown({ isTTY: false })).toBe('done\nround 2 is repeated\n');
+});
 
-  test('have a table of the largest, and of how many there are beside', () => {
-    const [part] = pagesPart(mixOf({ ...pageTimes, '/api': 0.4 }), 2);
-    expect(part?.tables[0]?.rows.map((cells) => cells.map(textOf))).toEqual([
-      ['/', '34 %', '100', '1.5', '3.0', '100', '1.5', '3.0', expect.stringMatching(/ same$/)],
-      [
-        '/api',
-        '33 %',
-        '100',
-        '1.5',
-        '3.0',
-        '100',
-        '1.5',
-        '3.0',
-        expect.stringMatching(/^2 times \[.*\] slower$/),
-      ],
-    ]);
-    expect(part?.below[1]).toBe('1 page more is in report.html.');
-  });
+const pageTimes = { '/': 0.1, '/api': 0.2, 'POST /a': 0.3 };
+const mixOf = (times: Record<string, number>, answers?: number): Result =>
+  result([withPages(workers, pageTimes, answers), withPages(openFileCache, times, answers)]);
+
+test.each<[string, Record<string, number>, string]>([
+  [
+    'one page',
+    { ...pageTimes, '/api': 0.282 },
+    'open-file-cache takes another time than workers for /api (+41 %); no difference is seen on the other 2 pages compared.',
+  ],
+  [
+    'all pages',
+    { '/': 0.05, '/api': 0.2 * 3, 'POST /a': 0.36 },
+    'open-file-cache takes another time than workers for /api (3 times), / (−50 %) and POST /a (+20 %).',
+  ],
+  [
+    'less than the page before may cause',
+    { ...pageTimes, '/api': 0.204 },
+    'No page is clearly faster or slower of open-file-cache than of workers, one at a time.',
+  ],
+])('a difference on %s of a mix', (_, times, line) => {
+  expect(pageLines(mixOf(times))).toEqual([line]);
+});
+
+test('pages of a mix need answers enough', () => {
+  expect(pageLines(mixOf({ ...pageTimes, '/api': 0.5 }, 3))).toEqual([]);
+  expect(pageLines(both)).toEqual([]);
+  expect(pagesPart(both, 10)).toEqual([]);
+});
+
+test('pages of a mix have a table of the largest, and of how many there are beside', () => {
+  const [part] = pagesPart(mixOf({ ...pageTimes, '/api': 0.4 }), 2);
+  expect(part?.tables[0]?.rows.map((cells) => cells.map(textOf))).toEqual([
+    ['/', '34 %', '100', '1.5', '3.0', '100', '1.5', '3.0', expect.stringMatching(/ same$/)],
+    [
+      '/api',
+      '33 %',
+      '100',
+      '1.5',
+      '3.0',
+      '100',
+      '1.5',
+      '3.0',
+      expect.stringMatching(/^2 times \[.*\] slower$/),
+    ],
+  ]);
+  expect(part?.below[1]).toBe('1 page more is in report.html.');
 });

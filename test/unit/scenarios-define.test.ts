@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import {
   baselineName,
   fitVariantLoad,
@@ -118,120 +118,115 @@ const withServer = (server: ServerSpec): Scenario => ({
 const asIs = withServer(nginx(['/a.conf'], { workers: 1, asIs: {} }));
 const inNetwork = { ...good, network };
 
-describe('is refused, with the field named:', () => {
-  test.each([
-    [{ page: ownPage }, 'variant "first" has a page without docroot'],
-    [{ 'page.path': '/a b' }, 'page: path "/a b" has to begin with /, and has a blank as %20'],
-    [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
-    [{ 'page.docroot': '' }, 'page: docroot "": write ./ if it is beside the scenario'],
-    [{ 'page.requests': [{ target: '/a' }] }, /page: path "\/" has to be a target of requests$/],
-    [
-      { 'page.requests': [{ target: '/' }, { target: 'a.html' }] },
-      'page: path "a.html" has to begin with /',
-    ],
-    [
-      { 'page.requests': [{ target: '/', method: 'get' }] },
-      'page: request /: method "get" has to be one such as GET or POST',
-    ],
-    [{ 'page.status': 99 }, /page\.status 99 has to be a whole number from 200 to 599$/],
-    [
-      { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
-      '"third" is against "nobody", and "nobody" is not there',
-    ],
-    [
-      { alsoCompare: [{ variant: 'third', against: 'third' }] },
-      'alsoCompare: "third" is against itself',
-    ],
-    [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
-    [{ variants: [] }, /^scenario good: has no variants$/],
-    [{ variants: [first, null] }, /: variants\[1\] has to be an object$/],
-    [{ variants: [first, { server: second.server }] }, /: variants\[1\]\.name is missing$/],
-    [{ variants: [first, first] }, 'two variants are named "first"'],
-    [{ variants: [gone] }, 'has published figures only'],
-    [{ 'variants.3.published': undefined }, 'is published only, and has no published figures'],
-    [
-      { 'variants.1.against': 'fisrt' },
-      'variant "second" is against "fisrt", and "fisrt" is not there',
-    ],
-    [{ 'variants.1.against': 'gone' }, '"second" is against "gone", and "gone" is published only'],
-    [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
-    [
-      { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
-      'variant "first" has published figures of 2 phases, not of 3',
-    ],
-    [{ 'variants.0.load': { ...ab('-n 5'), streams: 5 } }, 'variant "first" load: streams 5 need'],
-    [
-      { phases: { count: 2, pauseSeconds: 0 }, 'variants.1.network': network },
-      'variant "second" has a network',
-    ],
-    [{ 'variants.0.published.rps': NaN }, /variants\[0\]\.published\.rps NaN has to be /],
-    [
-      { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
-      /: has within, and phases\.count: a search has load phases of its own$/,
-    ],
-    [{ 'variants.0.server.config': [] }, 'has no config: name files of server-configs/nginx/'],
-    [
-      { 'variants.0.server.workers': 'many' },
-      /workers "many" has to be a whole number above 0 or 'server-cores'$/,
-    ],
-    [{ load: wrk('-c 2'), variants: [third] }, 'nghttpd for http/1.1, and it speaks HTTP/2 only'],
-  ])('%j', (changes, message) => {
-    expect(() => defineScenario(changed(changes))).toThrow(message);
-  });
+test.each([
+  [{ page: ownPage }, 'variant "first" has a page without docroot'],
+  [{ 'page.path': '/a b' }, 'page: path "/a b" has to begin with /, and has a blank as %20'],
+  [{ 'page.host': 'a/b' }, 'page: host "a/b"'],
+  [{ 'page.docroot': '' }, 'page: docroot "": write ./ if it is beside the scenario'],
+  [{ 'page.requests': [{ target: '/a' }] }, /page: path "\/" has to be a target of requests$/],
+  [
+    { 'page.requests': [{ target: '/' }, { target: 'a.html' }] },
+    'page: path "a.html" has to begin with /',
+  ],
+  [
+    { 'page.requests': [{ target: '/', method: 'get' }] },
+    'page: request /: method "get" has to be one such as GET or POST',
+  ],
+  [{ 'page.status': 99 }, /page\.status 99 has to be a whole number from 200 to 599$/],
+  [
+    { alsoCompare: [{ variant: 'third', against: 'nobody' }] },
+    '"third" is against "nobody", and "nobody" is not there',
+  ],
+  [
+    { alsoCompare: [{ variant: 'third', against: 'third' }] },
+    'alsoCompare: "third" is against itself',
+  ],
+  [{ name: '2024' }, /^scenario "?2024"?: name "2024" has to have a letter or a - in it/],
+  [{ variants: [] }, /^scenario good: has no variants$/],
+  [{ variants: [first, null] }, /: variants\[1\] has to be an object$/],
+  [{ variants: [first, { server: second.server }] }, /: variants\[1\]\.name is missing$/],
+  [{ variants: [first, first] }, 'two variants are named "first"'],
+  [{ variants: [gone] }, 'has published figures only'],
+  [{ 'variants.3.published': undefined }, 'is published only, and has no published figures'],
+  [
+    { 'variants.1.against': 'fisrt' },
+    'variant "second" is against "fisrt", and "fisrt" is not there',
+  ],
+  [{ 'variants.1.against': 'gone' }, '"second" is against "gone", and "gone" is published only'],
+  [{ 'variants.1.against': 'second' }, 'variant "second" is against itself'],
+  [
+    { phases: { count: 3, pauseSeconds: 0 }, 'variants.0.published.phases': [{}, {}] },
+    'variant "first" has published figures of 2 phases, not of 3',
+  ],
+  [{ 'variants.0.load': { ...ab('-n 5'), streams: 5 } }, 'variant "first" load: streams 5 need'],
+  [
+    { phases: { count: 2, pauseSeconds: 0 }, 'variants.1.network': network },
+    'variant "second" has a network',
+  ],
+  [{ 'variants.0.published.rps': NaN }, /variants\[0\]\.published\.rps NaN has to be /],
+  [
+    { within: { metric: 'p99', ms: 5 }, phases: { count: 2, pauseSeconds: 0 } },
+    /: has within, and phases\.count: a search has load phases of its own$/,
+  ],
+  [{ 'variants.0.server.config': [] }, 'has no config: name files of server-configs/nginx/'],
+  [
+    { 'variants.0.server.workers': 'many' },
+    /workers "many" has to be a whole number above 0 or 'server-cores'$/,
+  ],
+  [{ load: wrk('-c 2'), variants: [third] }, 'nghttpd for http/1.1, and it speaks HTTP/2 only'],
+])('is refused, with the field named: %j', (changes, message) => {
+  expect(() => defineScenario(changed(changes))).toThrow(message);
+});
 
-  test.each([
-    [{ protocol: 'spdy' }, 'load.protocol "spdy" has to be'],
-    [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 and 3 keep their connections'],
-    [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
-    [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
-    [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
-    [{ together: true, rate: 10 }, 'load: together needs several streams, and no rate'],
-    [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
-    [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
-    [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
-    [{ expectedRps: 0 }, 'load.expectedRps 0 has to be above 0'],
-    [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
-    [{ headers: { a: 1 } }, /: load\.headers has to be an object of texts$/],
-    [{ headers: { '': 'x' } }, 'load: "" is not a header name'],
-    [{ headers: { A: 'x\ny' } }, 'load: the value of A has a line break'],
-    [{ headers: { 'content-length': '5' } }, 'content-length is set by the load generator'],
-    [{ headers: { Upgrade: 'x' } }, 'load: Upgrade is not allowed in HTTP/2'],
-    [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
-    [{ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }, 'minVersion is above maxVersion'],
-  ])('a load with %j', (changes, message) => {
-    const inLoad = Object.entries(changes).map(([name, value]) => [`load.${name}`, value]);
-    expect(() => defineScenario(changed(Object.fromEntries(inLoad)))).toThrow(message);
-  });
+test.each([
+  [{ protocol: 'spdy' }, 'load.protocol "spdy" has to be'],
+  [{ keepAlive: false }, 'load: keepAlive is false, and HTTP/2 and 3 keep their connections'],
+  [{ requests: undefined }, 'load: one of requests and durationSeconds has to be set'],
+  [{ requests: undefined, durationSeconds: 5, rate: 10 }, 'load: a rate goes with requests'],
+  [{ arrivals: 'poisson' }, 'load: arrivals are those of a rate'],
+  [{ together: true, rate: 10 }, 'load: together needs several streams, and no rate'],
+  [{ bucketSeconds: [0.002, 0.001] }, 'load: bucketSeconds have to be ascending'],
+  [{ requests: undefined, durationSeconds: 5, secondsHere: 10 }, 'take the place of requests'],
+  [{ rate: 10, secondsHere: 10 }, 'load: secondsHere take the place of requests'],
+  [{ expectedRps: 0 }, 'load.expectedRps 0 has to be above 0'],
+  [{ method: 'CONNECT' }, 'load: method "CONNECT" has to be'],
+  [{ headers: { a: 1 } }, /: load\.headers has to be an object of texts$/],
+  [{ headers: { '': 'x' } }, 'load: "" is not a header name'],
+  [{ headers: { A: 'x\ny' } }, 'load: the value of A has a line break'],
+  [{ headers: { 'content-length': '5' } }, 'content-length is set by the load generator'],
+  [{ headers: { Upgrade: 'x' } }, 'load: Upgrade is not allowed in HTTP/2'],
+  [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
+  [{ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }, 'minVersion is above maxVersion'],
+])('is refused, with the field named: a load with %j', (changes, message) => {
+  const inLoad = Object.entries(changes).map(([name, value]) => [`load.${name}`, value]);
+  expect(() => defineScenario(changed(Object.fromEntries(inLoad)))).toThrow(message);
+});
 
-  test.each([
-    [changed({ 'variants.0.server.config': ['a.conf'] }, asIs), 'its config has to be one file'],
-    [changed({ 'variants.0.page': page }, asIs), '"side" is asIs: what it serves is in its config'],
-    [changed({ network }, asIs), 'variant "side" is your own (asIs or an address)'],
-    [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
-    [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
-    [changed({ page }, withServer(command('a'))), '"side" serves what is its own'],
-    [
-      withServer(address('127.0.0.1:8080')),
-      /has the address "127\.0\.0\.1:8080": write one such as http/,
-    ],
-    [
-      withServer(address('http://a.org:81/x?y')),
-      /: write one such as http:.*, a path as the page's/,
-    ],
-    [withServer(address('http://me:hunter2@a.org')), /^(?!.*hunter2).*, an account as a header$/],
-  ])('a server: %#', (scenario, message) => {
-    expect(() => defineScenario(scenario)).toThrow(message);
-  });
+test.each([
+  [changed({ 'variants.0.server.config': ['a.conf'] }, asIs), 'its config has to be one file'],
+  [changed({ 'variants.0.page': page }, asIs), '"side" is asIs: what it serves is in its config'],
+  [changed({ network }, asIs), 'variant "side" is your own (asIs or an address)'],
+  [withServer(command(' ')), 'has a command that cannot run: the command names no program'],
+  [withServer(command('a | b')), /: the command: \| needs a shell: write sh -c '…'$/],
+  [changed({ page }, withServer(command('a'))), '"side" serves what is its own'],
+  [
+    withServer(address('127.0.0.1:8080')),
+    /has the address "127\.0\.0\.1:8080": write one such as http/,
+  ],
+  [withServer(address('http://a.org:81/x?y')), /: write one such as http:.*, a path as the page's/],
+  [withServer(address('http://me:hunter2@a.org')), /^(?!.*hunter2).*, an account as a header$/],
+])('is refused, with the field named: a server: %#', (scenario, message) => {
+  expect(() => defineScenario(scenario)).toThrow(message);
+});
 
-  test.each([
-    [{ 'network.toServer.queuPackets': 1 }, 'network.toServer: there is no field "queuPackets": '],
-    [{ 'network.toClient.delayMs': '100ms' }, /: network\.toClient\.delayMs has to be a number$/],
-    [{ 'network.toServer.lossShare': 1 }, /\.lossShare 1 has to be below 1: 0\.01 is 1 %$/],
-    [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf if it is beside'],
-    [{ phases: { count: 2, pauseSeconds: 0 } }, '"first" has a network, and phases.count is 2'],
-  ])('a network: %j', (changes, message) => {
-    expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
-  });
+test.each([
+  [{ 'network.toServer.queuPackets': 1 }, 'network.toServer: there is no field "queuPackets": '],
+  [{ 'network.toClient.delayMs': '100ms' }, /: network\.toClient\.delayMs has to be a number$/],
+  [{ 'network.toServer.lossShare': 1 }, /\.lossShare 1 has to be below 1: 0\.01 is 1 %$/],
+  [{ 'network.serverSettings': ['a.conf'] }, '"a.conf": write ./a.conf if it is beside'],
+  [{ phases: { count: 2, pauseSeconds: 0 } }, '"first" has a network, and phases.count is 2'],
+])('is refused, with the field named: a network: %j', (changes, message) => {
+  expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
 });
 
 test('variants make as many requests as others whose articles counted as many', () => {

@@ -1,5 +1,5 @@
 // The search for the highest rate within a limit.
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { curveRows, curvesOf } from '../../lib/analysis/comparisons.ts';
 import { foundRates } from '../../lib/analysis/summarise.ts';
 import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/limit.ts';
@@ -42,54 +42,52 @@ const until = (limit: number) => (rate: number) => rate <= limit;
 const farFrom = (limit: number, { found }: RateSearch) =>
   Math.abs(Math.log((found as number) / limit));
 
-describe('a search', () => {
-  test('finds a limit to 3 %, in few steps from a start that is near', () => {
-    expect(farFrom(150, walk(until(150)).search)).toBeLessThan(0.03);
-    const { search, tried } = walk(until(9000), { rate: 14_000, factor: 1.2, least: 5000 });
-    expect(farFrom(9000, search)).toBeLessThan(0.03);
-    expect(tried.length).toBeLessThanOrEqual(14);
-  });
+test('a search finds a limit to 3 %, in few steps from a start that is near', () => {
+  expect(farFrom(150, walk(until(150)).search)).toBeLessThan(0.03);
+  const { search, tried } = walk(until(9000), { rate: 14_000, factor: 1.2, least: 5000 });
+  expect(farFrom(9000, search)).toBeLessThan(0.03);
+  expect(tried.length).toBeLessThanOrEqual(14);
+});
 
-  test('from nothing takes 59 steps at most, three each on the way to the limit', () => {
-    const limits = Array.from(
-      { length: 101 },
-      (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 100),
-    );
-    const steps = [707, 1000, 1414].flatMap((rate) =>
-      limits.map((limit) => {
-        const { tried } = walk(until(limit), { ...fromNothing, rate });
-        return 3 * tried.length - 2 * stepsAround;
-      }),
-    );
-    expect(Math.max(...steps)).toBe(59);
-    expect(mostSteps).toBeGreaterThanOrEqual(59);
-  });
+test('a search from nothing takes 59 steps at most, three each on the way to the limit', () => {
+  const limits = Array.from(
+    { length: 101 },
+    (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 100),
+  );
+  const steps = [707, 1000, 1414].flatMap((rate) =>
+    limits.map((limit) => {
+      const { tried } = walk(until(limit), { ...fromNothing, rate });
+      return 3 * tried.length - 2 * stepsAround;
+    }),
+  );
+  expect(Math.max(...steps)).toBe(59);
+  expect(mostSteps).toBeGreaterThanOrEqual(59);
+});
 
-  test('doubles, then halves, then goes up and down around the limit', () => {
-    const { tried } = walk(until(7000));
-    expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
-    // By 8 % of the rate, and by half of it wherever it turns, 3 % at least.
-    expect(tried.slice(6)).toEqual([7336, 6772, 7048, 6840, 7048, 6840, 7048, 6840]);
-  });
+test('a search doubles, then halves, then goes up and down around the limit', () => {
+  const { tried } = walk(until(7000));
+  expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
+  // By 8 % of the rate, and by half of it wherever it turns, 3 % at least.
+  expect(tried.slice(6)).toEqual([7336, 6772, 7048, 6840, 7048, 6840, 7048, 6840]);
+});
 
-  test('ends where nothing is kept, and where all is', () => {
-    const low = walk(() => false);
-    expect(low.search.found).toBeUndefined();
-    expect(low.tried).toEqual([1000, 833, 578, lowestRate]);
-    expect(walk(() => true).search.found).toBe(highestRate);
-    expect(walk(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried).toEqual([
-      7000, 5833, 4051, 2500,
-    ]);
-  });
+test('a search ends where nothing is kept, and where all is', () => {
+  const low = walk(() => false);
+  expect(low.search.found).toBeUndefined();
+  expect(low.tried).toEqual([1000, 833, 578, lowestRate]);
+  expect(walk(() => true).search.found).toBe(highestRate);
+  expect(walk(() => false, { rate: 7000, factor: 1.2, least: 2500 }).tried).toEqual([
+    7000, 5833, 4051, 2500,
+  ]);
+});
 
-  test.each([
-    ['the first rate was broken by a pause', 1, false, 40_000],
-    ['one far beyond was kept by luck', 3, true, 1500],
-  ])('finds its way where %s', (_, at, luck, limit) => {
-    const { search, tried } = walk((rate, number) => (number === at ? luck : rate <= limit));
-    expect(farFrom(limit, search)).toBeLessThan(0.04);
-    expect(tried.length).toBeLessThanOrEqual(30);
-  });
+test.each([
+  ['the first rate was broken by a pause', 1, false, 40_000],
+  ['one far beyond was kept by luck', 3, true, 1500],
+])('a search finds its way where %s', (_, at, luck, limit) => {
+  const { search, tried } = walk((rate, number) => (number === at ? luck : rate <= limit));
+  expect(farFrom(limit, search)).toBeLessThan(0.04);
+  expect(tried.length).toBeLessThanOrEqual(30);
 });
 
 function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
@@ -107,282 +105,272 @@ function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
   });
 }
 
-describe('a rate', () => {
-  test('is kept where one of three steps keeps the limit', () => {
-    const ends = (of: Phase) => [1, 2, 3].map((number) => rateEnd(of, number, 2000, within));
-    expect(ends(step(2000, 5))).toEqual(['kept', 'kept', 'kept']);
-    expect(ends(step(2000, 5.1))).toEqual(['open', 'open', 'broken']);
-  });
-
-  test('is broken by one clear step as long as nothing was kept', () => {
-    const search = new RateSearch(fromNothing, within);
-    // Half of the answers took longer than that.
-    const tell = (to: RateSearch, p99: number) => {
-      const rate = to.next() as number;
-      return to.judge(rate, step(rate, p99, { latencyMs: step(2000, p99).latencyMs }));
-    };
-    expect(tell(search, 12)).toBe('broken');
-    const other = new RateSearch(fromNothing, within);
-    const ends = [4, 12, 12, 12].map((p99) => tell(other, p99));
-    expect(ends).toEqual(['kept', 'open', 'open', 'broken']);
-    const half = new RateSearch(fromNothing, { metric: 'p50', ms: 5 });
-    expect(half.judge(half.next() as number, step(1000, 12))).toBe('open');
-  });
-
-  const half: Within = { metric: 'p50', ms: 5 };
-  const failed = { responses: answers({ '2xx': 1900, '5xx': 100 }) };
-  test.each<[string, Phase, Within, RateEnd, string]>([
-    [
-      'that was not made',
-      step(1700, 1, { unsent: 300 }),
-      within,
-      'broken',
-      '1,700 requests/s were made',
-    ],
-    [
-      'not made by a pause',
-      step(1900, 1, { unsent: 100 }),
-      half,
-      'open',
-      '1,900 requests/s were made',
-    ],
-    ['with failures', step(2000, 1, failed), within, 'broken', '5.0 % failed'],
-    ['with too few answers', step(900, 1), within, 'broken', 'too few answers for a p99'],
-  ])('%s', (_, result, limit, end, why) => {
-    const rate = result.requests + result.unsent;
-    // As k6 has it, which judges.
-    const inK6 = vi.spyOn(Number.prototype, 'toLocaleString').mockImplementation(() => {
-      throw new RangeError('k6 takes the language for a radix');
-    });
-    expect(rateEnd(result, 1, rate, limit)).toBe(end);
-    inK6.mockRestore();
-    expect(whyNotKept(result, rate, limit)).toBe(why);
-  });
+test('a rate is kept where one of three steps keeps the limit', () => {
+  const ends = (of: Phase) => [1, 2, 3].map((number) => rateEnd(of, number, 2000, within));
+  expect(ends(step(2000, 5))).toEqual(['kept', 'kept', 'kept']);
+  expect(ends(step(2000, 5.1))).toEqual(['open', 'open', 'broken']);
 });
 
-describe('what a round found', () => {
-  const planned = {
-    variant: { name: 'a' },
-    load: { protocol: 'http/1.1', threads: 1 },
-  } as Parameters<typeof searchIn>[0];
-  type Told = [rate: number, p99: number, changes?: Partial<Phase>];
-  const outcome = (result: Phase, rate: number | null, found: number | null): PhaseOutcome => ({
-    results: [result],
-    step: { rates: [rate], found: [found] },
-  });
-  /** What a round found that made these steps: as many as the search asked for, in its order. */
-  const found = (steps: readonly Told[], known: readonly number[] = []) => {
-    const search = new RateSearch(fromNothing, within);
-    const outcomes = steps.map(([rate, p99, changes]) => {
-      const result = step(rate, p99, changes);
-      search.judge(rate, result);
-      return outcome(result, rate, search.found ?? null);
-    });
-    const phases = outcomes.flatMap(({ results }) => results as Phase[]);
-    return searchIn(planned, null, phases, outcomes, 0, within, cores, known, 1).found;
+test('a rate is broken by one clear step as long as nothing was kept', () => {
+  const search = new RateSearch(fromNothing, within);
+  // Half of the answers took longer than that.
+  const tell = (to: RateSearch, p99: number) => {
+    const rate = to.next() as number;
+    return to.judge(rate, step(rate, p99, { latencyMs: step(2000, p99).latencyMs }));
   };
-
-  const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
-  /** All steps of that search: three where the limit is broken on the way to it. */
-  const around = tried.flatMap((rate, index) =>
-    Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]),
-  );
-  const rate = search.found as number;
-  const closest = around.findIndex(
-    ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
-  );
-
-  test('is a lower bound if the generator was at its limit or no rate broke it', () => {
-    const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
-    const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
-      around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
-    expect(found(withBusy(() => true))).toMatchObject({ atLeast: true });
-    expect(found(around)).toMatchObject({ atLeast: false });
-    // What a pause broke below what was found does not count.
-    expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
-    expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
-    const most: Told[] = [
-      [1000, 1],
-      [highestRate, 19],
-      [highestRate, 2],
-    ];
-    expect(found(most)).toEqual({ step: 2, rate: highestRate, atLeast: true });
-  });
-
-  test('is nothing where the steps did not suffice', () => {
-    const two: Told[] = [1000, 2000].map((rate) => [rate, 1]);
-    expect(() => found(two)).toThrow(Disturbance);
-    expect(() => found(two)).toThrow(/not come to an end in 2 steps, the last at 2,000 requests/);
-  });
-
-  test('is an error if the lowest rate breaks it, in later rounds a disturbance', () => {
-    const steps = [200, 200, 200, 100, 100, 100].map((rate): Told => {
-      const { latencyMs } = step(2000, 18);
-      return [rate, 18, { requests: 2000, seconds: 2000 / rate, latencyMs }];
-    });
-    expect(() => found(steps)).toThrow(UserError);
-    expect(() => found(steps)).toThrow(
-      /^a: p99 within 5\.00 ms is not kept at 100 requests\/s, the lowest rate \(p99 18\.00 ms\): /,
-    );
-    expect(() => found(steps, [9000])).toThrow(Disturbance);
-  });
-
-  test('leaves steps out that were only there for others', () => {
-    const phases = [...around, [rate, 90] as const].map(([one, p99]) => step(one, p99));
-    const outcomes = phases.map((one, index) => outcome(one, around[index]?.[0] ?? null, rate));
-    expect(searchIn(planned, null, phases, outcomes, 0, within, cores, [], 1).found).toMatchObject({
-      step: closest,
-      rate,
-    });
-    expect(stepIn(outcomes.at(-1) as PhaseOutcome, 0, 'a', within, 1)).toEqual([]);
-    expect(stepIn(outcome(step(2000, 19), 2000, null), 0, 'a', within, 1)).toEqual([
-      {
-        round: 1,
-        variant: 'a',
-        rate: 2000,
-        made: 2000,
-        latencyMs: { p50: 9.5, p90: 19, p99: 19 },
-        kept: false,
-        why: 'p99 19.00 ms',
-      },
-    ]);
-  });
+  expect(tell(search, 12)).toBe('broken');
+  const other = new RateSearch(fromNothing, within);
+  const ends = [4, 12, 12, 12].map((p99) => tell(other, p99));
+  expect(ends).toEqual(['kept', 'open', 'open', 'broken']);
+  const half = new RateSearch(fromNothing, { metric: 'p50', ms: 5 });
+  expect(half.judge(half.next() as number, step(1000, 12))).toBe('open');
 });
 
-describe('searches begin', () => {
-  const known = new Map([
-    ['a', [20_000, 20_000]],
-    ['b', [9000, 11_111.11]],
-    ['c', []],
+const half: Within = { metric: 'p50', ms: 5 };
+const failed = { responses: answers({ '2xx': 1900, '5xx': 100 }) };
+test.each<[string, Phase, Within, RateEnd, string]>([
+  [
+    'that was not made',
+    step(1700, 1, { unsent: 300 }),
+    within,
+    'broken',
+    '1,700 requests/s were made',
+  ],
+  [
+    'not made by a pause',
+    step(1900, 1, { unsent: 100 }),
+    half,
+    'open',
+    '1,900 requests/s were made',
+  ],
+  ['with failures', step(2000, 1, failed), within, 'broken', '5.0 % failed'],
+  ['with too few answers', step(900, 1), within, 'broken', 'too few answers for a p99'],
+])('a rate %s', (_, result, limit, end, why) => {
+  const rate = result.requests + result.unsent;
+  // As k6 has it, which judges.
+  const inK6 = vi.spyOn(Number.prototype, 'toLocaleString').mockImplementation(() => {
+    throw new RangeError('k6 takes the language for a radix');
+  });
+  expect(rateEnd(result, 1, rate, limit)).toBe(end);
+  inK6.mockRestore();
+  expect(whyNotKept(result, rate, limit)).toBe(why);
+});
+
+const planned = {
+  variant: { name: 'a' },
+  load: { protocol: 'http/1.1', threads: 1 },
+} as Parameters<typeof searchIn>[0];
+type Told = [rate: number, p99: number, changes?: Partial<Phase>];
+const outcome = (result: Phase, rate: number | null, found: number | null): PhaseOutcome => ({
+  results: [result],
+  step: { rates: [rate], found: [found] },
+});
+/** What a round found that made these steps: as many as the search asked for, in its order. */
+const found = (steps: readonly Told[], known: readonly number[] = []) => {
+  const search = new RateSearch(fromNothing, within);
+  const outcomes = steps.map(([rate, p99, changes]) => {
+    const result = step(rate, p99, changes);
+    search.judge(rate, result);
+    return outcome(result, rate, search.found ?? null);
+  });
+  const phases = outcomes.flatMap(({ results }) => results as Phase[]);
+  return searchIn(planned, null, phases, outcomes, 0, within, cores, known, 1).found;
+};
+
+const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
+/** All steps of that search: three where the limit is broken on the way to it. */
+const around = tried.flatMap((rate, index) =>
+  Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]),
+);
+const rate = search.found as number;
+const closest = around.findIndex(
+  ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
+);
+
+test('what a round found is a lower bound if the generator was at its limit or no rate broke it', () => {
+  const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
+  const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
+    around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
+  expect(found(withBusy(() => true))).toMatchObject({ atLeast: true });
+  expect(found(around)).toMatchObject({ atLeast: false });
+  // What a pause broke below what was found does not count.
+  expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
+  expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
+  const most: Told[] = [
+    [1000, 1],
+    [highestRate, 19],
+    [highestRate, 2],
+  ];
+  expect(found(most)).toEqual({ step: 2, rate: highestRate, atLeast: true });
+});
+
+test('what a round found is nothing where the steps did not suffice', () => {
+  const two: Told[] = [1000, 2000].map((rate) => [rate, 1]);
+  expect(() => found(two)).toThrow(Disturbance);
+  expect(() => found(two)).toThrow(/not come to an end in 2 steps, the last at 2,000 requests/);
+});
+
+test('what a round found is an error if the lowest rate breaks it, in later rounds a disturbance', () => {
+  const steps = [200, 200, 200, 100, 100, 100].map((rate): Told => {
+    const { latencyMs } = step(2000, 18);
+    return [rate, 18, { requests: 2000, seconds: 2000 / rate, latencyMs }];
+  });
+  expect(() => found(steps)).toThrow(UserError);
+  expect(() => found(steps)).toThrow(
+    /^a: p99 within 5\.00 ms is not kept at 100 requests\/s, the lowest rate \(p99 18\.00 ms\): /,
+  );
+  expect(() => found(steps, [9000])).toThrow(Disturbance);
+});
+
+test('what a round found leaves steps out that were only there for others', () => {
+  const phases = [...around, [rate, 90] as const].map(([one, p99]) => step(one, p99));
+  const outcomes = phases.map((one, index) => outcome(one, around[index]?.[0] ?? null, rate));
+  expect(searchIn(planned, null, phases, outcomes, 0, within, cores, [], 1).found).toMatchObject({
+    step: closest,
+    rate,
+  });
+  expect(stepIn(outcomes.at(-1) as PhaseOutcome, 0, 'a', within, 1)).toEqual([]);
+  expect(stepIn(outcome(step(2000, 19), 2000, null), 0, 'a', within, 1)).toEqual([
+    {
+      round: 1,
+      variant: 'a',
+      rate: 2000,
+      made: 2000,
+      latencyMs: { p50: 9.5, p90: 19, p99: 19 },
+      kept: false,
+      why: 'p99 19.00 ms',
+    },
+  ]);
+});
+
+const known = new Map([
+  ['a', [20_000, 20_000]],
+  ['b', [9000, 11_111.11]],
+  ['c', []],
+]);
+
+test('searches begin all at one rate below the lowest known, elsewhere in each round', () => {
+  const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], known, `run ${round}`));
+  expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
+  for (const [a, b] of rounds) {
+    expect(a).toMatchObject({ rate: b?.rate, factor: 1.2, least: expect.closeTo(5000, 2) });
+    expect(b?.rate).toBeGreaterThanOrEqual(6000);
+    expect(b?.rate).toBeLessThanOrEqual(8500);
+    expect(b?.least).toBeCloseTo(2500, 2);
+  }
+  // Whoever is loaded alone as well.
+  expect(searchStarts(['a'], known, 'run 1')[0]?.rate).toBe(rounds[0]?.[0]?.rate);
+});
+
+test('searches begin about 1000 requests/s where nothing is known', () => {
+  const none = new Map(['a', 'b'].map((name) => [name, []]));
+  const [a, b] = searchStarts(['a', 'b'], none, 'run');
+  expect(a).toEqual(b);
+  expect(a).toMatchObject({ factor: 2, least: lowestRate });
+  expect(Math.abs(Math.log((a?.rate ?? 0) / 1000))).toBeLessThanOrEqual(0.35);
+});
+
+const foundAt = (one: number, atLeast = false) => ({ rate: one, atLeast });
+const searched = (name: string, rates: readonly number[], atLeast = false) =>
+  variant(
+    name,
+    rates.map((each) => step(Math.round(0.98 * each), 4)),
+    {
+      found: rates.map((each) => foundAt(each, atLeast)),
+      load: { protocol: 'http/1.1', threads: 1, searched: true },
+    },
+  );
+
+const around1000 = [1000, 1010, 990, 1000];
+const lower = searched('a', around1000);
+
+test('rates that were found have the geometric mean over rounds, and an interval from four on', () => {
+  expect(foundRates([{ name: 'a', found: [foundAt(1000), foundAt(4000)] }, { name: 'b' }])).toEqual(
+    [{ variant: 'a', rate: expect.closeTo(2000, 6), ci95: null, atLeast: false }],
+  );
+  const [four] = foundRates([
+    { name: 'a', found: [900, 1000, 1100, 1000].map((each) => foundAt(each, each === 900)) },
+  ]);
+  expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0), atLeast: true });
+  expect(four?.ci95?.[0]).toBeCloseTo(875.5, 1);
+  expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
+});
+
+test('rates that were found are compared; a lower bound is not called slower', () => {
+  expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
+    metric: 'rps',
+    verdict: 'faster',
+    ratio: expect.closeTo(1.1, 6),
+  });
+  const less = [900, 909, 891, 900];
+  expect(one([lower, searched('b', less, true)]).verdict).toBe('none');
+  expect(one([searched('a', around1000, true), searched('b', less)]).verdict).toBe('slower');
+});
+
+const steps = (name: string, rates: readonly number[]): SearchStep[] =>
+  rates.map((rate) => ({
+    round: 1,
+    variant: name,
+    rate,
+    made: rate,
+    latencyMs: { p50: rate / 1e4, p90: rate / 2e3, p99: rate / 1e3 },
+    kept: rate < 5000,
+    why: '',
+  }));
+
+test('a curve of a search has its steps by rate, close ones as one', () => {
+  const search = {
+    within,
+    found: [],
+    steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])],
+  };
+  const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<
+    typeof curvesOf
+  >[0]['variants'];
+  const curves = curvesOf({ search, variants });
+  expect(
+    curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept]),
+  ).toEqual([
+    [1000, 1, undefined],
+    [2000, undefined, true],
+    [4000, 4, undefined],
+    [8000, 8, undefined],
   ]);
 
-  test('all at one rate below the lowest known, elsewhere in each round', () => {
-    const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], known, `run ${round}`));
-    expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
-    for (const [a, b] of rounds) {
-      expect(a).toMatchObject({ rate: b?.rate, factor: 1.2, least: expect.closeTo(5000, 2) });
-      expect(b?.rate).toBeGreaterThanOrEqual(6000);
-      expect(b?.rate).toBeLessThanOrEqual(8500);
-      expect(b?.least).toBeCloseTo(2500, 2);
-    }
-    // Whoever is loaded alone as well.
-    expect(searchStarts(['a'], known, 'run 1')[0]?.rate).toBe(rounds[0]?.[0]?.rate);
+  const many = curvesOf({
+    search: {
+      ...search,
+      steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat(),
+    },
+    variants,
   });
-
-  test('about 1000 requests/s where nothing is known', () => {
-    const none = new Map(['a', 'b'].map((name) => [name, []]));
-    const [a, b] = searchStarts(['a', 'b'], none, 'run');
-    expect(a).toEqual(b);
-    expect(a).toMatchObject({ factor: 2, least: lowestRate });
-    expect(Math.abs(Math.log((a?.rate ?? 0) / 1000))).toBeLessThanOrEqual(0.35);
-  });
+  const rows = curveRows(many);
+  expect(rows.length).toBeLessThanOrEqual(12);
+  const kept = rows.map(({ seen }) => seen.get('a')?.kept);
+  expect([kept[0], kept.at(-1)]).toEqual([true, false]);
+  // The rates of a sweep were asked for.
+  const points = Array.from({ length: 15 }, (_, index) => ({
+    rate: 1000 + index,
+    p50: 1,
+    p99: 2,
+  }));
+  expect(curveRows([{ name: 'a', points }])).toHaveLength(15);
 });
 
-describe('rates that were found', () => {
-  const rate = (one: number, atLeast = false) => ({ rate: one, atLeast });
-  const searched = (name: string, rates: readonly number[], atLeast = false) =>
-    variant(
-      name,
-      rates.map((each) => step(Math.round(0.98 * each), 4)),
-      {
-        found: rates.map((each) => rate(each, atLeast)),
-        load: { protocol: 'http/1.1', threads: 1, searched: true },
-      },
-    );
-
-  const around1000 = [1000, 1010, 990, 1000];
-  const lower = searched('a', around1000);
-
-  test('have the geometric mean over rounds, and an interval from four on', () => {
-    expect(foundRates([{ name: 'a', found: [rate(1000), rate(4000)] }, { name: 'b' }])).toEqual([
-      { variant: 'a', rate: expect.closeTo(2000, 6), ci95: null, atLeast: false },
-    ]);
-    const [four] = foundRates([
-      { name: 'a', found: [900, 1000, 1100, 1000].map((each) => rate(each, each === 900)) },
-    ]);
-    expect(four).toMatchObject({ rate: expect.closeTo(997.5, 0), atLeast: true });
-    expect(four?.ci95?.[0]).toBeCloseTo(875.5, 1);
-    expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
-  });
-
-  test('are compared; a lower bound is not called slower', () => {
-    expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
-      metric: 'rps',
-      verdict: 'faster',
-      ratio: expect.closeTo(1.1, 6),
-    });
-    const less = [900, 909, 891, 900];
-    expect(one([lower, searched('b', less, true)]).verdict).toBe('none');
-    expect(one([searched('a', around1000, true), searched('b', less)]).verdict).toBe('slower');
-  });
-});
-
-describe('a curve', () => {
-  const steps = (name: string, rates: readonly number[]): SearchStep[] =>
-    rates.map((rate) => ({
-      round: 1,
-      variant: name,
-      rate,
-      made: rate,
-      latencyMs: { p50: rate / 1e4, p90: rate / 2e3, p99: rate / 1e3 },
-      kept: rate < 5000,
-      why: '',
-    }));
-
-  test('of a search has its steps by rate, close ones as one', () => {
-    const search = {
-      within,
-      found: [],
-      steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])],
-    };
-    const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<
-      typeof curvesOf
-    >[0]['variants'];
-    const curves = curvesOf({ search, variants });
-    expect(
-      curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept]),
-    ).toEqual([
-      [1000, 1, undefined],
-      [2000, undefined, true],
-      [4000, 4, undefined],
-      [8000, 8, undefined],
-    ]);
-
-    const many = curvesOf({
-      search: {
-        ...search,
-        steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat(),
-      },
-      variants,
-    });
-    const rows = curveRows(many);
-    expect(rows.length).toBeLessThanOrEqual(12);
-    const kept = rows.map(({ seen }) => seen.get('a')?.kept);
-    expect([kept[0], kept.at(-1)]).toEqual([true, false]);
-    // The rates of a sweep were asked for.
-    const points = Array.from({ length: 15 }, (_, index) => ({
-      rate: 1000 + index,
-      p50: 1,
-      p99: 2,
-    }));
-    expect(curveRows([{ name: 'a', points }])).toHaveLength(15);
-  });
-
-  test('that is broken far below the rate found is reported', () => {
-    const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
-    const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
-    const linesFor = (some: readonly SearchStep[]) =>
-      foundLines({ search: { within, found, steps: [...some] } });
-    expect(linesFor(below)).toEqual([
-      'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
-      expect.stringMatching(/^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5/),
-    ]);
-    const fast = { p50: 1, p90: 2, p99: 4 };
-    for (const few of [
-      below.map((step) => ({ ...step, kept: step.rate < 5700 })),
-      below.map((step) => ({ ...step, latencyMs: fast })),
-      below.slice(0, 4).map((step) => ({ ...step, kept: false })),
-    ])
-      expect(linesFor(few)).toHaveLength(1);
-  });
+test('a curve that is broken far below the rate found is reported', () => {
+  const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
+  const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
+  const linesFor = (some: readonly SearchStep[]) =>
+    foundLines({ search: { within, found, steps: [...some] } });
+  expect(linesFor(below)).toEqual([
+    'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
+    expect.stringMatching(/^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5/),
+  ]);
+  const fast = { p50: 1, p90: 2, p99: 4 };
+  for (const few of [
+    below.map((step) => ({ ...step, kept: step.rate < 5700 })),
+    below.map((step) => ({ ...step, latencyMs: fast })),
+    below.slice(0, 4).map((step) => ({ ...step, kept: false })),
+  ])
+    expect(linesFor(few)).toHaveLength(1);
 });

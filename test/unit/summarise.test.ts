@@ -1,4 +1,4 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Phase } from '../../lib/result/result.ts';
@@ -15,94 +15,92 @@ const baseline = variant('workers', counts([600_000, 610_000, 590_000, 600_000])
 const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
   Array.from({ length: 4 }, () => phase(changes));
 
-describe('figures of a variant', () => {
-  const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
+const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
 
-  test('are medians over rounds, latencies of all of them', () => {
-    const one = of(
-      phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
-      phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
-      phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6 }),
-    );
-    expect(one).toMatchObject({
-      rps: { median: 20_000 },
-      serverCpuMicrosPerRequest: { median: 20 },
-      // 2400 of 3000 values take at most 3 ms, the 2970th of them 7.
-      latencyMs: { p50: 2, p99: 7, max: 90 },
-      errorsPerMillion: 0,
-      successRatio: 1,
-    });
+test('figures of a variant are medians over rounds, latencies of all of them', () => {
+  const one = of(
+    phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
+    phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
+    phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6 }),
+  );
+  expect(one).toMatchObject({
+    rps: { median: 20_000 },
+    serverCpuMicrosPerRequest: { median: 20 },
+    // 2400 of 3000 values take at most 3 ms, the 2970th of them 7.
+    latencyMs: { p50: 2, p99: 7, max: 90 },
+    errorsPerMillion: 0,
+    successRatio: 1,
   });
+});
 
-  test('have no latency where nothing was answered', () => {
-    const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
-    expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
-    const one = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
-    expect(of(silent, one)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
-  });
+test('figures of a variant have no latency where nothing was answered', () => {
+  const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
+  expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
+  const one = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
+  expect(of(silent, one)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
+});
 
-  test('are shares of what workers and threads can use', () => {
-    const server = { ...nginxWith(), workers: 16 };
-    const load = { protocol: 'http/1.1', threads: 10 } as const;
-    const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
-    const many = variant('workers', phases, { server, load });
-    expect(
-      summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [many]).variants,
-    ).toMatchObject([{ serverShare: 0.0625, generatorShare: 0.25 }]);
-  });
+test('figures of a variant are shares of what workers and threads can use', () => {
+  const server = { ...nginxWith(), workers: 16 };
+  const load = { protocol: 'http/1.1', threads: 10 } as const;
+  const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
+  const many = variant('workers', phases, { server, load });
+  expect(summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [many]).variants).toMatchObject(
+    [{ serverShare: 0.0625, generatorShare: 0.25 }],
+  );
+});
 
-  test('take the class of status that is expected for success, and no other', () => {
-    const lost = phase({
-      requests: 1000,
-      responses: answers({ '2xx': 100, '4xx': 900 }),
-      expected: '4xx',
-    });
-    const { variants, warnings } = summarise(facts, [variant('workers', [lost])]);
-    expect(variants[0]).toMatchObject({
-      successRatio: 0.9,
-      phases: [{ successRatio: 0.9, expected: '4xx' }],
-    });
-    expect(warnings.join()).toContain('workers: 100 answers with 2xx among 1,000 requests: ');
+test('figures of a variant take the class of status that is expected for success, and no other', () => {
+  const lost = phase({
+    requests: 1000,
+    responses: answers({ '2xx': 100, '4xx': 900 }),
+    expected: '4xx',
   });
+  const { variants, warnings } = summarise(facts, [variant('workers', [lost])]);
+  expect(variants[0]).toMatchObject({
+    successRatio: 0.9,
+    phases: [{ successRatio: 0.9, expected: '4xx' }],
+  });
+  expect(warnings.join()).toContain('workers: 100 answers with 2xx among 1,000 requests: ');
+});
 
-  test('count errors and answers other than 2xx and 3xx over all rounds', () => {
-    const bad = phase({
-      requests: 1_000_000,
-      responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
-      errors: { connect: 4, tls: 0, read: 6, write: 0, timeout: 0, protocol: 0, total: 10 },
-      errorCauses: { ...noCauses, refused: 4, reset: 6 },
-    });
-    const { variants, warnings } = summarise(facts, [
-      variant('workers', [bad, phase({ requests: 1_000_000 })]),
-    ]);
-    expect(variants[0]?.errorsPerMillion).toBe(5);
-    expect(variants[0]?.successRatio).toBe(0.975);
-    expect(warnings).toContain(
-      'workers: 10 errors (6 reset, 4 refused), 29,990 answers with 5xx and 20,000 answers with 4xx among 2,000,000 requests: requests/s alone do not compare',
-    );
+test('figures of a variant count errors and answers other than 2xx and 3xx over all rounds', () => {
+  const bad = phase({
+    requests: 1_000_000,
+    responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
+    errors: { connect: 4, tls: 0, read: 6, write: 0, timeout: 0, protocol: 0, total: 10 },
+    errorCauses: { ...noCauses, refused: 4, reset: 6 },
   });
+  const { variants, warnings } = summarise(facts, [
+    variant('workers', [bad, phase({ requests: 1_000_000 })]),
+  ]);
+  expect(variants[0]?.errorsPerMillion).toBe(5);
+  expect(variants[0]?.successRatio).toBe(0.975);
+  expect(warnings).toContain(
+    'workers: 10 errors (6 reset, 4 refused), 29,990 answers with 5xx and 20,000 answers with 4xx among 2,000,000 requests: requests/s alone do not compare',
+  );
+});
 
-  test('are of answers: failed attempts are no requests/s and have no CPU time', () => {
-    const half = phase({
-      requests: 100_000,
-      rps: 10_000,
-      responses: answers({ '2xx': 30_000, '4xx': 6000, '5xx': 4000 }),
-      errors: { ...phase({ requests: 1 }).errors, read: 60_000, total: 60_000 },
-      serverCpuSeconds: 2,
-    });
-    expect(of(half)).toMatchObject({
-      rps: { median: 4000 },
-      phases: [{ rps: { median: 4000 } }],
-      serverCpuMicrosPerRequest: { median: 50 },
-      errorsPerMillion: 600_000,
-      successRatio: 0.3,
-    });
-    const { comparisons } = summarise(facts, [
-      variant('a', four({ requests: 40_000, serverCpuSeconds: 2 })),
-      variant('b', four(half), { against: 'a' }),
-    ]);
-    expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
+test('figures of a variant are of answers: failed attempts are no requests/s and have no CPU time', () => {
+  const half = phase({
+    requests: 100_000,
+    rps: 10_000,
+    responses: answers({ '2xx': 30_000, '4xx': 6000, '5xx': 4000 }),
+    errors: { ...phase({ requests: 1 }).errors, read: 60_000, total: 60_000 },
+    serverCpuSeconds: 2,
   });
+  expect(of(half)).toMatchObject({
+    rps: { median: 4000 },
+    phases: [{ rps: { median: 4000 } }],
+    serverCpuMicrosPerRequest: { median: 50 },
+    errorsPerMillion: 600_000,
+    successRatio: 0.3,
+  });
+  const { comparisons } = summarise(facts, [
+    variant('a', four({ requests: 40_000, serverCpuSeconds: 2 })),
+    variant('b', four(half), { against: 'a' }),
+  ]);
+  expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
 });
 
 test('a missing baseline has a warning, unless the variant is one itself', () => {
@@ -118,47 +116,44 @@ test('a missing baseline has a warning, unless the variant is one itself', () =>
   expect(summarise(facts, [unlimited, h2o], { alsoCompare }).warnings).toEqual([]);
 });
 
-describe('an open model', () => {
-  const buckets = (...counts: [number, number, number]): Phase['buckets'] => [
-    { fromMs: 0, toMs: 0.15, count: counts[0] },
-    { fromMs: 0.15, toMs: 0.25, count: counts[1] },
-    { fromMs: 0.25, toMs: null, count: counts[2] },
-  ];
+const buckets = (...counts: [number, number, number]): Phase['buckets'] => [
+  { fromMs: 0, toMs: 0.15, count: counts[0] },
+  { fromMs: 0.15, toMs: 0.25, count: counts[1] },
+  { fromMs: 0.25, toMs: null, count: counts[2] },
+];
 
-  const warnings = (changes: Partial<Phase>) =>
-    summarise(facts, [
-      variant('workers', four({ requests: 10_000, ...changes }), {
-        load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 },
-      }),
-    ]).warnings;
+const warnings = (changes: Partial<Phase>) =>
+  summarise(facts, [
+    variant('workers', four({ requests: 10_000, ...changes }), {
+      load: { protocol: 'h2', threads: 1, rate: 1000, streams: 250 },
+    }),
+  ]).warnings;
 
-  test('warns of late sends', () => {
-    // p99 of the latency is 3 ms.
-    expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
-    expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toEqual([
-      expect.stringMatching(/^workers: .* left 760 µs late or more, .*\(p99 3\.00 ms\)/),
-    ]);
-    expect(
-      [0.09, 0.11].map((p99) =>
-        warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, p99, 3, { min: 0 }) }),
-      ),
-    ).toEqual([[], [expect.stringContaining('left 110 µs late')]]);
-    expect(warnings({})).toEqual([]);
-    // A rate that was not reached has a sentence of its own.
-    expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual(
-      [],
-    );
-  });
+test('an open model warns of late sends', () => {
+  // p99 of the latency is 3 ms.
+  expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
+  expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toEqual([
+    expect.stringMatching(/^workers: .* left 760 µs late or more, .*\(p99 3\.00 ms\)/),
+  ]);
+  expect(
+    [0.09, 0.11].map((p99) =>
+      warnings({ buckets: buckets(1, 1, 1), sendDelayMs: latency(0.01, p99, 3, { min: 0 }) }),
+    ),
+  ).toEqual([[], [expect.stringContaining('left 110 µs late')]]);
+  expect(warnings({})).toEqual([]);
+  // A rate that was not reached has a sentence of its own.
+  expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual(
+    [],
+  );
+});
 
-  test('says why they left late', () => {
-    const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
-    const said = (changes: Partial<Phase>) =>
-      warnings({ ...late, serverCpuSeconds: 3, ...changes });
-    expect(said({})).toEqual([
-      expect.stringMatching(/left 77\.00 ms late or more, .*: neither side was at its limit \(run/),
-    ]);
-    expect(said({ generatorCpuSeconds: 9.7 }).join()).toContain(': the generator was at its limit');
-  });
+test('an open model says why they left late', () => {
+  const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
+  const said = (changes: Partial<Phase>) => warnings({ ...late, serverCpuSeconds: 3, ...changes });
+  expect(said({})).toEqual([
+    expect.stringMatching(/left 77\.00 ms late or more, .*: neither side was at its limit \(run/),
+  ]);
+  expect(said({ generatorCpuSeconds: 9.7 }).join()).toContain(': the generator was at its limit');
 });
 
 const answered = (requests: number, seconds: number, failed: number): Phase =>
@@ -199,46 +194,43 @@ test("phases have figures of their own beside the round's", () => {
   });
 });
 
-describe('TLS and streams', () => {
-  const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> = {}) =>
-    variant(
-      name,
-      four({
-        requests: 1000,
-        tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange },
-        ...changes,
-      }),
-    );
+const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> = {}) =>
+  variant(
+    name,
+    four({
+      requests: 1000,
+      tls: { version: 'TLSv1.2', cipher: 'ECDHE-RSA-AES128-GCM-SHA256', keyExchange },
+      ...changes,
+    }),
+  );
 
-  test('that variants negotiated differently are one line, plain HTTP aside', () => {
-    const { warnings } = summarise(facts, [
-      negotiated('nginx', 'P-384'),
-      negotiated('h2o', 'P-256'),
-      negotiated('nginx-p256', 'P-256'),
-      baseline,
-    ]);
-    expect(warnings).toEqual(['TLS key exchange differs: P-384 (nginx), P-256 (h2o, nginx-p256)']);
-    expect(
-      summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline])
-        .warnings,
-    ).toEqual([]);
-  });
+test('TLS negotiated differently is one line, plain HTTP aside', () => {
+  const { warnings } = summarise(facts, [
+    negotiated('nginx', 'P-384'),
+    negotiated('h2o', 'P-256'),
+    negotiated('nginx-p256', 'P-256'),
+    baseline,
+  ]);
+  expect(warnings).toEqual(['TLS key exchange differs: P-384 (nginx), P-256 (h2o, nginx-p256)']);
+  expect(
+    summarise(facts, [negotiated('nginx', 'P-256'), negotiated('h2o', 'P-256'), baseline]).warnings,
+  ).toEqual([]);
+});
 
-  test("beyond the server's limit are one line that names both", () => {
-    const limited = (...limits: (number | null)[]) =>
-      summarise(
-        facts,
-        limits.map((maxConcurrentStreams, index) => ({
-          ...negotiated(`server-${index}`, 'P-256', { maxConcurrentStreams }),
-          load: { protocol: 'h2', threads: 1, streams: 1020 },
-        })),
-      ).warnings;
-    expect(limited(128, 100, 1020)).toEqual([
-      'server-0: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used',
-      expect.stringMatching(/^server-1: the server allows 100 /),
-    ]);
-    expect(limited(1024, null)).toEqual([]);
-  });
+test("streams beyond the server's limit are one line that names both", () => {
+  const limited = (...limits: (number | null)[]) =>
+    summarise(
+      facts,
+      limits.map((maxConcurrentStreams, index) => ({
+        ...negotiated(`server-${index}`, 'P-256', { maxConcurrentStreams }),
+        load: { protocol: 'h2', threads: 1, streams: 1020 },
+      })),
+    ).warnings;
+  expect(limited(128, 100, 1020)).toEqual([
+    'server-0: the server allows 128 concurrent streams per connection, the load asks for 1,020: 128 were used',
+    expect.stringMatching(/^server-1: the server allows 100 /),
+  ]);
+  expect(limited(1024, null)).toEqual([]);
 });
 
 const said = (words: string, ...variants: MeasuredVariant[]) =>
