@@ -32,11 +32,13 @@ func (h *Histogram) forget() {
 	h.total, h.lowest, h.highest = 0, len(h.counts), -1
 }
 
+// Class is the index of a value's class, from 0 on.
 func (s Scale) Class(v int64) int {
 	shift := max(0, bits.Len64(uint64(v))-int(s)-1)
 	return shift<<s + int(v>>shift)
 }
 
+// Ends are the least and the greatest value of a class.
 func (s Scale) Ends(class int) (from, to int64) {
 	shift := max(0, class>>s-1)
 	from = int64(class-shift<<s) << shift

@@ -32,7 +32,7 @@ func Socket(family int) (int, syscall.Errno) {
 
 // Bind leaves the port to Connect, which may share it with connections to other addresses.
 func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
-	unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) //nolint:errcheck // Connect says so, too
+	unix.SetsockoptInt(fd, unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) //nolint:errcheck // fewer ports without
 	_, _, errno := syscall.RawSyscall(unix.SYS_BIND, uintptr(fd), uintptr(address), size)
 	return errno
 }
