@@ -48,8 +48,8 @@ export interface Child {
 
 const endsWithParent = ['--pdeathsig', 'TERM'];
 
-/** A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
-const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
+/** Words before a command that runs as this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
+export const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
   'setpriv',
   ...endsWithParent,
   `--reuid=${uid}`,
@@ -156,6 +156,12 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
 /** The ids of all processes. @param proc the mount point of the proc file system */
 export function processIds(proc: string): string[] {
   return namesIn(proc).filter((name) => /^\d+$/.test(name));
+}
+
+/** The id of a process's real user; undefined if it has ended. */
+export function userOf(pid: string): number | undefined {
+  const id = /^Uid:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
+  return id === undefined ? undefined : Number(id);
 }
 
 /** Inodes of a process's open sockets. @param folder of the process in /proc */

@@ -9,7 +9,7 @@ import type {
   ServerSpec,
 } from '../scenario/model.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
-import { groupOf, guardMarked, watchLifecycle, whileItRuns } from './lifecycle.ts';
+import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import {
   freePort,
   listeningOf,
@@ -21,9 +21,10 @@ import {
 } from './ports.ts';
 import { prepareCommand, prepareConfigured } from './prepare.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
+import { unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
-import { processTree, watchUsage } from './usage.ts';
+import { watchUsage } from './usage.ts';
 
 export { serverBuild } from './build.ts';
 export { serverKinds } from './prepare.ts';
@@ -56,14 +57,14 @@ export async function startServer(
   if (spec.name === 'address') return openAddress(spec, options);
   await mkdir(options.folder, { recursive: true });
   const at = await addressOf(spec, options);
-  const scratch = await makeScratch();
+  const scratch = await makeScratch(isConfigured(spec) ? unprivilegedUser() : undefined);
   try {
     const prepared = isConfigured(spec)
       ? await prepareConfigured(spec, at, options, scratch)
       : await prepareCommand(spec, at, options, scratch);
     return await startPrepared(prepared, at, options, scratch);
   } catch (error) {
-    scratch.remove();
+    await scratch.end();
     throw error;
   }
 }
@@ -115,7 +116,7 @@ async function addressOf(
 }
 
 async function startPrepared(
-  { about, process: its, mark, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
+  { about, process: its, isCommand, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
   at: Address,
   options: Interruptible,
   scratch: Scratch,
@@ -126,34 +127,25 @@ async function startPrepared(
     ({ size }) => size,
     () => 0,
   );
-  const unguard = mark === undefined ? undefined : await guardMarked(mark);
   const before = [
+    ...scratch.enter,
     ...(network?.enter ?? []),
     // Root's limit may be higher than its children may set it.
     'prlimit',
     `--nofile=${fileLimit}:${fileLimit}`,
     '--',
-    ...(mark === undefined ? [] : ['env', mark]),
   ];
-  const starting = startLogged({ ...its, before, cpus }, logFile, 'a');
-  const child = await starting.catch(async (error: unknown) => {
-    await unguard?.();
-    throw error;
-  });
+  const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
+  scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
-  const unbound = mark === undefined ? undefined : boundLog(logFile);
-  const { died, stop } = watchLifecycle(
-    who,
-    child,
-    logFile,
-    async () => {
-      scratch.remove();
-      await Promise.all([unbound?.(), unguard?.()]);
-    },
-    mark === undefined ? undefined : () => groupOf(pid, mark).map(Number),
-  );
-  const processes = () => (mark === undefined ? processTree('/proc', String(pid)) : groupOf(pid));
+  const unbound = isCommand ? boundLog(logFile) : undefined;
+  const { processes } = scratch;
+  async function end() {
+    await scratch.end();
+    await unbound?.().catch(() => undefined);
+  }
+  const { died, stop } = watchLifecycle(who, child, logFile, { processes, end }, isCommand);
   const listening = () => listeningOf(processes());
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
   const { page, request, protocol = check.protocol } = options;
@@ -162,7 +154,7 @@ async function startPrepared(
     const answer = await whileItRuns(died, signal, async (until) => {
       const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs);
       // Only a command may listen elsewhere, which is told before it answers.
-      if (mark === undefined) await ready;
+      if (!isCommand) await ready;
       const [answered] = await Promise.all([
         ready,
         network ?? untilItListens(listening, at, pid, who, readyLimitMs, until),

@@ -1,43 +1,39 @@
 // How a server ends: its processes, its last words, and alarms in its log.
-import { randomUUID } from 'node:crypto';
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
-import { readIfThere } from '../files.ts';
-import { lastLines, processIds, sendIfThere, startChild, type Child } from '../process.ts';
+import { lastLines, sendIfThere, type Child } from '../process.ts';
 import type { ServerSpec } from '../scenario/model.ts';
-import { processTree, statFields } from './usage.ts';
+import type { Scope } from './scope.ts';
 
 /** Workers may end by themselves after their master: h2o's key process then removes its folder in /tmp. */
 const workersGraceMs = 1000;
 const commandGraceMs = 5000;
-const killedMs = 2000;
 const pollMs = 10;
 
 /**
- * Returns `died` and `stop` of a RunningServer. Once the first process has ended, ends the others and runs `cleanUp`.
- * @param members a command's processes, which all get TERM; absent: a known server, which passes TERM on
+ * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`.
+ * @param isCommand all its processes get TERM; a known server passes it on
  */
 export function watchLifecycle(
   who: string,
   child: Child,
   logFile: string,
-  cleanUp: () => Promise<void>,
-  members?: () => number[],
+  scope: Pick<Scope, 'processes' | 'end'>,
+  isCommand: boolean,
 ) {
   let stopping: Promise<void> | undefined;
-  let ending: Promise<void> | undefined;
-  const endRest = () =>
-    (ending ??=
-      members === undefined
-        ? endAll(() => groupOf(child.pid).map(Number), workersGraceMs)
-        : endAll(members, commandGraceMs, 'SIGTERM'));
+  let waiting: Promise<void> | undefined;
+  const members = () => scope.processes(true).map(Number);
+  const restEnds = () =>
+    (waiting ??= isCommand
+      ? untilEnded(members, commandGraceMs, 'SIGTERM')
+      : untilEnded(members, workersGraceMs));
 
   const gone = child.exited.then(async (exit) => {
-    const left = members?.() ?? [];
-    await endRest();
-    // A folder that cannot be removed does not fail a round.
-    await cleanUp().catch(() => undefined);
+    const left = isCommand ? members() : [];
+    await restEnds();
+    await scope.end();
     return { ...exit, left };
   });
 
@@ -48,14 +44,17 @@ export function watchLifecycle(
         return resolve(
           `${who} went on in the background (pid ${left.join(', ')}), and was ended: keep it in the foreground, such as nginx -g 'daemon off;', lighttpd -D or caddy run`,
         );
-      const last = lastWords(await lastLines(logFile), members === undefined ? 1 : 4);
+      const last = lastWords(await lastLines(logFile), isCommand ? 4 : 1);
       const how = signal === null ? `with code ${code}` : `by ${signal}`;
       resolve(`${who} ended ${how}${last === '' ? '' : `; its log ends: ${last}`}`);
     });
   });
 
   async function end() {
-    await (members === undefined ? child.stop().catch(() => undefined) : endRest());
+    if (isCommand) {
+      await restEnds();
+      await child.stop(0).catch(() => undefined);
+    } else await child.stop().catch(() => undefined);
     await gone;
   }
 
@@ -85,67 +84,24 @@ export async function whileItRuns<T>(
   }
 }
 
-/** Sends `signal`, if given, and KILL after `graceMs`, until `find` finds no more. */
-async function endAll(find: () => number[], graceMs: number, signal?: 'SIGTERM'): Promise<void> {
+/** Sends `signal`, if given, to each process that `find` finds, until there are none, for `graceMs` at most. */
+async function untilEnded(
+  find: () => number[],
+  graceMs: number,
+  signal?: 'SIGTERM',
+): Promise<void> {
   const signalled = new Set<number>();
-  const killAtMs = performance.now() + graceMs;
-  const deadlineMs = killAtMs + killedMs;
+  const deadlineMs = performance.now() + graceMs;
   for (let left = find(); left.length > 0 && performance.now() < deadlineMs; left = find()) {
     for (const pid of left) {
-      if (performance.now() >= killAtMs) sendIfThere(pid, 'SIGKILL');
-      else if (signal !== undefined && !signalled.has(pid)) {
-        signalled.add(pid);
-        sendIfThere(pid, signal);
-        // A stopped process gets the signal when it continues.
-        sendIfThere(pid, 'SIGCONT');
-      }
+      if (signal === undefined || signalled.has(pid)) continue;
+      signalled.add(pid);
+      sendIfThere(pid, signal);
+      // A stopped process gets the signal when it continues.
+      sendIfThere(pid, 'SIGCONT');
     }
     await delay(pollMs);
   }
-}
-
-/** Makes a variable for a command's environment, which its children inherit. */
-export function newMark(): string {
-  return `BAKEOFF_SIDE=${randomUUID()}`;
-}
-
-/** Returns the running processes of the group that `pid` leads, of environments with `mark`, and their descendants. */
-export function groupOf(pid: number, mark?: string): string[] {
-  const own = processIds('/proc').filter(
-    (one) =>
-      Number(runningFields(one)?.[2]) === pid ||
-      (mark !== undefined && readIfThere(`/proc/${one}/environ`)?.split('\0').includes(mark)),
-  );
-  return [...new Set(own.flatMap((root) => processTree('/proc', root)))].filter(runningFields);
-}
-
-/** An ended process may stay in the table for a while. */
-function runningFields(pid: string): string[] | undefined {
-  const fields = statFields(`/proc/${pid}`);
-  return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
-}
-
-/** Its input ends when bakeoff does. */
-const killMarked = `
-  trap "" HUP INT TERM
-  read -r nothing
-  sleep 5
-  for file in $(grep -lszxF "$0" /proc/[0-9]*/environ); do
-    file=\${file#/proc/}
-    kill -KILL "\${file%/environ}"
-  done`;
-
-/** Starts a shell that kills everything with the mark 5 s after this process was killed. Returns a function that ends the shell. */
-export async function guardMarked(mark: string): Promise<() => Promise<void>> {
-  const { stop } = await startChild({
-    command: 'sh',
-    args: ['-c', killMarked, mark],
-    cwd: '/',
-    env: { PATH: process.env.PATH },
-    stdio: ['pipe', 'ignore', 'ignore'],
-    onlyTerm: true,
-  });
-  return () => stop(0);
 }
 
 /** Without time and process ids: the first line about a crash, the first alarm, and the last line. */

@@ -14,12 +14,11 @@ import { machineCertificate } from './certificate.ts';
 import { complaintOf } from './config-files.ts';
 import { copyDocroot } from './docroot.ts';
 import { h2oKind } from './h2o.ts';
-import { newMark } from './lifecycle.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
 import { addressFor } from './own/redirect.ts';
 import { freePort, type Address } from './ports.ts';
-import { fileLimitFor, hardFilesLimit, requireRunnable, unprivilegedUser } from './rights.ts';
+import { fileLimitFor, hardFilesLimit, requireRunnable } from './rights.ts';
 import type { Scratch } from './scratch.ts';
 import type {
   AdoptPlace,
@@ -43,7 +42,7 @@ const readyLimitMs = 10_000;
 const checkSeconds = 30;
 
 /**
- * Prepares a server to start; as nobody if root starts it.
+ * Prepares a server to start, as the scratch folder's user.
  * @throws UserError with the server's words, file and line if its config cannot be used, or the signal's reason
  */
 export async function prepareConfigured(
@@ -65,7 +64,7 @@ export async function prepareConfigured(
   const folder = path.resolve(options.folder);
   const configFile = path.join(folder, `${name}.conf`);
   const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
-  const user = unprivilegedUser();
+  const { user } = scratch;
   const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
   await requireRunnable(command, user);
   // A user's own config may be secret.
@@ -80,14 +79,14 @@ export async function prepareConfigured(
       Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
     cwd: config.workingFolder ?? folder,
   };
-  scratch.giveTo(user);
+  scratch.give();
   const complaintAbout = (said: string) =>
     complaintOf(kind, said, scratch.withOwnPaths(text), build, spec, user?.name);
   if (kind.checkArgs !== undefined) {
     const { code, stdout, stderr } = await run({
       ...child,
       args: [...kind.checkArgs, ...child.args],
-      before: network?.enter,
+      before: [...scratch.enter, ...(network?.enter ?? [])],
       limit: {
         seconds: checkSeconds,
         words: `${name} has not read its config ${isOwn ? spec.config[0] : configFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
@@ -107,6 +106,7 @@ export async function prepareConfigured(
   return {
     about: { name, version: build.version, workers, redirections, upstreams },
     process: child,
+    isCommand: false,
     fileLimit,
     logFile: path.join(folder, 'error.log'),
     tls,
@@ -189,7 +189,7 @@ export async function prepareCommand(
       cwd,
       env: { ...process.env, HOST: at.address, PORT: String(at.port), PWD: cwd, TMPDIR: temp },
     },
-    mark: newMark(),
+    isCommand: true,
     fileLimit: fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit()),
     logFile: path.join(path.resolve(options.folder), 'output.log'),
     tls: spec.tls === true,

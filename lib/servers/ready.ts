@@ -120,7 +120,7 @@ function requireRight(
   const howToAsk = ' (--url; in a scenario page.path)';
   if (status === 403 && user !== undefined)
     fail(
-      `: it runs as the user ${user} here, for whom all folders above the page have to be open (chmod o+x) and the page readable (chmod o+r); or ${another}${howToAsk}`,
+      `: it runs as ${user} here: open all folders above the page (chmod o+x) and the page (chmod o+r), or ${another}${howToAsk}`,
     );
   if (status === 502 || status === 504)
     fail(

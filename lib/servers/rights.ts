@@ -1,30 +1,59 @@
 // The user that a server runs as, and its limit of open files.
+import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
-import { lastLine, run, type RunAs } from '../process.ts';
+import { textOf } from '../files.ts';
+import { lastLine, processIds, run, userOf, type RunAs } from '../process.ts';
 
-/** Returns nobody, as which a server runs if root starts it; undefined if bakeoff does not run as root. */
+/** Ids that nothing else uses (systemd, Users, Groups, UIDs and GIDs), and those of a container, which may have no others. */
+const freeIds = [
+  { first: 0x7000_0000, count: 0x0800_0000 },
+  { first: 61_184, count: 4336 },
+];
+
+/**
+ * Returns a user for one server, if root starts it: no file and no other process is this user's. undefined if bakeoff does not run as
+ * root.
+ */
 export function unprivilegedUser(): RunAs | undefined {
-  // Linux has this number for all users that it does not know.
-  const number = 65_534;
-  return process.geteuid?.() === 0 ? { name: 'nobody', uid: number, gid: number } : undefined;
+  if (process.geteuid?.() !== 0) return undefined;
+  const range = freeIds.find(isMapped) ?? (freeIds[0] as (typeof freeIds)[number]);
+  const taken = idsInUse();
+  for (;;) {
+    const id = range.first + randomInt(range.count);
+    if (!taken.has(id)) return { name: 'an unprivileged user', uid: id, gid: id };
+  }
+}
+
+/** Whether the user namespace of this process has the ids. */
+function isMapped({ first, count }: (typeof freeIds)[number]): boolean {
+  return ['uid_map', 'gid_map'].every((map) =>
+    textOf(`/proc/self/${map}`)
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/).map(Number))
+      .some(([begin = NaN, , size = 0]) => begin <= first && first + count <= begin + size),
+  );
+}
+
+function idsInUse(): Set<number> {
+  const users = processIds('/proc').map((pid) => userOf(pid) ?? 0);
+  return new Set(users);
 }
 
 const runnable = new Set<string>();
 
 /** Throws UserError if root cannot become this user, or the user cannot run the binary. */
 export async function requireRunnable(binary: string, user: RunAs | undefined): Promise<void> {
-  if (user === undefined) return;
-  const asked = `${user.uid}:${user.gid} ${binary}`;
-  if (runnable.has(asked)) return;
+  // All users that own nothing may do the same.
+  if (user === undefined || runnable.has(binary)) return;
   const { code, stderr } = await run({ command: 'test', args: ['-x', binary], user });
   if (code !== 0)
     throw new UserError(
       /^setpriv: /m.test(stderr)
-        ? `${binary} runs as the user ${user.name}, and root cannot become that user here (${lastLine(stderr)}): give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`
-        : `${binary} is closed to ${user.name}, as which servers run if root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
+        ? `${binary} runs as ${user.name}, and root cannot become one here (${lastLine(stderr)}): give the container the capabilities CHOWN, SETGID and SETUID, or start bakeoff as another user`
+        : `${binary} is closed to other users, and servers run as ${user.name} if root starts them: open it and the folders above it to all (chmod a+rx), or start bakeoff without root`,
     );
-  runnable.add(asked);
+  runnable.add(binary);
 }
 
 /** Listening socket, epoll, logs, channels, pages. */

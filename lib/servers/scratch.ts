@@ -17,45 +17,48 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
+import { endLeft, openScope } from './scope.ts';
 
 /**
  * Makes a folder closed to other users, and removes those of killed processes. Takes /tmp if the server's user cannot enter root's
- * temporary folder (pam_tmpdir).
+ * temporary folder (pam_tmpdir), or another user could put something else in place of a folder there.
  */
-export function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
-  const place = process.geteuid?.() === 0 && !letsAllIn(tmpdir()) ? '/tmp' : tmpdir();
+export async function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
+  const place = process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
   // Containers with PID namespaces of their own may share the folder.
   const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
   const names = `${prefix}${namespace}-`;
   for (const name of readdirSync(place)) {
     const pid = name.startsWith(names) && /^(\d+)-/.exec(name.slice(names.length))?.[1];
-    if (pid && !existsSync(`/proc/${pid}`)) removeOwn(path.join(place, name));
+    const folder = path.join(place, name);
+    if (pid && !existsSync(`/proc/${pid}`) && isOwnFolder(folder)) await endLeft(folder);
   }
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 
-/** Leaves links, other users' folders, and folders that cannot be removed. */
-function removeOwn(folder: string): void {
-  try {
-    const found = lstatSync(folder);
-    if (found.isDirectory() && found.uid === process.geteuid?.())
-      rmSync(folder, { recursive: true });
-  } catch {
-    // The next start tries again.
-  }
+/** Whether it is a folder of this user's, not a link or another user's. */
+function isOwnFolder(folder: string): boolean {
+  const found = ifThere(() => lstatSync(folder));
+  return found?.isDirectory() === true && found.uid === process.geteuid?.();
 }
 
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
 
-/** The run's folder may be closed to the server's user. */
-export async function makeScratch() {
+/**
+ * Makes a server's folder and the scope of its processes. The run's folder may be closed to the server's user.
+ * @param user of the server, as which nothing else runs; absent: the current user
+ */
+export async function makeScratch(user?: RunAs) {
   const folder = await temporaryFolder();
   const temp = path.join(folder, 'temp');
   const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });
+  const scope = await openScope(folder, user);
   const original = new Map<string, string>();
 
   return {
+    ...scope,
+    user,
     /** Only the server may read the copy. */
     keep(name: string, content: string | Buffer): string {
       const file = path.join(kept, `${original.size}-${path.basename(name)}`);
@@ -66,8 +69,8 @@ export async function makeScratch() {
     /** Not there yet. */
     docroot: path.join(folder, 'www'),
     temp,
-    /** Gives the server's user its files; undefined: the server runs as the current user. */
-    giveTo(user: RunAs | undefined): void {
+    /** Gives the server's user its files. */
+    give(): void {
       if (user !== undefined)
         for (const file of [temp, ...readdirSync(kept).map((name) => path.join(kept, name))])
           chownSync(file, user.uid, user.gid);
@@ -75,18 +78,19 @@ export async function makeScratch() {
     },
     /** Removes the kept files once the server has read them, since it could be made to serve them. */
     forget: () => rmSync(kept, { recursive: true, force: true }),
-    remove: () => rmSync(folder, { recursive: true, force: true }),
     /** Puts the original paths into a server's message. */
     withOwnPaths: (message: string) =>
       [...original].reduce((text, [file, name]) => text.replaceAll(file, name), message),
   };
 }
 
-function letsAllIn(folder: string): boolean {
+/** Whether all users may enter a folder, and only root can put something else in place of what root makes there. */
+function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
-  return (
-    real !== undefined &&
-    (statSync(real).mode & 0o001) !== 0 &&
-    (real === '/' || letsAllIn(path.dirname(real)))
-  );
+  if (real === undefined) return false;
+  const { mode, uid } = statSync(real);
+  const isSticky = (mode & 0o1000) !== 0;
+  const isOthers = uid !== 0 || ((mode & 0o022) !== 0 && !isSticky);
+  if ((mode & 0o001) === 0 || isOthers) return false;
+  return real === '/' || servesAll(path.dirname(real));
 }

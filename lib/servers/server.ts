@@ -52,7 +52,7 @@ export interface RunningServer {
 
 export interface StartedServer extends RunningServer {
   pid: number;
-  /** The ids of the processes now; for a command, of its process group and their descendants. */
+  /** The ids of the processes that run now. */
   processes(): string[];
   usage(): TreeUsage;
   logFile: string;
@@ -108,8 +108,8 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
 export interface Prepared {
   about: Pick<RunningServer, 'name' | 'version' | 'workers' | 'redirections' | 'upstreams'>;
   process: Pick<ChildOptions, 'command' | 'args' | 'user' | 'env' | 'cwd'>;
-  /** A variable by which its processes are found (newMark); absent: it has only its descendants. */
-  mark?: string;
+  /** A user's command, of which nothing is known: it may log each request, listen elsewhere, or go to the background. */
+  isCommand: boolean;
   fileLimit: number;
   logFile: string;
   tls: boolean;

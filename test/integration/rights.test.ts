@@ -1,9 +1,10 @@
-// Whom the real servers run as where root starts them, and what a stranger's config gets from that.
+// The user of the real servers if root starts them, and what a stranger's config can do with its rights.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
+import { userOf } from '../../lib/process.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartedServer } from '../../lib/servers/index.ts';
@@ -15,13 +16,15 @@ const { startOwn, refusal } = test;
 
 /** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
 async function rightsOf(server: StartedServer) {
+  const user = userOf(String(server.pid)) as number;
+  expect(user).toBeGreaterThan(60_000);
   const wanted = /^(?:Uid|Gid|Groups|CapInh|CapPrm|CapEff|CapBnd|CapAmb|NoNewPrivs):/;
   return Promise.all(
     processesOf(server).map(async (pid) =>
       (await readFile(`/proc/${pid}/status`, 'utf8'))
         .split('\n')
         .filter((line) => wanted.test(line))
-        .map((line) => line.replace(/\s+/g, ' ').trim())
+        .map((line) => line.replace(/\s+/g, ' ').replaceAll(` ${user}`, ' N').trim())
         .join('; '),
     ),
   );
@@ -29,9 +32,9 @@ async function rightsOf(server: StartedServer) {
 
 const none = '0000000000000000';
 const lowPorts = '0000000000000400';
-const nobodys = ' 65534'.repeat(4);
+/** The server's user has the same number as its group. */
 const noRights = (ofFile = none) =>
-  `Uid:${nobodys}; Gid:${nobodys}; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
+  `Uid: N N N N; Gid: N N N N; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
 
 const configs: Record<string, (www: string) => string> = {
   nginx: (www) =>
@@ -65,8 +68,9 @@ async function ownNginx(
 const isRoot = process.getuid?.() === 0;
 const asRoot = it.runIf(isRoot);
 
-asRoot.each(servers)('%s runs as nobody and cannot get more rights', async (_, spec) => {
-  const server = await test.start(spec, { workers: 2 });
+asRoot.each(servers)('%s runs as a user of its own and cannot get more rights', async (_, spec) => {
+  const [server, other] = [await test.start(spec, { workers: 2 }), await test.start(spec)];
+  expect(userOf(String(server.pid))).not.toBe(userOf(String(other.pid)));
   expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
 });
 
@@ -86,7 +90,7 @@ asRoot('says in one line that its user may not read a key', async () => {
   const { folder, file } = await ownFolder('nginx');
   await chmod(path.join(folder, 'a.pem'), 0o600);
   expect(await refusal(startOwn(file))).toMatch(
-    /^\S+own\.conf:3: nginx \S+ does not accept it: .*a\.pem.*Permission denied.*nobody.*copy/,
+    /^\S+own\.conf:3: nginx \S+ does not accept it: .*a\.pem.*Permission denied.*unprivileged.*copy/,
   );
 });
 
@@ -115,10 +119,10 @@ asRoot("gets no environment of root's, but for what it may need", async () => {
 asRoot.each([
   [
     ['unshare', '-r'],
-    /^\/usr\/bin\/true runs as the user nobody, and root cannot become that user here \(setpriv: .*\): give the container the capabilities/,
+    /^\/usr\/bin\/true runs as an unprivileged user, and root cannot become one here \(setpriv: .*\): give the container the capabilities/,
   ],
-  [['setpriv', '--bounding-set=-setpcap'], /^nobody$/],
-])('says in one line why it cannot run as nobody: %j', ([command = '', flag = ''], line) => {
+  [['setpriv', '--bounding-set=-setpcap'], /^an unprivileged user$/],
+])('says in one line why it cannot run as another user: %j', ([command = '', flag = ''], line) => {
   const script = `
       import { requireRunnable, unprivilegedUser } from './lib/servers/rights.ts';
       const user = unprivilegedUser();
@@ -128,10 +132,10 @@ asRoot.each([
   expect(said.trim()).toMatch(line);
 });
 
-asRoot('is told where its binary is closed to nobody', async () => {
+asRoot('is told that its binary is closed to other users', async () => {
   const { folder, spec } = await ownNginx(0o700, '');
   expect(await refusal(test.start(spec))).toContain(
-    `${folder}/nginx is closed to nobody, as which servers run if root starts them: open it `,
+    `${folder}/nginx is closed to other users, and servers run as an unprivileged user if root starts them: open it `,
   );
 });
 
@@ -141,5 +145,5 @@ asRoot('has the check of the config done with the same rights', async () => {
     'users=$(dirname "$0")/users; case "$*" in -V) ;; *) id -u >>$users; grep -c "NoNewPrivs:.1" /proc/self/status >>$users;; esac;',
   );
   await (await test.start(spec)).stop();
-  expect(await readFile(path.join(folder, 'users'), 'utf8')).toBe('65534\n1\n'.repeat(2));
+  expect(await readFile(path.join(folder, 'users'), 'utf8')).toMatch(/^(\d{5,}\n)1\n\11\n$/);
 });

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, it } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
+import { openScope } from '../../lib/servers/scope.ts';
 import { alarmsIn, watchLifecycle, type LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
@@ -15,14 +16,17 @@ it.each([
   ['is killed if it stays', 'trap "" TERM; while :; do sleep 1; done', true],
 ])('after its server a helper %s', async (_, helper, isUntidy) => {
   const folder = await ownFiles({ 'tidy/x': '' });
+  const scope = await openScope(path.join(newFolder(), 'scope'));
   const child = await startChild({
     command: 'sh',
+    before: scope.enter,
     cwd: folder,
     args: ['-c', `sh -c '${helper}' helper $$ & echo $! > pid; echo ready; wait`],
   });
   await once(child.process.stdout as NodeJS.ReadableStream, 'data');
   const helperPid = Number(readFileSync(path.join(folder, 'pid'), 'utf8'));
-  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), () => Promise.resolve());
+  scope.led(child.pid);
+  const { stop } = watchLifecycle('sh', child, path.join(folder, 'log'), scope, false);
   expect(isRunning(helperPid)).toBe(true);
   await stop();
   expect([isRunning(helperPid), existsSync(path.join(folder, 'tidy'))]).toEqual([false, isUntidy]);

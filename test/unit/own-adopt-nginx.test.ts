@@ -136,7 +136,7 @@ it.each([
   ],
   ['error_log logs/e.log warn;', 'error_log stderr warn;', 'error_log logs/e.log → error.log of'],
   ['error_log /dev/null;', 'error_log /dev/null;'],
-  ['"user" www-data adm;', '', 'user www-data adm → nobody'],
+  ['"user" www-data adm;', '', 'user www-data adm → an unprivileged user'],
   ['stream { server { proxy_pass 10.0.0.1:53; } }', '', 'stream { } at ~/own.conf:1: left out'],
 ])('%j at the top', async (main, lines, ...said) => {
   await expectBeside([main, ''], lines, said);

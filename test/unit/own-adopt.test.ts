@@ -44,7 +44,7 @@ it('gets an address and threads, and keeps everything else', async () => {
 const first = '/t/access-1.log';
 
 it.each([
-  ['user: www-data', {}, ['user www-data → nobody']],
+  ['user: www-data', {}, ['user www-data → an unprivileged user']],
   ['pid-file: /run/h2o.pid', {}, ['pid-file /run/h2o.pid: left out']],
   ['error-log: /a', {}, ['error-log /a → error.log of this run']],
   [

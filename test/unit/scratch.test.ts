@@ -42,8 +42,8 @@ asRoot('removes only folders that killed processes of this user and namespace le
   writeFileSync(path.join(folder, `${dead}file`), 'x');
   chownSync(path.join(folder, made(`${dead}other`)), 65_534, 65_534);
   made('bakeoff-server-1-99999999-namespace');
-  const { temp, remove } = await makeScratch();
-  onTestFinished(remove);
+  const { temp, end } = await makeScratch();
+  onTestFinished(end);
   expect(readdirSync(folder).toSorted()).toEqual(
     [
       'elsewhere',
@@ -58,8 +58,8 @@ asRoot('removes only folders that killed processes of this user and namespace le
 
 asRoot('is closed to other users, and its user gets only its files', async () => {
   temporary();
-  const scratch = await makeScratch();
-  onTestFinished(scratch.remove);
+  const scratch = await makeScratch({ name: 'other', uid: 65_533, gid: 65_533 });
+  onTestFinished(scratch.end);
   const config = scratch.keep('/results/nginx.conf', 'text');
   const copy = scratch.keep('/tls/own.key', 'secret');
   expect(readFileSync(copy, 'utf8')).toBe('secret');
@@ -68,26 +68,26 @@ asRoot('is closed to other users, and its user gets only its files', async () =>
   );
   const top = path.dirname(scratch.temp);
   expect(statSync(top).mode & 0o777).toBe(0o700);
-  scratch.giveTo({ name: 'nobody', uid: 65_534, gid: 65_534 });
+  scratch.give();
   const rights = (file: string) =>
     `${statSync(file).uid} ${(statSync(file).mode & 0o777).toString(8)}`;
   expect([top, path.dirname(copy), scratch.temp, copy, config].map(rights)).toEqual([
     '0 711',
     '0 711',
-    '65534 700',
-    '65534 400',
-    '65534 400',
+    '65533 700',
+    '65533 400',
+    '65533 400',
   ]);
   scratch.forget();
   expect(existsSync(copy)).toBe(false);
-  scratch.remove();
+  await scratch.end();
   expect(existsSync(top)).toBe(false);
 });
 
 asRoot("takes /tmp if root's temporary folder is closed to others", async () => {
   const folder = temporary(0o700);
   const scratch = await makeScratch();
-  onTestFinished(scratch.remove);
+  onTestFinished(scratch.end);
   expect(scratch.temp.startsWith('/tmp/bakeoff-server-')).toBe(true);
   expect(readdirSync(folder)).toEqual([]);
 });

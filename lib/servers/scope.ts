@@ -1,0 +1,223 @@
+// All processes of one server, wherever they go, and how they end. A config may run code, and code may leave its parent, its process
+// group and its session. In a cgroup it is found all the same. Without one, root's servers are found by their user, which no other
+// process has, and the servers of other users by session, descent and a variable of their environment.
+import { randomUUID } from 'node:crypto';
+import { existsSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs';
+import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ifThere, readIfThere, textOf } from '../files.ts';
+import { becoming, processIds, run, startChild, userOf, type RunAs } from '../process.ts';
+import { processTree, statFields } from './usage.ts';
+
+export type Scope = Awaited<ReturnType<typeof openScope>>;
+
+/** Removing millions of files takes longer, and then goes on by itself. */
+const endMs = 30_000;
+
+/**
+ * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called or 5 s after this process was
+ * killed.
+ * @param folder a folder of this process's user, in which only `temp` may belong to the server's user
+ * @param user of the server, as which nothing else runs; absent: the current user
+ */
+export async function openScope(folder: string, user?: RunAs) {
+  const cgroup = await makeCgroup(path.basename(folder));
+  const mark = `BAKEOFF_SIDE=${randomUUID()}`;
+  const isMarked = cgroup === undefined && user === undefined;
+  const guard = await startEnding({ cgroup, user, mark, folder });
+  let leader: number | undefined;
+  /** When each process began that was found by descent. */
+  const seen = new Map<string, string>();
+
+  /** The leader's session, what carries the mark, and the descendants of both; what was once one of these stays one. */
+  function byDescent(thorough: boolean): string[] {
+    const isOwn = (pid: string) =>
+      seen.get(pid) === startOf(pid) ||
+      (leader !== undefined && Number(runningFields(pid)?.[3]) === leader) ||
+      (thorough && readIfThere(`/proc/${pid}/environ`)?.split('\0').includes(mark));
+    const roots = processIds('/proc').filter(isOwn);
+    const all = new Set(roots.flatMap((root) => processTree('/proc', root)));
+    const running = [...all].filter(runningFields);
+    for (const pid of running) seen.set(pid, startOf(pid) as string);
+    return running;
+  }
+
+  /** The ids of the processes that run now. @param thorough also what only its environment shows to be the server's, which takes longer */
+  function processes(thorough = false): string[] {
+    if (cgroup !== undefined) return textOf(path.join(cgroup, 'cgroup.procs')).match(/\d+/g) ?? [];
+    return user === undefined ? byDescent(thorough) : processesOf(user);
+  }
+
+  async function end(): Promise<void> {
+    const left = isMarked ? processes(true) : [];
+    guard.process.stdin?.on('error', () => undefined).end(`${left.join(' ')}\n`);
+    await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
+  }
+
+  let ending: Promise<void> | undefined;
+  return {
+    /** Words that go before a command of the server. */
+    enter: [
+      ...(cgroup === undefined ? [] : ['sh', '-c', joinCgroup, cgroup]),
+      ...(isMarked ? ['env', mark] : []),
+    ],
+    processes,
+    /** Names the server's first process, which leads a session. */
+    led(pid: number): void {
+      leader = pid;
+    },
+    /** Kills all that runs, and removes the folder. Never throws; may be called again. */
+    end: () => (ending ??= end()),
+  };
+}
+
+const joinCgroup = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
+
+function processesOf({ uid }: RunAs): string[] {
+  return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
+}
+
+/** An ended process may stay in the table for a while. */
+function runningFields(pid: string): string[] | undefined {
+  const fields = statFields(`/proc/${pid}`);
+  return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
+}
+
+/** Clock ticks since the boot: together with its id it names a process, since ids are used again. */
+function startOf(pid: string): string | undefined {
+  return runningFields(pid)?.[19];
+}
+
+/**
+ * Kills what is left and removes the folder: when its input has a line, with ids, or 5 s after its input ended, since the servers of a
+ * killed bakeoff have that long to end by themselves. Its words: cgroup, mark, folder, and the server's user with the command that
+ * becomes this user, or nothing.
+ */
+const endScript = `
+  trap "" HUP INT TERM
+  cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
+  [ $# -gt 4 ] && shift 4 || shift $#
+  read -r pids || sleep 5
+  in_proc() {
+    for file; do file=\${file#/proc/}; echo "\${file%/*}"; done
+  }
+  left() {
+    if [ -n "$cgroup" ]; then
+      cat "$cgroup/cgroup.procs"
+    elif [ "$uid" -gt 0 ]; then
+      in_proc $(grep -lsE "^Uid:[[:space:]]+$uid[[:space:]]" /proc/[0-9]*/status)
+    else
+      for pid in $pids; do kill -0 "$pid" && echo "$pid"; done
+      in_proc $(grep -lszxF "$mark" /proc/[0-9]*/environ)
+    fi
+  }
+  kill_all() {
+    if [ -e "$cgroup/cgroup.kill" ]; then
+      echo 1 >"$cgroup/cgroup.kill"
+    elif [ -n "$cgroup" ]; then
+      echo FROZEN >"$cgroup/freezer.state"
+      kill -KILL "$@"
+      echo THAWED >"$cgroup/freezer.state"
+    else
+      kill -KILL "$@"
+    fi
+  }
+  tries=0
+  while found=$(left) && [ -n "$found" ] && [ $tries -lt 200 ]; do
+    tries=$((tries + 1))
+    # The kernel signals all processes of the user at once, however fast they fork.
+    [ -z "$cgroup" ] && [ "$uid" -gt 0 ] && "$@" sh -c 'kill -KILL -1'
+    kill_all $found
+    sleep 0.02
+  done
+  [ "$uid" -gt 0 ] && "$@" rm -rf "$folder/temp"
+  # Processes that are left could lead root's removal elsewhere.
+  [ -z "$found" ] && rm -rf "$folder"
+  while [ -n "$cgroup" ] && ! rmdir "$cgroup" && [ $tries -lt 200 ]; do
+    tries=$((tries + 1))
+    sleep 0.02
+  done`;
+
+interface Ending {
+  cgroup: string | undefined;
+  user: RunAs | undefined;
+  mark: string;
+  folder: string;
+}
+
+function startEnding({ cgroup = '', user, mark, folder }: Ending) {
+  const becomes = user === undefined ? [] : [String(user.uid), ...becoming(user)];
+  return startChild({
+    command: 'sh',
+    args: ['-c', endScript, 'sh', cgroup, mark, folder, ...becomes],
+    cwd: '/',
+    env: { PATH: process.env.PATH },
+    stdio: ['pipe', 'ignore', 'ignore'],
+    onlyTerm: true,
+  });
+}
+
+/** Ends what a killed bakeoff has left of a server: its processes, its cgroup and its folder, in which `temp` is the server's. */
+export async function endLeft(folder: string): Promise<void> {
+  const place = await cgroupPlace();
+  const cgroup = place && path.join(place, path.basename(folder));
+  const temp = lstatSync(path.join(folder, 'temp'), { throwIfNoEntry: false });
+  const isOthers = temp !== undefined && temp.uid !== process.geteuid?.();
+  const ending = await startEnding({
+    cgroup: cgroup !== undefined && existsSync(cgroup) ? cgroup : undefined,
+    user: isOthers ? { name: '', uid: temp.uid, gid: temp.gid } : undefined,
+    // No process has it.
+    mark: randomUUID(),
+    folder,
+  });
+  ending.process.stdin?.on('error', () => undefined).end('\n');
+  await ending.exited;
+}
+
+let place: Promise<string | undefined> | undefined;
+
+/** The cgroup of this process, if it may make others in it: of version 2, or the freezer's of version 1. */
+function cgroupPlace(): Promise<string | undefined> {
+  return (place ??= findPlace());
+}
+
+async function findPlace(): Promise<string | undefined> {
+  for (const own of ownCgroups()) {
+    const probe = path.join(own, `bakeoff-probe-${randomUUID()}`);
+    if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
+    const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
+    rmdirSync(probe);
+    if (code === 0) return own;
+  }
+  return undefined;
+}
+
+function ownCgroups(): string[] {
+  const paths = textOf('/proc/self/cgroup').split('\n');
+  const found: string[] = [];
+  for (const mount of textOf('/proc/self/mountinfo').split('\n')) {
+    // Root of the mount, its place, and after a dash its type, source and options.
+    const [, root = '', at = '', kind, options = ''] =
+      /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(mount) ?? [];
+    const isFreezer = options.split(',').includes('freezer');
+    if (kind === undefined || (kind === 'cgroup' && !isFreezer)) continue;
+    const line = kind === 'cgroup2' ? /^0::(\/.*)$/ : /^\d+:(?:[^:]*,)?freezer(?:,[^:]*)?:(\/.*)$/;
+    const own = paths.flatMap((one) => line.exec(one)?.[1] ?? [])[0];
+    const below = own === undefined ? '..' : path.relative(root, own);
+    if (!below.startsWith('..')) found.push(path.join(at, below));
+  }
+  // Version 2 kills all processes of a cgroup at once.
+  return found.sort((a, b) => Number(isVersion2(b)) - Number(isVersion2(a)));
+}
+
+function isVersion2(cgroup: string): boolean {
+  return existsSync(path.join(cgroup, 'cgroup.controllers'));
+}
+
+async function makeCgroup(name: string): Promise<string | undefined> {
+  const own = await cgroupPlace();
+  if (own === undefined) return undefined;
+  const folder = path.join(own, name);
+  mkdirSync(folder);
+  return folder;
+}
