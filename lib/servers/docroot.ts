@@ -1,13 +1,19 @@
 // The folders of pages that servers serve.
 import {
   chmodSync,
-  cpSync,
+  closeSync,
+  constants,
+  copyFileSync,
+  fstatSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   realpathSync,
+  statfsSync,
   writeFileSync,
 } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError, unknownWord } from '../errors.ts';
 import { shippedConfigs } from './config-files.ts';
@@ -36,16 +42,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
       if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
     }
     try {
-      const root = realpathSync(folder);
-      readdirSync(root);
-      const filter = (from: string) => {
-        if (from !== root && !realpathSync(from).startsWith(`${root}/`))
-          throw new Error(
-            `${path.relative(root, from)} is a link out of it, or to a folder around the link: put a copy in its place`,
-          );
-        return true;
-      };
-      cpSync(root, target, { recursive: true, dereference: true, filter });
+      copyFolder(realpathSync(folder), target);
     } catch (error) {
       throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
     }
@@ -53,6 +50,45 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
   chmodSync(target, 0o755);
   for (const entry of readdirSync(target, { recursive: true, withFileTypes: true }))
     chmodSync(path.join(entry.parentPath, entry.name), entry.isDirectory() ? 0o755 : 0o644);
+}
+
+/** Other users may change the folder meanwhile, so each file is looked at and copied by the same descriptor. */
+function copyFolder(root: string, target: string): void {
+  copyEntry(root, target, []);
+
+  /** @param around the real paths of the folders around it */
+  function copyEntry(from: string, to: string, around: readonly string[]): void {
+    const { O_RDONLY, O_NONBLOCK } = constants;
+    const descriptor = openSync(from, O_RDONLY | O_NONBLOCK);
+    try {
+      const opened = `/proc/self/fd/${descriptor}`;
+      const place = realpathSync(opened);
+      const name = path.relative(target, to);
+      const isBelow = around.length === 0 || place.startsWith(`${root}/`);
+      if (!isBelow || around.includes(place))
+        throw new Error(
+          `${name} is a link out of it, or to a folder around the link: put a copy in its place`,
+        );
+      const found = fstatSync(descriptor);
+      if (found.isDirectory()) {
+        mkdirSync(to);
+        for (const inner of readdirSync(opened))
+          copyEntry(path.join(opened, inner), path.join(to, inner), [...around, place]);
+      } else if (found.isFile()) {
+        requireSpaceFor(found.size, name, to);
+        copyFileSync(opened, to);
+      } else throw new Error(`${name} is a pipe, socket or device: take it out`);
+    } finally {
+      closeSync(descriptor);
+    }
+  }
+}
+
+/** A sparse file says a size that no disk has. */
+function requireSpaceFor(bytes: number, name: string, to: string): void {
+  const { bavail, bsize } = statfsSync(path.dirname(to));
+  if (bytes > bavail * bsize)
+    throw new Error(`${name} has ${Math.ceil(bytes / 1e6)} MB, more than ${tmpdir()} has free`);
 }
 
 /**

@@ -116,7 +116,17 @@ async function addressOf(
 }
 
 async function startPrepared(
-  { about, process: its, isCommand, fileLimit, logFile, tls, check, explain, ...prepared }: Prepared,
+  {
+    about,
+    process: its,
+    isCommand,
+    fileLimit,
+    logFile,
+    tls,
+    check,
+    explain,
+    ...prepared
+  }: Prepared,
   at: Address,
   options: Interruptible,
   scratch: Scratch,

@@ -145,5 +145,5 @@ asRoot('has the check of the config done with the same rights', async () => {
     'users=$(dirname "$0")/users; case "$*" in -V) ;; *) id -u >>$users; grep -c "NoNewPrivs:.1" /proc/self/status >>$users;; esac;',
   );
   await (await test.start(spec)).stop();
-  expect(await readFile(path.join(folder, 'users'), 'utf8')).toMatch(/^(\d{5,}\n)1\n\11\n$/);
+  expect(await readFile(path.join(folder, 'users'), 'utf8')).toMatch(/^(\d{5,}\n1\n)\1$/);
 });
