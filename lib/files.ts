@@ -3,6 +3,7 @@ import {
   chmodSync,
   closeSync,
   constants,
+  existsSync,
   fstatSync,
   mkdirSync,
   openSync,
@@ -10,8 +11,19 @@ import {
   readFileSync,
   readlinkSync,
   realpathSync,
+  statSync,
 } from 'node:fs';
-import { mkdtemp, readdir, realpath, rename, rm, stat, statfs, writeFile } from 'node:fs/promises';
+import {
+  lstat,
+  mkdtemp,
+  readdir,
+  realpath,
+  rename,
+  rm,
+  stat,
+  statfs,
+  writeFile,
+} from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
@@ -188,12 +200,41 @@ export async function checkWhole(file: string): Promise<void> {
   await written(file, 'probe', 0o600, (unfinished) => rm(unfinished));
 }
 
+/** In a folder such as /tmp, a link of another user may lead anywhere (proc_sys_fs(5), protected_symlinks). */
+async function requireOwnLink(name: string): Promise<void> {
+  const link = await lstat(name).catch(() => undefined);
+  if (link?.isSymbolicLink() !== true || link.uid === process.geteuid?.()) return;
+  const folder = await stat(dirname(name));
+  const isOpen = (folder.mode & 0o1002) === 0o1002;
+  if (isOpen && link.uid !== folder.uid)
+    throw new Error(`it is a link of another user in ${dirname(name)}: name a file elsewhere`);
+}
+
+/**
+ * Throws UserError if root is to write into a folder that every user may change, such as by putting a link in place of a file. A folder
+ * like /tmp, where nobody may replace what is another's, is none. The folder may not exist yet.
+ */
+export function requireClosedToOthers(folder: string, otherwise: string): void {
+  if (process.geteuid?.() !== 0) return;
+  let existing = folder;
+  while (!existsSync(existing)) existing = dirname(existing);
+  for (let place = realpathSync(existing); ; place = dirname(place)) {
+    const { mode } = statSync(place);
+    if ((mode & 0o1002) === 0o0002)
+      throw new UserError(
+        `${place} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${place}), or ${otherwise}`,
+      );
+    if (place === dirname(place)) return;
+  }
+}
+
 async function written(
   name: string,
   text: string,
   mode: number,
   finish: (unfinished: string, file: string) => Promise<void>,
 ): Promise<void> {
+  await requireOwnLink(name);
   const file = await realpath(name).catch(() => name);
   const found = await stat(file).catch(() => undefined);
   if (found?.isFile() === false)

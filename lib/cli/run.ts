@@ -4,7 +4,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { minimumRounds } from '../analysis/verdict.ts';
 import { usageError, UserError } from '../errors.ts';
-import { requireSpace, writeWhole } from '../files.ts';
+import { requireClosedToOthers, requireSpace, writeWhole } from '../files.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
@@ -135,6 +135,7 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
   await checkExports(options.exports);
+  requireClosedToOthers(bakeoffFolder, 'name another folder in BAKEOFF_HOME');
   const { signal, release } = takeSignals('ending the run in order; again to end it at once');
   run.onClose(() => {
     release();

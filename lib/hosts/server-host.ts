@@ -1,14 +1,14 @@
 // --server-host: another host on which the servers run.
 import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
-import { readdir, readFile, readlink, stat } from 'node:fs/promises';
+import { readdir, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { UserError, usageError } from '../errors.ts';
+import { asWords, UserError, usageError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
-import { ifThere, textOf } from '../files.ts';
+import { ifThere, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
@@ -229,8 +229,10 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
         const { size, mode } = await stat(file);
         bytes += size;
         if (bytes <= most.megabytes * 1e6) {
-          const base64 = await readFile(file, 'base64').catch(closed);
-          files.push({ path: name, mode: mode & 0o777, base64 });
+          // Another user may have put a link in its place.
+          const read = () => readBytes(file, most.megabytes * 1e6, folder);
+          const content = asWords(read, `${isSent}, and ${name} cannot be read: `, 1);
+          files.push({ path: name, mode: mode & 0o777, base64: content.toString('base64') });
         }
       }
       if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6)

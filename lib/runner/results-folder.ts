@@ -2,7 +2,13 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { freeBytes, makeFolder, requireSpace, checkWhole } from '../files.ts';
+import {
+  checkWhole,
+  freeBytes,
+  makeFolder,
+  requireClosedToOthers,
+  requireSpace,
+} from '../files.ts';
 import { UserError } from '../errors.ts';
 
 /** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
@@ -13,7 +19,9 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   } catch (error) {
     throw folderError(out, error);
   }
-  await requireSpace(out, neededBytes, 'this run', 'name another folder with --out');
+  const otherwise = 'name another folder with --out';
+  requireClosedToOthers(out, otherwise);
+  await requireSpace(out, neededBytes, 'this run', otherwise);
 }
 
 /** Makes the run's folder in `out`. Throws UserError. */

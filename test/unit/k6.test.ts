@@ -1,5 +1,13 @@
 // What k6 writes while it runs, and the folder that it writes to.
-import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  appendFileSync,
+  chmodSync,
+  lchownSync,
+  mkdirSync,
+  readFileSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test } from 'vitest';
 import { requireSpace, writeWhole } from '../../lib/files.ts';
@@ -100,6 +108,31 @@ test('the folder keeps a file if a new one cannot be written', async () => {
   mkdirSync(`${file}.unfinished`);
   await expect(writeWhole(file, 'two')).rejects.toThrow('EISDIR');
   expect(readFileSync(file, 'utf8')).toBe('one');
+});
+
+test.runIf(process.getuid?.() === 0)('root follows only links that root may trust', async () => {
+  const shared = newFolder();
+  const target = join(newFolder(), 'precious');
+  writeFileSync(target, 'precious');
+  const [theirs, own] = [join(shared, 'theirs.json'), join(shared, 'own.json')];
+  for (const link of [theirs, own]) symlinkSync(target, link);
+  lchownSync(theirs, 65_533, 65_533);
+  chmodSync(shared, 0o1777);
+  await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
+  expect(readFileSync(target, 'utf8')).toBe('precious');
+  await writeWhole(own, 'text');
+  expect(readFileSync(target, 'utf8')).toBe('text');
+});
+
+test.runIf(process.getuid?.() === 0)('root refuses a folder that all may change', async () => {
+  const open = newFolder();
+  chmodSync(open, 0o777);
+  const inside = join(open, 'results');
+  await expect(checkResultsFolder(inside, 1)).rejects.toThrow(
+    `${open} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${open}), or name another folder with --out`,
+  );
+  chmodSync(open, 0o1777);
+  await checkResultsFolder(inside, 1);
 });
 
 test('the folder that cannot have the compiled script says why', async () => {
