@@ -15,8 +15,8 @@ export type Scope = Awaited<ReturnType<typeof openScope>>;
 const endMs = 30_000;
 
 /**
- * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called or 5 s after this process was
- * killed.
+ * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called, or within 5 s if this process
+ * is killed.
  * @param folder a folder of this process's user, in which only `temp` may belong to the server's user
  * @param user of the server, as which nothing else runs; absent: the current user
  */
@@ -32,7 +32,7 @@ export async function openScope(folder: string, user?: RunAs) {
   /** The leader's session, what carries the mark, and the descendants of both; what was once one of these stays one. */
   function byDescent(thorough: boolean): string[] {
     const isOwn = (pid: string) =>
-      seen.get(pid) === startOf(pid) ||
+      (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
       (leader !== undefined && Number(runningFields(pid)?.[3]) === leader) ||
       (thorough && readIfThere(`/proc/${pid}/environ`)?.split('\0').includes(mark));
     const roots = processIds('/proc').filter(isOwn);
@@ -89,26 +89,30 @@ function startOf(pid: string): string | undefined {
 }
 
 /**
- * Kills what is left and removes the folder: when its input has a line, with ids, or 5 s after its input ended, since the servers of a
- * killed bakeoff have that long to end by themselves. Its words: cgroup, mark, folder, and the server's user with the command that
+ * Kills what is left and removes the folder: when its input has a line, with ids, or when its input ends, after which the servers of a
+ * killed bakeoff have 5 s to end by themselves. Its words: cgroup, mark, folder, and the server's user with the command that
  * becomes this user, or nothing.
  */
 const endScript = `
   trap "" HUP INT TERM
   cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
   [ $# -gt 4 ] && shift 4 || shift $#
-  read -r pids || sleep 5
-  in_proc() {
-    for file; do file=\${file#/proc/}; echo "\${file%/*}"; done
+  pids=
+  # An ended process may stay in the table for a while.
+  running() {
+    for one; do
+      one=\${one#/proc/}
+      one=\${one%/*}
+      grep -qsE "^State:[[:space:]]+[^ZX]" "/proc/$one/status" && echo "$one"
+    done
   }
   left() {
     if [ -n "$cgroup" ]; then
       cat "$cgroup/cgroup.procs"
     elif [ "$uid" -gt 0 ]; then
-      in_proc $(grep -lsE "^Uid:[[:space:]]+$uid[[:space:]]" /proc/[0-9]*/status)
+      running $(grep -lsE "^Uid:[[:space:]]+$uid[[:space:]]" /proc/[0-9]*/status)
     else
-      for pid in $pids; do kill -0 "$pid" && echo "$pid"; done
-      in_proc $(grep -lszxF "$mark" /proc/[0-9]*/environ)
+      running $pids $(grep -lszxF "$mark" /proc/[0-9]*/environ)
     fi
   }
   kill_all() {
@@ -122,6 +126,15 @@ const endScript = `
       kill -KILL "$@"
     fi
   }
+  tries=0
+  if ! read -r pids; then
+    # The server's own start may be under way.
+    sleep 0.5
+    while [ $tries -lt 45 ] && [ -n "$(left)" ]; do
+      tries=$((tries + 1))
+      sleep 0.1
+    done
+  fi
   tries=0
   while found=$(left) && [ -n "$found" ] && [ $tries -lt 200 ]; do
     tries=$((tries + 1))

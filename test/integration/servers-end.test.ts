@@ -14,7 +14,7 @@ import { ensureTools } from '../../lib/setup/tools.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownConfig } from '../fixtures/own-files.ts';
 import { getPage } from '../fixtures/page.ts';
-import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
+import { descendants, halt, isRunning, stillRunning } from '../fixtures/processes.ts';
 import {
   processesOf,
   servers,
@@ -221,13 +221,16 @@ it.each(servers)('a killed %s says so in one line, and its processes end', async
   await server.stop();
 });
 
-it.each(servers)('%s ends with the process that started it', async (title, spec) => {
+const stopped = ['nginx base, stopped', one] as const;
+it.each([...servers, stopped])('%s ends with the process that started it', async (title, spec) => {
   const { binaries } = test;
   const options = { binaries, folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };
   const { said, runner } = await startedBy(spec, options);
   const pid = Number(said);
   const processes = descendants(runner.pid as number);
   expect(processes.map((seen) => seen.pid)).toContain(pid);
+  if (title === stopped[0])
+    for (const each of [pid, ...descendants(pid).map((one) => one.pid)]) halt(each);
   const ended = once(runner, 'exit');
   runner.kill('SIGKILL');
   await ended;
