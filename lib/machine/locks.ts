@@ -7,7 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
-import { startChild } from '../process.ts';
+import { listeningAt, processIds, socketsOf, startChild, userOf } from '../process.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** As long as the kernel's field: Node before 22 pads a shorter name. */
@@ -50,8 +50,17 @@ export async function oneRunAtATime(
     if (answer === undefined) continue;
     if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
       return () => undefined;
-    const holder =
-      answer || 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
+    const listener = listenerOn(name);
+    const isAsItSays = listener === undefined || isOfBakeoff(answer, listener.pid);
+    if (!isAsItSays && process.geteuid?.() === 0 && listener.uid !== 0) {
+      const say = wait?.say ?? console.error;
+      say(
+        `${listener.words} holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
+      );
+      return () => undefined;
+    }
+    const silent = 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
+    const holder = [answer || silent, ...(isAsItSays ? [] : [listener.words])].join('; ');
     const another = 'another run of bakeoff';
     if (wait === undefined || wait.seconds === 0)
       throw new UserError(
@@ -102,6 +111,20 @@ async function ask(address: string): Promise<string | undefined> {
     if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
   }
   return printableLine(text);
+}
+
+/** The process that listens at an abstract name, as the kernel has it; undefined if it is not to be seen from here. */
+function listenerOn(name: string) {
+  const sockets = listeningAt(`@${name}`, '/proc');
+  const holds = (pid: string) => socketsOf(`/proc/${pid}`).some((one) => sockets.includes(one));
+  const pid = processIds('/proc').find(holds);
+  const uid = pid === undefined ? undefined : userOf(pid);
+  return uid === undefined ? undefined : { pid, uid, words: `process ${pid} of user ${uid}` };
+}
+
+/** A run that was started on another host names its process there. */
+function isOfBakeoff(answer: string, pid?: string): boolean {
+  return answer.startsWith(`process ${pid} of `) || /^from .+: process \d+ of /.test(answer);
 }
 
 function printableLine(text: string): string {

@@ -129,8 +129,32 @@ test('what somebody else says in its place cannot write to the terminal', async 
   await new Promise<void>((resolve) => server.listen(`\0${name}`, resolve));
   onTestFinished(() => void server.close());
   const message = await refusalOf(oneRunAtATime(name));
-  expect(message).toMatch(/^another run of bakeoff is measuring \(\[2Jhello world x+\), and both/);
+  expect(message).toMatch(
+    new RegExp(
+      `^another run of bakeoff is measuring \\(\\[2Jhello world x+; process ${process.pid} of user \\d+\\), and both`,
+    ),
+  );
   expect(message.length).toBeLessThan(500);
+});
+
+test.runIf(process.getuid?.() === 0)('another user cannot keep root from measuring', async () => {
+  const name = newName();
+  const script = `require('net').createServer(() => {}).listen('\\0' + process.argv[1], () => console.log('held'))`;
+  const child = spawn(process.execPath, ['-e', script, name], {
+    uid: 65_534,
+    gid: 65_534,
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+  onTestFinished(() => void child.kill());
+  await once(child.stdout, 'data');
+  const said: string[] = [];
+  const { signal } = new AbortController();
+  const say = (line: string) => void said.push(line);
+  (await oneRunAtATime(name, undefined, { seconds: 0, signal, say }))();
+  expect(said).toEqual([
+    `process ${child.pid} of user 65534 holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
+  ]);
 });
 
 test('one who asks and never goes away does not keep the process', async () => {
