@@ -5,9 +5,16 @@ import { distance } from 'fastest-levenshtein';
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
   constructor(message: string, exitCode: 1 | 2 = 1) {
-    super(printable(message));
+    super(shortened(printable(message)));
     this.exitCode = exitCode;
   }
+}
+
+const longest = 4000;
+
+/** A word of a config or a URL may have megabytes. */
+function shortened(message: string): string {
+  return message.length > longest ? `${message.slice(0, longest)}…` : message;
 }
 
 /** A UserError for a wrong command line: exit code 2. */

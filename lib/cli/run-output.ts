@@ -241,7 +241,11 @@ export async function report(
     [variant, baseline].some((name) => isFailing(variantOf(result, name) as VariantResult));
   if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing))
     throw new UserError(`nothing was compared: ${compared.map(({ why }) => why).join(', ')}`);
-  return options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
+  const gate = options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
+  const lost = result.integrity?.lost ?? 0;
+  if (gate !== 0 || lost === 0) return gate;
+  console.error(`the figures above are right, but InfluxDB lacks ${counts(lost, 'request')}`);
+  return 1;
 }
 
 /** Prints lines, wrapped to `width`: on stdout, or with --json on stderr. */

@@ -198,7 +198,12 @@ export async function openDatabase(run: ReadyRun, draft: PlanDraft, options: Run
         });
   run.onClose(() => store?.close());
   signal.throwIfAborted();
-  const versions = { ...run.versions, ...(store === null ? {} : { influxdb: store.version }) };
+  const failure = store?.failure() ?? null;
+  if (failure !== null)
+    console.error(
+      `the run goes on without InfluxDB, and writes its points at the end if it starts then: ${failure}`,
+    );
+  const versions = { ...run.versions, ...present({ influxdb: store?.version || undefined }) };
   const serverHost = await run.host?.facts();
   const generatorHosts = await Promise.all(run.generators.map((one) => one.facts()));
   return {

@@ -316,6 +316,8 @@ export interface VariantRound {
   recordFile: string | undefined;
   /** null with `--store none`. */
   integrity: RoundIntegrity | null;
+  /** Samples of its server as they were written to the database, in line protocol. */
+  serverPoints?: readonly string[];
 }
 
 /** A try at a round. */

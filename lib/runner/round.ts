@@ -68,14 +68,14 @@ export async function runGroup(
         stages.map(async ({ planned }, side) => {
           const measurement = measured[side] as Measurement;
           const outcome = outcomes[side] as Omit<VariantRound, 'integrity'>;
-          const integrity = await storeSamples(
+          const stored = await storeSamples(
             context,
             planned,
             attempt.round,
             measurement,
             outcome.requests,
           );
-          return [planned.variant.name, { ...outcome, integrity }] as const;
+          return [planned.variant.name, { ...outcome, ...stored }] as const;
         }),
       ),
     );

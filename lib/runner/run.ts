@@ -30,7 +30,7 @@ import {
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../files.ts';
-import { forgetRound, storeResult } from './store-result.ts';
+import { forgetRound, settleStore, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -144,22 +144,30 @@ export async function runRounds(
     return context.answers === undefined ? [...requestLines(sides), ...encodingLines(sides)] : [];
   }
 
-  /** Writes result.json, then the database, which may hang. */
+  /** Writes result.json, then the database, which may hang; at the end holds the database against the rounds. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
-    const result = resultNow(state);
-    let problem: string | null = null;
+    let result = resultNow(state);
+    let json = resultJson(result);
+    const keep = () => writeWhole(file, (json = resultJson(result)));
     try {
-      await writeWhole(file, resultJson(result));
+      await keep();
     } finally {
-      problem = await storeResult(context, result, kept.at(-1), ended);
+      if (ended) {
+        const { mended, problems } = await settleStore(context, kept);
+        for (const line of mended) notes.delete(line);
+        for (const line of problems) notes.add(line);
+        result = resultNow(state);
+      }
+      const problem = await storeResult(context, result, kept, ended);
+      // A database that is down fails in every round.
+      if (problem !== null && !notes.has(problem)) {
+        notes.add(problem);
+        result = { ...result, warnings: [...result.warnings, problem] };
+      }
     }
-    // A database that is down fails in every round.
-    if (problem === null || notes.has(problem)) return result;
-    notes.add(problem);
-    const noted = { ...result, warnings: [...result.warnings, problem] };
-    await writeWhole(file, resultJson(noted));
-    return noted;
+    if (resultJson(result) !== json) await keep();
+    return result;
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */

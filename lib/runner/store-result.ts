@@ -5,7 +5,7 @@ import { figureOf, networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import { whyLines } from '../report/why.ts';
-import { type RoundIntegrity, checkRound } from '../store/integrity.ts';
+import { checkRound, checkRounds } from '../store/integrity.ts';
 import {
   roundPoint,
   runPoint,
@@ -19,23 +19,23 @@ import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';
 import type { KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
-import type { Plan, PlannedVariant, RunBase } from './plan.ts';
+import type { Plan, PlannedVariant, RunBase, VariantRound } from './plan.ts';
 import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
 import type { Measurement } from './under-load.ts';
 
-/** Checks that the database has k6's samples of a variant's round, and writes its server's samples. */
+/** Checks that the database has k6's samples of a variant's round, and writes and returns its server's samples. */
 export async function storeSamples(
   { store, plan }: RunBase,
   planned: PlannedVariant,
   round: number,
   { samples, recordFile, unsent }: Measurement,
   requests: number,
-): Promise<RoundIntegrity | null> {
-  if (store === null) return null;
+): Promise<Pick<VariantRound, 'integrity' | 'serverPoints'>> {
+  if (store === null) return { integrity: null, serverPoints: [] };
   const { name, server } = planned.variant;
   const asked = { variant: name, round, recordFile, unsent, requests };
   const integrity = await checkRound(store, plan.run, asked);
-  if (server.name === 'address') return integrity;
+  if (server.name === 'address') return { integrity, serverPoints: [] };
   // The clock did not step (requireSound).
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   const points = serverSamplePoints(
@@ -48,7 +48,29 @@ export async function storeSamples(
   );
   const problem = await written(store.writeOrKeep(points));
   if (problem !== null) integrity.problems.push(problem);
-  return integrity;
+  return { integrity, serverPoints: points };
+}
+
+/**
+ * Checks at the end of a run that the database has all kept rounds.
+ * @returns lines on what is lost, and the earlier ones on rounds whose counts have changed
+ */
+export async function settleStore(
+  { store, plan }: RunBase,
+  kept: readonly KeptRound[],
+): Promise<{ mended: string[]; problems: string[] }> {
+  if (store === null) return { mended: [], problems: [] };
+  const stored = kept.flatMap(({ round, outcomes }) =>
+    [...outcomes].flatMap(([variant, outcome]) => {
+      const { integrity, requests, recordFile, serverPoints = [] } = outcome;
+      const facts = { variant, round, requests, recordFile, serverPoints, outcome };
+      return integrity === null ? [] : { ...facts, integrity };
+    }),
+  );
+  const changed = await checkRounds(store, plan.run, stored);
+  const mended = [...changed.keys()].flatMap(({ integrity }) => integrity.problems);
+  for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
+  return { mended, problems: [...changed.values()].flatMap(({ problems }) => problems) };
 }
 
 function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: number) {
@@ -84,22 +106,22 @@ export async function forgetRound({ plan, store }: RunBase, round: number): Prom
 }
 
 /**
- * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences. They replace earlier ones. Returns
- * the database's error as a line.
+ * Writes the wide points of the newest round, at the run's end of all, the table, the run's state, and at its end its sentences. They
+ * replace earlier ones. Returns the database's error as a line.
  */
 export async function storeResult(
   context: RunBase,
   result: Result,
-  newest: KeptRound | undefined,
+  kept: readonly KeptRound[],
   ended: boolean,
 ): Promise<string | null> {
   const { plan, store } = context;
   if (store === null) return null;
   // A search that was interrupted in its first round has steps.
-  const hasTable = newest !== undefined || (result.search?.steps ?? []).length > 0;
+  const hasTable = kept.length > 0 || (result.search?.steps ?? []).length > 0;
   return written(
     store.writeOrKeep([
-      ...(newest === undefined ? [] : roundPoints(plan, newest, result)),
+      ...kept.slice(ended ? 0 : -1).flatMap((round) => roundPoints(plan, round, result)),
       ...(hasTable ? tablePoints(result) : []),
       ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
       runPoint(result, ended),

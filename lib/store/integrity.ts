@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { messageOf } from '../errors.ts';
 import { whole } from '../format.ts';
 import type { Integrity } from '../result/result.ts';
-import { linesPerRequest, tagsAsFields } from './client.ts';
+import { InfluxError, linesPerRequest, tagsAsFields } from './client.ts';
 import { line, parseGoTime, quoteString } from './line-protocol.ts';
 import type { Store } from './store.ts';
 
@@ -33,12 +33,9 @@ export async function checkRound(
   run: string,
   { variant, round, recordFile, unsent, requests }: RoundToCheck,
 ): Promise<RoundIntegrity> {
-  const count = async () => {
-    const [series] = await store.query(
-      `SELECT SUM("value") FROM "loadgen_requests" WHERE "run" = ${quoteString(run)} AND "variant" = ${quoteString(variant)} AND "round" = '${round}'`,
-    );
-    return Number(series?.values[0]?.[series.columns.indexOf('sum')]) || 0;
-  };
+  const where = `"variant" = ${quoteString(variant)} AND "round" = '${round}'`;
+  const count = async () =>
+    countOf(await countsIn(store, run, requestCount, where), variant, round);
   let before: number | null = null;
   let stored = 0;
   let failure: string | null = null;
@@ -73,6 +70,82 @@ export async function checkRound(
     problems,
   };
 }
+
+/** A round as it was stored. */
+interface StoredRound extends RoundToCheck {
+  integrity: RoundIntegrity;
+  /** The samples of its server, in line protocol. */
+  serverPoints: readonly string[];
+}
+
+/**
+ * Counts by two queries what the database has of a run at its end, since it may have lost what it had, or another one may be in its
+ * place. Writes again what a round lacks. Never throws: `problems` says what is lost and why.
+ * @returns the rounds' new counts, for those that changed
+ */
+export async function checkRounds<R extends StoredRound>(
+  store: Store,
+  run: string,
+  rounds: readonly R[],
+): Promise<Map<R, RoundIntegrity>> {
+  const changed = new Map<R, RoundIntegrity>();
+  try {
+    await store.reopen();
+    const requests = await countsIn(store, run, requestCount);
+    const samples = await countsIn(store, run, 'COUNT("bytes") FROM "server_rss"');
+    for (const round of rounds) {
+      const { variant, integrity, serverPoints } = round;
+      const lacksRequests = countOf(requests, variant, round.round) < integrity.requests;
+      if (lacksRequests || integrity.lost > 0)
+        changed.set(round, joined(integrity, await checkRound(store, run, round)));
+      if (lacksRequests || countOf(samples, variant, round.round) < rssPointsIn(serverPoints))
+        await store.write(serverPoints);
+    }
+  } catch (error) {
+    if (!(error instanceof InfluxError)) throw error;
+    for (const round of rounds) {
+      const { requests } = round.integrity;
+      const unknown = { requests, stored: 0, backfilled: 0, lost: requests };
+      if (!changed.has(round)) changed.set(round, { ...unknown, problems: [error.message] });
+    }
+  }
+  return changed;
+}
+
+function rssPointsIn(lines: readonly string[]): number {
+  return lines.filter((one) => one.startsWith('server_rss,')).length;
+}
+
+/** What was stored and is lost counts as lost, what was lost and is stored as written again. */
+function joined(before: RoundIntegrity, now: RoundIntegrity): RoundIntegrity {
+  return { ...now, backfilled: Math.min(now.stored, before.backfilled + now.backfilled) };
+}
+
+const requestCount = 'SUM("value") FROM "loadgen_requests"';
+
+type RoundCounts = ReadonlyMap<string, number>;
+
+/** What a query for one figure finds in a run, by variant and round. Throws an InfluxError. */
+async function countsIn(
+  store: Store,
+  run: string,
+  figure: string,
+  where?: string,
+): Promise<RoundCounts> {
+  const conditions = [`"run" = ${quoteString(run)}`, ...(where === undefined ? [] : [where])];
+  const found = await store.query(
+    `SELECT ${figure} WHERE ${conditions.join(' AND ')} GROUP BY "variant", "round"`,
+  );
+  return new Map(
+    found.map(({ tags, values }) => [
+      `${tags?.['round']} ${tags?.['variant']}`,
+      Number(values[0]?.[1]) || 0,
+    ]),
+  );
+}
+
+const countOf = (counts: RoundCounts, variant: string, round: number): number =>
+  counts.get(`${round} ${variant}`) ?? 0;
 
 async function writeAgain(store: Store, recordFile: string): Promise<void> {
   let lines: string[] = [];

@@ -49,7 +49,10 @@ interface StoreOptions {
 
 export type Store = Awaited<ReturnType<typeof storeOn>>;
 
-/** Opens the database, which is made if missing. Throws a UserError with the remedy. */
+/**
+ * Opens the database, which is made if missing. A local influxd that does not start for a run leaves a store that is down until `reopen`.
+ * Throws a UserError with the remedy.
+ */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { purpose = 'run', url, retryForMs } = options;
   if (url !== undefined) {
@@ -58,7 +61,8 @@ export async function openStore(options: StoreOptions): Promise<Store> {
   }
   const local = await startLocalInfluxd(options);
   try {
-    return await storeOn(local.influx, await prepare(local.influx, true), local, retryForMs);
+    const version = local.failure() === null ? await prepare(local.influx, true) : '';
+    return await storeOn(local.influx, version, local, retryForMs);
   } catch (error) {
     await local.stop();
     throw error;
@@ -99,12 +103,14 @@ async function storeOn(
   local: Awaited<ReturnType<typeof startLocalInfluxd>> | null,
   retryForMs = 10_000,
 ) {
-  const k6Output = await chooseK6Output(influx, version);
+  // The version of a local influxd is unknown until it starts.
+  const k6Output = await chooseK6Output(influx, local === null ? version : '1.');
+  let isDown = local !== null && local.failure() !== null;
   let silentUntilMs = 0;
   let kept: readonly string[] = [];
 
   async function revive(): Promise<boolean> {
-    if (performance.now() < silentUntilMs) return false;
+    if (isDown || performance.now() < silentUntilMs) return false;
     const askedAtMs = performance.now();
     const isThere = await (local === null ? answers(influx) : local.revive());
     // Timers may be a little early.
@@ -113,10 +119,16 @@ async function storeOn(
     return isThere;
   }
 
+  async function reopen(): Promise<void> {
+    if (local !== null && isDown) isDown = !(await local.revive());
+    else await revive();
+  }
+
   /** Tries at least twice, and revives the database in between. Both may be done twice. */
   async function persistently<T>(operation: () => Promise<T>) {
     const deadline = performance.now() + retryForMs;
     for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
+      if (isDown) throw new InfluxError(`InfluxDB did not start: ${local?.failure()}`, null);
       if (performance.now() < silentUntilMs)
         throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
       try {
@@ -165,6 +177,10 @@ async function storeOn(
      * One that hung less than 30 s ago is not asked, so that it delays a run once.
      */
     revive,
+    /** As revive. Also starts a local influxd that did not start before, which may take minutes. */
+    reopen,
+    /** Why the local influxd did not start; null if it did. */
+    failure: () => (isDown ? (local?.failure() ?? null) : null),
     /** Ends a local influxd. May be called twice. */
     close: async () => local?.stop(),
   };
@@ -228,9 +244,10 @@ async function startLocalInfluxd(options: StoreOptions) {
 
   async function revive() {
     if (stopped) return false;
-    // After its files were deleted, influxd goes on and answers from memory.
+    // After its files were deleted, influxd goes on and answers from memory. Another program may have got its port.
     const keepsData =
       pidIn(folder) === pid &&
+      listensOn(pid, { address: loopbackAddress, port: Number(influx.url.split(':')[2]) }) &&
       ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name)));
     // A busy influxd gets a second chance.
     if (keepsData && ((await answers(influx)) || (await answers(influx)))) return true;
@@ -246,7 +263,11 @@ async function startLocalInfluxd(options: StoreOptions) {
   }
 
   await startOrJoin(false, options.signal).catch((error: unknown) => {
-    throw fileError(error, folder);
+    const explained = fileError(error, folder);
+    // A run can do without it.
+    if (purpose !== 'run' || options.signal?.aborted || !(explained instanceof UserError))
+      throw explained;
+    failure = explained.message;
   });
   return {
     influx,
@@ -292,7 +313,7 @@ async function launchUsable(
   lock: number,
   isRestart: boolean,
 ): Promise<Child> {
-  const { folder } = options;
+  const { folder, signal } = options;
   const anyPort = '127.0.0.1:0';
   // Other processes may still use the last address.
   const lastAddress = addressIn(textOf(logIn(folder))) ?? anyPort;
@@ -317,7 +338,7 @@ async function launchUsable(
     ({ child } = await launch(options, lock, addressIn(textOf(logIn(folder))) ?? anyPort));
   }
   try {
-    await makeUserAndDatabase(folder);
+    await makeUserAndDatabase(folder, signal);
   } catch (error) {
     await child.stop(10_000);
     throw error;
@@ -328,21 +349,34 @@ async function launchUsable(
 }
 
 /** Without users, influxd accepts nothing but the creation of the first user. */
-async function makeUserAndDatabase(folder: string): Promise<void> {
+async function makeUserAndDatabase(folder: string, signal?: AbortSignal): Promise<void> {
   const influx = reachedIn(folder);
   const password = quoteString(influx.credentials?.password ?? '');
   try {
-    await query(
-      influx,
+    await patiently(
       `CREATE USER ${quoteIdentifier(user)} WITH PASSWORD ${password} WITH ALL PRIVILEGES`,
     );
-    await query(influx, `CREATE DATABASE ${quoteIdentifier(database)}`);
+    await patiently(`CREATE DATABASE ${quoteIdentifier(database)}`);
   } catch (error) {
     if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403))
       throw error;
     throw new UserError(
       `influxd does not take the password in ${passwordIn(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to begin anew`,
     );
+  }
+
+  /** On a busy machine the answer may take longer than a request may. */
+  async function patiently(statement: string): Promise<void> {
+    for (const deadline = performance.now() + startTimeoutMs; ; await delay(100)) {
+      signal?.throwIfAborted();
+      try {
+        await query(influx, statement);
+        return;
+      } catch (error) {
+        const mayTryAgain = error instanceof InfluxError && error.transient;
+        if (!mayTryAgain || performance.now() > deadline) throw error;
+      }
+    }
   }
 }
 

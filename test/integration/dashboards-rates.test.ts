@@ -106,7 +106,7 @@ async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>)
       await storeRound(
         { plan, store: database.store } as unknown as RunContext,
         result,
-        newest,
+        newest === undefined ? [] : [newest],
         ended,
       ),
     ).toBeNull();

@@ -1,10 +1,15 @@
 // Nothing that k6 made is lost on its way to a real influxd.
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { type RoundIntegrity, checkRound, recordedLines } from '../../lib/store/integrity.ts';
+import {
+  type RoundIntegrity,
+  checkRound,
+  checkRounds,
+  recordedLines,
+} from '../../lib/store/integrity.ts';
 import { type Store, openStore } from '../../lib/store/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
@@ -249,3 +254,70 @@ it.each([
     `${begin}InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`,
   ]);
 });
+
+const rssPoint = (run: string, second: number): string =>
+  `server_rss,run=${run},variant=v,round=1 bytes=1 ${1.8e18 + second * 1e9}`;
+
+/** A round of 20 requests that a check has found in the database, with its server's samples. */
+async function storedRound(of: Store, run: string) {
+  const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
+  const integrity = await checkRound(of, run, { ...round, unsent: true });
+  const serverPoints = [rssPoint(run, 1), rssPoint(run, 2)];
+  await of.write(serverPoints);
+  return { ...round, integrity, serverPoints };
+}
+
+it('writes again what a database has lost whose folder went', async () => {
+  const place = join(folder, 'removed');
+  const local = await openStore({ influxdBinary: tools.influxd, folder: place });
+  onTestFinished(() => local.close());
+  const round = await storedRound(local, 'removed');
+  expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([]);
+  rmSync(place, { recursive: true });
+  expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([
+    [round, { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
+  ]);
+  const counted = await local.query('SELECT COUNT("bytes") FROM "server_rss"');
+  expect(counted[0]?.values[0]?.[1]).toBe(2);
+}, 60_000);
+
+it('counts as lost what another database at its place lacks, and no record has', async () => {
+  const round = { ...(await storedRound(store, 'replaced')), recordFile: undefined };
+  const other = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'other') });
+  onTestFinished(() => other.close());
+  const [[, integrity] = []] = await checkRounds(other, 'replaced', [round]);
+  expect(integrity).toEqual({
+    requests: 20,
+    stored: 0,
+    backfilled: 0,
+    lost: 20,
+    problems: ['InfluxDB lacks 20 of 20 requests of v, round 1'],
+  });
+}, 60_000);
+
+it('is done without while it does not start, and gets all at the end if it does then', async () => {
+  const place = join(folder, 'late');
+  const binary = join(folder, 'late-influxd');
+  writeFileSync(binary, '#!/bin/sh\necho no luck\nexit 1\n', { mode: 0o755 });
+  const late = await openStore({ influxdBinary: binary, folder: place });
+  onTestFinished(() => late.close());
+  expect(late.failure()).toMatch(/^influxd does not start: no luck /);
+  const round = await storedRoundOf(late);
+  expect(round.integrity).toMatchObject({
+    lost: 20,
+    problems: [expect.stringMatching(/^InfluxDB did not start: influxd does not start: no luck /)],
+  });
+  const lost = { requests: 20, stored: 0, backfilled: 0, lost: 20 };
+  expect([...(await checkRounds(late, 'late', [round])).values()]).toEqual([
+    { ...lost, problems: [expect.stringContaining('no luck')] },
+  ]);
+  writeFileSync(binary, `#!/bin/sh\nexec ${tools.influxd} "$@"\n`);
+  expect([...(await checkRounds(late, 'late', [round])).values()]).toEqual([
+    { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] },
+  ]);
+}, 60_000);
+
+async function storedRoundOf(late: Store) {
+  const round = { variant: 'v', round: 1, recordFile: writeRecord('late', 2), requests: 20 };
+  return { ...round, integrity: await checkRound(late, 'late', round), serverPoints: [] };
+}

@@ -200,14 +200,18 @@ it('says why influxd does not start, and releases the folder', async () => {
   for (const [binary, reason] of [
     [influxdBinary, /^influxd does not start: run: .*meta: not a directory.*influxd\.log\)$/],
     ['/bin/true', /^influxd does not start: it ended without a word/],
-  ] as const)
-    await expect(openStore({ influxdBinary: binary, folder })).rejects.toThrow(reason);
+  ] as const) {
+    const viewed = { influxdBinary: binary, folder, purpose: 'view' } as const;
+    await expect(openStore(viewed)).rejects.toThrow(reason);
+    // A run goes on without it.
+    expect((await openStore({ ...viewed, purpose: 'run' })).failure()).toMatch(reason);
+  }
   rmSync(join(folder, 'meta'));
   await open(folder);
 
   const file = newFolder();
   writeFileSync(file, '');
-  await expect(openStore({ influxdBinary, folder: file })).rejects.toThrow(
+  await expect(openStore({ influxdBinary, folder: file, purpose: 'view' })).rejects.toThrow(
     `cannot use ${file} for InfluxDB's data: EEXIST`,
   );
 });
@@ -286,9 +290,9 @@ it('a password that does not fit the data is named in a line', async () => {
   const { influxdBinary } = local;
   const wrong = `influxd does not take the password in ${folder}/password (status 401)`;
   writeFileSync(join(folder, 'password'), 'another');
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
+  await expect(openStore({ influxdBinary, folder, purpose: 'view' })).rejects.toThrow(wrong);
   rmSync(join(folder, 'password'));
-  await expect(openStore({ influxdBinary, folder })).rejects.toThrow(wrong);
+  await expect(openStore({ influxdBinary, folder, purpose: 'view' })).rejects.toThrow(wrong);
   expect(await lockFile(join(folder, 'influxd.lock'))).not.toBeNull();
 });
 

@@ -1,7 +1,10 @@
 // Whole runs whose database fails: what was measured stays.
-import { expect, test } from 'vitest';
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import {
   keptRounds,
   newOut,
@@ -14,23 +17,33 @@ import {
 
 const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx', 'influxd']);
+const soon = { timeout: 60_000, interval: 50 };
 
-/** The result of a short run of two rounds, to its end, whose requests to the database meet this fate. */
-async function resultOf(fate: Fate, out = newOut()): Promise<Result & { url: string }> {
+/** The result of a short run of two rounds, to its end, whose requests to the database meet this fate. @param code of its exit */
+async function resultOf(
+  fate: Fate,
+  code: number,
+  out = newOut(),
+): Promise<Result & { url: string }> {
   const url = await influxProxy((await storeOf(home)).influx, fate);
   const words = `${name} --rounds 2 --duration 300ms --influx ${url} --out ${out}`;
   const run = startScenario(words, home.env);
-  return { ...(await wholeResult(run, out)), url };
+  expect(await run.ended, run.stderr()).toBe(code);
+  return { ...readResult(out), url };
 }
 
 test('a database that hangs costs no round, and is named once', async () => {
   let first: Result | undefined;
   const out = newOut();
-  const { url, ...result } = await resultOf((body) => {
-    // The round is kept before it is stored.
-    if (body.includes('bench_round,')) first ??= readResult(out);
-    return first === undefined ? 'pass' : 'hang';
-  }, out);
+  const { url, ...result } = await resultOf(
+    (body) => {
+      // The round is kept before it is stored.
+      if (body.includes('bench_round,')) first ??= readResult(out);
+      return first === undefined ? 'pass' : 'hang';
+    },
+    1,
+    out,
+  );
   const oneRound = [{ rounds: [{}] }, { rounds: [{}] }];
   expect(first).toMatchObject({ state: 'partial', variants: oneRound });
   expect(result.state).toBe('complete');
@@ -41,11 +54,47 @@ test('a database that hangs costs no round, and is named once', async () => {
 });
 
 test('a database that refuses the figures of every round is noted once', async () => {
-  const { warnings, integrity, url } = await resultOf((body) =>
-    body.includes('bench_') ? 400 : 'pass',
+  const { warnings, integrity, url } = await resultOf(
+    (body) => (body.includes('bench_') ? 400 : 'pass'),
+    0,
   );
   expect(warnings.filter((warning) => warning.includes(refusal))).toEqual([
     `InfluxDB at ${url}: ${refusal} (status 400)`,
   ]);
   expect(integrity).toMatchObject({ lost: 0 });
+});
+
+const words = `${name} --rounds 3 --duration 300ms`;
+
+test('what a deleted database had is written again at the end', async () => {
+  const out = newOut();
+  const { folder, env } = home;
+  const run = startScenario(`${words} --out ${out}`, env);
+  await vi.waitFor(() => expect(keptRounds(readResult(out))).toHaveLength(1), soon);
+  rmSync(join(folder, 'influxdb'), { recursive: true });
+  const { integrity, run: named } = await wholeResult(run, out);
+  expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
+  expect(integrity?.backfilled).toBeGreaterThan(0);
+  const store = await storeOf(home);
+  const numberIn = async (figure: string) => {
+    const [found] = await store.query(`SELECT ${figure} WHERE "run" = '${named}'`);
+    return found?.values[0]?.[1];
+  };
+  expect(await numberIn('SUM("value") FROM "loadgen_requests"')).toBe(integrity?.requests);
+  expect(await numberIn('COUNT("measured_rps") FROM "bench_round"')).toBe(2 * 3);
+});
+
+test('a run does without a database that does not start, and ends with 1', async () => {
+  const out = newOut();
+  const influxd = join(newFolder(), 'influxd');
+  writeFileSync(influxd, '#!/bin/sh\necho no luck\nexit 1\n', { mode: 0o755 });
+  const run = startScenario(`${words} --out ${out}`, { ...home.env, INFLUXD_BIN: influxd });
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(
+    /^the run goes on without InfluxDB, and writes its points at the end if it starts then: influxd does not start: no luck/m,
+  );
+  const { state, integrity, variants } = readResult(out);
+  expect([state, keptRounds({ variants } as Result)]).toEqual(['complete', [1, 2, 3]]);
+  expect(integrity).toMatchObject({ stored: 0, lost: integrity?.requests });
+  expect(run.stderr()).toMatch(/the figures above are right, but InfluxDB lacks [\d,]+ requests$/m);
 });
