@@ -34,6 +34,18 @@ export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]/gu, ' ');
 }
 
+/** The first word of a text that may be no config but a secret, up to the first sign that no name has. */
+export function wordIn(text: string): string {
+  return /^[^\w\s]{0,3}[\w.-]{0,60}/.exec(text.trim())?.[0] ?? '';
+}
+
+/** Shortens what a message quotes of such a text to a word. A path stays. */
+export function withShortQuotes(message: string): string {
+  return message.replace(/"([^"/][^"]*)"/g, (whole, quote: string) =>
+    /\s|^.{60}/.test(quote) ? `"${wordIn(quote)}…"` : whole,
+  );
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

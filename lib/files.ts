@@ -105,9 +105,11 @@ export async function requireSpace(
 
 const notAFile = 'it is a pipe, socket or device, not a file';
 
+export const missing = 'it is not there';
+
 const unreadable: Record<string, string> = {
-  ENOENT: 'it is not there',
-  ENOTDIR: 'it is not there',
+  ENOENT: missing,
+  ENOTDIR: missing,
   EACCES: 'you may not read it',
   ENXIO: notAFile,
 };
@@ -118,10 +120,15 @@ const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 /**
  * Reads a plain file, or a pipe that a shell hands over; another could be endless.
  * @param below the folder that it must be in, links followed
+ * @param forAll it is read only if every user may, and a shell hands over none
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
-export function readBytes(file: string, mostBytes: number, below?: string): Buffer {
-  const isHandedOver = handedOver.test(file);
+export function readBytes(
+  file: string,
+  mostBytes: number,
+  { below, forAll = false }: { below?: string; forAll?: boolean } = {},
+): Buffer {
+  const isHandedOver = !forAll && handedOver.test(file);
   let descriptor: number | undefined;
   try {
     // A pipe is opened without waiting for a writer.
@@ -134,6 +141,7 @@ export function readBytes(file: string, mostBytes: number, below?: string): Buff
     const place = realpathSync(`/proc/self/fd/${descriptor}`);
     if (below !== undefined && !place.startsWith(realpathSync(below) + sep))
       throw new UserError(`it is a link that leads out of ${below}`);
+    if (forAll) requireOpenToAll(descriptor);
     const bytes = found.size > mostBytes ? undefined : readFileSync(descriptor);
     if (bytes === undefined || bytes.length > mostBytes)
       throw new UserError(
@@ -147,6 +155,39 @@ export function readBytes(file: string, mostBytes: number, below?: string): Buff
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }
+}
+
+/** The sorted names in a folder that every user may list; none if it is missing. Throws UserError that follows a name and a colon. */
+export function namesOpenToAll(folder: string): string[] {
+  const descriptor = ifThere(() => openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY));
+  if (descriptor === undefined) return [];
+  try {
+    requireOpenToAll(descriptor);
+    return readdirSync(`/proc/self/fd/${descriptor}`).sort();
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
+/**
+ * Throws UserError unless a user who owns nothing may read the open file or list the open folder. Asks the open file for its facts: its
+ * name may lead to another one by now. In /proc the mode is not all that decides.
+ */
+function requireOpenToAll(descriptor: number): void {
+  const found = fstatSync(descriptor);
+  const needed = found.isDirectory() ? 0o5 : 0o4;
+  const place = readlinkSync(`/proc/self/fd/${descriptor}`);
+  const isOpen = (found.mode & needed) === needed && letsAllIn(dirname(place));
+  if (isOpen && !place.startsWith('/proc/')) return;
+  throw new UserError(
+    `not every user may ${found.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
+  );
+}
+
+/** @param folder without links */
+function letsAllIn(folder: string): boolean {
+  const lets = (statSync(folder).mode & 0o1) !== 0;
+  return lets && (folder === dirname(folder) || letsAllIn(dirname(folder)));
 }
 
 /** Throws UserError for a path with a control character, such as a newline. @param begin of the message */

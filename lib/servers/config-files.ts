@@ -2,8 +2,8 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { unknownWord, UserError } from '../errors.ts';
-import { readBytes, requirePlainPath } from '../files.ts';
+import { asWords, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
+import { missing, namesIn, namesOpenToAll, readBytes, requirePlainPath } from '../files.ts';
 import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import type { Build, ServerKind } from './server.ts';
 import { toolVariable } from '../setup/tools.ts';
@@ -44,9 +44,14 @@ export function readLayers(of: ServerName | 'sysctl', names: readonly string[]):
 }
 
 /** `from`: FILE:LINE; `name`: the included file, as written. */
-interface Inclusion {
+export interface Inclusion {
   from: string;
   name: string;
+}
+
+/** What a config names is read with the rights of its server, which are every user's if root starts it. */
+function forAll(): boolean {
+  return process.geteuid?.() === 0;
 }
 
 /** All rounds of a run measure the configs as they were at its start. */
@@ -54,7 +59,9 @@ const known = new Map<string, string>();
 
 /** Returns the text of a config, or of a file that `by` includes, as first read. Throws UserError if it cannot be read or is not text. */
 export async function readText(file: string, by?: Inclusion, kind = 'config'): Promise<string> {
-  const before = known.get(file);
+  // The person may name a config that is closed to others, but another config may not.
+  const asked = `${by === undefined ? 'named' : 'included'} ${file}`;
+  const before = known.get(asked);
   if (before !== undefined) return before;
   requirePlainPath(file, by === undefined ? `cannot use the ${kind}` : `${by.from}: includes`);
   // nginx reads /dev/null as an empty file.
@@ -69,13 +76,14 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
       : ' (relative names begin at the folder of the config: keep a copy beside the original)';
   let bytes: Buffer;
   try {
-    bytes = readBytes(file, mostBytes);
+    bytes = readBytes(file, mostBytes, { forAll: by !== undefined && forAll() });
   } catch (error) {
-    return fail((error as Error).message + beside);
+    const problem = (error as Error).message;
+    return fail(problem === missing ? problem + beside : problem);
   }
   if (bytes.includes(0)) fail('it is not text');
   const text = bytes.toString('utf8');
-  known.set(file, text);
+  known.set(asked, text);
   return text;
 }
 
@@ -89,6 +97,26 @@ export async function readIncluded(file: string, by: Inclusion, open: readonly s
   if (open.includes(real))
     throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
   return { text, open: [...open, real] };
+}
+
+/** The sorted names in a folder that an include lists. Throws UserError if the server's user may not list it. */
+export function namesToInclude(folder: string, { from, name }: Inclusion): string[] {
+  if (!forAll()) return namesIn(folder).sort();
+  return asWords(
+    () => namesOpenToAll(folder),
+    `${from}: includes ${name}, but cannot list ${folder}: `,
+    1,
+  );
+}
+
+/** Whether the server may read a file that its config names. */
+export function isThereForServer(file: string): boolean {
+  try {
+    readBytes(file, mostBytes, { forAll: forAll() });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /** The origin of bakeoff's own lines. */
@@ -121,7 +149,7 @@ export function complaintOf(
     .find((found) => found !== undefined);
   const origin =
     (line && firstOrigin(lines.slice(Number(line) - 1))) ?? quoted ?? config.join(' + ');
-  const words = said
+  const words = withShortQuotes(said)
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')
     .replace(/ in \S+:\d+$/, '')
@@ -133,7 +161,7 @@ export function complaintOf(
       words,
     ) ?? [];
   if (unknown !== undefined)
-    return `${origin}: ${name} ${version} does not know "${unknown}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
+    return `${origin}: ${name} ${version} does not know "${wordIn(unknown)}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
   const remedies: [RegExp, string][] = [
     [
       /permission denied/i,

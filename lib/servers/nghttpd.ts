@@ -1,6 +1,6 @@
 // nghttpd has flags only: its config is a file with a flag on each line.
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { UserError, wordIn } from '../errors.ts';
 import { present } from '../present.ts';
 import type { LaidLines } from '../scenario/model.ts';
 import { ours, ourLines, readLayers, readText, type Layer } from './config-files.ts';
@@ -60,7 +60,7 @@ function parseFlags({ file, text, origin }: Layer): Flag[] {
     const name = long ?? longForms[short];
     if (name === undefined)
       throw new UserError(
-        `nghttpd config ${place}: "${words}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
+        `nghttpd config ${place}: "${wordIn(words)}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
       );
     return [{ name, ...present({ value }), origin: origin ?? place }];
   });
@@ -180,7 +180,7 @@ function workersOf(flags: readonly Flag[]): number {
   const count = Number(workers?.value ?? 1);
   if (!Number.isSafeInteger(count) || count < 1)
     throw new UserError(
-      `${workers?.origin}: ${workers?.value ?? 'nothing'} is not a number of workers`,
+      `${workers?.origin}: ${wordIn(workers?.value ?? 'nothing')} is not a number of workers`,
     );
   return count;
 }

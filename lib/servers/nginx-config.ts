@@ -1,10 +1,10 @@
 // Reads nginx.conf with its includes, merges and prints it.
 import { lstatSync } from 'node:fs';
-import { readdir, realpath } from 'node:fs/promises';
+import { realpath } from 'node:fs/promises';
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { UserError, wordIn } from '../errors.ts';
 import { atLeast } from '../setup/machine.ts';
-import { readIncluded, type Layer } from './config-files.ts';
+import { namesToInclude, readIncluded, type Inclusion, type Layer } from './config-files.ts';
 import type { Build } from './server.ts';
 
 export interface Directive {
@@ -143,6 +143,9 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
   const fail = (problem: string) => {
     throw new UserError(`nginx config ${file}:${line}: ${problem}`);
   };
+  const requireEnded = ([first]: readonly string[]) => {
+    if (first !== undefined) fail(`"${wordIn(first)}" and its words do not end with ";"`);
+  };
   const tokens = new RegExp(tokenPattern);
   for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
     const { 0: token, index } = found;
@@ -163,7 +166,7 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
       } else if (token === '{') open.push((directive.block = []));
       words = [];
     } else if (token === '}') {
-      if (words.length > 0) fail(`"${words.join(' ')}" does not end with ";"`);
+      requireEnded(words);
       if (open.length === 1) fail('"}" without its "{"');
       open.pop();
     } else if (token === '"' || token === "'") {
@@ -175,7 +178,7 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
       words.push(token);
     }
   }
-  if (words.length > 0) fail(`"${words.join(' ')}" does not end with ";"`);
+  requireEnded(words);
   if (open.length > 1) fail('"{" without its "}"');
   return top;
 }
@@ -183,10 +186,14 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
 /** As with their texts, the first list of a pattern's files stays. */
 const lists = new Map<string, readonly string[]>();
 
-/** Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves. */
-export async function readNginxConfig(layer: Layer): Promise<Directive[]> {
-  // Names in included files begin at this folder too.
-  const folder = path.dirname(layer.file);
+/**
+ * Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves.
+ * @param folder at which relative names begin, those in included files too
+ */
+export async function readNginxConfig(
+  layer: Layer,
+  folder = path.dirname(layer.file),
+): Promise<Directive[]> {
   return withIncludes(parseConfig(layer), [await realpath(layer.file)]);
 
   async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
@@ -202,7 +209,8 @@ export async function readNginxConfig(layer: Layer): Promise<Directive[]> {
 
   async function included(from: string, name: string, open: readonly string[]) {
     const pattern = path.resolve(folder, name);
-    const files = lists.get(pattern) ?? (isGlob(pattern) ? await glob(pattern) : [pattern]);
+    const files =
+      lists.get(pattern) ?? (isGlob(pattern) ? glob(pattern, { from, name }) : [pattern]);
     lists.set(pattern, files);
     const all: Directive[] = [];
     for (const file of files) {
@@ -218,7 +226,7 @@ function isGlob(pattern: string): boolean {
 }
 
 /** The sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
-async function glob(pattern: string): Promise<string[]> {
+function glob(pattern: string, by: Inclusion): string[] {
   let found = ['/'];
   for (const segment of pattern.split('/').filter((one) => one !== '')) {
     const source = segment
@@ -226,12 +234,12 @@ async function glob(pattern: string): Promise<string[]> {
       .replace(/[*?]/g, (sign) => (sign === '*' ? '.*' : '.'))
       .replace(/\[!/g, '[^');
     const matches = new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${source}$`);
-    const lists = found.map(async (folder) => {
-      if (!isGlob(segment)) return [path.join(folder, segment)];
-      const names = await readdir(folder).catch(() => []);
-      return names.filter((name) => matches.test(name)).map((name) => path.join(folder, name));
+    found = found.flatMap((folder) => {
+      const names = isGlob(segment)
+        ? namesToInclude(folder, by).filter((name) => matches.test(name))
+        : [segment];
+      return names.map((name) => path.join(folder, name));
     });
-    found = (await Promise.all(lists)).flat();
   }
   return found.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined).sort();
 }

@@ -1,11 +1,10 @@
 // nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine; or a copy of a user's own,
 // which runs beside a running server.
-import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { atLeast } from '../setup/machine.ts';
-import { ourLines, ours, readLayers } from './config-files.ts';
+import { isThereForServer, ourLines, ours, readLayers } from './config-files.ts';
 import {
   asWritten,
   bareWord,
@@ -66,7 +65,7 @@ async function compose(
   build: Build,
 ): Promise<ComposedConfig> {
   const layers = await readLayers('nginx', names);
-  const shipped = composeConfig(await Promise.all(layers.map(readNginxConfig)));
+  const shipped = composeConfig(await Promise.all(layers.map((layer) => readNginxConfig(layer))));
   const listen = findDirectives(shipped, 'listen')[0]?.args.slice(1).map(bareWord) ?? [];
   const has = (word: string) =>
     listen.includes(word) ||
@@ -275,7 +274,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       // nginx looks beside the config, then in js_path.
       const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
       const found = { ...directive, args: [...args.slice(0, -1), quoted(file)] };
-      return [existsSync(file) ? found : directive];
+      return [isThereForServer(file) ? found : directive];
     }
   }
   if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));

@@ -51,7 +51,9 @@ it('keeps the quotes of names that need them', () => {
 
 it.each([
   ['a 1;\nhttp {\n  b 2;\n', 'nginx config base:3: "{" without its "}"'],
-  ['http {\n a 1 }', ':2: "a 1" does not end with ";"'],
+  ['http {\n a 1 }', ':2: "a" and its words do not end with ";"'],
+  ['root:$6$salt 1\n2', /^nginx config base:2: "root" and its words do not end with ";"$/],
+  [`${'a'.repeat(99)} 1`, /^nginx config base:1: "a{60}" and/],
   ['a "b;\n c', ':1: " without its end'],
   [';', ':1: ";" without a directive'],
 ])('refuses %j', (text, message) => {

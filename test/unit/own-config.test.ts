@@ -169,6 +169,8 @@ it.each([
   ['listen: 80\nhosts: *gone', 'h2o config /own.conf:2: *gone stands for nothing above it'],
   ['listen: 80\nhosts: &h\n  a: *h', 'h2o config /own.conf:3: is nested more than 100 deep'],
   ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
+  ['listen: 80\nhosts: |hunter2$1\n  x', 'extra characters: |hunter2$1'],
+  ['listen: "my secret 1"\nhosts: {}', '/own.conf:1: listen: "my…" is no port'],
 ])('a config of h2o refuses %j', async (text, message) => {
   expect(
     await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' }),

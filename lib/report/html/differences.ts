@@ -17,7 +17,7 @@ export type ComposedConfig = ReturnType<typeof readConfigs>[number];
 /** The text of a file inside the run's folder; empty if it cannot be read. */
 export function textIn(folder: string, ...path: string[]): string[] {
   try {
-    return [readBytes(join(folder, ...path), 16e6, folder).toString('utf8')];
+    return [readBytes(join(folder, ...path), 16e6, { below: folder }).toString('utf8')];
   } catch {
     return [];
   }

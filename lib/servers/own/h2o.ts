@@ -1,6 +1,6 @@
 // A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
 import { parse } from 'yaml';
-import { UserError } from '../../errors.ts';
+import { UserError, withShortQuotes } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
@@ -92,7 +92,7 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
   if (type === 'unix') return { address: { socket: word }, ...about };
   const port = /^\d+$/.test(word) ? Number(word) : 0;
   if (port < 1 || port > 65_535)
-    throw new UserError(`${tree.origin}: listen: "${word}" is no port`);
+    throw new UserError(withShortQuotes(`${tree.origin}: listen: "${word}" is no port`));
   return { address: { port, host: textAt(tree, 'host') }, ...about };
 }
 

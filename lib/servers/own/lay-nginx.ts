@@ -1,4 +1,5 @@
 // Lays a knob's lines over a user's nginx config, so that they hold for the loaded page.
+import path from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import {
@@ -6,7 +7,6 @@ import {
   bareWord,
   findDirectives,
   parseConfig,
-  quoted,
   readNginxConfig,
   type Directive,
 } from '../nginx-config.ts';
@@ -34,7 +34,7 @@ export async function readInPlace(file: string, within?: string): Promise<Direct
   const whole = within ?? file;
   const main = await readNginxConfig({ file: whole, text: await readText(whole) });
   if (within === undefined) return main;
-  const site = await readNginxConfig({ file: within, text: `include ${quoted(file)};` });
+  const site = await readNginxConfig({ file, text: await readText(file) }, path.dirname(within));
   const fileOf = ({ origin }: Directive) => origin.replace(/:\d+$/, '');
   return main.map((one) => {
     if (one.name !== 'http') return one;

@@ -11,7 +11,7 @@ import {
   type Document,
   type Node,
 } from 'yaml';
-import { UserError } from '../../errors.ts';
+import { UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, type Layer } from '../config-files.ts';
 
 function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed {
@@ -22,10 +22,11 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
     lineCounter,
   });
   const [error] = document.errors;
-  if (error !== undefined)
-    throw new UserError(
-      `h2o config ${file}:${error.linePos?.[0].line ?? 1}: ${error.message.split('\n')[0]?.replace(/ at line \d+, column \d+:?$/, '')}`,
-    );
+  if (error !== undefined) {
+    const [words = ''] = error.message.split(/ at line \d+|\n/);
+    const line = error.linePos?.[0].line ?? 1;
+    throw new UserError(`h2o config ${file}:${line}: ${withShortQuotes(words)}`);
+  }
   return document;
 }
 
@@ -75,7 +76,8 @@ export async function readYaml(config: Layer): Promise<MapTree> {
       };
       if (depth > mostNested) fail(`is nested more than ${mostNested} deep`);
       if (isAlias(node)) {
-        const meant = node.resolve(document) ?? fail(`*${node.source} stands for nothing above it`);
+        const meant =
+          node.resolve(document) ?? fail(`*${wordIn(node.source)} stands for nothing above it`);
         return convert(meant, line, depth + 1);
       }
       if (isMap(node)) {

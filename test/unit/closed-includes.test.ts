@@ -1,0 +1,95 @@
+// Files that a config names, where root reads them for a server without its rights.
+import { chmodSync, linkSync, symlinkSync } from 'node:fs';
+import path from 'node:path';
+import { expect, it } from 'vitest';
+import { withShortQuotes } from '../../lib/errors.ts';
+import { readOwnConfig } from '../../lib/servers/index.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { refusalOf } from '../fixtures/refused.ts';
+
+const asRoot = it.runIf(process.getuid?.() === 0);
+
+/** @param modes by relative path */
+async function withModes(
+  files: Record<string, string>,
+  modes: Record<string, number>,
+): Promise<string> {
+  const folder = await ownFiles(files);
+  for (const [name, mode] of Object.entries(modes)) chmodSync(path.join(folder, name), mode);
+  return folder;
+}
+
+const secret = 'server { listen 81; } # hunter2\nroot:$6$hunter2';
+
+const nginx = (include: string) => `events {}\nhttp {\ninclude ${include}; server { listen 80; } }`;
+
+asRoot.each([
+  ['a file', nginx('secret'), { secret: 0o640 }],
+  ['a file in a closed folder', nginx('in/deep/secret'), { in: 0o754 }],
+  ['a list of a closed folder', nginx('in/deep/*'), { 'in/deep': 0o711 }],
+  ['a folder below a closed one', nginx('in/*/secret'), { in: 0o744 }],
+  ['a link', nginx('link'), { secret: 0o600 }],
+  ['a file of h2o', 'listen: 80\nhosts:\n a: !file secret', { secret: 0o600 }],
+])(
+  'an include of %s that the server may not read is refused with its line',
+  async (_, text, modes) => {
+    const files = { 'own.conf': text, secret, 'in/deep/secret': secret };
+    const folder = await withModes(files, modes as Record<string, number>);
+    symlinkSync('secret', path.join(folder, 'link'));
+    const line = (await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).replaceAll(
+      folder,
+      '',
+    );
+    expect(line).toMatch(/\/own\.conf:3.*not every user may (?:read|list) it.*copy.*another user$/);
+    expect(line).not.toContain('hunter2');
+  },
+);
+
+asRoot.each(['/proc/self/environ', '/proc/self/maps', '/dev/stdin', '/proc/self/fd/0'])(
+  'an include of %s is refused, and waits for nothing',
+  async (name) => {
+    const folder = await ownFiles({ 'own.conf': nginx(name) });
+    expect(await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).toMatch(
+      /^cannot read \S+, which \S+own\.conf:3 includes: /,
+    );
+  },
+);
+
+asRoot(
+  'a config that the person names may be closed, and is as an include of another',
+  async () => {
+    const files = { 'own.conf': nginx('open'), open: '', 'other.conf': nginx('own.conf') };
+    const folder = await withModes(files, { 'own.conf': 0o600 });
+    const { listens } = await readOwnConfig(path.join(folder, 'own.conf'));
+    expect(listens).toMatchObject([{ port: 80 }]);
+    expect(await refusalOf(readOwnConfig(path.join(folder, 'other.conf')))).toContain(
+      'not every user',
+    );
+  },
+);
+
+asRoot('a site that the person names may be closed', async () => {
+  const files = { site: 'server { listen 82; include more; }', 'etc/nginx.conf': nginx('none/*') };
+  const folder = await withModes({ ...files, 'etc/more': '' }, { site: 0o600 });
+  const within = path.join(folder, 'etc/nginx.conf');
+  const { listens } = await readOwnConfig(path.join(folder, 'site'), within);
+  expect(listens).toMatchObject([{ port: 82 }]);
+});
+
+asRoot('a file is as open as the name that is included', async () => {
+  const folder = await withModes(
+    { 'own.conf': nginx('in/again'), 'open/file': '', 'in/x': '' },
+    { in: 0o700 },
+  );
+  linkSync(path.join(folder, 'open/file'), path.join(folder, 'in/again'));
+  expect(await refusalOf(readOwnConfig(path.join(folder, 'own.conf')))).toContain('not every user');
+});
+
+it.each([
+  ['unknown directive "hunter2 of root"', 'unknown directive "hunter2…"'],
+  [`invalid value "${'a'.repeat(70)}"`, `invalid value "${'a'.repeat(60)}…"`],
+  ['invalid port in "a:b" of "listen"', 'invalid port in "a:b" of "listen"'],
+  ['open() "/a b/c" failed', 'open() "/a b/c" failed'],
+])('a message quotes at most a word of a file: %s', (message, short) => {
+  expect(withShortQuotes(message)).toBe(short);
+});
