@@ -33,6 +33,15 @@ const longForms: Record<string, string> = {
   W: 'connection-window-bits',
 };
 
+/** As getopt_long(3) reads it: `daem` means `daemon`. No flag that bakeoff changes begins another. */
+function unabbreviated(long: string): string {
+  return (
+    ['address', 'daemon', 'htdocs', 'no-tls', 'workers'].find(
+      (name) => long.length > 1 && name.startsWith(long),
+    ) ?? long
+  );
+}
+
 /** Lays layers over the first. A layer's flags replace all earlier flags of the same names. */
 function composeFlags(layers: readonly Layer[]): Flag[] {
   return layers.map(parseFlags).reduce((base, layer) => {
@@ -57,7 +66,7 @@ function parseFlags({ file, text, origin }: Layer): Flag[] {
     const place = `${file}:${index + 1}`;
     const [, short = '', long, value] =
       /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(words) ?? [];
-    const name = long ?? longForms[short];
+    const name = long === undefined ? longForms[short] : unabbreviated(long);
     if (name === undefined)
       throw new UserError(
         `nghttpd config ${place}: "${wordIn(words)}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,

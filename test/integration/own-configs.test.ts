@@ -3,7 +3,8 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { readdir, readFile, stat } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
@@ -203,6 +204,23 @@ it('h2o leaves no folder of its key process behind, and has HTTP/2 without TLS',
     async () => expect((await folders()).filter((name) => begun.includes(name))).toEqual([]),
     { timeout: 30_000, interval: 100 },
   );
+});
+
+it('h2o shares session keys with this machine alone', async () => {
+  const memcached = createServer();
+  const asked = once(memcached, 'connection');
+  const port = await listening(memcached);
+  const config = (host: string) =>
+    `hosts:\n  a:\n    listen: {port: 443, ssl: {certificate-file: pem, key-file: pem}}\n    paths: {/: {file.dir: www}}\nssl-session-resumption:\n  mode: ticket\n  ticket-store: memcached\n  memcached: {host: ${host}, port: ${port}}\n`;
+  const others = { pem: await pem(), 'www/index.html': 'hello' };
+  expect(await refusal(await written(config('keys.example.org'), others))).toMatch(
+    /:8: memcached keys\.example\.org may leave this machine/,
+  );
+  const server = await startOwn(await written(config('127.0.0.1'), others));
+  expect(server.redirections).toContain(`memcached ${port}: what runs there is loaded too`);
+  const [socket] = (await asked) as [Socket];
+  socket.destroy();
+  await endsClean(server);
 });
 
 it.each([

@@ -354,6 +354,15 @@ it.each([
   'upstream b { state /var/lib/servers; }',
   'otel_exporter { endpoint otel:4317; }',
   'acme_issuer a { uri https://acme.example/; }',
+  'ldap_server a { url ldap://10.0.0.1/; }',
+  'nchan_redis_url redis://10.0.0.1:6379;',
+  'upstream r { nchan_redis_server redis.example; }',
+  'upstream d { postgres_server 10.0.0.1 dbname=a; }',
+  'upstream d { upsync 10.0.0.1:8500/v1/kv; }',
+  'statsd_server 10.0.0.1;',
+  'modsecurity_rules_remote key https://10.0.0.1/;',
+  'server { location / { proxy_connect; } }',
+  'server { location / { app_protect_security_log f syslog:server=10.0.0.1:514; } }',
 ])('backends that may be elsewhere are refused, however they are written: %s', async (http) => {
   expect(await refusalOf(http)).toMatch(/^own\.conf:2: \w+.* may leave this machine/);
 });
@@ -363,6 +372,8 @@ it.each([
   'proxy_pass http://LocalHost/',
   'proxy_pass http://[0:0:0:0:0:0:0:1]/',
   'proxy_pass http://127.0.0.1?$args',
+  'statsd_server 127.0.0.1:8125',
+  'add_header X-A syslog:',
 ])('backends of this machine are taken as they are: %s', async (line) => {
   const { lines } = await nginx(`http { server { listen 8000; location / { ${line}; } } }`);
   expect(lines).toContain(`${line};`);

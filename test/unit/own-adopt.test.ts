@@ -54,6 +54,12 @@ it.each([
   ],
   ['access-log: /dev/null', { 'access-log': '/dev/null' }, []],
   ['reproxy: OFF', { reproxy: 'OFF' }, []],
+  ['crash-handler: mail root', {}, ['crash-handler mail root: left out, it is a program']],
+  [
+    'ssl-session-resumption: {ticket-store: memcached, memcached: {host: localhost}}',
+    { 'ssl-session-resumption': { 'ticket-store': 'memcached', memcached: { host: 'localhost' } } },
+    ['memcached 11211: what runs there is loaded too'],
+  ],
 ])('h2o has %j with its redirections', async (line, expected, said) => {
   const { yaml, redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {}}}\n${line}\n`);
   expect(yaml).toEqual({ ...moved, hosts: { a: { paths: {} } }, ...expected });
@@ -142,11 +148,28 @@ it.each([
   ['fastcgi.connect: {HOST: php, port: 9000, type: tcp, type: unix}', 'fastcgi.connect php'],
   ['file.custom-handler: {extension: .php, fastcgi.connect: {host: php}}', 'fastcgi.connect php'],
   ['reproxy: ON', 'reproxy'],
+  ['proxy.connect: ["+*"]', 'proxy.connect'],
   ['redirect: {url: "http://x.example/", internal: YES}', 'redirect http://x.example/'],
   ['error-doc: [{status: 404, url: "//x.example/x"}]', 'error-doc //x.example/x'],
 ])('h2o refuses to ask another machine: %s', async (handler, words) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {/:\n {${handler}}}}}`);
   expect(message).toMatch(/^own\.conf:3: .* may leave this machine/);
+  expect(message).toContain(words);
+});
+
+it.each([
+  [
+    'ssl-session-resumption: {mode: cache, cache-store: memcached, Memcached: {HOST: keys.example}}',
+    'memcached keys.example',
+  ],
+  [
+    'ssl-session-resumption:\n  {ticket-store: memcached, memcached: {host: 127.0.0.1}, memcached: {host: 10.0.0.1}}',
+    'memcached 10.0.0.1',
+  ],
+  ['quic-nodes: {self: 1, mapping: {1: "10.0.0.1:443"}}', 'quic-nodes'],
+])('h2o refuses to send keys or packets to another machine: %s', async (line, words) => {
+  const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {}}}\n${line}`);
+  expect(message).toMatch(/^own\.conf:[34]: .* may leave this machine/);
   expect(message).toContain(words);
 });
 
@@ -174,6 +197,12 @@ it('has its flags, with paths from the folder of the file', async () => {
     '--daemon: left out, so that its end is seen',
   ]);
   expect([workers, tls, protocol]).toEqual([3, true, 'h2']);
+});
+
+it('leaves out a shortened --daemon, as nghttpd would read it', async () => {
+  const { args, redirections } = await nghttpd('--no-t\n--addr=0.0.0.0\n--da\n-d /srv');
+  expect(args('')).toEqual(['--no-tls', '--htdocs=/srv', '--address=127.0.0.1', '9000']);
+  expect(redirections).toContain('--daemon: left out, so that its end is seen');
 });
 
 it("has this machine's certificate if it names none, and none without TLS", async () => {

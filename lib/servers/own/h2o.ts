@@ -177,6 +177,18 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       );
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
+    case 'ssl-session-resumption':
+      for (const one of pairsOf(value).filter(({ key }) => key.toLowerCase() === 'memcached'))
+        requireLocal(one.value, 'memcached', 11_211, here);
+      return [pair];
+    case 'crash-handler':
+      said.push(`crash-handler ${word}: left out, it is a program`);
+      return [];
+    case 'quic-nodes':
+    case 'proxy.connect':
+    case 'proxy.connect-udp':
+      refuse('');
+      break;
     case 'reproxy':
       // The header of an answer names the address.
       if (word?.toLowerCase() !== 'off') refuse('');
@@ -245,11 +257,16 @@ function changeConnect(tree: Tree, here: Here): Tree {
     here.noteBackend(words, { socket: port });
     return tree;
   }
-  // Without a host it is 127.0.0.1.
-  const host = textAt(tree, 'host') ?? '127.0.0.1';
-  if (!isLoopback(host)) throw new UserError(`${tree.origin}: fastcgi.connect ${host} ${leaving}`);
-  here.noteBackend(words, { port: Number(port) });
+  requireLocal(tree, 'fastcgi.connect', Number(port), here);
   return tree;
+}
+
+/** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
+function requireLocal(tree: Tree, key: string, usualPort: number, here: Here): void {
+  const host = textAt(tree, 'host') ?? '127.0.0.1';
+  if (!isLoopback(host)) throw new UserError(`${tree.origin}: ${key} ${host} ${leaving}`);
+  const port = Number(textAt(tree, 'port') ?? usualPort);
+  here.noteBackend(`${key} ${port}`, { port });
 }
 
 /** Reads a user's config. Throws UserError with file and line. */
