@@ -29,9 +29,9 @@ export function asWords<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): 
   }
 }
 
-/** Removes what a terminal obeys: escapes, and letters that turn the direction of writing. */
+/** Removes what a terminal obeys or does not show: escapes, invisible letters, and letters that turn the direction of writing. */
 export function printable(text: string): string {
-  return text.replace(/[^\P{C}\n\t]/gu, ' ');
+  return text.replace(/[^\P{C}\n\t]|[\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu, ' ');
 }
 
 /** The first word of a text that may be no config but a secret, up to the first sign that no name has. */

@@ -10,6 +10,7 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  readSync,
   realpathSync,
   statSync,
 } from 'node:fs';
@@ -117,18 +118,18 @@ const unreadable: Record<string, string> = {
 /** Descriptors that a shell hands over, as in `<(…)`: such a pipe has a writer. */
 const handedOver = /^\/(?:dev\/(?:stdin|fd\/\d+)|proc\/self\/fd\/\d+)$/;
 
+/** A file system compresses less than a hole. */
+const leastFilled = 0.001;
+const smallBytes = 1e9;
+
 /**
- * Reads a plain file, or a pipe that a shell hands over; another could be endless.
- * @param below the folder that it must be in, links followed
- * @param forAll it is read only if every user may, and a shell hands over none
+ * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor.
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
-export function readBytes(
+export function openPlain(
   file: string,
-  mostBytes: number,
-  { below, forAll = false }: { below?: string; forAll?: boolean } = {},
-): Buffer {
-  const isHandedOver = !forAll && handedOver.test(file);
+  isHandedOver = handedOver.test(file),
+): { descriptor: number; bytes: number } {
   let descriptor: number | undefined;
   try {
     // A pipe is opened without waiting for a writer.
@@ -137,23 +138,47 @@ export function readBytes(
     const found = fstatSync(descriptor);
     if (found.isDirectory()) throw new UserError('it is a folder');
     if (!found.isFile() && !(isHandedOver && found.isFIFO())) throw new UserError(notAFile);
+    if (found.size > smallBytes && 512 * found.blocks < leastFilled * found.size)
+      throw new UserError(
+        'nearly all of it is a hole without data (a sparse file): give a copy without holes',
+      );
+    return { descriptor, bytes: found.size };
+  } catch (error) {
+    if (descriptor !== undefined) closeSync(descriptor);
+    if (error instanceof UserError) throw error;
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new UserError(unreadable[code] ?? message);
+  }
+}
+
+/**
+ * Reads a file that openPlain takes.
+ * @param below the folder that it must be in, links followed
+ * @param forAll it is read only if every user may, and a shell hands over none
+ * @throws UserError as openPlain, and for a longer file
+ */
+export function readBytes(
+  file: string,
+  mostBytes: number,
+  { below, forAll = false }: { below?: string; forAll?: boolean } = {},
+): Buffer {
+  const { descriptor, bytes: size } = forAll ? openPlain(file, false) : openPlain(file);
+  try {
     // Asks the open file: the name may lead to another one by now.
     const place = realpathSync(`/proc/self/fd/${descriptor}`);
     if (below !== undefined && !place.startsWith(realpathSync(below) + sep))
       throw new UserError(`it is a link that leads out of ${below}`);
     if (forAll) requireOpenToAll(descriptor);
-    const bytes = found.size > mostBytes ? undefined : readFileSync(descriptor);
-    if (bytes === undefined || bytes.length > mostBytes)
+    const bytes = size > mostBytes ? undefined : readAtMost(descriptor, mostBytes);
+    if (bytes === undefined)
       throw new UserError(
         `it has more than ${mostBytes < 1e6 ? `${mostBytes} bytes` : `${mostBytes / 1e6} MB`}`,
       );
     return bytes;
   } catch (error) {
-    if (error instanceof UserError) throw error;
-    const { code = '', message } = error as NodeJS.ErrnoException;
-    throw new UserError(unreadable[code] ?? message);
+    throw error instanceof UserError ? error : new UserError(messageOf(error));
   } finally {
-    if (descriptor !== undefined) closeSync(descriptor);
+    closeSync(descriptor);
   }
 }
 
@@ -188,6 +213,21 @@ function requireOpenToAll(descriptor: number): void {
 function letsAllIn(folder: string): boolean {
   const lets = (statSync(folder).mode & 0o1) !== 0;
   return lets && (folder === dirname(folder) || letsAllIn(dirname(folder)));
+}
+
+const pieceBytes = 1e6;
+
+/** Reads to the end; undefined if there is more. */
+function readAtMost(descriptor: number, mostBytes: number): Buffer | undefined {
+  const pieces: Buffer[] = [];
+  for (let bytes = 0; bytes <= mostBytes;) {
+    const piece = Buffer.allocUnsafe(pieceBytes);
+    const read = readSync(descriptor, piece);
+    if (read === 0) return Buffer.concat(pieces);
+    pieces.push(piece.subarray(0, read));
+    bytes += read;
+  }
+  return undefined;
 }
 
 /** Throws UserError for a path with a control character, such as a newline. @param begin of the message */

@@ -230,7 +230,7 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
         bytes += size;
         if (bytes <= most.megabytes * 1e6) {
           // Another user may have put a link in its place.
-          const read = () => readBytes(file, most.megabytes * 1e6, folder);
+          const read = () => readBytes(file, most.megabytes * 1e6, { below: folder });
           const content = asWords(read, `${isSent}, and ${name} cannot be read: `, 1);
           files.push({ path: name, mode: mode & 0o777, base64: content.toString('base64') });
         }

@@ -2,10 +2,10 @@
 import { asWords, messageOf, usageError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { percent, whole } from '../format.ts';
-import { isObject } from '../form.ts';
+import * as form from '../form.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
-import { textOfFile } from '../scenario/load/flags.ts';
+import { problemOfHeader, textOfFile } from '../scenario/load/flags.ts';
 import { urlParts } from '../scenario/pages.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { Counts } from './piece.ts';
@@ -29,7 +29,7 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   const text = textOfFile('--har', file, mostBytes);
   let entries: unknown;
   try {
-    entries = (JSON.parse(text) as { log?: { entries?: unknown } }).log?.entries;
+    entries = (JSON.parse(text) as { log?: { entries?: unknown } } | null)?.log?.entries;
   } catch (error) {
     throw usageError(`--har ${file}: ${messageOf(error)}`);
   }
@@ -40,28 +40,12 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   const leftOut = new LeftOut();
   const found: Found[] = [];
   const hosts = new Counts<string>();
-  for (const { request, response } of entries as HarEntry[]) {
-    const { method = '', url = '', headers = [], postData } = request ?? {};
-    const status = response?.status;
-    const leave = (why: string) => leftOut.add(why, `${method} ${url}`);
-    if (!/^https?:/.test(url) || !URL.canParse(url)) leave('for no http(s) URL');
-    else if (status !== undefined && !(status >= 200)) leave('without an answer');
-    else if (methods === 'safe' && !safeMethods.includes(method))
-      leave(`${method}, which may change data (--methods all)`);
+  for (const entry of entries) {
+    const one = requestOf(entry, methods);
+    if ('why' in one) leftOut.add(one.why, one.example);
     else {
-      const { pathname, search, host } = new URL(url);
-      hosts.add(host);
-      const body = postData?.encoding === 'base64' ? 'bodyBase64' : 'body';
-      found.push({
-        method,
-        target: pathname + search,
-        headers: sent(headers),
-        ...present({
-          [body]: postData?.text || undefined,
-          status: status && statusWithout(status),
-        }),
-        host,
-      });
+      hosts.add(one.host);
+      found.push(one);
     }
   }
   const host = site ?? hosts.mostFrequent();
@@ -75,20 +59,65 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   return { requests: merged(own), ...present({ host }), said: [said, ...left] };
 }
 
-interface HarEntry {
-  request?: {
-    method?: string;
-    url?: string;
-    headers?: readonly { name: string; value: string }[];
-    postData?: { text?: string; encoding?: string };
-  };
-  response?: { status?: number };
+interface Header {
+  name: string;
+  value: string;
 }
 
-const sent = (headers: readonly { name: string; value: string }[]): Record<string, string> =>
-  Object.fromEntries(
-    headers.filter(({ name }) => !notSent.test(name)).map(({ name, value }) => [name, value]),
-  );
+const harEntry = form.open({
+  request: form.open({
+    method: form.text,
+    url: form.text,
+    headers: form.orElse(form.list(form.open({ name: form.text, value: form.text })), () => []),
+    postData: form.orAbsent(
+      form.open({ text: form.orAbsent(form.text), encoding: form.orAbsent(form.text) }),
+    ),
+  }),
+  response: form.orAbsent(form.open({ status: form.orAbsent(form.figure) })),
+});
+
+/** Returns the request of an entry, or why it is left out. */
+function requestOf(
+  entry: unknown,
+  methods: 'safe' | 'all',
+): (Found & { host: string }) | { why: string; example: string } {
+  const checked = form.check(harEntry, entry);
+  if ('problem' in checked)
+    return { why: 'of another form than an entry has', example: checked.problem };
+  const { request, response } = checked.value;
+  const { method, url, headers, postData } = request;
+  const status = response?.status;
+  const leave = (why: string) => ({ why, example: `${method} ${url}` });
+  if (!/^https?:/.test(url) || !URL.canParse(url)) return leave('for no http(s) URL');
+  if (status !== undefined && status < 200) return leave('without an answer');
+  if (!isMethod(method)) return leave('no HTTP request');
+  if (methods === 'safe' && !safeMethods.includes(method))
+    return leave(`${method}, which may change data (--methods all)`);
+  const own = headers.filter(isSent);
+  if (own.some(problemOf)) return leave('with a header that HTTP does not allow');
+  const { pathname, search, host } = new URL(url);
+  const body = postData?.encoding === 'base64' ? 'bodyBase64' : 'body';
+  return {
+    method,
+    target: pathname + search,
+    headers: record(own),
+    ...present({
+      [body]: postData?.text || undefined,
+      status: status && statusWithout(status),
+    }),
+    host,
+  };
+}
+
+const isMethod = (word: string): boolean => /^[A-Z]+$/.test(word) && word !== 'CONNECT';
+
+const isSent = ({ name }: Header): boolean => !notSent.test(name);
+
+const problemOf = ({ name, value }: Header): string | undefined =>
+  problemOfHeader(name, value, 'http/1.1');
+
+const record = (headers: readonly Header[]): Record<string, string> =>
+  Object.fromEntries(headers.map(({ name, value }) => [name, value]));
 
 function merged(found: readonly Found[]): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
@@ -114,18 +143,25 @@ export function readTargets(file: string): Traffic {
       throw usageError(
         `${where}: ${own} is another server than ${address}: all targets have to be one server's`,
       );
-    if (!/^[A-Z]+$/.test(method) || method === 'CONNECT')
+    if (!isMethod(method))
       throw usageError(`${where}: "${method}" has to be a method such as GET or POST`);
-    const target = { method, target: path, headers: {}, ...more, host };
+    const headers: Record<string, string> = { ...more.headers };
+    const target: Found & { headers: typeof headers } = {
+      method,
+      target: path,
+      ...more,
+      headers,
+      host,
+    };
     found.push(target);
     return target;
   };
   // Headers and a body belong to it.
-  let open: Found | undefined;
+  let open: ReturnType<typeof add> | undefined;
   for (const [index, raw] of text.split(/\r?\n/).entries()) {
     const [line, where] = [raw.trim(), `--targets ${file}, line ${index + 1}`];
     const [, method = '', url = ''] = /^(\S+)\s+(https?:\/\/\S+)$/.exec(line) ?? [];
-    const [, name = '', value = ''] = /^([^:\s]+):\s*(.*)$/.exec(line) ?? [];
+    const [, name = '', value = ''] = /^([^:\s]+):(.*)$/s.exec(line) ?? [];
     if (line.startsWith('#')) continue;
     if (line === '') open = undefined;
     else if (line.startsWith('{')) add(...jsonTarget(line, where));
@@ -135,8 +171,10 @@ export function readTargets(file: string): Traffic {
       const before = `${where}: the body ${line.slice(1)}: `;
       open.bodyBase64 = asWords(() => readBytes(body, mostBytes), before).toString('base64');
     } else if (open !== undefined && name !== '') {
-      if (!notSent.test(name) || /^host$/i.test(name))
-        open.headers = { ...open.headers, [name]: value };
+      const header = { name, value: value.trim() };
+      if (!isSent(header) && !/^host$/i.test(name)) continue;
+      requireRight([header], where);
+      open.headers[name] = header.value;
     } else
       throw usageError(
         `${where}: write a method and a URL, such as GET http://localhost/, a header, or @ and a file`,
@@ -148,6 +186,11 @@ export function readTargets(file: string): Traffic {
   return { requests: merged(found), ...present({ host: first.host }), said: [] };
 }
 
+function requireRight(headers: readonly Header[], where: string): void {
+  const problem = headers.map(problemOf).find((one) => one !== undefined);
+  if (problem !== undefined) throw usageError(`${where}: ${problem}`);
+}
+
 function jsonTarget(line: string, where: string): [string, string, string, Partial<LoadRequest>] {
   let target: unknown;
   try {
@@ -155,13 +198,15 @@ function jsonTarget(line: string, where: string): [string, string, string, Parti
   } catch (error) {
     throw usageError(`${where}: ${messageOf(error)}`);
   }
-  const { method = 'GET', url, body, header = {} } = isObject(target) ? target : {};
-  if (typeof url !== 'string' || typeof method !== 'string' || !isObject(header))
+  const { method = 'GET', url, body, header = {} } = form.isObject(target) ? target : {};
+  if (typeof url !== 'string' || typeof method !== 'string' || !form.isObject(header))
     throw usageError(`${where}: write an object with method, url, body and header`);
   const headers = Object.entries(header).map(([name, values]) => ({
     name,
     value: [values].flat().join(', '),
   }));
+  const own = headers.filter(isSent);
+  requireRight(own, where);
   const bodyBase64 = typeof body === 'string' && body !== '' ? body : undefined;
-  return [method, url, where, { headers: sent(headers), ...present({ bodyBase64 }) }];
+  return [method, url, where, { headers: record(own), ...present({ bodyBase64 }) }];
 }

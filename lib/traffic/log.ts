@@ -1,10 +1,11 @@
 // Reads the access log of a server: which requests it had, how often, and with which status.
-import { createReadStream } from 'node:fs';
+import { createReadStream, type ReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
 import { total } from '../analysis/statistics.ts';
-import { messageOf, usageError } from '../errors.ts';
+import { messageOf, printable, usageError } from '../errors.ts';
+import { openPlain } from '../files.ts';
 import { counts, percent, whole } from '../format.ts';
 import { isObject } from '../form.ts';
 import { present } from '../present.ts';
@@ -63,10 +64,10 @@ export async function readLog(
       return leftOut.add(`${method}, which may change data (--methods all)`, line);
     if (host !== (site ?? host)) return leftOut.add(`for other hosts than ${site}`, line);
     const counted = hosts.get(host) ?? new Counts<string>();
-    hosts.set(host, counted);
     const key = `${method} ${statusWithout(status)} ${sendable(entry.target)}`;
     if (!counted.has(key) && ++kept > mostKept)
       return leftOut.add(`after ${whole(mostKept)} different ones`, line);
+    hosts.set(host, counted);
     counted.add(key);
     const at = piece === undefined ? NaN : secondsOf(entry.time);
     if (at > 0) piece?.add(`${host} ${key}`, at);
@@ -106,7 +107,7 @@ export async function fromLog(
 
 /** Calls for each line; of a line that is too long for its first part. */
 async function eachLine(file: string, call: (line: string) => void): Promise<void> {
-  const input = file === '-' ? process.stdin : createReadStream(fromCallersFolder(file));
+  const input = file === '-' ? process.stdin : streamOf(fromCallersFolder(file));
   // An error of the file ends the loop below, too.
   const text = file.endsWith('.gz') ? pipeline(input, createGunzip(), () => undefined) : input;
   let kept = '';
@@ -116,6 +117,10 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
     lines.forEach(call);
   }
   if (kept !== '') call(kept);
+}
+
+function streamOf(file: string): ReadStream {
+  return createReadStream('', { fd: openPlain(file).descriptor });
 }
 
 /** Others may change data. */
@@ -143,7 +148,7 @@ export class LeftOut {
 /** Without what may be secret: values of a query, and the rest of the line. */
 function exampleOf(line: string): string {
   const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
-  return JSON.stringify(request.slice(0, 80).replace(/=[^&\s]*/g, '=…'));
+  return JSON.stringify(printable(request.slice(0, 80)).replace(/=[^&\s]*/g, '=…'));
 }
 
 /** The status of a request without conditions: the load's have none. */
@@ -209,25 +214,26 @@ interface LineForm {
 
 /** The combined and the common format, also with a host before it. */
 const usual: LineForm = {
-  pattern: /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\]]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/,
+  pattern: /^(?:([\w.-]+):\d+ )?\S+ \S+ \S.*? \[([^\][]+)\] "((?:[^"\\]|\\.)*)" (\d{3}) (?:\d+|-)/,
   variables: ['host', 'time', 'request', 'status'],
 };
 
-/** A variable is all up to the text after it, in which nginx escapes quotes. */
+/**
+ * A variable is all up to the text after it, in which nginx escapes quotes. Variables without text between them cannot be told
+ * apart: they have no value.
+ */
 function lineForm(format: string): LineForm {
   const variables: string[] = [];
-  const pattern = format.replace(
-    /\$(?:(\w+)|\{(\w+)\})|[^$]+|\$/g,
-    (text: string, name?: string, braced?: string, place = 0) => {
-      const variable = name ?? braced;
-      if (variable === undefined) return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
-      variables.push(variable);
-      const end = format[Number(place) + text.length];
-      const escaped = end?.replace(/[\\\]^-]/, '\\$&');
-      return end === undefined ? '(.*)' : `((?:[^\\\\${escaped}]|\\\\.)*)`;
-    },
-  );
-  return { pattern: new RegExp(`^${pattern}`), variables };
+  const parts = [...format.matchAll(/((?:\$(?:\w+|\{\w+\}))+)|[^$]+|\$/g)];
+  const sources = parts.map(([text, names], place) => {
+    if (names === undefined) return text.replace(/[\\^$.*+?()[\]{}|/]/g, '\\$&');
+    const [name = '', ...others] = names.match(/\w+/g) ?? [];
+    variables.push(others.length === 0 ? name : '');
+    const end = parts[place + 1]?.[0][0];
+    if (end === undefined) return '(.*)';
+    return end === '\\' ? '([^\\\\]*)' : `((?:[^\\\\${end.replace(/[\]^-]/, '\\$&')}]|\\\\.)*)`;
+  });
+  return { pattern: new RegExp(`^${sources.join('')}`), variables };
 }
 
 /** A request as a log has it, or why the line has none. @param forms beside the usual ones */
@@ -280,16 +286,24 @@ function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unkn
 /** Seconds since 1970 of "10/Oct/2025:13:55:36 +0000", of ISO 8601, or of a number of (milli)seconds; NaN for all else. */
 function secondsOf(time: unknown): number {
   const number = typeof time === 'string' && time !== '' ? Number(time) : time;
-  if (typeof number === 'number' && !Number.isNaN(number))
-    return number > 1e11 ? number / 1000 : number;
+  if (typeof number === 'number' && !Number.isNaN(number)) {
+    const seconds = number > 1e11 ? number / 1000 : number;
+    return seconds < latestSeconds ? seconds : NaN;
+  }
   const text = String(time).replace(/^(\d\d)\/(\w{3})\/(\d{4}):(?=\d\d:)/, '$1 $2 $3 ');
   return Date.parse(text) / 1000;
 }
 
+/** The end of the year 9999. */
+const latestSeconds = 253_402_300_800;
+
 /** As a server may be asked for it: bytes that a log escapes (\xC3), and letters beyond ASCII, as %C3. */
 function sendable(target: string): string {
-  return target
-    .replace(/#.*$/, '')
+  return wellFormed(target)
+    .replace(/#.*$/s, '')
     .replace(/\\x([0-9A-Fa-f]{2})/g, '%$1')
     .replace(/[^!-~]/gu, (letter) => encodeURIComponent(letter));
 }
+
+/** Half a surrogate pair, which JSON can escape, is no letter. */
+const wellFormed = (text: string): string => text.replace(/\p{Cs}/gu, '\uFFFD');

@@ -1,5 +1,6 @@
 // What is read of access logs, of a HAR and of vegeta's targets.
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
@@ -213,12 +214,58 @@ test.each<[string, string, RegExp]>([
 test('a log in gzip', async () => {
   writeFileSync(join(folder, 'log.gz'), gzipSync(combined('GET /a?b=1 HTTP/1.1')));
   expect((await readLog(['log.gz'])).requests).toEqual([get]);
-  expect(await refusalOf(readLog(['none.gz']))).toMatch(/^--log none.gz: .*ENOENT/);
+  expect(await refusalOf(readLog(['none.gz']))).toMatch(/^--log none.gz: it is not there$/);
 });
 
 test('a file that is not there, and a folder', async () => {
-  expect(await refusalOf(readLog(['none']))).toMatch(/^--log none: .*ENOENT/);
-  expect(await refusalOf(readLog([newFolder()]))).toMatch(/EISDIR/);
+  expect(await refusalOf(readLog(['none']))).toMatch(/^--log none: it is not there$/);
+  expect(await refusalOf(readLog([newFolder()]))).toMatch(/: it is a folder$/);
+});
+
+test('a device, a pipe without a writer and a file of holes as a log', async () => {
+  const made = newFolder();
+  execFileSync('mkfifo', [join(made, 'pipe')]);
+  writeFileSync(join(made, 'holes'), '');
+  truncateSync(join(made, 'holes'), 1e12);
+  const device = 'it is a pipe, socket or device, not a file';
+  for (const [file, why] of [
+    ['/dev/zero', device],
+    [join(made, 'pipe'), device],
+    [join(made, 'holes'), /: nearly all of it is a hole .* without holes$/],
+  ] as const)
+    expect(await refusalOf(readLog([file]))).toMatch(why);
+});
+
+test('a line of many brackets, and a format without text between variables', async () => {
+  const formats = ['$a$b$c$d$e "$request" $status', '$a\\$b\\$c\\$d\\$e "$request" $status'];
+  const text = ['[ ', '\\x', '[a] "', '#'].map((part) => `${part.repeat(16_000)}\n`).join('');
+  const hashes = JSON.stringify({ method: 'GET', uri: `/${'#'.repeat(60_000)}\nx`, status: 200 });
+  const line = '1.2.3.4 "GET /a?b=1 HTTP/1.1" 200\n';
+  const { requests } = await read(`${text}${hashes}\n${line}`, { formats });
+  expect(requests).toEqual([{ method: 'GET', target: '/', status: 200, weight: 1 }, get]);
+});
+
+test('one bad line is left out, or sent as far as it can be', async () => {
+  const json = (fields: object) =>
+    `${JSON.stringify({ method: 'GET', uri: '/a?b=1', status: 200, ...fields })}\n`;
+  const { requests } = await read(json({ uri: '/\ud800' }));
+  expect(requests).toMatchObject([{ target: '/%EF%BF%BD' }]);
+  const text = json({ ts: 1e308 }) + json({ ts: 1e300 }) + json({ ts: 1 });
+  const { said } = await read(text, { pace: { factor: 1, seconds: 1 } });
+  expect(said[0]).toMatch(/from 1970-01-01 00:00:01 UTC .*: 1 request in 1 s/);
+});
+
+test('a replay of two days', async () => {
+  const at = (msec: number) => JSON.stringify({ method: 'GET', uri: '/', status: 200, msec });
+  const lines = Array.from({ length: 172_800 }, (_, second) => at(1e9 + second));
+  const pace = { factor: 1, seconds: 172_800 };
+  expect((await read(lines.join('\n'), { pace })).said[0]).toMatch(/, 1 in the busiest second\.$/);
+});
+
+test('an example has no letters that a terminal obeys or does not show', async () => {
+  const strange = ['\u202e', '\u200b', '\u00ad', '\u2028', '\u3164', '\u{e0041}', '\ufe0f'];
+  const { said } = await read(`${combined('GET /a?b=1 HTTP/1.1')}x${strange.join('y')}\n`);
+  expect(said[1]).toMatch(/such as "x y y y y y y "\.$/);
 });
 
 const written = (text: string) => {
@@ -230,7 +277,7 @@ const entry = (url: string, request: object = {}, status = 200): object => ({
   request: { method: 'GET', url, headers: [], ...request },
   response: { status },
 });
-const har = (...entries: object[]) => written(JSON.stringify({ log: { entries } }));
+const har = (...entries: (object | null)[]) => written(JSON.stringify({ log: { entries } }));
 
 test('a HAR: the most frequent host, headers, bodies, equal requests once', () => {
   const names = [':authority', 'accept', 'If-None-Match', 'Connection'];
@@ -267,8 +314,34 @@ test('a HAR: the most frequent host, headers, bodies, equal requests once', () =
   expect(readHar(two, 'safe', 'b').requests).toMatchObject([{ target: '/c' }]);
 });
 
+test('entries of a HAR that are none are left out', () => {
+  const url = 'https://a.example/x';
+  const header = (value: unknown) => ({ headers: [{ name: 'x-a', value }] });
+  const { requests, said } = readHar(
+    har(
+      entry(url),
+      null,
+      { request: null },
+      entry(url, { headers: [null] }),
+      entry(url, header(1)),
+      entry(url, { postData: { text: {} } }),
+      entry(url, header('a\r\nHost: b')),
+      entry(url, header('\u0001')),
+      entry(url, header('…')),
+      entry(url, { method: 'CONNECT' }),
+    ),
+    'all',
+  );
+  expect(requests).toHaveLength(1);
+  expect(said).toEqual([
+    "Of the HAR's 10 entries, 10 % are in the load.",
+    'Left out: 5 of another form than an entry has, such as "has to be an object"; 3 with a header that HTTP does not allow, such as "GET https://a.example/x"; 1 no HTTP request, such as "CONNECT https://a.example/x".',
+  ]);
+});
+
 test.each<[string, RegExp]>([
   ['{', /^--har f: .*JSON/],
+  ['null', /^--har f has no requests/],
   ['{"log":{"entries":[]}}', /^--har f has no requests \(log\.entries\)/],
   [
     JSON.stringify({ log: { entries: [entry('about:blank')] } }),
@@ -304,6 +377,12 @@ test.each<[string, RegExp]>([
   [
     'GET http://a/\n\nGET http://b/',
     /^--targets f, line 3: http:\/\/b is another server than http:\/\/a/,
+  ],
+  ['GET http://a/\nX-A: a\rb', /^--targets f, line 2: the value of X-A has a line break/],
+  ['GET http://a/\nHost: a\0', /^--targets f, line 2: the value of Host has a line break/],
+  [
+    '{"url":"http://a/","header":{"X-A":["a\\nb"]}}',
+    /^--targets f, line 1: the value of X-A has a line break/,
   ],
   ['get http://a/', /^--targets f, line 1: "get" has to be a method/],
   ['{"method":1}', /^--targets f, line 1: write an object with method, url/],

@@ -211,7 +211,10 @@ export function problemOfHeader(
   protocol: Protocol,
 ): string | undefined {
   if (!/^[\w!#$%&'*+.^`|~-]+$/.test(name)) return `"${name}" is not a header name`;
-  if (/[\r\n\0]/.test(value)) return `the value of ${name} has a line break or NUL in it`;
+  if (/[^\P{Cc}\t]/u.test(value))
+    return `the value of ${name} has a line break or another control character in it`;
+  if (/[^\0-\xFF]/.test(value))
+    return `the value of ${name} has a letter beyond Latin-1 in it, which no header can have`;
   const key = name.toLowerCase();
   if (['connection', 'content-length', 'transfer-encoding'].includes(key))
     return `${name} is set by the load generator (from keepAlive and body)`;
