@@ -116,20 +116,49 @@ export function tempModules({ answer }: Build): string[] {
   );
 }
 
-/** Comments, `{`, `}`, `;`, and words. A bare word may contain `${name}`, `}` and a no-break space. */
+/**
+ * Comments, `{`, `}`, `;`, and words. A bare word may contain `${`, `}` and a no-break space. All loops in it are bounded, or of single
+ * letters: others need memory for each letter.
+ */
 const tokenPattern =
-  /#[^\n]*|[{};]|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|(?:\\.|\$\{[^}]*\}|[^ \t\r\n{};"'\\])(?:\\.|\$\{[^}]*\}|[^ \t\r\n{;\\])*|[^ \t\r\n]/gs;
+  /#[^\n]*|[{};]|"[^"\\]*(?:\\.[^"\\]*){0,4096}"|'[^'\\]*(?:\\.[^'\\]*){0,4096}'|(?:\\.|\$\{|[^ \t\r\n{};"'\\])[^ \t\r\n{;\\$]*(?:(?:\\.|\$\{|\$)[^ \t\r\n{;\\$]*){0,4096}|[^ \t\r\n]/gs;
 
-const luaPattern =
-  /--\[(=*)\[.*?(?:\]\1\]|$)|--[^\n]*|\[(=*)\[.*?(?:\]\2\]|$)|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|[{}]/gs;
+/** As of nginx (NGX_CONF_BUFFER). */
+const longestWord = 4096;
+/** Far more levels than a config has. */
+const mostNested = 100;
+
+/** Braces of Lua code, and the beginnings of its comments and texts. */
+const luaPattern = /--\[=*\[|--|\[=*\[|["'{}]/g;
 
 function endOfLua(text: string, start: number): number {
+  const parts = new RegExp(luaPattern);
+  parts.lastIndex = start;
   let depth = 1;
-  for (const { 0: part, index } of text.slice(start).matchAll(luaPattern)) {
+  for (let found = parts.exec(text); found !== null; found = parts.exec(text)) {
+    const { 0: part, index } = found;
     if (part === '{') depth++;
-    if (part === '}' && --depth === 0) return start + index;
+    else if (part !== '}') parts.lastIndex = endOfLuaText(text, part, parts.lastIndex);
+    else if (--depth === 0) return index;
   }
   return -1;
+}
+
+/** The end of a comment or text, which is the code's end if there is no other. @param begin how it begins */
+function endOfLuaText(text: string, begin: string, start: number): number {
+  const long = /\[(=*)\[$/.exec(begin)?.[1];
+  if (long === undefined && begin !== '--') return endOfLuaString(text, begin, start);
+  const end = long === undefined ? '\n' : `]${long}]`;
+  const found = text.indexOf(end, start);
+  return found === -1 ? text.length : found + end.length;
+}
+
+function endOfLuaString(text: string, quote: string, start: number): number {
+  const ends = /\\.|["'\n]/gs;
+  ends.lastIndex = start;
+  for (let found = ends.exec(text); found !== null; found = ends.exec(text))
+    if (found[0] === quote || found[0] === '\n') return ends.lastIndex;
+  return text.length;
 }
 
 /** The directives of a text, without its includes. Throws UserError with file and line for unbalanced braces or quotes. */
@@ -152,6 +181,7 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
     line += text.slice(scanned, index).split('\n').length - 1;
     scanned = index + token.length;
     if (token.startsWith('#')) continue;
+    if (token.length > longestWord) fail(`has a word of more than ${longestWord} letters`);
     if (token === ';' || token === '{') {
       const [first = fail(`"${token}" without a directive`), ...args] = words;
       const name = bareWord(first);
@@ -163,7 +193,10 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
         directive.code = text.slice(scanned, end);
         line += directive.code.split('\n').length - 1;
         scanned = tokens.lastIndex = end + 1;
-      } else if (token === '{') open.push((directive.block = []));
+      } else if (token === '{') {
+        if (open.length > mostNested) fail(`is nested more than ${mostNested} deep`);
+        open.push((directive.block = []));
+      }
       words = [];
     } else if (token === '}') {
       requireEnded(words);
@@ -186,6 +219,9 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
 /** As with their texts, the first list of a pattern's files stays. */
 const lists = new Map<string, readonly string[]>();
 
+/** In letters, of all files. A file may be included many times. */
+const mostIncluded = 64e6;
+
 /**
  * Reads a config with its includes in their places. Throws UserError for files that cannot be read or that include themselves.
  * @param folder at which relative names begin, those in included files too
@@ -194,6 +230,7 @@ export async function readNginxConfig(
   layer: Layer,
   folder = path.dirname(layer.file),
 ): Promise<Directive[]> {
+  let letters = 0;
   return withIncludes(parseConfig(layer), [await realpath(layer.file)]);
 
   async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
@@ -202,7 +239,7 @@ export async function readNginxConfig(
       const { name, args, block, origin } = directive;
       if (block !== undefined) all.push({ ...directive, block: await withIncludes(block, open) });
       else if (name !== 'include' || args[0] === undefined) all.push(directive);
-      else all.push(...(await included(origin, bareWord(args[0]), open)));
+      else for (const one of await included(origin, bareWord(args[0]), open)) all.push(one);
     }
     return all;
   }
@@ -215,7 +252,11 @@ export async function readNginxConfig(
     const all: Directive[] = [];
     for (const file of files) {
       const inside = await readIncluded(file, { from, name }, open);
-      all.push(...(await withIncludes(parseConfig({ file, text: inside.text }), inside.open)));
+      letters += inside.text.length;
+      if (letters > mostIncluded)
+        throw new UserError(`${from}: includes more than ${mostIncluded / 1e6} MB in all`);
+      const inner = await withIncludes(parseConfig({ file, text: inside.text }), inside.open);
+      for (const one of inner) all.push(one);
     }
     return all;
   }
@@ -229,11 +270,7 @@ function isGlob(pattern: string): boolean {
 function glob(pattern: string, by: Inclusion): string[] {
   let found = ['/'];
   for (const segment of pattern.split('/').filter((one) => one !== '')) {
-    const source = segment
-      .replace(/[.+^${}()|\\]/g, '\\$&')
-      .replace(/[*?]/g, (sign) => (sign === '*' ? '.*' : '.'))
-      .replace(/\[!/g, '[^');
-    const matches = new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${source}$`);
+    const matches = globPattern(segment);
     found = found.flatMap((folder) => {
       const names = isGlob(segment)
         ? namesToInclude(folder, by).filter((name) => matches.test(name))
@@ -242,4 +279,32 @@ function glob(pattern: string, by: Inclusion): string[] {
     });
   }
   return found.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined).sort();
+}
+
+/** The form of names that match a part of a pattern, as glob(7) has it. */
+export function globPattern(segment: string): RegExp {
+  // What is between the stars.
+  const parts = [''];
+  for (const [sign] of segment.matchAll(/\[!?\]?[^\]]*\]|\*+|[^]/g))
+    if (sign.startsWith('*')) parts.push('');
+    else parts.push(parts.pop() + letterPattern(sign));
+  const [first = '', ...others] = parts;
+  const last = others.pop();
+  // The first place of a part is as good as any later one: the part does not move again (as in an atomic group).
+  const inner = others.map((part, at) => `(?=(?<part${at}>.*?${part}))\\k<part${at}>`);
+  const end = last === undefined ? '' : `${inner.join('')}.*${last}`;
+  try {
+    return new RegExp(`^${segment.startsWith('.') ? '' : '(?!\\.)'}${first}${end}$`, 's');
+  } catch {
+    // A range that ends before its beginning, such as [z-a].
+    return /(?!)/;
+  }
+}
+
+/** @param sign a letter, `?`, or letters in brackets */
+function letterPattern(sign: string): string {
+  if (sign === '?') return '.';
+  const [, not, letters] = /^\[(!?)([^]+)\]$/.exec(sign) ?? [];
+  if (letters === undefined) return sign.replace(/[\\^$.*+?()[\]{}|]/, '\\$&');
+  return `[${not && '^'}${letters.replace(/[\\\]^[]/g, '\\$&')}]`;
 }

@@ -6,6 +6,7 @@ import {
   isMap,
   isScalar,
   isSeq,
+  Lexer,
   LineCounter,
   parseDocument,
   type Document,
@@ -14,7 +15,31 @@ import {
 import { UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, type Layer } from '../config-files.ts';
 
+/** Far more levels than a config has. */
+const mostNested = 100;
+/** Far more values than a config has. Aliases of aliases multiply them. */
+const mostValues = 1e6;
+
+/**
+ * Throws UserError for a text that is nested much too deep, before the parser, which calls itself for each level, runs out of stack.
+ */
+function requireShallow(file: string, text: string): void {
+  let [line, indent, depth] = [1, 0, 0];
+  let isIndent = true;
+  for (const token of new Lexer().lex(text)) {
+    if ('[{'.includes(token)) depth++;
+    if (']}'.includes(token)) depth--;
+    isIndent = /^\r?\n$/.test(token) || (isIndent && /^(?: *|[-?:])$/.test(token));
+    if (token.endsWith('\n')) indent = 0;
+    else if (isIndent) indent += token.length;
+    if (depth > mostNested || indent > 2 * mostNested)
+      throw new UserError(`h2o config ${file}:${line}: is nested more than ${mostNested} deep`);
+    line += token.split('\n').length - 1;
+  }
+}
+
 function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed {
+  requireShallow(file, text);
   const document = parseDocument(text, {
     schema: 'failsafe',
     uniqueKeys: false,
@@ -46,40 +71,58 @@ export interface Pair {
 
 export type MapTree = Extract<Tree, { kind: 'map' }>;
 
-/** Far more levels than a config has. An alias that contains itself has more. */
-const mostNested = 100;
-
 /** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
 export async function readYaml(config: Layer): Promise<MapTree> {
   const folder = path.dirname(config.file);
-  const tree = await read(config, [await realpath(config.file)]);
+  // Values so far, and the deepest level of those being read.
+  let [values, deepest] = [0, 0];
+  const tree = await read(config, [await realpath(config.file)], 0);
   if (tree.kind === 'map') return tree;
   if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
   throw new UserError(`h2o config ${config.file}:1: is not a YAML mapping, as h2o's configs are`);
 
-  /** @param open files that include each other, from the config to this file */
-  async function read(layer: Layer, open: readonly string[]): Promise<Tree> {
+  /** @param open files that include each other, from the config to this file. @param depth as of convert */
+  async function read(layer: Layer, open: readonly string[], depth: number): Promise<Tree> {
     const { file } = layer;
     const lines = new LineCounter();
     const document = parse(layer, lines);
+    /** Values with a name, as far as they have been read; the last of a name counts. */
+    const anchors = new Map<string, { tree: Tree; values: number; height: number }>();
     const lineOf = (node: Node) => lines.linePos(node.range?.[0] ?? 0).line;
     const originOf = (line: number) => layer.origin ?? `${file}:${line}`;
-    return convert(document.contents, 1, 0);
+    return convert(document.contents, 1, depth);
 
     /** @param above the line of the node's parent, for an empty node; `depth`: levels above it */
     async function convert(node: Node | null, above: number, depth: number): Promise<Tree> {
+      const before = { values, deepest };
+      values++;
+      deepest = depth;
+      const tree = await converted(node, above, depth);
+      if (node !== null && 'anchor' in node && node.anchor !== undefined)
+        anchors.set(node.anchor, {
+          tree,
+          values: values - before.values,
+          height: deepest - depth,
+        });
+      deepest = Math.max(deepest, before.deepest);
+      return tree;
+    }
+
+    async function converted(node: Node | null, above: number, depth: number): Promise<Tree> {
       if (node === null) return { kind: 'text', text: '', origin: originOf(above) };
       const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
       const origin = originOf(line);
       const fail = (problem: string) => {
         throw new UserError(`h2o config ${file}:${line}: ${problem}`);
       };
-      if (depth > mostNested) fail(`is nested more than ${mostNested} deep`);
-      if (isAlias(node)) {
-        const meant =
-          node.resolve(document) ?? fail(`*${wordIn(node.source)} stands for nothing above it`);
-        return convert(meant, line, depth + 1);
-      }
+      const meant = isAlias(node)
+        ? (anchors.get(node.source) ?? fail(`*${wordIn(node.source)} stands for nothing above it`))
+        : undefined;
+      values += meant?.values ?? 0;
+      deepest = depth + (meant?.height ?? 0);
+      if (deepest > mostNested) fail(`is nested more than ${mostNested} deep`);
+      if (values > mostValues) fail(`has more than ${mostValues} values, with those of aliases`);
+      if (meant !== undefined) return meant.tree;
       if (isMap(node)) {
         const pairs: Pair[] = [];
         for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
@@ -97,16 +140,21 @@ export async function readYaml(config: Layer): Promise<MapTree> {
       }
       const value = isScalar(node) ? String(node.value ?? '') : '';
       if (value.includes('\uFFFD')) fail('is not UTF-8 text');
-      if (node.tag === '!file') return included(`${file}:${line}`, value, open);
+      if (node.tag === '!file') return included(`${file}:${line}`, value, open, depth);
       const tag = node.tag?.startsWith('!') ? { tag: node.tag } : {};
       return { kind: 'text', text: value, origin, ...tag };
     }
   }
 
-  async function included(from: string, name: string, open: readonly string[]): Promise<Tree> {
+  async function included(
+    from: string,
+    name: string,
+    open: readonly string[],
+    depth: number,
+  ): Promise<Tree> {
     const other = path.resolve(folder, name);
     const inside = await readIncluded(other, { from, name }, open);
-    return read({ file: other, text: inside.text }, inside.open);
+    return read({ file: other, text: inside.text }, inside.open, depth + 1);
   }
 }
 
