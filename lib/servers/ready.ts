@@ -348,7 +348,9 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
   });
 }
 
-class EndlessBody extends Error {}
+class EndlessBody extends Error {
+  override message = 'its body does not end';
+}
 
 async function answerOf(
   status = 0,
@@ -364,6 +366,8 @@ async function answerOf(
       bytes += (chunk as Buffer).length;
       hash.update(chunk as Buffer);
     }
+    // A body without a length seems to end when the signal closes its connection.
+    signal.throwIfAborted();
   } catch (error) {
     throw signal.aborted && bytes > 0 ? new EndlessBody() : error;
   }

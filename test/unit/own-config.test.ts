@@ -4,6 +4,7 @@ import { symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
+import { globPattern } from '../../lib/servers/nginx-config.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
@@ -167,7 +168,7 @@ it.each([
   ['listen: http\nhosts: {}', '/own.conf:1: listen: "http" is no port'],
   ['num-threads: 0\nhosts: {}', '/own.conf:1: num-threads is not a number of threads'],
   ['listen: 80\nhosts: *gone', 'h2o config /own.conf:2: *gone stands for nothing above it'],
-  ['listen: 80\nhosts: &h\n  a: *h', 'h2o config /own.conf:3: is nested more than 100 deep'],
+  ['listen: 80\nhosts: &h\n  a: *h', 'h2o config /own.conf:3: *h stands for nothing above it'],
   ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
   ['listen: 80\nhosts: |hunter2$1\n  x', 'extra characters: |hunter2$1'],
   ['listen: "my secret 1"\nhosts: {}', '/own.conf:1: listen: "my…" is no port'],
@@ -175,6 +176,58 @@ it.each([
   expect(
     await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' }),
   ).toContain(message);
+});
+
+it.each([
+  ['a: '.padEnd(1e5, '[')],
+  [Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join('')],
+  [`a:\n${'- '.repeat(5000)}x`],
+  [
+    `a0: &a0 x\n${Array.from({ length: 200 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}]\n`).join('')}`,
+  ],
+])('a config of h2o that is nested too deep is refused: %.20s…', async (text) => {
+  expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
+});
+
+it('aliases of aliases are counted before they are written out', async () => {
+  const bomb = Array.from({ length: 30 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]\n`);
+  expect(await refusal(`listen: 80\nhosts:\n  x: y\na0: &a0 x\n${bomb.join('')}`)).toMatch(
+    /^h2o config \/own.conf:\d+: has more than 1000000 values, with those of aliases$/,
+  );
+  const many = Array.from({ length: 6000 }, (_, n) => `a${n}: &a${n} x\nb${n}: *a${n}\n`);
+  expect(portsOf(await read(`listen: 80\nhosts: {}\n${many.join('')}`))).toEqual([80]);
+});
+
+it.each([
+  [`"${'x'.repeat(1e7)}"`, /^nginx config \/own.conf:2: has a word of more than 4096 letters$/],
+  ['x'.repeat(1e7), /word of more than 4096 letters$/],
+  ['\\;'.repeat(1e4), /word of more than 4096 letters$/],
+  ['${'.repeat(1e5), /word of more than 4096 letters$/],
+  [`x; ${'a { '.repeat(1e5)}`, /^nginx config \/own.conf:2: is nested more than 100 deep$/],
+  [`x; access_by_lua_block { ${'"\\'.repeat(1e5)}`, /^nginx config \/own.conf:2: "{" without its/],
+  [`x${'; include big'.repeat(9)}`, /^\/own.conf:2: includes more than 64 MB in all$/],
+  ['x; include [z-a]*', / has no server \{ \} in http/],
+  ['x; include [*', / has no server \{ \} in http/],
+  ['x; include *d*.conf', /^\/own.conf:2: includes "\/a\\nd.conf", which has control characters/],
+])('a config of nginx with much or strange is refused: %.20s…', async (text, message) => {
+  const files = { big: `#${'x'.repeat(8e6)}`, 'a\nd.conf': '' };
+  const said = await refusal(`events {}\nhttp { add_header a ${text}; }`, files);
+  expect(said).toMatch(message);
+});
+
+it.each<[string, string[], string[]]>([
+  ['*', ['a', 'a.b', 'a\nb'], ['.a']],
+  ['.*', ['.a'], ['a']],
+  ['a*b*c', ['abc', 'abbcbc', 'a.c.b.c'], ['ab', 'acb', 'abcd']],
+  ['[!a-c]?.conf', ['dx.conf'], ['ax.conf', 'd.conf', 'dxxconf']],
+  ['[]^*]x', [']x', '^x', '*x'], ['ax', 'x']],
+  ['[x', ['[x'], ['x']],
+  ['**', ['a'], []],
+  [`${'*a'.repeat(60)}*b`, [`${'a'.repeat(60)}b`], ['a'.repeat(250)]],
+])('the pattern %s of an include', (pattern, matching, others) => {
+  const form = globPattern(pattern);
+  expect(matching.filter((name) => !form.test(name))).toEqual([]);
+  expect(others.filter((name) => form.test(name))).toEqual([]);
 });
 
 it.each([

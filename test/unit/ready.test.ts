@@ -115,6 +115,17 @@ describe.each(protocols)('over %s', (protocol) => {
   });
 });
 
+it('does not take for the page what it has of a body without end or length', async () => {
+  const server = tcpServer((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
+    const timer = setInterval(() => socket.write('123'), 20);
+    socket.on('close', () => clearInterval(timer));
+  });
+  expect(await refusal(server, { anyLength: true }, { limitMs: 1500 })).toBe(
+    '/ answers with a body that did not end within 1.5 s: give a page that ends',
+  );
+});
+
 it.each<[string, string, RegExp]>([
   [
     'X: a\0b\r\nContent-Length: 1',
