@@ -142,7 +142,10 @@ func summary(r engine.Result) map[string]any {
 		}
 	}
 	if cpu := r.ServerCPU; cpu != nil {
-		serverCPU = map[string]any{"seconds": cpu.Seconds, "idleShare": cpu.IdleShare}
+		serverCPU = map[string]any{
+			"seconds": cpu.Seconds, "idleShare": cpu.IdleShare,
+			"cores": map[string]any{"seconds": cpu.Cores.Seconds, "processes": cpu.Cores.Processes, "interrupts": cpu.Cores.Interrupts},
+		}
 	}
 	return map[string]any{
 		"unexpected": r.Unexpected, "pages": pages(r.Pages),

@@ -2,10 +2,16 @@
 // isKept, rateEnd and isHopeless.
 import { percent, scaledTime, whole } from '../format.ts';
 import { byName } from '../present.ts';
-import type { LoadResult, Noise, Round, VariantResult } from '../result/result.ts';
+import type { LoadResult, Noise, Phase, Round, VariantResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
-import { roundRps, serverCpuSecondsOf, successRatioOf, tolerableFailures } from './phases.ts';
+import {
+  responsesOf,
+  roundRps,
+  serverCpuSecondsOf,
+  successRatioOf,
+  tolerableFailures,
+} from './phases.ts';
 import { extent, mean, median, total } from './statistics.ts';
 
 /** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
@@ -43,6 +49,33 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
         ? null
         : { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] },
   };
+}
+
+/** No working server pauses so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
+const longPauseMs = 1250;
+/** A slow server's pauses are long too: limit as a multiple of p99 of the latency, and of the typical first byte. */
+const pauseFactor = 10;
+
+type Paused = Pick<
+  Phase,
+  'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'
+>;
+
+/**
+ * Returns the longest time without a response while requests were under way; null if working servers pause so long. Without any answer,
+ * half of a short window is too long. Lost packets are no pause: TCP itself waits 1 s and more for them.
+ */
+export function pauseMs(phase: Paused): number | null {
+  const { longestGapMs, latencyMs, firstByteMs, network, seconds } = phase;
+  const tolerated = isUnanswered(phase)
+    ? Math.min(longPauseMs, (1000 * seconds) / 2)
+    : Math.max(longPauseMs, pauseFactor * latencyMs.p99, pauseFactor * firstByteMs.p50);
+  const resent = network === null ? 0 : network.retransmits.client + network.retransmits.server;
+  return longestGapMs > tolerated && resent === 0 ? longestGapMs : null;
+}
+
+export function isUnanswered(phase: Pick<Phase, 'responses' | 'errors'>): boolean {
+  return phase.errors.total + responsesOf(phase) === 0;
 }
 
 /** From this share of its cores on a side is at its limit; the kernel, the runner and InfluxDB use the rest. */

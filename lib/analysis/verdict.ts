@@ -15,6 +15,7 @@ import type {
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
 import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import { oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
   dependenceOf,
@@ -261,6 +262,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return ofLatency
       ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration`
       : 'no CPU time was measured in a whole round';
+  // It does not change the CPU time of a response.
+  const disturbed = metric === 'cpu' ? undefined : oneSided(baseline, variant);
+  if (disturbed !== undefined) return disturbed.why;
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);

@@ -1,6 +1,6 @@
 // Warnings below the table: what the figures give reason for, each with the next step.
 import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
-import type { Comparison, ErrorCause, Phase, VariantResult } from '../result/result.ts';
+import type { Comparison, ErrorCause, Phase, Round, VariantResult } from '../result/result.ts';
 import {
   lateSends,
   limitOf,
@@ -9,10 +9,12 @@ import {
   rateCause,
   sharesOf,
   stealMatters,
+  pauseMs,
   stoodStill,
   type RoundNoise,
 } from './limit.ts';
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
+import { oneSided } from './one-sided.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
 import { extent, groupedBy, median, total } from './statistics.ts';
 import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
@@ -57,6 +59,7 @@ export function warningsOf(
       rounds < minimumRounds &&
       `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
     ...intervalWarnings(comparisons),
+    ...oneSidedWarnings(variants, comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     ...variants.flatMap(variantWarnings),
     oneTurn !== '' &&
@@ -96,8 +99,28 @@ function intervalWarnings(comparisons: readonly Comparison[]): string[] {
   });
 }
 
+function oneSidedWarnings(
+  variants: readonly VariantResult[],
+  comparisons: readonly Comparison[],
+): string[] {
+  const named = (name: string) => variants.find((one) => one.name === name) as VariantResult;
+  return comparisons.flatMap(({ baseline, variant }) => {
+    const disturbed = oneSided(named(baseline), named(variant));
+    return disturbed === undefined
+      ? []
+      : `${disturbed.why}, so requests/s and latency of ${variant} and ${baseline} do not compare: ${disturbed.remedy}, and run again`;
+  });
+}
+
 /** From this share of its cores on a server is busy: it has no time to wait for the generator. */
 const busy = 0.95;
+
+/** "every round", "4 of 10 rounds" or "rounds 2 and 4". */
+function roundsText(numbers: readonly number[], all: number): string {
+  if (numbers.length === all) return `${all === 1 ? 'the only' : 'every'} round`;
+  if (numbers.length > 3) return `${numbers.length} of ${all} rounds`;
+  return `${numbers.length === 1 ? 'round' : 'rounds'} ${enumeration(numbers)}`;
+}
 
 interface VariantRound {
   round: number;
@@ -141,13 +164,7 @@ function noiseWarnings(
     const over = rounds.filter((one) => of(one) >= least);
     if (over.length === 0) return [];
     const [highest, numbers] = [extent(over.map(of))[1], numbersOf(over)];
-    const ofRounds = numbersOf(rounds).length;
-    const when =
-      numbers.length === ofRounds
-        ? `${ofRounds === 1 ? 'the only' : 'every'} round`
-        : numbers.length > 3
-          ? `${numbers.length} of ${ofRounds} rounds`
-          : `${numbers.length === 1 ? 'round' : 'rounds'} ${enumeration(numbers)}`;
+    const when = roundsText(numbers, numbersOf(rounds).length);
     return [
       `${percent(highest)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`,
     ];
@@ -200,9 +217,10 @@ function variantWarnings(variant: VariantResult): string[] {
   const unsent = total(phases, (phase) => phase.unsent);
   const idleShares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
   const idle = idleShares.length === 0 ? 0 : median(idleShares);
-  const still = stoodStill(variant);
+  const generatorStill = stoodStill(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
+  const still = stillText(rounds);
   const texts = [
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
@@ -212,16 +230,30 @@ function variantWarnings(variant: VariantResult): string[] {
       `: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
     unsent > 0 &&
       `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
+    still !== '' &&
+      ` stood still ${still}, and the machine was quiet: look at its log and its backend`,
     idle > idleMatters &&
       ` uses ${percent(idle)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
-    still > 0 &&
-      `: the generator stood still in ${percent(still)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
+    generatorStill > 0 &&
+      `: the generator stood still in ${percent(generatorStill)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
     late !== null &&
       `: one request in a hundred left ${scaledTime(late.lateMs)} late or more, which its latency includes (p99 ${scaledTime(late.latencyMs)}): ${rateCause(variant)}`,
     allowed < streams &&
       `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
   ];
   return texts.flatMap((text) => (text === false ? [] : name + text));
+}
+
+/** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */
+function stillText(rounds: readonly Round[]): string {
+  const longestIn = ({ phases }: Round) => extent(phases.map((phase) => pauseMs(phase) ?? 0))[1];
+  const still = rounds.filter((round) => longestIn(round) > 0);
+  if (still.length === 0) return '';
+  const when = roundsText(
+    still.map(({ round }) => round),
+    rounds.length,
+  );
+  return `for up to ${scaledTime(extent(still.map(longestIn))[1])} in ${when}`;
 }
 
 function tlsWarnings(variants: readonly VariantResult[]): string[] {

@@ -1,5 +1,6 @@
 // The messages between bakeoff and its agent on another host: a JSON object per line.
 import type { MachineReading } from '../machine/usage.ts';
+import type { TreeUsage } from '../servers/usage.ts';
 import type { ServerSample } from '../store/points.ts';
 
 /** A user's file or link, with its path in the sent folder. */
@@ -25,7 +26,7 @@ export interface K6Ended {
 }
 
 /** A server's use; every 100 ms also that of its cores. */
-export interface SampleThere extends ServerSample {
+export interface SampleThere extends ServerSample, TreeUsage {
   machine?: MachineReading;
 }
 

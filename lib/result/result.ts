@@ -186,9 +186,14 @@ const loadResult = open(loadFields);
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
    * Of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
-   * `idleShare` in cores, during the turns of others (0 for a side without turns).
+   * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, and of
+   * interrupts, on its cores in its turns, which took `seconds`; all 0 if unknown.
    */
-  serverCpu?: { seconds: number; idleShare: number } | null;
+  serverCpu?: {
+    seconds: number;
+    idleShare: number;
+    cores: { seconds: number; processes: number; interrupts: number };
+  } | null;
   /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;
 }
@@ -273,6 +278,10 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
+  /** Share of its turns (0 to 1) for which its tasks waited while other programs used its cores; absent if unknown. */
+  starvedShare: optional(figure),
+  /** Share of the samples in which a process of the server was stopped; absent if unknown. */
+  stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(figure)))),
   generatorCpuSeconds: figure,

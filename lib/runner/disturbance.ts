@@ -1,4 +1,5 @@
 // Finds what makes a round's figures wrong. Such a round is dropped and repeated.
+import { isUnanswered, othersMatter, pauseMs, stealMatters } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
@@ -12,6 +13,7 @@ import type { Measurement } from './under-load.ts';
 
 /**
  * Requires that a side's figures can be trusted.
+ * @param others the phases of the group's other sides
  * @throws RoundFailure if the server crashed, Disturbance for anything else
  */
 export function requireSound(
@@ -20,18 +22,20 @@ export function requireSound(
   phases: readonly Phase[],
   server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
+  others: readonly (readonly Phase[])[] = [],
 ): void {
   if (alarms.crash !== undefined)
     throw new RoundFailure(
       `${name}: ${server.name} crashed under load, as its log says: ${alarms.crash}`,
     );
-  for (const phase of phases) {
+  for (const [index, phase] of phases.entries()) {
     const window = windowOf(phase, load);
+    const sameTime = others.flatMap((side) => side[index] ?? []);
     const disturbance =
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas) ??
       (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
-      standstillIn(phase, server.name, alarms.first);
+      (isHeldUp(phase, sameTime) ? standstillIn(phase, server.name, alarms.first) : undefined);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
 }
@@ -95,38 +99,40 @@ function throttlingIn(
   return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
 }
 
-/** No working server pauses so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */
-const standstillMs = 1250;
-/** A slow server's pauses are long too: limit as a multiple of p99 of the latency, and of the typical first byte. */
-const standstillFactor = 10;
-
 /**
- * Returns a line if the server sent no response for too long while requests were under way. Without any answer, half of a short window
- * is too long. Lost packets are no standstill: TCP itself waits 1 s and more for them.
+ * Returns a line if the server sent no response for too long while requests were under way.
  * @param server its name
  * @param alarm a line of its log
  */
 export function standstillIn(
-  phase: Pick<
-    Phase,
-    'longestGapMs' | 'latencyMs' | 'firstByteMs' | 'network' | 'responses' | 'errors' | 'seconds'
-  >,
+  phase: Phase,
   server: string,
   alarm: string | undefined,
 ): string | undefined {
-  const { longestGapMs, latencyMs, firstByteMs, network, errors, seconds } = phase;
-  const unanswered = errors.total + responsesOf(phase) === 0;
-  const tolerated = unanswered
-    ? Math.min(standstillMs, (1000 * seconds) / 2)
-    : Math.max(standstillMs, standstillFactor * latencyMs.p99, standstillFactor * firstByteMs.p50);
-  const resent = network === null ? 0 : network.retransmits.client + network.retransmits.server;
-  if (!(longestGapMs > tolerated) || resent > 0) return undefined;
-  const why =
-    alarm === undefined
-      ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'
-      : `its log says: ${alarm}`;
-  const ofWindow = unanswered ? ` of its ${scaledTime(1000 * seconds)}` : '';
-  return `${server} stood still: no response came for ${scaledTime(longestGapMs)}${ofWindow} while requests were under way; ${why}`;
+  const ms = pauseMs(phase);
+  if (ms === null) return undefined;
+  const ofWindow = isUnanswered(phase) ? ` of its ${scaledTime(1000 * phase.seconds)}` : '';
+  return `${server} stood still: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${whyStill(phase, alarm)}`;
+}
+
+function whyStill({ stoppedShare = 0 }: Phase, alarm: string | undefined): string {
+  if (stoppedShare > 0) return 'it was stopped (SIGSTOP or a debugger)';
+  return alarm === undefined
+    ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'
+    : `its log says: ${alarm}`;
+}
+
+/**
+ * Whether a server that stood still was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
+ * else to count. @param others the phases of other sides at the same time
+ */
+function isHeldUp(phase: Phase, others: readonly Phase[]): boolean {
+  const { noise, stoppedShare = 0 } = phase;
+  if (stoppedShare > 0 || isUnanswered(phase) || noise === null) return true;
+  const steal = Math.max(noise.serverStealShare, noise.generatorStealShare);
+  const used = Math.max(noise.serverOthersShare, noise.generatorOthersShare);
+  if (steal >= stealMatters || used >= othersMatter) return true;
+  return others.some((other) => pauseMs(other) !== null);
 }
 
 /** Chance brings no deviation of so many standard deviations. */

@@ -60,8 +60,9 @@ export async function runGroup(
     const alarms = await Promise.all(stages.map(alarmsOf));
     await stopAll(stages);
     // All sides are checked before any samples are stored.
+    const phases = phasesOfAll(context, stages, measured);
     const outcomes = stages.map((_, side) =>
-      outcomeOf(context, stages, side, attempt, measured, alarms[side] as LogAlarms),
+      outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
     );
     return new Map(
       await Promise.all(
@@ -89,12 +90,27 @@ async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAla
   return isHosted(server) ? server.alarms() : {};
 }
 
-function outcomeOf(
+function phasesOfAll(
   { plan, generators = [] }: RunContext,
+  stages: readonly Stage[],
+  measured: readonly Measurement[],
+): Phase[][] {
+  // The use of cores by others is read here and where the servers are.
+  const othersAreKnown = stages.every(
+    (one) => isStarted(one.server) || (isHosted(one.server) && generators.length === 0),
+  );
+  return stages.map(({ planned, server }, side) =>
+    phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
+  );
+}
+
+function outcomeOf(
+  { plan }: RunContext,
   stages: readonly Stage[],
   side: number,
   { round, answers, known }: Attempt,
   measured: readonly Measurement[],
+  phasesOfSides: readonly Phase[][],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
   const { planned, server, network } = stages[side] as Stage;
@@ -102,13 +118,9 @@ function outcomeOf(
   const { within, cores } = plan;
   const { page, load, variant } = planned;
   const { name } = variant;
-  // The use of cores by others is read here and where the servers are.
-  const othersAreKnown = stages.every(
-    (one) => isStarted(one.server) || (isHosted(one.server) && generators.length === 0),
-  );
-  const all = phasesOf(measurement, planned, plan, server, othersAreKnown);
+  const all = phasesOfSides[side] as Phase[];
   const facts = serverFacts(planned, server);
-  requireSound(planned, measurement, all, server, alarms);
+  requireSound(planned, measurement, all, server, alarms, phasesOfSides.toSpliced(side, 1));
   const rates = known?.get(name) ?? [];
   const search =
     within &&

@@ -8,6 +8,7 @@ import { byName } from '../present.ts';
 import type { LinkTraffic, LoadResult, NetworkUse, Noise, PacketKind } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
+import type { TreeUsage } from '../servers/usage.ts';
 import type { ServerSample } from '../store/points.ts';
 
 /** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: less than 1 % may. */
@@ -27,16 +28,13 @@ interface SharedUse {
   machine: MachineReading;
 }
 
-/** A side's sample at an instant of the monotonic clock. */
-export interface UsageSample extends SharedUse {
+/** A sample of a side's server at an instant of the monotonic clock. */
+export interface UsageSample extends SharedUse, TreeUsage {
   atMs: number;
   /** The wall clock minus the monotonic clock. */
   wallAheadMs: number;
   /** CPU seconds of all servers of the group. */
   serversCpuSeconds: number;
-  /** CPU seconds and memory of the side's server. */
-  cpuSeconds: number;
-  rssBytes: number;
 }
 
 export type UsageSampler = ReturnType<typeof sampleUsage>;
@@ -95,6 +93,8 @@ export function withServer(
     return {
       ...sample,
       cpuSeconds: valueAt(own, atMs, cpuOf),
+      waitedSeconds: valueAt(own, atMs, waitOf),
+      stopped: (own.findLast((one) => one.atMs <= atMs) ?? own[0])?.stopped ?? false,
       rssBytes: Math.round(valueAt(own, atMs, ({ rssBytes }) => rssBytes)),
       serversCpuSeconds: total(there, (one = []) =>
         one.length === 0 ? 0 : valueAt(one, atMs, cpuOf),
@@ -139,9 +139,10 @@ export function usageBetween(
 }
 
 const cpuOf = ({ cpuSeconds }: Pick<ServerSample, 'cpuSeconds'>): number => cpuSeconds;
+export const waitOf = ({ waitedSeconds }: TreeUsage): number => waitedSeconds;
 
 /** Interpolates a figure between the samples around an instant; outside of the samples it is constant. */
-function valueAt<S extends { atMs: number }>(
+export function valueAt<S extends { atMs: number }>(
   samples: readonly S[],
   atMs: number,
   of: (sample: S) => number,
@@ -169,6 +170,21 @@ export interface NoiseCores {
   hasUpstreams: boolean;
 }
 
+/**
+ * CPU seconds of others on cores on which we used `ours`. The kernel may count interrupts in the interrupted process's time, and so in
+ * ours; if unknown, the lower figure counts. @param coreSeconds the cores' time
+ */
+export function othersOn(
+  { processes, interrupts }: Pick<CoreSeconds, 'processes' | 'interrupts'>,
+  ours: number,
+  coreSeconds: number,
+  { interruptsApart }: Pick<NoiseCores, 'interruptsApart'>,
+): number {
+  const others = processes - ours;
+  const isApart = interruptsApart ?? others >= -tickError * coreSeconds;
+  return isApart ? others : others + interrupts;
+}
+
 /** Returns the noise within a window; null if the kernel does not count it. @param samples in order of time, not empty */
 export function noiseBetween(
   samples: readonly UsageSample[],
@@ -184,12 +200,8 @@ export function noiseBetween(
     samples.some(({ machine }) => machine[side] === null)
       ? null
       : byName(coreParts, (part) => between(({ machine }) => machine[side]?.[part] ?? 0));
-  // The kernel may count interrupts in the interrupted process's time, and so in ours; if unknown, the lower figure counts.
-  const othersShare = ({ processes, interrupts }: CoreSeconds, ours: number, count: number) => {
-    const others = processes - ours;
-    const isApart = cores.interruptsApart ?? others >= -tickError * seconds * count;
-    return share(isApart ? others : others + interrupts, count);
-  };
+  const othersShare = (used: CoreSeconds, ours: number, count: number) =>
+    share(othersOn(used, ours, seconds * count, cores), count);
 
   const [server, generator] = [secondsOf('server'), secondsOf('generator')];
   if (server === null || generator === null || !(seconds > 0)) return null;

@@ -45,11 +45,13 @@ import {
   usageBetween,
   windowOf,
   withServer,
+  type NoiseCores,
   type UsageReaders,
   type UsageSample,
   type UsageSampler,
 } from './samples.ts';
 import { searchStarts, stepIn } from './search.ts';
+import { starvedShareOf, stoppedShareOf } from './starved.ts';
 
 /** What was measured of a side. */
 export interface Measurement {
@@ -218,9 +220,7 @@ function readersOf(
       );
   const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
   return {
-    servers: servers.map((server) =>
-      isStarted(server) ? server.usage : () => ({ cpuSeconds: 0, rssBytes: 0 }),
-    ),
+    servers: servers.map((server) => (isStarted(server) ? server.usage : () => noUsage)),
     shared() {
       const { user, system } = process.cpuUsage();
       const linkToServerCpuSeconds = ofLinkToServer();
@@ -234,6 +234,9 @@ function readersOf(
     },
   };
 }
+
+/** A server that bakeoff did not start. */
+const noUsage = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 0, stopped: false };
 
 const reportIntervalMs = 500;
 
@@ -276,21 +279,23 @@ async function reportOf(network: Network): Promise<LinkReport> {
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, link, perRequest }: Measurement,
+  measurement: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
   othersAreKnown: boolean,
 ): Phase[] {
-  const counts = {
+  const { results, samples, link, perRequest } = measurement;
+  const counts: NoiseCores = {
     server: cores.serverCpus.length,
     generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
     shared: sharesCores(cores),
     interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  return results.map(({ serverCpu = null, wire: _, ...result }) => {
+  return results.map(({ serverCpu = null, wire: _, ...result }, index) => {
     const window = windowOf(result, planned.load);
+    const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
     return {
@@ -299,9 +304,15 @@ export function phasesOf(
       serverCpuSeconds: isSampled(server) ? ofTurns : null,
       serverRssBytes: isSampled(server) ? rssBytes : null,
       idleCpuShare: serverCpu?.idleShare ?? null,
-      ...present({ perRequest }),
+      ...present({
+        perRequest,
+        starvedShare: noise
+          ? starvedShareOf(measurement, index, window, noise, counts, server.workers)
+          : undefined,
+        stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
+      }),
       generatorCpuSeconds: result.cpuSeconds,
-      noise: othersAreKnown ? noiseBetween(samples, window, counts) : null,
+      noise,
       // A variant with a network has a single phase.
       network: link && networkUseBetween(link.samples, link.report, window),
     };

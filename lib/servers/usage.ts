@@ -10,11 +10,17 @@ import { listeningSockets, type UpstreamAddress } from './ports.ts';
 export interface TreeUsage {
   /** CPU seconds of all tasks seen so far; ended tasks count with their last value. */
   cpuSeconds: number;
+  /** Seconds that these tasks waited for a core (sched-stats.rst); 0 on kernels that do not count it. */
+  waitedSeconds: number;
   /** Sum of the processes' resident sets (VmRSS). A page that n workers share counts n times. */
   rssBytes: number;
+  /** A process is stopped: by a signal, or by a debugger that is none of these processes. */
+  stopped: boolean;
 }
 
-/** A call between look-ups costs one small read per task. */
+type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
+
+/** A call between look-ups costs one small read per task, and one per process. */
 const refreshMs = 1000;
 
 /**
@@ -23,46 +29,79 @@ const refreshMs = 1000;
  */
 export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUsage {
   let cpuSeconds = 0;
+  let waitedSeconds = 0;
   let rssBytes = 0;
+  let processes: string[] = [];
   const tasks = watchTasks(() => {
-    const processes = lookUp();
+    processes = lookUp();
     const kilobytes = (pid: string) =>
       Number(/^VmRSS:\s+(\d+) kB/m.exec(textOf(`${proc}/${pid}/status`))?.[1] ?? 0);
     rssBytes = 1024 * total(processes, kilobytes);
     return processes;
   }, proc);
   return () => {
-    const used = tasks();
-    cpuSeconds += total([...used.values()], (seconds) => seconds);
-    return { cpuSeconds, rssBytes: used.size === 0 ? 0 : rssBytes };
+    const used = [...tasks().values()];
+    cpuSeconds += total(used, (task) => task.cpuSeconds);
+    waitedSeconds += total(used, (task) => task.waitedSeconds);
+    return {
+      cpuSeconds,
+      waitedSeconds,
+      rssBytes: used.length === 0 ? 0 : rssBytes,
+      stopped: processes.some((pid) => isStopped(proc, pid, processes)),
+    };
   };
 }
 
-/** Gives the CPU seconds of each task since the previous call, or since the task began. */
-function watchTasks(lookUp: () => string[], proc: string): () => Map<string, number> {
-  const lastSeen = new Map<string, number>();
+function isStopped(proc: string, pid: string, own: readonly string[]): boolean {
+  // Its first thread: the process's own file sums up all threads.
+  const state = statFields(`${proc}/${pid}/task/${pid}`)?.[0];
+  if (state !== 't') return state === 'T';
+  // A command may be a server under strace.
+  const tracer = /^TracerPid:\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
+  return tracer !== undefined && !own.includes(tracer);
+}
+
+/** Gives the use of each task since the previous call, or since the task began. */
+function watchTasks(lookUp: () => string[], proc: string): () => Map<string, TaskUse> {
+  const lastSeen = new Map<string, TaskUse>();
   let refreshedAtMs = -Infinity;
   return () => {
     const nowMs = performance.now();
     if (nowMs - refreshedAtMs >= refreshMs) {
       for (const task of lookUp().flatMap((pid) => tasksOf(proc, pid)))
-        lastSeen.set(task, lastSeen.get(task) ?? 0);
+        lastSeen.set(task, lastSeen.get(task) ?? noUse);
       refreshedAtMs = nowMs;
     }
-    const used = new Map<string, number>();
+    const used = new Map<string, TaskUse>();
     for (const [task, before] of lastSeen) {
-      // The first field is in ns. Kernels without it have clock ticks.
-      const schedstat = readIfThere(`${task}/schedstat`);
-      const seconds = schedstat ? parseInt(schedstat) / 1e9 : statCpuSeconds(task);
-      if (seconds === undefined) lastSeen.delete(task);
+      const now = useOf(task);
+      if (now === undefined) lastSeen.delete(task);
       else {
         // Less than before: a new task has got the id.
-        used.set(task, seconds < before ? seconds : seconds - before);
-        lastSeen.set(task, seconds);
+        const from = now.cpuSeconds < before.cpuSeconds ? noUse : before;
+        used.set(task, {
+          cpuSeconds: now.cpuSeconds - from.cpuSeconds,
+          waitedSeconds: now.waitedSeconds - from.waitedSeconds,
+        });
+        lastSeen.set(task, now);
       }
     }
     return used;
   };
+}
+
+const noUse: TaskUse = { cpuSeconds: 0, waitedSeconds: 0 };
+
+/** The task's use since it began; undefined if it has ended. */
+function useOf(task: string): TaskUse | undefined {
+  // In ns. Kernels without it have clock ticks.
+  const schedstat = readIfThere(`${task}/schedstat`);
+  if (schedstat) {
+    const [ran = 0, waited = 0] = schedstat.split(' ').map(Number);
+    return { cpuSeconds: ran / 1e9, waitedSeconds: waited / 1e9 };
+  }
+  const cpuSeconds = statCpuSeconds(task);
+  return cpuSeconds === undefined ? undefined : { cpuSeconds, waitedSeconds: 0 };
 }
 
 /** Returns a function that gives a process's CPU seconds, ended threads included; the last value once it has ended. */
@@ -161,10 +200,10 @@ export function watchUpstreams(
   let isFirst = true;
   let sum = 0;
   return () => {
-    for (const [task, seconds] of tasks()) {
+    for (const [task, { cpuSeconds }] of tasks()) {
       // Field 39 of stat in proc(5), without the first two.
-      if (!isFirst && seconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
-        sum += seconds;
+      if (!isFirst && cpuSeconds > 0 && cpus.includes(Number(statFields(task)?.[36] ?? NaN)))
+        sum += cpuSeconds;
     }
     isFirst = false;
     return sum;

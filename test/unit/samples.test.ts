@@ -139,7 +139,9 @@ describe('noise', () => {
       // Of another server that takes turns with it, half.
       cpuSeconds: (ours * second) / 2,
       serversCpuSeconds: ours * second,
+      waitedSeconds: 0,
       rssBytes: 1,
+      stopped: false,
       generatorCpuSeconds: generatorCpu * second,
       linkToServerCpuSeconds: link * second,
       machine: {
@@ -217,14 +219,18 @@ describe('noise', () => {
       ({ atMs, cpuSeconds, machine }, index): SampleThere => ({
         atMs: atMs + 50,
         cpuSeconds,
+        waitedSeconds: atMs / 1e4,
         rssBytes: 5,
+        stopped: index === 1,
         ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
       }),
     );
     const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
     expect(one).toEqual(other);
+    expect(one?.map(({ stopped }) => stopped)).toEqual([false, false, true, false, false]);
     expect(one?.[2]).toMatchObject({
       cpuSeconds: near(0.975),
+      waitedSeconds: near(0.195),
       rssBytes: 5,
       serversCpuSeconds: near(1.95),
     });
@@ -315,7 +321,8 @@ describe('the sampler', () => {
     started.push(sampler);
     return sampler;
   };
-  const halfACore = () => ({ cpuSeconds: performance.now() / 2000, rssBytes: 1 });
+  const used = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 1, stopped: false };
+  const halfACore = () => ({ ...used, cpuSeconds: performance.now() / 2000 });
 
   test('keeps the CPU time right when the wall clock is set back', () => {
     const sampler = start(halfACore);
@@ -342,8 +349,8 @@ describe('the sampler', () => {
   test('has the CPU time of each server and of all', () => {
     let cpuSeconds = 1;
     const sampler = start(
-      () => ({ cpuSeconds, rssBytes: 1 }),
-      () => ({ cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
+      () => ({ ...used, cpuSeconds }),
+      () => ({ ...used, cpuSeconds: 2 * cpuSeconds, rssBytes: 3 }),
     );
     vi.advanceTimersByTime(200);
     cpuSeconds = 2;

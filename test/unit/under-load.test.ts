@@ -8,6 +8,7 @@ import type { RunningServer } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
+const unknown = { seconds: 0, processes: 0, interrupts: 0 };
 const plan = planOf(scenarioOf(hereAndThere));
 
 /** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */
@@ -28,7 +29,7 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
 }
 
 test('a server has the CPU time of its own turns', () => {
-  expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03 })).toEqual([
+  expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03, cores: unknown })).toEqual([
     expect.closeTo(2, 12),
     0.03,
     7,
@@ -38,7 +39,7 @@ test('a server has the CPU time of its own turns', () => {
 });
 
 test('one that was alone has that of its window', () => {
-  expect(cpuOf(0, 0, { seconds: 3, idleShare: 0 })).toEqual([3, 0, 7]);
+  expect(cpuOf(0, 0, { seconds: 3, idleShare: 0, cores: unknown })).toEqual([3, 0, 7]);
   expect(cpuOf(0, 0)).toEqual([expect.closeTo(4, 12), null, 7]);
 });
 

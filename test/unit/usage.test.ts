@@ -24,6 +24,8 @@ interface Shown {
   cpu?: number;
   sockets?: readonly string[];
   schedstat?: boolean;
+  state?: string;
+  tracer?: number;
   childrenLists?: boolean;
 }
 
@@ -31,10 +33,18 @@ interface Shown {
 function show(
   pid: number,
   tasks: Record<number, Task>,
-  { parent = 1, cpu = 0, sockets = [], schedstat = true, childrenLists = true }: Shown = {},
+  {
+    parent = 1,
+    cpu = 0,
+    sockets = [],
+    schedstat = true,
+    childrenLists = true,
+    state = 'S',
+    tracer = 0,
+  }: Shown = {},
 ) {
   const stat = (cpuSeconds: number) =>
-    `${pid} (a (strange) name) S ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 ${'0 '.repeat(21)}${cpu} 0 0\n`;
+    `${pid} (a (strange) name) ${state} ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 ${'0 '.repeat(21)}${cpu} 0 0\n`;
   const folder = path.join(proc, String(pid));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(path.join(folder, 'fd'), { recursive: true });
@@ -42,13 +52,17 @@ function show(
     const task = path.join(folder, 'task', tid);
     mkdirSync(task, { recursive: true });
     writeFileSync(path.join(task, 'stat'), stat(cpuSeconds));
-    if (schedstat) writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} 7 9\n`);
+    if (schedstat)
+      writeFileSync(path.join(task, 'schedstat'), `${cpuSeconds * 1e9} ${cpuSeconds * 5e8} 9\n`);
     if (childrenLists) writeFileSync(path.join(task, 'children'), `${children.join(' ')} `);
   }
   for (const [index, inode] of sockets.entries())
     symlinkSync(`socket:[${inode}]`, path.join(folder, 'fd', String(index)));
   writeFileSync(path.join(folder, 'stat'), stat(0));
-  writeFileSync(path.join(folder, 'status'), `Name:\tx\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`);
+  writeFileSync(
+    path.join(folder, 'status'),
+    `Name:\tx\nTracerPid:\t${tracer}\nVmRSS:\t    ${pid} kB\nRssAnon:\t 1 kB\n`,
+  );
 }
 
 const showOne = (
@@ -71,7 +85,9 @@ describe.each([
     showOne(40, 32, kernel);
     expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({
       cpuSeconds: 31,
+      waitedSeconds: 'schedstat' in kernel ? 0 : 15.5,
       rssBytes: 81 * 1024,
+      stopped: false,
     });
   });
 });
@@ -88,13 +104,25 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   now.mockReturnValue(999);
   expect(usage().cpuSeconds).toBe(6);
   now.mockReturnValue(1000);
-  expect(usage()).toEqual({ cpuSeconds: 14, rssBytes: 31 * 1024 });
+  const used = { cpuSeconds: 14, waitedSeconds: 7, rssBytes: 31 * 1024, stopped: false };
+  expect(usage()).toEqual(used);
   showOne(21, 3, { parent: 10 });
   expect(usage().cpuSeconds, 'the id went to a newcomer').toBe(17);
   for (const pid of ['10', '21']) rmSync(path.join(proc, pid), { recursive: true });
-  expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+  expect(usage()).toEqual({ ...used, cpuSeconds: 17, waitedSeconds: 8.5, rssBytes: 0 });
   now.mockReturnValue(5000);
-  expect(usage()).toEqual({ cpuSeconds: 17, rssBytes: 0 });
+  expect(usage()).toEqual({ ...used, cpuSeconds: 17, waitedSeconds: 8.5, rssBytes: 0 });
+});
+
+test.each<[string, Shown, boolean]>([
+  ['by a signal', { state: 'T' }, true],
+  ['by a debugger', { state: 't', tracer: 99 }, true],
+  ['not by the strace that it was started with', { state: 't', tracer: 10 }, false],
+  ['not while it waits', { state: 'D' }, false],
+])('a worker is stopped: %s', (_, worker, expected) => {
+  showOne(10, 1, { children: [20] });
+  showOne(20, 4, { parent: 10, ...worker });
+  expect(watchUsage(() => processTree(proc, '10'), proc)().stopped).toBe(expected);
 });
 
 it("counts a process's bytes, faults and CPU time by kind", () => {

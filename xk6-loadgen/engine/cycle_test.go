@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestACycleCountsOrIsMadeAgain(t *testing.T) {
@@ -95,5 +97,26 @@ func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 		if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill < 0.8 || made < 190 || made > 210 || r.Seconds < 0.399 || r.Seconds > 0.401 || r.WarmupRequests < 20 {
 			t.Errorf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stood still in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
 		}
+	}
+}
+
+func TestATurnHasWhatTheServersCoresDid(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Duration = time.Second
+	l := idleLoop(t, o)
+	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
+	c := newCycles([]*run{r})
+	if c.look(r); r.shared.server.cores != (CoreUse{}) {
+		t.Errorf("of an unknown server: %+v", r.shared.server.cores)
+	}
+	c.serverCores = linux.Cores()
+	c.read()
+	const work = 200 * time.Millisecond
+	for until := linux.ProcessCPU() + int64(work); linux.ProcessCPU() < until; {
+	}
+	c.look(r)
+	// Ticks are samples.
+	if u := r.shared.server.cores; u.Processes < work.Seconds()/2 || u.Processes > (u.Seconds+0.02)*float64(len(c.serverCores)) || u.Interrupts < 0 {
+		t.Errorf("%+v", u)
 	}
 }

@@ -138,22 +138,28 @@ type cycle struct {
 }
 
 type cycles struct {
-	all, stood, leftOut int   // stood are those in which the generator stood still.
-	stands              bool  // it did so in the present cycle
-	cores               []int // cores are the generator's and the servers', steal is the time that the host has taken from them so far
-	steal               int64
+	all, stood, leftOut int  // stood are those in which the generator stood still.
+	stands              bool // it did so in the present cycle
+	// cores are the generator's and the servers'. serverCores are nil if they are not known, or not the servers' alone.
+	cores, serverCores []int
+	lookedAt           time.Time
+	last, serverLast   linux.CoreTime // as of lookedAt
 }
 
 func newCycles(runs []*run) *cycles {
-	c := &cycles{cores: linux.Cores()}
+	c := &cycles{}
+	apart := true
 	for _, r := range runs {
+		apart = apart && r.shared.apart
 		for _, pid := range r.cpuOf {
-			c.cores = append(c.cores, linux.CoresOf(pid)...)
+			c.serverCores = append(c.serverCores, linux.CoresOf(pid)...)
 		}
 	}
-	slices.Sort(c.cores)
-	c.cores = slices.Compact(c.cores)
-	c.steal = linux.Steal(c.cores)
+	c.cores = append(linux.Cores(), c.serverCores...)
+	if !apart {
+		c.serverCores = nil
+	}
+	c.read()
 	return c
 }
 
@@ -216,9 +222,19 @@ func (c *cycles) end(runs []*run) {
 	}
 }
 
+// read is made between turns, since it takes time.
+func (c *cycles) read() {
+	times := linux.CoreTimes(c.cores, c.serverCores)
+	c.lookedAt, c.last, c.serverLast = time.Now(), times[0], times[1]
+}
+
+// look notes what the cores did in the side's turn, and since the one before.
 func (c *cycles) look(r *run) {
-	steal := linux.Steal(c.cores)
+	at, before, serverBefore := c.lookedAt, c.last, c.serverLast
+	c.read()
 	stood := func(l *loop) bool { return !l.through && l.standstill > longestStandstill }
-	c.stands = c.stands || steal-c.steal > longestSteal || slices.ContainsFunc(r.loops, stood)
-	c.steal = steal
+	c.stands = c.stands || c.last.Steal-before.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
+	if c.serverCores != nil {
+		r.shared.server.cores.add(c.lookedAt.Sub(at), c.serverLast, serverBefore)
+	}
 }

@@ -48,6 +48,16 @@ type TurnFigures struct {
 type ServerCPU struct {
 	Seconds   float64 // Seconds in the side's own turns, for TurnFigures.Responses.
 	IdleShare float64 // CPU seconds per second of the other sides' turns
+	Cores     CoreUse // Cores is zero for a load that is alone, and if the servers' cores are not theirs alone.
+}
+
+// CoreUse is what the server's cores did in its turns, in seconds: all processes, and interrupts, which may be in Processes as well.
+type CoreUse struct{ Seconds, Processes, Interrupts float64 }
+
+func (u *CoreUse) add(passed time.Duration, now, before linux.CoreTime) {
+	u.Seconds += passed.Seconds()
+	u.Processes += float64(now.Processes-before.Processes) / 1e9
+	u.Interrupts += float64(now.Interrupts-before.Interrupts) / 1e9
 }
 
 // turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
@@ -80,6 +90,7 @@ type serverUse struct {
 	last, lastAt, answered int64              // last and lastAt are the last reading, answered the responses by then
 	own, idle, idleTime    int64
 	ownAnswered            int64
+	cores                  CoreUse
 }
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. Responses that come
@@ -150,9 +161,10 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			}
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
-				if atRate {
+				if atRate || c.serverCores != nil {
 					c.look(runs[i])
-				} else if turns.Slice == 0 {
+				}
+				if !atRate && turns.Slice == 0 {
 					slice = runs[i].grow(slice)
 				}
 			}
@@ -262,7 +274,7 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 		turns = &TurnFigures{Count: t.count, Responses: u.ownAnswered, Waits: p.waits, SliceMs: inMs(int64(p.slice)), RampMs: inMs(p.ramp)}
 	}
 	if u.processes != nil {
-		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime))}
+		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime)), Cores: u.cores}
 	}
 	return turns, cpu
 }

@@ -97,21 +97,37 @@ func RunDelay(schedstat []byte) (nanoseconds int64, told bool) {
 	return figures[1], figures[2] > 0
 }
 
-// Steal is the time in nanoseconds that the host took of these cores, in ticks of 10 ms (proc(5), /proc/stat).
-func Steal(cores []int) (nanoseconds int64) {
+// CoreTime is what some cores have done since the machine started, in nanoseconds that are counted in ticks of 10 ms. Steal is the
+// host's for others; time of interrupts may also be in Processes (proc(5), /proc/stat).
+type CoreTime struct{ Processes, Interrupts, Steal int64 }
+
+// CoreTimes reads /proc/stat once, for several sets of cores.
+func CoreTimes(sets ...[]int) []CoreTime {
+	times := make([]CoreTime, len(sets))
 	text, _ := os.ReadFile("/proc/stat")
 	for line := range strings.Lines(string(text)) {
 		fields := strings.Fields(line)
 		if len(fields) < 9 || !strings.HasPrefix(fields[0], "cpu") {
-			continue
+			break // The lines after those of the cores may be long
 		}
 		core, err := strconv.Atoi(fields[0][3:])
-		if err == nil && slices.Contains(cores, core) {
-			ticks, _ := strconv.ParseInt(fields[8], 10, 64)
-			nanoseconds += ticks * 1e7
+		if err != nil {
+			continue
+		}
+		// user, nice, system, idle, iowait, irq, softirq, steal
+		var ticks [8]int64
+		for i := range ticks {
+			ticks[i], _ = strconv.ParseInt(fields[1+i], 10, 64)
+		}
+		for i, cores := range sets {
+			if slices.Contains(cores, core) {
+				times[i].Processes += (ticks[0] + ticks[1] + ticks[2]) * 1e7
+				times[i].Interrupts += (ticks[5] + ticks[6]) * 1e7
+				times[i].Steal += ticks[7] * 1e7
+			}
 		}
 	}
-	return nanoseconds
+	return times
 }
 
 func (t *ProcessTree) look() {

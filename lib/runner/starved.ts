@@ -1,0 +1,72 @@
+// How long others kept a side's server from working: they used its cores, or stopped its processes.
+import { total } from '../analysis/statistics.ts';
+import type { LoadResult, Noise } from '../result/result.ts';
+import {
+  othersOn,
+  valueAt,
+  waitOf,
+  type NoiseCores,
+  type UsageSample,
+  type UsageWindow,
+} from './samples.ts';
+import type { Measurement } from './under-load.ts';
+
+type Window = Pick<UsageWindow, 'fromMs' | 'toMs'>;
+
+/** Share of the samples within a window in which a process of the server was stopped; undefined without samples. */
+export function stoppedShareOf(
+  samples: readonly Pick<UsageSample, 'atMs' | 'stopped'>[],
+  { fromMs, toMs }: Window,
+): number | undefined {
+  const inside = samples.filter(({ atMs }) => atMs >= fromMs && atMs <= toMs);
+  if (inside.length === 0) return undefined;
+  return inside.filter(({ stopped }) => stopped).length / inside.length;
+}
+
+/** With more of the server's cores for its backend, a wait may be for the backend. */
+const littleUpstream = 0.01;
+
+/**
+ * Returns the share of its turns for which a server's tasks waited while others used its cores; undefined if others cannot be told
+ * from the generator or a backend. Tasks of one server wait for each other too, so it counts no more than what others used.
+ * @param index of the phase. @param workers of the server
+ */
+export function starvedShareOf(
+  { results, outcomes, samples }: Pick<Measurement, 'results' | 'outcomes' | 'samples'>,
+  index: number,
+  { fromMs, toMs }: Window,
+  noise: Noise,
+  cores: NoiseCores,
+  workers: number,
+): number | undefined {
+  const { upstreamShare = 0 } = noise;
+  if (cores.shared || upstreamShare === null || upstreamShare > littleUpstream) return undefined;
+  const result = results[index] as LoadResult;
+  const sides = outcomes[index]?.results ?? [];
+  const others = othersIn(result, sides, noise, cores);
+  if (others === undefined) return undefined;
+  const waited = valueAt(samples, toMs, waitOf) - valueAt(samples, fromMs, waitOf);
+  const usable = others.seconds * Math.min(workers, cores.server);
+  return Math.min(1, Math.max(0, Math.min(waited, others.cpuSeconds)) / usable);
+}
+
+/** CPU seconds of others on the server's cores in its turns, which took `seconds`; undefined if they are not known. */
+function othersIn(
+  result: LoadResult,
+  sides: readonly LoadResult[],
+  { serverOthersShare }: Noise,
+  cores: NoiseCores,
+) {
+  if (result.turns === null)
+    return {
+      seconds: result.seconds,
+      cpuSeconds: serverOthersShare * result.seconds * cores.server,
+    };
+  const own = result.serverCpu;
+  if (!own || own.cores.seconds === 0) return undefined;
+  const { seconds } = own.cores;
+  // What the other servers do while they are not loaded has a warning of its own.
+  const idle = total(sides, (side) => (side === result ? 0 : (side.serverCpu?.idleShare ?? 0)));
+  const ours = own.seconds + idle * seconds;
+  return { seconds, cpuSeconds: othersOn(own.cores, ours, seconds * cores.server, cores) };
+}
