@@ -4,16 +4,7 @@ import type { Phase, VariantResult } from '../result/result.ts';
 import { othersMatter } from './limit.ts';
 import { mean, meanInterval, total } from './statistics.ts';
 
-type Rounds = Pick<VariantResult, 'name' | 'rounds'>;
-type Share = 'stoppedShare' | 'starvedShare';
-
-/** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
-const stopsMatter = 0.02;
-/** So that a single stop, which makes an outlier, is none. */
-const fewestStops = 2;
-
-/** Chance of calling waits one-sided that are not. */
-const falseWaits = 0.01;
+type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 
 /** `why` is a clause on both variants, `remedy` the next step. */
 interface OneSided {
@@ -22,52 +13,73 @@ interface OneSided {
 }
 
 /** Says how a disturbance from outside slowed one of two variants; undefined if none did. */
-export function oneSided(baseline: Rounds, variant: Rounds): OneSided | undefined {
-  return oneStopped(baseline, variant) ?? oneStarved(baseline, variant);
+export function oneSided(baseline: Measured, variant: Measured): OneSided | undefined {
+  return (
+    oneStopped(baseline, variant) ??
+    oneStopped(variant, baseline) ??
+    oneStarved(baseline, variant) ??
+    oneStarved(variant, baseline)
+  );
 }
 
-function oneStopped(baseline: Rounds, variant: Rounds): OneSided | undefined {
-  const shares = sharesOf('stoppedShare', baseline, variant);
-  if (shares === undefined) return undefined;
-  const { more, less, differences } = shares;
+/** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
+const stopsMatter = 0.02;
+/** A single stop makes an outlier, which has rules of its own. */
+const fewestStops = 2;
+
+/** @param more the variant that may have been stopped more than the other */
+function oneStopped(more: Measured, less: Measured): OneSided | undefined {
+  const [stopped, other] = [byRound(more, ofStops), byRound(less, ofStops)];
+  const differences = differencesOf(stopped, other);
   const stops = differences.filter((difference) => difference > 0).length;
-  if (mean(differences) < stopsMatter || stops < fewestStops) return undefined;
+  if (stops < fewestStops || mean(differences) < stopsMatter) return undefined;
+  const also = mean(other) === 0 ? '' : `, ${less.name} in ${percent(mean(other))}`;
   return {
-    why: `${more.name} was stopped in ${percent(more.mean)} of its time${less.mean === 0 ? '' : `, ${less.name} in ${percent(less.mean)}`}`,
+    why: `${more.name} was stopped in ${percent(mean(stopped))} of its time${also}`,
     remedy: 'find what stops it (SIGSTOP, a debugger)',
   };
 }
 
-function oneStarved(baseline: Rounds, variant: Rounds): OneSided | undefined {
-  const shares = sharesOf('starvedShare', baseline, variant);
-  if (shares === undefined || shares.differences.length < 2) return undefined;
-  const { more, less, differences } = shares;
+/** Chance of calling waits one-sided that are not. */
+const falseWaits = 0.01;
+
+/** @param more the variant that may have waited more for cores that others used */
+function oneStarved(more: Measured, less: Measured): OneSided | undefined {
+  const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
+  // Where a server's tasks wait for each other, others may have had the time that it left: their use has to differ as well.
+  const uses = differencesOf(byRound(more, ofOthers), byRound(less, ofOthers));
+  const differences = differencesOf(waits, otherWaits).map((wait, round) =>
+    Math.min(wait, uses[round] as number),
+  );
+  if (differences.length < 2) return undefined;
   const { middle, half } = meanInterval(differences, falseWaits);
   if (middle < othersMatter || middle <= half) return undefined;
   return {
-    why: `another program had the cores for which ${more.name} waited in ${percent(more.mean)} of its time, ${less.name} in ${percent(less.mean)}`,
+    why: `another program had the cores for which ${more.name} waited in ${percent(mean(waits))} of its time, ${less.name} in ${percent(mean(otherWaits))}`,
     remedy: 'end that program',
   };
 }
 
-/** The means of both, and how much more the one with more had in each round; undefined if a round has none. */
-function sharesOf(share: Share, baseline: Rounds, variant: Rounds) {
-  const [one, other] = [baseline, variant].map(({ name, rounds }) => {
-    const each = rounds.flatMap(({ phases }) => shareIn(phases, share) ?? []);
-    return { name, each, mean: each.length === 0 ? 0 : mean(each) };
+type ShareOf = (phase: Phase) => number | undefined;
+
+const ofStops: ShareOf = ({ stoppedShare }) => stoppedShare;
+const ofOthers: ShareOf = ({ starved }) => starved?.othersShare;
+/** Tasks of one server wait for each other too: no more than others' use counts. */
+const ofWaits: ShareOf = ({ starved }) =>
+  starved && Math.min(1, starved.waitedShare, starved.othersShare);
+
+/** A share in each round; empty if it is unknown in one. */
+function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {
+  const shares = rounds.flatMap(({ phases }) => {
+    const seconds = total(phases, (phase) => phase.seconds);
+    const share = total(phases, (phase) => (shareOf(phase) ?? NaN) * phase.seconds) / seconds;
+    return Number.isFinite(share) ? share : [];
   });
-  const count = baseline.rounds.length;
-  if (!one || !other || count === 0) return undefined;
-  if (one.each.length < count || other.each.length < count) return undefined;
-  const [more, less] = one.mean > other.mean ? [one, other] : [other, one];
-  const differences = more.each.map((value, round) => value - (less.each[round] as number));
-  return { more, less, differences };
+  return shares.length === rounds.length ? shares : [];
 }
 
-function shareIn(phases: readonly Phase[], share: Share): number | undefined {
-  if (phases.some((phase) => phase[share] === undefined)) return undefined;
-  const seconds = total(phases, (phase) => phase.seconds);
-  return seconds > 0
-    ? total(phases, (phase) => (phase[share] ?? 0) * phase.seconds) / seconds
-    : undefined;
+/** Empty if one side is unknown. */
+function differencesOf(more: readonly number[], less: readonly number[]): number[] {
+  if (more.length !== less.length) return [];
+  return more.map((share, round) => share - (less[round] as number));
 }

@@ -278,8 +278,8 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
-  /** Share of its turns (0 to 1) for which its tasks waited while other programs used its cores; absent if unknown. */
-  starvedShare: optional(figure),
+  /** As shares of the cores that it can use, in its turns: the wait of its tasks for a core, and other programs' use; absent if unknown. */
+  starved: optional(open(each(['waitedShare', 'othersShare'], figure))),
   /** Share of the samples in which a process of the server was stopped; absent if unknown. */
   stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */

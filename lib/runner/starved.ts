@@ -1,6 +1,6 @@
 // How long others kept a side's server from working: they used its cores, or stopped its processes.
 import { total } from '../analysis/statistics.ts';
-import type { LoadResult, Noise } from '../result/result.ts';
+import type { LoadResult, Noise, Phase } from '../result/result.ts';
 import {
   othersOn,
   valueAt,
@@ -27,18 +27,17 @@ export function stoppedShareOf(
 const littleUpstream = 0.01;
 
 /**
- * Returns the share of its turns for which a server's tasks waited while others used its cores; undefined if others cannot be told
- * from the generator or a backend. Tasks of one server wait for each other too, so it counts no more than what others used.
- * @param index of the phase. @param workers of the server
+ * Returns how long a server's tasks waited for its cores in its turns, also for each other, and how long others used these cores;
+ * undefined if others cannot be told from the generator or a backend. @param index of the phase. @param workers of the server
  */
-export function starvedShareOf(
+export function starvedOf(
   { results, outcomes, samples }: Pick<Measurement, 'results' | 'outcomes' | 'samples'>,
   index: number,
   { fromMs, toMs }: Window,
   noise: Noise,
   cores: NoiseCores,
   workers: number,
-): number | undefined {
+): Phase['starved'] {
   const { upstreamShare = 0 } = noise;
   if (cores.shared || upstreamShare === null || upstreamShare > littleUpstream) return undefined;
   const result = results[index] as LoadResult;
@@ -47,7 +46,10 @@ export function starvedShareOf(
   if (others === undefined) return undefined;
   const waited = valueAt(samples, toMs, waitOf) - valueAt(samples, fromMs, waitOf);
   const usable = others.seconds * Math.min(workers, cores.server);
-  return Math.min(1, Math.max(0, Math.min(waited, others.cpuSeconds)) / usable);
+  return {
+    waitedShare: Math.max(0, waited) / usable,
+    othersShare: Math.max(0, others.cpuSeconds) / usable,
+  };
 }
 
 /** CPU seconds of others on the server's cores in its turns, which took `seconds`; undefined if they are not known. */

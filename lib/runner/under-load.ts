@@ -51,7 +51,7 @@ import {
   type UsageSampler,
 } from './samples.ts';
 import { searchStarts, stepIn } from './search.ts';
-import { starvedShareOf, stoppedShareOf } from './starved.ts';
+import { starvedOf, stoppedShareOf } from './starved.ts';
 
 /** What was measured of a side. */
 export interface Measurement {
@@ -306,8 +306,8 @@ export function phasesOf(
       idleCpuShare: serverCpu?.idleShare ?? null,
       ...present({
         perRequest,
-        starvedShare: noise
-          ? starvedShareOf(measurement, index, window, noise, counts, server.workers)
+        starved: noise
+          ? starvedOf(measurement, index, window, noise, counts, server.workers)
           : undefined,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),

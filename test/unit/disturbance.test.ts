@@ -26,10 +26,13 @@ interface Seen {
   warmupSeconds?: number;
   told?: boolean;
   alarms?: LogAlarms;
+  /** Changes of the other side's phase. */
+  other?: Partial<Phase>;
 }
 
 /** Throws as for a side named "a". */
-function check({ samples, link, of = {}, warmupSeconds = 1, told = true, alarms = {} }: Seen) {
+function check({ samples, link, of = {}, warmupSeconds = 1, told = true, ...more }: Seen) {
+  const { alarms = {}, other = {} } = more;
   const one = phase({ requests: 1000, monotonicMs: loaded, ...of });
   const measurement = {
     samples: samples ?? every100([0, 12_000]),
@@ -37,7 +40,8 @@ function check({ samples, link, of = {}, warmupSeconds = 1, told = true, alarms 
     link: link === undefined ? null : { samples: link },
   };
   const planned = { variant: { name: 'a' }, load: { warmupSeconds } } as never;
-  requireSound(planned, measurement as never, [one], { name: 'nginx' }, alarms);
+  const others = [[phase({ requests: 1000, ...other })]];
+  requireSound(planned, measurement as never, [one], { name: 'nginx' }, alarms, others);
   requireSampled(planned, measurement.samples, told ? [one] : []);
 }
 
@@ -110,6 +114,26 @@ test.each([
 test("a standstill is reported with its log's reason", () => {
   expectFound({ of: gap(3200) }, 'no response came for 3.20 s while requests were under way; why');
   expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
+});
+
+const noise: NonNullable<Phase['noise']> = {
+  serverStealShare: 0.01,
+  generatorStealShare: 0.01,
+  serverOthersShare: 0.04,
+  generatorOthersShare: 0.04,
+  loadAverage: 1,
+  serverMhz: null,
+};
+
+test.each<[string, Partial<Phase>, Partial<Phase>, string | undefined]>([
+  ['is its own: it counts', {}, {}, undefined],
+  ['and the other side too', {}, gap(3200), 'look at its log'],
+  ['and was stopped', { stoppedShare: 0.3 }, {}, 'it was stopped (SIGSTOP or a debugger)'],
+  ['and the host took time', { noise: { ...noise, generatorStealShare: 0.3 } }, {}, 'look at'],
+  ['and others used its core', { noise: { ...noise, serverOthersShare: 0.3 } }, {}, 'look at'],
+  ['and had no answer', { ...phase({ requests: 0 }), monotonicMs: loaded }, {}, 'look at its log'],
+])('a standstill of one side, which %s', (_, of, other, message) => {
+  expectFound({ of: { noise, ...of, ...gap(3200) }, other }, message);
 });
 
 test.each([

@@ -1,0 +1,189 @@
+// Disturbances of one side alone: how they are measured, and what a comparison says of them.
+import { describe, expect, test } from 'vitest';
+import { summarise } from '../../lib/analysis/summarise.ts';
+import type { Phase } from '../../lib/result/result.ts';
+import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
+import { starvedOf, stoppedShareOf } from '../../lib/runner/starved.ts';
+import { second, variant } from '../fixtures/comparison.ts';
+import { phase } from '../fixtures/phase.ts';
+import { facts } from '../fixtures/result.ts';
+
+type Shares = Pick<Phase, 'starved' | 'stoppedShare'>;
+
+const none: Shares[] = [{}, {}, {}, {}];
+const stops = (...shares: number[]): Shares[] => shares.map((stoppedShare) => ({ stoppedShare }));
+/** Others used its cores only while it waited for them. */
+const waits = (...shares: number[]): Shares[] =>
+  shares.map((share) => ({ starved: { waitedShare: share, othersShare: share } }));
+/** Others used its cores for half of the time. */
+const waitsForHalf = (...shares: number[]): Shares[] =>
+  shares.map((waitedShare) => ({ starved: { waitedShare, othersShare: 0.5 } }));
+/** Its own tasks waited for each other as well. */
+const ofManyTasks = (...shares: number[]): Shares[] =>
+  shares.map((othersShare) => ({ starved: { waitedShare: 5, othersShare } }));
+
+const requests = [801, 799, 803, 798];
+
+/** The verdict on b, which makes about 20 % less than a, and the notes on both. */
+function judged(ofA: readonly Shares[], ofB: readonly Shares[], run: Partial<typeof facts> = {}) {
+  const a = ofA.map((one) => second(1000, 0.99, 0.7, one));
+  const b = ofB.map((one, round) => second(requests[round] as number, 0.79, 0.7, one));
+  const { comparisons, warnings } = summarise({ ...facts, ...run }, [
+    variant('a', a),
+    variant('b', b),
+  ]);
+  return { verdict: comparisons[0]?.verdict, why: comparisons[0]?.why, warnings };
+}
+
+test.each<[string, Shares[], Shares[]]>([
+  ['nothing is known', none, none],
+  ['only one side is known', none, stops(0.3, 0.3, 0.3, 0.3)],
+  ['both were stopped alike', stops(0.3, 0.2, 0.4, 0.3), stops(0.31, 0.2, 0.4, 0.3)],
+  ['one was stopped once, which makes an outlier', stops(0, 0, 0, 0), stops(0, 0.9, 0, 0)],
+  ['both waited alike', waits(0.5, 0.4, 0.6, 0.5), waits(0.52, 0.43, 0.6, 0.55)],
+  ['one waited a little more', waits(0, 0, 0, 0), waits(0.04, 0.04, 0.05, 0.04)],
+  ['one waited in one round', waits(0, 0, 0, 0), waits(0, 0.6, 0, 0)],
+  ['tasks of one waited for each other', waits(0, 0.01, 0, 0), ofManyTasks(0.01, 0.02, 0, 0.02)],
+  [
+    'others used the cores of both alike, and one left them time',
+    waitsForHalf(0.4, 0.4, 0.41, 0.4),
+    ofManyTasks(0.5, 0.5, 0.51, 0.5),
+  ],
+])('a verdict stands where %s', (_, ofA, ofB) => {
+  expect(judged(ofA, ofB)).toEqual({
+    verdict: 'slower',
+    why: 'the whole interval is below 1',
+    warnings: [],
+  });
+});
+
+test.each<[string, Shares[], Shares[], string, RegExp]>([
+  [
+    'one side was stopped',
+    stops(0, 0, 0, 0),
+    stops(0.3, 0.2, 0.4, 0.3),
+    'b was stopped in 30 % of its time',
+    /^b was stopped in 30 % of its time, so .* of b and a do not compare: find what stops it \(SIG/,
+  ],
+  [
+    'the baseline was stopped more',
+    stops(0.3, 0.2, 0.4, 0.3),
+    stops(0, 0.1, 0, 0.02),
+    'a was stopped in 30 % of its time, b in 3.0 %',
+    /^a was stopped /,
+  ],
+  [
+    'others had the cores of one side',
+    waits(0.01, 0.01, 0.02, 0),
+    waits(0.12, 0.11, 0.13, 0.12),
+    'another program had the cores for which b waited in 12 % of its time, a in 1.0 %',
+    /^another program .*, so .* do not compare: end that program, and run again$/,
+  ],
+  [
+    'others had the cores of a side with many tasks',
+    waits(0.01, 0.01, 0.02, 0),
+    ofManyTasks(0.12, 0.11, 0.13, 0.12),
+    'another program had the cores for which b waited in 12 % of its time, a in 1.0 %',
+    /^another program /,
+  ],
+])('no verdict stands where %s', (_, ofA, ofB, why, note) => {
+  const warnings = [expect.stringMatching(note)];
+  expect(judged(ofA, ofB)).toEqual({ verdict: 'none', why, warnings });
+  // The CPU time of a response is the same.
+  expect(judged(ofA, ofB, { metric: 'cpu' }).verdict).not.toBe('none');
+});
+
+describe('starvedOf', () => {
+  const window = { fromMs: 1000, toMs: 3000 };
+  const noise: NonNullable<Phase['noise']> = {
+    serverStealShare: 0,
+    generatorStealShare: 0,
+    serverOthersShare: 0.2,
+    generatorOthersShare: 0,
+    loadAverage: 1,
+    serverMhz: null,
+  };
+  const oneCore: NoiseCores = {
+    server: 1,
+    generator: 1,
+    shared: false,
+    interruptsApart: true,
+    hasUpstreams: false,
+  };
+  const turns = { count: 50, responses: 1000, sliceMs: 20, rampMs: 0, waits: false };
+  /** Its tasks wait for 50 ms in each second. */
+  const samples = [0, 4000].map(
+    (atMs) => ({ atMs, waitedSeconds: atMs / 20_000 }) as unknown as UsageSample,
+  );
+  const near = ([waited, others]: [number, number]) => ({
+    waitedShare: expect.closeTo(waited, 9),
+    othersShare: expect.closeTo(others, 9),
+  });
+
+  interface Seen {
+    /** CPU seconds on the server's cores in its turns, of which 0.6 are its own. */
+    processes: number;
+    interrupts?: number;
+    /** Of its turns. */
+    seconds?: number;
+    /** As idleShare of the other side. */
+    otherIdle?: number;
+    cores?: Partial<NoiseCores>;
+    upstreamShare?: number | null;
+    workers?: number;
+  }
+
+  function starved({ processes, interrupts = 0, seconds = 1, otherIdle = 0, ...more }: Seen) {
+    const { upstreamShare, cores, workers = 1 } = more;
+    const results = [0, otherIdle].map((idleShare) => ({
+      ...phase({ requests: 1000, turns }),
+      serverCpu: { seconds: 0.6, idleShare, cores: { seconds, processes, interrupts } },
+    }));
+    const measurement = { results: results.slice(0, 1), outcomes: [{ results }], samples };
+    return starvedOf(
+      measurement as never,
+      0,
+      window,
+      upstreamShare === undefined ? noise : { ...noise, upstreamShare },
+      { ...oneCore, ...cores },
+      workers,
+    );
+  }
+
+  test.each<[string, Seen, [waited: number, others: number] | undefined]>([
+    ['known in turns', { processes: 0.7 }, [0.1, 0.1]],
+    ['only its own wait', { processes: 0.6 }, [0.1, 0]],
+    ['not less than nothing, where ticks miss its own time', { processes: 0.59 }, [0.1, 0]],
+    ["without the other side's own work", { processes: 0.9, otherIdle: 0.3 }, [0.1, 0]],
+    ['of no more cores than there are', { processes: 1, workers: 4 }, [0.1, 0.4]],
+    ['of all its cores', { processes: 1, workers: 4, cores: { server: 2 } }, [0.05, 0.2]],
+    ['of no more cores than workers', { processes: 1, cores: { server: 2 } }, [0.1, 0.4]],
+    [
+      "right with interrupts in the server's time",
+      { processes: 0.5, interrupts: 0.2, cores: { interruptsApart: false } },
+      [0.1, 0.1],
+    ],
+    ['known with a backend elsewhere', { processes: 1, upstreamShare: 0 }, [0.1, 0.4]],
+    ['unknown on shared cores', { processes: 1, cores: { shared: true } }, undefined],
+    ['unknown if the engine does not know it', { processes: 0, seconds: 0 }, undefined],
+    ['unknown beside a backend', { processes: 1, upstreamShare: 0.1 }, undefined],
+    ['unknown beside a hidden backend', { processes: 1, upstreamShare: null }, undefined],
+  ])('is %s', (_, seen, expected) => {
+    expect(starved(seen)).toEqual(expected && near(expected));
+  });
+
+  test('has the noise of its window for a side that was alone', () => {
+    const result = phase({ requests: 1000, seconds: 2, turns: null });
+    const measurement = { results: [result], outcomes: [], samples };
+    expect(starvedOf(measurement, 0, window, noise, oneCore, 1)).toEqual(near([0.05, 0.2]));
+  });
+});
+
+test('stoppedShareOf is the share of the samples in the window', () => {
+  const samples = [true, false, true, true, false, true].map((stopped, index) => ({
+    atMs: 1000 * index,
+    stopped,
+  }));
+  expect(stoppedShareOf(samples, { fromMs: 1000, toMs: 4000 })).toBe(0.5);
+  expect(stoppedShareOf(samples, { fromMs: 1100, toMs: 1900 })).toBeUndefined();
+});
