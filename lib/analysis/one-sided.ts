@@ -55,7 +55,7 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const { middle, half } = meanInterval(differences, falseWaits);
   if (middle < othersMatter || middle <= half) return undefined;
   return {
-    why: `another program had the cores for which ${more.name} waited in ${percent(mean(waits))} of its time, ${less.name} in ${percent(mean(otherWaits))}`,
+    why: `${more.name} waited in ${percent(mean(waits))} of its time for cores that another program used, ${less.name} in ${percent(mean(otherWaits))}`,
     remedy: 'end that program',
   };
 }

@@ -1,5 +1,6 @@
 // How long others kept a side's server from working: they used its cores, or stopped its processes.
 import { total } from '../analysis/statistics.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { LoadResult, Noise, Phase } from '../result/result.ts';
 import {
   othersOn,
@@ -9,9 +10,15 @@ import {
   type UsageSample,
   type UsageWindow,
 } from './samples.ts';
-import type { Measurement } from './under-load.ts';
 
 type Window = Pick<UsageWindow, 'fromMs' | 'toMs'>;
+
+/** The side's results and samples, and the outcomes of all sides. */
+interface Seen {
+  results: readonly LoadResult[];
+  outcomes: readonly Pick<PhaseOutcome, 'results'>[];
+  samples: readonly UsageSample[];
+}
 
 /** Share of the samples within a window in which a process of the server was stopped; undefined without samples. */
 export function stoppedShareOf(
@@ -31,7 +38,7 @@ const littleUpstream = 0.01;
  * undefined if others cannot be told from the generator or a backend. @param index of the phase. @param workers of the server
  */
 export function starvedOf(
-  { results, outcomes, samples }: Pick<Measurement, 'results' | 'outcomes' | 'samples'>,
+  { results, outcomes, samples }: Seen,
   index: number,
   { fromMs, toMs }: Window,
   noise: Noise,

@@ -14,6 +14,7 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { counterNames, wireNames, type LoadResult, type Phase } from '../result/result.ts';
+import { isConfigured } from '../scenario/variants.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
@@ -293,6 +294,8 @@ export function phasesOf(
     interruptsApart: isHosted(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
+  // Without them a wait for a backend looks like a wait for another program.
+  const backendsAreKnown = isConfigured(planned.variant.server);
   return results.map(({ serverCpu = null, wire: _, ...result }, index) => {
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
@@ -306,9 +309,10 @@ export function phasesOf(
       idleCpuShare: serverCpu?.idleShare ?? null,
       ...present({
         perRequest,
-        starved: noise
-          ? starvedOf(measurement, index, window, noise, counts, server.workers)
-          : undefined,
+        starved:
+          noise && backendsAreKnown
+            ? starvedOf(measurement, index, window, noise, counts, server.workers)
+            : undefined,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),
       generatorCpuSeconds: result.cpuSeconds,

@@ -3,6 +3,8 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
+import { linkOf } from '../../lib/files.ts';
+import { sendIfThere } from '../../lib/process.ts';
 import { descendants, halt, isRunning } from '../fixtures/processes.ts';
 import {
   inEachTry,
@@ -130,4 +132,38 @@ test("a person's own page that changes is told, and the round is kept", async ()
         `${name}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
     ),
   );
+});
+
+/** The workers of a side of `compare`, by the log that their master writes to. */
+function workersOf(run: ScenarioRun, side: string): number[] {
+  const all = descendants(run.pid).filter(({ command }) => command === 'nginx');
+  const ofSide = all.filter(({ pid }) => linkOf(`/proc/${pid}/fd/2`).includes(`/${side}/`));
+  const masters = ofSide.map(({ pid }) => pid);
+  return masters.flatMap((master) => descendants(master).map(({ pid }) => pid));
+}
+
+test('a side that is stopped again and again is named, and gets no verdict', async () => {
+  const out = newOut();
+  for (const name of ['a.conf', 'b.conf'])
+    writeFileSync(
+      join(home.folder, name),
+      `events { }\nhttp { access_log off; server { listen 8080; return 200 hello; } }\n# ${name}\n`,
+    );
+  const words = `compare a.conf b.conf --rounds 4 --duration 1s --store none --no-why --out ${out}`;
+  const run = startCommand(words.split(' '), { ...home.env, INIT_CWD: home.folder });
+  while (!run.hasEnded()) {
+    const stopped = workersOf(run, 'b');
+    for (const pid of stopped) sendIfThere(pid, 'SIGSTOP');
+    await Promise.race([run.ended, delay(500)]);
+    for (const pid of stopped) sendIfThere(pid, 'SIGCONT');
+    await Promise.race([run.ended, delay(300)]);
+  }
+  const { comparisons, warnings, variants } = await wholeResult(run, out);
+  const why = expect.stringMatching(/^b was stopped in \d+ % of its time$/);
+  expect(comparisons).toEqual([expect.objectContaining({ verdict: 'none', why })]);
+  expect(warnings).toContainEqual(
+    expect.stringMatching(/^b was stopped in \d+ % of its time, so .*: find what stops it/),
+  );
+  const ofA = variants[0]?.rounds.flatMap(({ phases }) => phases) ?? [];
+  expect(ofA.map(({ stoppedShare }) => stoppedShare)).toEqual([0, 0, 0, 0]);
 });

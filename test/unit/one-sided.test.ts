@@ -76,15 +76,15 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
     'others had the cores of one side',
     waits(0.01, 0.01, 0.02, 0),
     waits(0.12, 0.11, 0.13, 0.12),
-    'another program had the cores for which b waited in 12 % of its time, a in 1.0 %',
-    /^another program .*, so .* do not compare: end that program, and run again$/,
+    'b waited in 12 % of its time for cores that another program used, a in 1.0 %',
+    /^b waited in 12 % .*, so .* do not compare: end that program, and run again$/,
   ],
   [
     'others had the cores of a side with many tasks',
     waits(0.01, 0.01, 0.02, 0),
     ofManyTasks(0.12, 0.11, 0.13, 0.12),
-    'another program had the cores for which b waited in 12 % of its time, a in 1.0 %',
-    /^another program /,
+    'b waited in 12 % of its time for cores that another program used, a in 1.0 %',
+    /^b waited in 12 % /,
   ],
 ])('no verdict stands where %s', (_, ofA, ofB, why, note) => {
   const warnings = [expect.stringMatching(note)];
@@ -141,7 +141,7 @@ describe('starvedOf', () => {
     }));
     const measurement = { results: results.slice(0, 1), outcomes: [{ results }], samples };
     return starvedOf(
-      measurement as never,
+      measurement,
       0,
       window,
       upstreamShare === undefined ? noise : { ...noise, upstreamShare },
