@@ -231,7 +231,7 @@ function variantWarnings(variant: VariantResult): string[] {
     unsent > 0 &&
       `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
     still !== '' &&
-      ` stood still ${still}, and the machine was quiet: look at its log and its backend`,
+      ` stood still ${still}, and nothing else is known to have: look at its log and its backend`,
     idle > idleMatters &&
       ` uses ${percent(idle)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
     generatorStill > 0 &&

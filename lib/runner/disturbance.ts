@@ -1,5 +1,5 @@
 // Finds what makes a round's figures wrong. Such a round is dropped and repeated.
-import { isUnanswered, othersMatter, pauseMs, stealMatters } from '../analysis/limit.ts';
+import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { hundredths, scaledTime, whole } from '../format.ts';
@@ -35,7 +35,9 @@ export function requireSound(
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas) ??
       (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
-      (isHeldUp(phase, sameTime) ? standstillIn(phase, server.name, alarms.first) : undefined);
+      (isHeldUp(phase, sameTime, samples, window)
+        ? standstillIn(phase, server.name, alarms.first)
+        : undefined);
     if (disturbance !== undefined) throw new Disturbance(`${name}: ${disturbance}`);
   }
 }
@@ -58,6 +60,7 @@ const toleratedGapMs = 2000;
 function gapIn(
   samples: readonly { atMs: number }[],
   { fromMs, toMs }: UsageWindow,
+  toleratedMs = toleratedGapMs,
 ): string | undefined {
   const before = samples.findLastIndex(({ atMs }) => atMs <= fromMs);
   const after = samples.findIndex(({ atMs }) => atMs >= toMs);
@@ -67,7 +70,7 @@ function gapIn(
     .slice(before + 1, after + 1)
     .map(({ atMs }, index) => atMs - (samples[before + index]?.atMs as number));
   const longestMs = Math.max(...gapsMs);
-  if (longestMs <= toleratedGapMs) return undefined;
+  if (longestMs <= toleratedMs) return undefined;
   return `nothing was sampled for ${scaledTime(longestMs)} of the load: bakeoff was stopped (Ctrl-Z, a suspended machine), or had no CPU time; leave it running, and end what else uses its cores`;
 }
 
@@ -126,13 +129,26 @@ function whyStill({ stoppedShare = 0 }: Phase, alarm: string | undefined): strin
  * Whether a server that stood still was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
  * else to count. @param others the phases of other sides at the same time
  */
-function isHeldUp(phase: Phase, others: readonly Phase[]): boolean {
+function isHeldUp(
+  phase: Phase,
+  others: readonly Phase[],
+  samples: readonly UsageSample[],
+  window: UsageWindow,
+): boolean {
   const { noise, stoppedShare = 0 } = phase;
   if (stoppedShare > 0 || isUnanswered(phase) || noise === null) return true;
-  const steal = Math.max(noise.serverStealShare, noise.generatorStealShare);
-  const used = Math.max(noise.serverOthersShare, noise.generatorOthersShare);
-  if (steal >= stealMatters || used >= othersMatter) return true;
-  return others.some((other) => pauseMs(other) !== null);
+  if (others.some((other) => pauseMs(other) !== null)) return true;
+  const taken = Math.max(
+    noise.serverStealShare,
+    noise.generatorStealShare,
+    noise.serverOthersShare,
+    noise.generatorOthersShare,
+  );
+  const enoughMs = (pauseMs(phase) ?? 0) / 2;
+  return (
+    taken * (window.toMs - window.fromMs) >= enoughMs ||
+    gapIn(samples, window, enoughMs) !== undefined
+  );
 }
 
 /** Chance brings no deviation of so many standard deviations. */

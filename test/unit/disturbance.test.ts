@@ -117,23 +117,30 @@ test("a standstill is reported with its log's reason", () => {
 });
 
 const noise: NonNullable<Phase['noise']> = {
-  serverStealShare: 0.01,
-  generatorStealShare: 0.01,
-  serverOthersShare: 0.04,
-  generatorOthersShare: 0.04,
+  serverStealShare: 0.05,
+  generatorStealShare: 0.05,
+  serverOthersShare: 0.1,
+  generatorOthersShare: 0.15,
   loadAverage: 1,
   serverMhz: null,
 };
 
-test.each<[string, Partial<Phase>, Partial<Phase>, string | undefined]>([
-  ['is its own: it counts', {}, {}, undefined],
-  ['and the other side too', {}, gap(3200), 'look at its log'],
-  ['and was stopped', { stoppedShare: 0.3 }, {}, 'it was stopped (SIGSTOP or a debugger)'],
-  ['and the host took time', { noise: { ...noise, generatorStealShare: 0.3 } }, {}, 'look at'],
-  ['and others used its core', { noise: { ...noise, serverOthersShare: 0.3 } }, {}, 'look at'],
-  ['and had no answer', { ...phase({ requests: 0 }), monotonicMs: loaded }, {}, 'look at its log'],
-])('a standstill of one side, which %s', (_, of, other, message) => {
-  expectFound({ of: { noise, ...of, ...gap(3200) }, other }, message);
+const took = (share: Partial<typeof noise>): Partial<Phase> => ({ noise: { ...noise, ...share } });
+
+test.each<[string, Seen & { of: Partial<Phase> }, string | undefined]>([
+  ['counts if it is its own', { of: {} }, undefined],
+  ['of the other side too', { of: {}, other: gap(3200) }, 'look at its log'],
+  ['of a stopped server', { of: { stoppedShare: 0.3 } }, 'it was stopped (SIGSTOP or a debugger)'],
+  ['while the host had the core', { of: took({ generatorStealShare: 0.2 }) }, 'look at its log'],
+  ['while others had the core', { of: took({ serverOthersShare: 0.2 }) }, 'look at its log'],
+  [
+    'while bakeoff stood still',
+    { of: {}, samples: every100([0, 12_000], [3000, 4800]) },
+    'look at',
+  ],
+  ['without any answer', { of: { ...phase({ requests: 0 }), monotonicMs: loaded } }, 'look at its'],
+])('a standstill %s', (_, { of, ...seen }, message) => {
+  expectFound({ of: { noise, ...of, ...gap(3200) }, ...seen }, message);
 });
 
 test.each([

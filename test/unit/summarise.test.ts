@@ -247,6 +247,19 @@ test("a server's CPU use while idle is reported above 1 % of a core", () => {
   expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
 });
 
+test('a server that stood still by itself is named with its rounds', () => {
+  const still = (...gapsMs: number[]) => {
+    const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
+    return said('stood still', variant('workers', phases));
+  };
+  expect([still(1250, 1250), still(1300, 5, 3200, 5)]).toEqual([
+    [],
+    [
+      'workers stood still for up to 3.20 s in rounds 1 and 3, and nothing else is known to have: look at its log and its backend',
+    ],
+  ]);
+});
+
 test('sides whose answers took too long for turns are named', () => {
   const inTurns = (name: string, count: number, waits: boolean) =>
     variant(name, [
