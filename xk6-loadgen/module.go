@@ -144,7 +144,9 @@ func summary(r engine.Result) map[string]any {
 	if cpu := r.ServerCPU; cpu != nil {
 		serverCPU = map[string]any{
 			"seconds": cpu.Seconds, "idleShare": cpu.IdleShare,
-			"cores": map[string]any{"seconds": cpu.Cores.Seconds, "processes": cpu.Cores.Processes, "interrupts": cpu.Cores.Interrupts},
+			"cores": map[string]any{
+				"seconds": cpu.Cores.Seconds, "processes": cpu.Cores.Processes, "interrupts": cpu.Cores.Interrupts, "servers": cpu.Cores.Servers,
+			},
 		}
 	}
 	return map[string]any{

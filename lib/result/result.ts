@@ -186,13 +186,13 @@ const loadResult = open(loadFields);
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
    * Of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
-   * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, and of
-   * interrupts, on its cores in its turns, which took `seconds`; all 0 if unknown.
+   * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, of
+   * interrupts and of all sides' servers, on its cores in its turns, which took `seconds`; all 0 if unknown.
    */
   serverCpu?: {
     seconds: number;
     idleShare: number;
-    cores: { seconds: number; processes: number; interrupts: number };
+    cores: { seconds: number; processes: number; interrupts: number; servers: number };
   } | null;
   /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;

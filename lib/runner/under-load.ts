@@ -280,13 +280,12 @@ async function reportOf(network: Network): Promise<LinkReport> {
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  measurement: Measurement,
+  { results, samples, link, perRequest }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
   othersAreKnown: boolean,
 ): Phase[] {
-  const { results, samples, link, perRequest } = measurement;
   const counts: NoiseCores = {
     server: cores.serverCpus.length,
     generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
@@ -296,7 +295,8 @@ export function phasesOf(
   };
   // Without them a wait for a backend looks like a wait for another program.
   const backendsAreKnown = isConfigured(planned.variant.server);
-  return results.map(({ serverCpu = null, wire: _, ...result }, index) => {
+  return results.map((loaded) => {
+    const { serverCpu = null, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
     const { cpuSeconds, rssBytes } = usageBetween(samples, window);
@@ -311,7 +311,7 @@ export function phasesOf(
         perRequest,
         starved:
           noise && backendsAreKnown
-            ? starvedOf(measurement, index, window, noise, counts, server.workers)
+            ? starvedOf(loaded, samples, window, noise, counts, server.workers)
             : undefined,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),

@@ -121,28 +121,23 @@ describe('starvedOf', () => {
   });
 
   interface Seen {
-    /** CPU seconds on the server's cores in its turns, of which 0.6 are its own. */
+    /** CPU seconds on the server's cores in its turns, of which 0.6 are the servers'. */
     processes: number;
     interrupts?: number;
     /** Of its turns. */
     seconds?: number;
-    /** As idleShare of the other side. */
-    otherIdle?: number;
     cores?: Partial<NoiseCores>;
     upstreamShare?: number | null;
     workers?: number;
   }
 
-  function starved({ processes, interrupts = 0, seconds = 1, otherIdle = 0, ...more }: Seen) {
+  function starved({ processes, interrupts = 0, seconds = 1, ...more }: Seen) {
     const { upstreamShare, cores, workers = 1 } = more;
-    const results = [0, otherIdle].map((idleShare) => ({
-      ...phase({ requests: 1000, turns }),
-      serverCpu: { seconds: 0.6, idleShare, cores: { seconds, processes, interrupts } },
-    }));
-    const measurement = { results: results.slice(0, 1), outcomes: [{ results }], samples };
+    const used = { seconds, processes, interrupts, servers: 0.6 };
+    const serverCpu = { seconds: 0.5, idleShare: 0, cores: used };
     return starvedOf(
-      measurement,
-      0,
+      { ...phase({ requests: 1000, turns }), serverCpu },
+      samples,
       window,
       upstreamShare === undefined ? noise : { ...noise, upstreamShare },
       { ...oneCore, ...cores },
@@ -154,7 +149,6 @@ describe('starvedOf', () => {
     ['known in turns', { processes: 0.7 }, [0.1, 0.1]],
     ['only its own wait', { processes: 0.6 }, [0.1, 0]],
     ['not less than nothing, where ticks miss its own time', { processes: 0.59 }, [0.1, 0]],
-    ["without the other side's own work", { processes: 0.9, otherIdle: 0.3 }, [0.1, 0]],
     ['of no more cores than there are', { processes: 1, workers: 4 }, [0.1, 0.4]],
     ['of all its cores', { processes: 1, workers: 4, cores: { server: 2 } }, [0.05, 0.2]],
     ['of no more cores than workers', { processes: 1, cores: { server: 2 } }, [0.1, 0.4]],
@@ -174,8 +168,7 @@ describe('starvedOf', () => {
 
   test('has the noise of its window for a side that was alone', () => {
     const result = phase({ requests: 1000, seconds: 2, turns: null });
-    const measurement = { results: [result], outcomes: [], samples };
-    expect(starvedOf(measurement, 0, window, noise, oneCore, 1)).toEqual(near([0.05, 0.2]));
+    expect(starvedOf(result, samples, window, noise, oneCore, 1)).toEqual(near([0.05, 0.2]));
   });
 });
 

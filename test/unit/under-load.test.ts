@@ -8,7 +8,7 @@ import type { RunningServer } from '../../lib/servers/index.ts';
 import { phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
-const unknown = { seconds: 0, processes: 0, interrupts: 0 };
+const unknown = { seconds: 0, processes: 0, interrupts: 0, servers: 0 };
 const plan = planOf(scenarioOf(hereAndThere));
 
 /** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */

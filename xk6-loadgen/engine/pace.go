@@ -143,7 +143,8 @@ type cycles struct {
 	// cores are the generator's and the servers'. serverCores are nil if they are not known, or not the servers' alone.
 	cores, serverCores []int
 	lookedAt           time.Time
-	last, serverLast   linux.CoreTime // as of lookedAt
+	last, serverLast   linux.CoreTime // last, serverLast and servers, the CPU time of all servers, are as of lookedAt.
+	servers            int64
 }
 
 func newCycles(runs []*run) *cycles {
@@ -159,7 +160,7 @@ func newCycles(runs []*run) *cycles {
 	if !apart {
 		c.serverCores = nil
 	}
-	c.read()
+	c.read(runs)
 	return c
 }
 
@@ -223,18 +224,25 @@ func (c *cycles) end(runs []*run) {
 }
 
 // read is made between turns, since it takes time.
-func (c *cycles) read() {
+func (c *cycles) read(runs []*run) {
 	times := linux.CoreTimes(c.cores, c.serverCores)
-	c.lookedAt, c.last, c.serverLast = time.Now(), times[0], times[1]
+	c.lookedAt, c.last, c.serverLast, c.servers = time.Now(), times[0], times[1], 0
+	for _, r := range runs {
+		c.servers += r.shared.server.processes.CPU()
+	}
 }
 
 // look notes what the cores did in the side's turn, and since the one before.
-func (c *cycles) look(r *run) {
-	at, before, serverBefore := c.lookedAt, c.last, c.serverLast
-	c.read()
+func (c *cycles) look(r *run, runs []*run) {
+	before := *c
+	c.read(runs)
 	stood := func(l *loop) bool { return !l.through && l.standstill > longestStandstill }
-	c.stands = c.stands || c.last.Steal-before.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
+	c.stands = c.stands || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
 	if c.serverCores != nil {
-		r.shared.server.cores.add(c.lookedAt.Sub(at), c.serverLast, serverBefore)
+		u := &r.shared.server.cores
+		u.Seconds += c.lookedAt.Sub(before.lookedAt).Seconds()
+		u.Processes += float64(c.serverLast.Processes-before.serverLast.Processes) / 1e9
+		u.Interrupts += float64(c.serverLast.Interrupts-before.serverLast.Interrupts) / 1e9
+		u.Servers += float64(c.servers-before.servers) / 1e9
 	}
 }

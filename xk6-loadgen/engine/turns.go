@@ -51,13 +51,11 @@ type ServerCPU struct {
 	Cores     CoreUse // Cores is zero for a load that is alone, and if the servers' cores are not theirs alone.
 }
 
-// CoreUse is what the server's cores did in its turns, in seconds: all processes, and interrupts, which may be in Processes as well.
-type CoreUse struct{ Seconds, Processes, Interrupts float64 }
-
-func (u *CoreUse) add(passed time.Duration, now, before linux.CoreTime) {
-	u.Seconds += passed.Seconds()
-	u.Processes += float64(now.Processes-before.Processes) / 1e9
-	u.Interrupts += float64(now.Interrupts-before.Interrupts) / 1e9
+// CoreUse is what the server's cores did in its turns, and before each of them since the one before, in seconds.
+type CoreUse struct {
+	Seconds               float64
+	Processes, Interrupts float64 // Processes are all; Interrupts may be in Processes as well.
+	Servers               float64 // the part of Processes that was the sides' servers'
 }
 
 // turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
@@ -162,7 +160,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
 				if atRate || c.serverCores != nil {
-					c.look(runs[i])
+					c.look(runs[i], runs)
 				}
 				if !atRate && turns.Slice == 0 {
 					slice = runs[i].grow(slice)
