@@ -171,8 +171,8 @@ export interface NoiseCores {
 }
 
 /**
- * CPU seconds of others on cores on which we used `ours`. The kernel may count interrupts in the interrupted process's time, and so in
- * ours; if unknown, the lower figure counts. @param coreSeconds the cores' time
+ * Returns the CPU seconds of others on some cores. The kernel may count interrupts in the interrupted process's time, and so in ours;
+ * if unknown, the lower figure counts. @param ours CPU seconds of bakeoff and its servers there. @param coreSeconds the cores' time
  */
 export function othersOn(
   { processes, interrupts }: Pick<CoreSeconds, 'processes' | 'interrupts'>,

@@ -236,7 +236,7 @@ function readersOf(
   };
 }
 
-/** A server that bakeoff did not start. */
+/** Of a server that bakeoff did not start here: unknown. */
 const noUsage = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 0, stopped: false };
 
 const reportIntervalMs = 500;
