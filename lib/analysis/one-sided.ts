@@ -41,16 +41,18 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
 }
 
 /** Chance of calling waits one-sided that are not. */
-const falseWaits = 0.01;
+const falseWaits = 0.05;
 
 /** @param more the variant that may have waited more for cores that others used */
 function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
-  // Where a server's tasks wait for each other, others may have had the time that it left: their use has to differ as well.
   const uses = differencesOf(byRound(more, ofOthers), byRound(less, ofOthers));
-  const differences = differencesOf(waits, otherWaits).map((wait, round) =>
-    Math.min(wait, uses[round] as number),
-  );
+  const waited = byRound(more, ({ starved }) => starved?.waitedShare);
+  const differences = differencesOf(waits, otherWaits).map((difference, round) => {
+    const byItself = (waited[round] as number) > (waits[round] as number);
+    // Its tasks waited for each other too, and others may have had the time that it left: their use has to differ as well.
+    return byItself ? Math.min(difference, uses[round] as number) : difference;
+  });
   if (differences.length < 2) return undefined;
   const { middle, half } = meanInterval(differences, falseWaits);
   if (middle < othersMatter || middle <= half) return undefined;

@@ -80,6 +80,13 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
     /^b waited in 12 % .*, so .* do not compare: end that program, and run again$/,
   ],
   [
+    'one side waited while others used the cores of both alike',
+    waitsForHalf(0.1, 0.12, 0.1, 0.08),
+    waitsForHalf(0.2, 0.25, 0.2, 0.15),
+    'b waited in 20 % of its time for cores that another program used, a in 10 %',
+    /^b waited in 20 % /,
+  ],
+  [
     'others had the cores of a side with many tasks',
     waits(0.01, 0.01, 0.02, 0),
     ofManyTasks(0.12, 0.11, 0.13, 0.12),
