@@ -124,12 +124,14 @@ const smallBytes = 1e9;
 
 /**
  * Opens a plain file, or a pipe that a shell hands over; another could be endless. The caller closes the descriptor.
+ * @param mostBytes of a file; without a bound one that is nearly all hole is refused
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
 export function openPlain(
   file: string,
+  mostBytes = Infinity,
   isHandedOver = handedOver.test(file),
-): { descriptor: number; bytes: number } {
+): number {
   let descriptor: number | undefined;
   try {
     // A pipe is opened without waiting for a writer.
@@ -138,11 +140,12 @@ export function openPlain(
     const found = fstatSync(descriptor);
     if (found.isDirectory()) throw new UserError('it is a folder');
     if (!found.isFile() && !(isHandedOver && found.isFIFO())) throw new UserError(notAFile);
+    if (found.size > mostBytes) throw longerThan(mostBytes);
     if (found.size > smallBytes && 512 * found.blocks < leastFilled * found.size)
       throw new UserError(
         'nearly all of it is a hole without data (a sparse file): give a copy without holes',
       );
-    return { descriptor, bytes: found.size };
+    return descriptor;
   } catch (error) {
     if (descriptor !== undefined) closeSync(descriptor);
     if (error instanceof UserError) throw error;
@@ -151,30 +154,29 @@ export function openPlain(
   }
 }
 
+function longerThan(bytes: number): UserError {
+  return new UserError(`it has more than ${bytes < 1e6 ? `${bytes} bytes` : `${bytes / 1e6} MB`}`);
+}
+
 /**
  * Reads a file that openPlain takes.
  * @param below the folder that it must be in, links followed
  * @param forAll it is read only if every user may, and a shell hands over none
- * @throws UserError as openPlain, and for a longer file
+ * @throws UserError as openPlain
  */
 export function readBytes(
   file: string,
   mostBytes: number,
   { below, forAll = false }: { below?: string; forAll?: boolean } = {},
 ): Buffer {
-  const { descriptor, bytes: size } = forAll ? openPlain(file, false) : openPlain(file);
+  const descriptor = forAll ? openPlain(file, mostBytes, false) : openPlain(file, mostBytes);
   try {
     // Asks the open file: the name may lead to another one by now.
     const place = realpathSync(`/proc/self/fd/${descriptor}`);
     if (below !== undefined && !place.startsWith(realpathSync(below) + sep))
       throw new UserError(`it is a link that leads out of ${below}`);
     if (forAll) requireOpenToAll(descriptor);
-    const bytes = size > mostBytes ? undefined : readAtMost(descriptor, mostBytes);
-    if (bytes === undefined)
-      throw new UserError(
-        `it has more than ${mostBytes < 1e6 ? `${mostBytes} bytes` : `${mostBytes / 1e6} MB`}`,
-      );
-    return bytes;
+    return readAtMost(descriptor, mostBytes);
   } catch (error) {
     throw error instanceof UserError ? error : new UserError(messageOf(error));
   } finally {
@@ -217,8 +219,8 @@ function letsAllIn(folder: string): boolean {
 
 const pieceBytes = 1e6;
 
-/** Reads to the end; undefined if there is more. */
-function readAtMost(descriptor: number, mostBytes: number): Buffer | undefined {
+/** Reads to the end. Throws UserError if there is more: a pipe has no size, and a file may grow. */
+function readAtMost(descriptor: number, mostBytes: number): Buffer {
   const pieces: Buffer[] = [];
   for (let bytes = 0; bytes <= mostBytes;) {
     const piece = Buffer.allocUnsafe(pieceBytes);
@@ -227,7 +229,7 @@ function readAtMost(descriptor: number, mostBytes: number): Buffer | undefined {
     pieces.push(piece.subarray(0, read));
     bytes += read;
   }
-  return undefined;
+  throw longerThan(mostBytes);
 }
 
 /** Throws UserError for a path with a control character, such as a newline. @param begin of the message */

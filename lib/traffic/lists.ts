@@ -1,5 +1,5 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
-import { asWords, messageOf, usageError } from '../errors.ts';
+import { asWords, usageError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { percent, whole } from '../format.ts';
 import * as form from '../form.ts';
@@ -30,8 +30,10 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
   let entries: unknown;
   try {
     entries = (JSON.parse(text) as { log?: { entries?: unknown } } | null)?.log?.entries;
-  } catch (error) {
-    throw usageError(`--har ${file}: ${messageOf(error)}`);
+  } catch {
+    throw usageError(
+      `--har ${file}: it is no JSON, save it again (HAR 1.2, from the developer tools)`,
+    );
   }
   if (!Array.isArray(entries) || entries.length === 0)
     throw usageError(
@@ -195,8 +197,8 @@ function jsonTarget(line: string, where: string): [string, string, string, Parti
   let target: unknown;
   try {
     target = JSON.parse(line);
-  } catch (error) {
-    throw usageError(`${where}: ${messageOf(error)}`);
+  } catch {
+    throw usageError(`${where}: it is no JSON`);
   }
   const { method = 'GET', url, body, header = {} } = form.isObject(target) ? target : {};
   if (typeof url !== 'string' || typeof method !== 'string' || !form.isObject(header))

@@ -120,7 +120,7 @@ async function eachLine(file: string, call: (line: string) => void): Promise<voi
 }
 
 function streamOf(file: string): ReadStream {
-  return createReadStream('', { fd: openPlain(file).descriptor });
+  return createReadStream('', { fd: openPlain(file) });
 }
 
 /** Others may change data. */
