@@ -169,8 +169,9 @@ async function request(
       redirect: 'error',
       signal: AbortSignal.timeout(timeoutMs),
     });
-    return { response, text: await response.text() };
+    return { response, text: await textOf(influx, response) };
   } catch (error) {
+    if (error instanceof InfluxError) throw error;
     throw new InfluxError(
       `InfluxDB at ${influx.url} does not answer (${reasonOf(error, timeoutMs)})`,
       null,
@@ -178,7 +179,25 @@ async function request(
   }
 }
 
-function basicAuthorization({ credentials }: Influx): string | undefined {
+/** Far more than a query of bakeoff's gets: what answers may be anything. */
+const mostLetters = 64e6;
+
+async function textOf({ url }: Influx, { body, status }: Response): Promise<string> {
+  const decoder = new TextDecoder();
+  let text = '';
+  // Leaving the loop ends the connection.
+  for await (const part of body ?? []) {
+    text += decoder.decode(part as Uint8Array, { stream: true });
+    if (text.length > mostLetters)
+      throw new InfluxError(
+        `what answers at ${url} is not InfluxDB: its answer has more than ${mostLetters / 1e6} MB: check --influx`,
+        status,
+      );
+  }
+  return text + decoder.decode();
+}
+
+export function basicAuthorization({ credentials }: Influx): string | undefined {
   const words = credentials && `${credentials.user}:${credentials.password}`;
   return words === null ? undefined : `Basic ${Buffer.from(words).toString('base64')}`;
 }

@@ -27,6 +27,7 @@ import {
   writeLines,
   type Influx,
 } from './client.ts';
+import { hasUser, makeFirstUser, socketName } from './first-user.ts';
 import { quoteIdentifier, quoteString } from './line-protocol.ts';
 import { database } from './schema.ts';
 
@@ -323,6 +324,7 @@ async function launchUsable(
   if (!existsSync(passwordIn(folder)))
     writeFileSync(passwordIn(folder), password, { mode: 0o600, flush: true });
   if (!isRestart) writeFileSync(logIn(folder), '');
+  if (!hasUser(folder)) await launchForUser(options, lock);
   let { child, damaged } = await launch(options, lock, lastAddress).catch((error: unknown) => {
     const isTaken = lastAddress !== anyPort && messageOf(error).includes(' bind: ');
     if (!isTaken || options.signal?.aborted) throw error;
@@ -338,7 +340,7 @@ async function launchUsable(
     ({ child } = await launch(options, lock, addressIn(textOf(logIn(folder))) ?? anyPort));
   }
   try {
-    await makeUserAndDatabase(folder, signal);
+    await makeDatabase(folder, signal);
   } catch (error) {
     await child.stop(10_000);
     throw error;
@@ -348,14 +350,27 @@ async function launchUsable(
   return child;
 }
 
-/** Without users, influxd accepts nothing but the creation of the first user. */
-async function makeUserAndDatabase(folder: string, signal?: AbortSignal): Promise<void> {
-  const influx = reachedIn(folder);
-  const password = quoteString(influx.credentials?.password ?? '');
+/** Starts a new influxd where only this user reaches it, gives it its user, and ends it. */
+async function launchForUser(options: StoreOptions, lock: number): Promise<void> {
+  const { folder, signal } = options;
+  const { credentials } = reachedIn(folder);
+  const password = quoteString(credentials?.password ?? '');
+  const statement = `CREATE USER ${quoteIdentifier(user)} WITH PASSWORD ${password} WITH ALL PRIVILEGES`;
+  const { child, stillStarts } = await startInfluxd(options, lock, nowhere, true);
   try {
-    await patiently(
-      `CREATE USER ${quoteIdentifier(user)} WITH PASSWORD ${password} WITH ALL PRIVILEGES`,
-    );
+    const check = async () => {
+      signal?.throwIfAborted();
+      await stillStarts();
+    };
+    await makeFirstUser(folder, child.pid, { url: '', credentials }, statement, check);
+  } finally {
+    await child.stop(10_000);
+  }
+}
+
+async function makeDatabase(folder: string, signal?: AbortSignal): Promise<void> {
+  const influx = reachedIn(folder);
+  try {
     await patiently(`CREATE DATABASE ${quoteIdentifier(database)}`);
   } catch (error) {
     if (!(error instanceof InfluxError) || (error.status !== 401 && error.status !== 403))
@@ -380,15 +395,16 @@ async function makeUserAndDatabase(folder: string, signal?: AbortSignal): Promis
   }
 }
 
-/** Starts influxd and returns once it listens, with the file that it had to truncate, if any. */
-async function launch(
-  { influxdBinary = 'influxd', folder, cpus, signal }: StoreOptions,
+/** Starts influxd. `stillStarts` throws UserError once it has ended, or had its time. @param bySocket it listens in its folder too */
+async function startInfluxd(
+  { influxdBinary = 'influxd', folder, cpus }: StoreOptions,
   lock: number,
   address: string,
+  bySocket = false,
 ) {
   const [configFile, logFile] = [join(folder, 'influxd.conf'), logIn(folder)];
   const logStart = statSync(logFile, { throwIfNoEntry: false })?.size ?? 0;
-  writeFileSync(configFile, influxdConfig(folder, address));
+  writeFileSync(configFile, influxdConfig(folder, address, bySocket));
   // INFLUXDB_… variables would override the config file.
   const env = withoutVariables(process.env, 'INFLUXDB_');
   const args = ['run', '-config', configFile];
@@ -398,24 +414,36 @@ async function launch(
     'a',
     lock,
   );
-  try {
-    writeHolder(lock, child.pid);
-    const deadline = performance.now() + startTimeoutMs;
-    for (;;) {
-      signal?.throwIfAborted();
+  writeHolder(lock, child.pid);
+  const deadline = performance.now() + startTimeoutMs;
+  return {
+    child,
+    log: () => readFileSync(logFile).subarray(logStart).toString(),
+    async stillStarts() {
       if (child.hasExited())
         throw new UserError(
           `influxd does not start: ${await startError(logFile, logStart)} (its log: ${logFile})`,
         );
-      const log = readFileSync(logFile).subarray(logStart).toString();
-      // influxd picks a free port itself, so that no other program can take the port in between.
-      const at = addressIn(log);
-      if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
-        return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(log)?.[1] };
       if (performance.now() > deadline)
         throw new UserError(
           `influxd did not listen within ${startTimeoutMs / 1000} s (its log: ${logFile})`,
         );
+    },
+  };
+}
+
+/** Starts influxd and returns once it listens, with the file that it had to truncate, if any. */
+async function launch(options: StoreOptions, lock: number, address: string) {
+  const { child, log, stillStarts } = await startInfluxd(options, lock, address);
+  try {
+    for (;;) {
+      options.signal?.throwIfAborted();
+      await stillStarts();
+      const said = log();
+      // influxd picks a free port itself, so that no other program can take the port in between.
+      const at = addressIn(said);
+      if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
+        return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(said)?.[1] };
       await delay(20);
     }
   } catch (error) {
@@ -441,14 +469,17 @@ function fileError(error: unknown, folder: string): unknown {
   return new UserError(`cannot use ${folder} for InfluxDB's data: ${reason}`);
 }
 
+/** No TCP connection reaches a multicast address. */
+const nowhere = '224.0.0.1:0';
+
 /** Config file of the local influxd. Versions ignore keys that they do not know. */
-function influxdConfig(folder: string, address: string): string {
+function influxdConfig(folder: string, address: string, bySocket: boolean): string {
   const path = (name: string) => JSON.stringify(join(folder, name));
   return `# Written by bakeoff at every start.
 reporting-disabled = true
 reporting-enabled = false
-# Backups need no password and get all data, and their listener cannot be turned off. No TCP connection reaches a multicast address.
-bind-address = "224.0.0.1:0"
+# Backups need no password and get all data, and their listener cannot be turned off.
+bind-address = ${JSON.stringify(nowhere)}
 
 [meta]
   dir = ${path('meta')}
@@ -462,6 +493,8 @@ bind-address = "224.0.0.1:0"
 
 [http]
   bind-address = ${JSON.stringify(address)}
+  unix-socket-enabled = ${bySocket}
+  bind-socket = ${JSON.stringify(socketName)}
   auth-enabled = true
   log-enabled = false
   pprof-enabled = false

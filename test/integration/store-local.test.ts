@@ -275,6 +275,26 @@ it("the password keeps others out at each start, and is its owner's alone", asyn
   }
 });
 
+it('a new influxd has its user before another program can reach it', async () => {
+  const folder = newFolder();
+  const binary = join(folder, '..', 'influxd');
+  // Keeps the address of each start.
+  const script = `#!/bin/sh\ngrep -A1 '^.http.' influxd.conf >>starts\nexec ${local.influxdBinary} "$@"\n`;
+  writeFileSync(binary, script, { mode: 0o755 });
+  const store = await openStore({ influxdBinary: binary, folder });
+  onTestFinished(() => store.close());
+  const addresses = () =>
+    [...readFileSync(join(folder, 'starts'), 'utf8').matchAll(/bind-address = "(.*)"/g)].map(
+      ([, address]) => address,
+    );
+  expect(addresses()).toEqual(['224.0.0.1:0', '127.0.0.1:0']);
+  const [users] = await store.query('SHOW USERS');
+  expect(users?.values).toEqual([['bakeoff', true]]);
+  await store.close();
+  await (await openStore({ influxdBinary: binary, folder })).close();
+  expect(addresses()).toHaveLength(3);
+});
+
 it('the password of an interrupted first start is used', async () => {
   const folder = newFolder();
   mkdirSync(folder);

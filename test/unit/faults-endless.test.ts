@@ -1,6 +1,7 @@
 // What has no end is told in one line.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -12,6 +13,7 @@ import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { ping } from '../../lib/store/client.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -73,3 +75,17 @@ test('a server that refused at first, and then does not answer', async () => {
     delay(100).then(() => listening(createServer(), port, address)),
   ]);
 });
+
+test('an answer in place of InfluxDB', async () => {
+  const part = Buffer.alloc(1e6, 'x');
+  const server = createHttpServer((_, response) => {
+    response.setHeader('X-Influxdb-Version', '1.8.10');
+    const more = (): void => void response.write(part, (error) => error ?? more());
+    more();
+  });
+  const port = await listening(server);
+  const url = `http://127.0.0.1:${port}`;
+  expect(await refusalOf(ping({ url, credentials: null }, 60_000))).toBe(
+    `what answers at ${url} is not InfluxDB: its answer has more than 64 MB: check --influx`,
+  );
+}, 60_000);
