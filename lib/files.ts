@@ -15,6 +15,7 @@ import {
   statSync,
 } from 'node:fs';
 import {
+  chmod,
   lstat,
   mkdtemp,
   readdir,
@@ -28,6 +29,17 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join, relative, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
+
+/** The umask that bakeoff was started with: it holds for what runs and writes for the person elsewhere. */
+export const userUmask = parseInt(
+  /^Umask:\s*([0-7]+)/m.exec(textOf('/proc/self/status'))?.[1] ?? '022',
+  8,
+);
+
+/** Makes all files and folders that this process makes from now on its user's alone. */
+export function closeNewFiles(): void {
+  process.umask(0o077);
+}
 
 /** Makes a folder and its parents. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
@@ -276,6 +288,15 @@ export function linkOf(file: string): string {
  */
 export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
   await written(file, text, mode, rename);
+}
+
+/** As writeWhole, with the mode of any file that the person makes. */
+export async function writeForUser(file: string, text: string): Promise<void> {
+  await written(file, text, 0o600, async (unfinished, whole) => {
+    // Some file systems have no modes.
+    await chmod(unfinished, 0o666 & ~userUmask).catch(() => undefined);
+    await rename(unfinished, whole);
+  });
 }
 
 /** Throws what writeWhole would throw for the file. */

@@ -87,7 +87,11 @@ export const askedFlags = {
     help: 'more than 5 % of the requests may have another status than the log',
   },
   method: { value: 'POST', help: 'the method of the requests (GET; with --data POST)' },
-  header: { value: "'NAME: VALUE'", repeated: true, help: 'a header of the requests' },
+  header: {
+    value: "'NAME: VALUE'|@FILE",
+    repeated: true,
+    help: 'a header of the requests, or a file with one a line, which ps does not show',
+  },
   data: { value: 'TEXT|@FILE', help: 'the body of the requests' },
   load: {
     value: '"wrk -c 100 -d 10"',

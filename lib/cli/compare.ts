@@ -3,6 +3,7 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
+import { pathOfPage } from '../scenario/pages.ts';
 import type { Page, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
@@ -227,7 +228,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
       (how) => `The types of the answers differ: ${how}.`,
     ),
     ...(encodings.length > 0 ? [] : offered),
-    ...theirs('pages', ({ page }) => shownUrl(page.path)),
+    ...theirs('pages', ({ page }) => shownUrl(pathOfPage(page))),
     ...(new Set(
       sides.map(({ load: { protocol } }) => (isHttp2(protocol) ? 'h2' : protocol.slice(0, 6))),
     ).size === 1

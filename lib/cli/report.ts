@@ -38,13 +38,15 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const twice = positionals.find((_, index) => files.indexOf(files[index] as string) < index);
   if (twice !== undefined) throw usageError(`${twice} is given twice`);
   const runs = files.map((file): Run => ({ file, result: readResult(file) }));
-  const page = read('out', (_, file) => fromCallersFolder(file)) ?? defaultPage(runs, results);
+  const named = read('out', (_, file) => fromCallersFolder(file));
   const [first, ...others] = runs as [Run, ...Run[]];
   const { text, mode } =
     others.length === 0
       ? await runPage(path.dirname(first.file), first.result)
       : { text: await severalPage(runs.map(({ result }) => result)), mode: undefined };
-  await write(page, text, mode);
+  const page = named ?? defaultPage(runs, results);
+  // The files of a run are its user's alone.
+  await write(page, text, named === undefined && others.length === 0 ? 0o600 : mode);
   console.log(page);
   return 0;
 }

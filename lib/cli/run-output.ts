@@ -26,7 +26,7 @@ import {
   type Result,
   type VariantResult,
 } from '../result/result.ts';
-import { checkWhole, writeWhole } from '../files.ts';
+import { checkWhole, writeForUser, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons } from '../runner/results-folder.ts';
@@ -220,7 +220,7 @@ export async function report(
       writeHtmlReport(folder, result),
       writeWhole(join(folder, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
-        writeWhole(file, textOf[flag](result)).catch(explained(flag, file, 1)),
+        writeForUser(file, textOf[flag](result)).catch(explained(flag, file, 1)),
       ),
     ]);
     const failed = files.find((file) => file.status === 'rejected');

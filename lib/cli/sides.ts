@@ -5,6 +5,7 @@ import { open, readdir } from 'node:fs/promises';
 import { asWords, usageError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
+import { shownCommand } from '../scenario/load/flags.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
@@ -108,7 +109,9 @@ function readAddress(word: string): Source {
 }
 
 function readCommand(command: string): Source {
-  const [program] = asWords(() => commandWords(command, 0), `'${command}': `) as [string];
+  const [program] = asWords(() => commandWords(command, 0), `'${shownCommand(command)}': `) as [
+    string,
+  ];
   return { kind: 'command', command, program };
 }
 
@@ -151,7 +154,10 @@ function namesFrom(source: Source): [short: string, long: string] {
     return [named(hostname), named(host)];
   }
   if (source.kind === 'command')
-    return [named(path.parse(source.program).name), named(source.command).slice(0, 40)];
+    return [
+      named(path.parse(source.program).name),
+      named(shownCommand(source.command)).slice(0, 40),
+    ];
   const { dir, name } = path.parse(source.config.file);
   return [named(name), asName(`${path.basename(dir)}-${named(name)}`)];
 }

@@ -11,6 +11,7 @@ import type { Processors } from '../machine/processors.ts';
 import { ifThere, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
+import { shownCommand } from '../scenario/load/flags.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
@@ -88,7 +89,7 @@ export async function openServerHost(name: string) {
       signal.throwIfAborted();
       if (!isConfigured(spec))
         throw usageError(
-          `on ${name} only configs can be started: start ${spec.name === 'command' ? `'${spec.command}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`,
+          `on ${name} only configs can be started: start ${spec.name === 'command' ? `'${shownCommand(spec.command)}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`,
         );
       const config = await Promise.all(
         spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)),

@@ -12,6 +12,7 @@ import { compileScript, ownVariables } from '../runner/k6.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
 import type { Load } from '../scenario/load.ts';
 import { shownHeaders } from '../scenario/load/flags.ts';
+import { pathOfPage } from '../scenario/pages.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import {
   type RunnableVariant,
@@ -384,7 +385,7 @@ export function loadManifests(
     { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
     { sides: [planned] },
     round,
-    [{ url: origin + planned.page.path }],
+    [{ url: origin + pathOfPage(planned.page) }],
   );
   const plan = dividedPlan(one, generators, { url: influx.url, database, withinSeconds });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));

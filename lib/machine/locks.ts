@@ -8,6 +8,7 @@ import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
 import { listeningAt, processIds, socketsOf, startChild, userOf } from '../process.ts';
+import { shownCommand } from '../scenario/load/flags.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** As long as the kernel's field: Node before 22 pads a shorter name. */
@@ -137,7 +138,7 @@ const startedAt = new Date();
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
-  const command = words.slice(0, flag < 0 ? words.length : flag).join(' ');
+  const command = shownCommand(words.slice(0, flag < 0 ? words.length : flag).join(' '));
   // A container's user may have no name.
   const user = ifThere(() => userInfo().username) ?? `user ${process.getuid?.()}`;
   return `process ${process.pid} of ${user}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;

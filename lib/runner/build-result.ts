@@ -2,6 +2,7 @@
 import { foundRates, summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
+import { pathOfPage } from '../scenario/pages.ts';
 import {
   baselineName,
   configOf,
@@ -13,7 +14,7 @@ import {
 } from '../scenario/variants.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
+import { keptLoad, shownUrl } from '../scenario/load/flags.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
@@ -136,7 +137,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): Measure
   const profile = loadOf(scenario, variant);
   const { threads, durationSeconds, requests } = profile;
   const asked = {
-    page: shownUrl(page.path),
+    page: shownUrl(pathOfPage(page)),
     bodyBytes: page.bodyBytes,
     ...present({
       host: page.host,
@@ -151,7 +152,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): Measure
       ...about,
       server: null,
       publishedOnly: String(variant.server),
-      load: { ...withoutSecrets(profile), ...asked },
+      load: { ...keptLoad(profile), ...asked },
       rounds: [],
       setup: '',
     };
@@ -176,16 +177,12 @@ function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): Measure
   return {
     ...about,
     server,
-    load: { ...withoutSecrets(load), ...asked },
+    load: { ...keptLoad(load), ...asked },
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
     ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupWith(server.workers),
     setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),
   };
-}
-
-function withoutSecrets<T extends { headers?: Readonly<Record<string, string>> }>(load: T): T {
-  return load.headers === undefined ? load : { ...load, headers: shownHeaders(load.headers) };
 }
 
 /** A variant's properties as text: variants with the same text are the same. */

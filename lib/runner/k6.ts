@@ -17,14 +17,14 @@ import {
 } from '../k6/load-plan.ts';
 import { messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
-import { shownHeaders, shownUrl } from '../scenario/load/flags.ts';
+import { keptLoad, shownUrl } from '../scenario/load/flags.ts';
 import { RoundFailure } from './plan.ts';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
 const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
 // BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
-// Credentials are not kept: where load.json has *** put them in.`;
+// Credentials and bodies are not kept: where load.json has *** put them in.`;
 
 /** Bundles lib/k6/main.ts for k6. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
@@ -145,12 +145,11 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
   };
 }
 
-/** The plan without credentials and process ids. */
+/** The plan without credentials, bodies and process ids. */
 export function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
-    ...side,
+    ...keptLoad(side),
     ...(side.url && { url: shownUrl(side.url) }),
-    ...(side.headers && { headers: shownHeaders(side.headers) }),
   });
   return {
     ...plan,

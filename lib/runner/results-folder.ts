@@ -4,6 +4,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   checkWhole,
+  closeNewFiles,
   freeBytes,
   makeFolder,
   requireClosedToOthers,
@@ -24,12 +25,13 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   await requireSpace(out, neededBytes, 'this run', otherwise);
 }
 
-/** Makes the run's folder in `out`. Throws UserError. */
+/** Makes the run's folder in `out`, and it and all files from now on this user's alone: they may have secrets. Throws UserError. */
 export async function createRunFolder(out: string, run: string): Promise<string> {
   const folder = join(out, run);
-  await mkdir(folder).catch((error: unknown) => {
+  await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
     throw folderError(out, error);
   });
+  closeNewFiles();
   return folder;
 }
 

@@ -15,6 +15,7 @@ import { sharesCores } from '../machine/cores.ts';
 import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { counterNames, wireNames, type LoadResult, type Phase } from '../result/result.ts';
 import { isConfigured } from '../scenario/variants.ts';
+import { pathOfPage } from '../scenario/pages.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
@@ -94,7 +95,7 @@ export async function underLoad(
   const { network } = stages[0] as Stage;
   const throttling = watchThrottling();
   const targets = stages.map(({ planned: { page }, server, network }) => ({
-    url: server.origin + page.path,
+    url: server.origin + pathOfPage(page),
     netns: network?.client.netns,
     processes: isStarted(server) ? server.processes().map(Number) : undefined,
   }));

@@ -68,6 +68,11 @@ export function requestsOf({
   return requests;
 }
 
+/** The path that stands for a page's requests; of several without a query, which may be secret in a log. */
+export function pathOfPage({ path, requests }: Pick<Page, 'path' | 'requests'>): string {
+  return requests === undefined ? path : path.replace(/\?.*$/s, '');
+}
+
 /** "/a", "POST /a", without what may be secret: of a log, with a status of its own, the values of the query. */
 export function requestName({ method = 'GET', target, status }: LoadRequest): string {
   const shown = status === undefined ? target : target.replace(/=[^&]*/g, '=…');

@@ -2,6 +2,7 @@
 import path from 'node:path';
 import { whole } from '../format.ts';
 import { fitLoad, type FitOptions, type Load } from './load.ts';
+import { shownCommand } from './load/flags.ts';
 import { commandWords } from './load/shell-words.ts';
 import type {
   ConfiguredServer,
@@ -33,10 +34,10 @@ export function isOwn(server: ServerSpec): boolean {
   return !isConfigured(server) || server.asIs !== undefined;
 }
 
-/** The config's files, the command, or the address. */
+/** The config's files, the command without credentials, or the address. */
 export function configOf(server: ServerSpec): readonly string[] {
   if (isConfigured(server)) return server.config;
-  return [server.name === 'command' ? server.command : server.origin];
+  return [server.name === 'command' ? shownCommand(server.command) : server.origin];
 }
 
 /** The name of the server or of a command's program, or the host of an address. */

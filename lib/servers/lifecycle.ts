@@ -146,10 +146,14 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
 }
 
 function withoutTime(line: string): string {
-  return printable(line)
-    .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')
-    .replace(/ \d+#\d+:(?: \*\d+)?/, '')
-    .replace(/(process) \d+/, '$1')
-    .slice(0, 300)
-    .trim();
+  return (
+    printable(line)
+      // Of a request.
+      .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
+      .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')
+      .replace(/ \d+#\d+:(?: \*\d+)?/, '')
+      .replace(/(process) \d+/, '$1')
+      .slice(0, 300)
+      .trim()
+  );
 }

@@ -12,7 +12,7 @@ import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
 import { shownUrl } from '../scenario/load/flags.ts';
 import { isHttp2 } from '../scenario/load.ts';
-import { requestName, requestsOf, serverNameOf } from '../scenario/pages.ts';
+import { requestName, requestsOf, serverNameOf, pathOfPage } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import { requireQuic } from './quic.ts';
@@ -41,7 +41,7 @@ export async function waitUntilReady(
 ): Promise<Answer> {
   const { origin, page, protocol, allPages } = check;
   const first = requestsOf(page).find(({ target }) => target === page.path) as LoadRequest;
-  const url = shownUrl(origin + page.path);
+  const url = shownUrl(origin + pathOfPage(page));
   requireFit(url, protocol);
   const fail = (problem: string): never => {
     throw new UserError(`${url} ${problem}${withName(check)}`);
@@ -138,7 +138,7 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     .find(Boolean);
   return name === undefined || page.host !== undefined
     ? ''
-    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(page.path)}; in a scenario page.host)`;
+    : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
 }
 
 /** By code and message. Node's words follow a colon at the end. */

@@ -35,7 +35,7 @@ export const linesPerRequest = 5000;
 
 /**
  * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
- * @param token of INFLUX_TOKEN; used when the URL names no credentials
+ * @param token of INFLUX_TOKEN, a token or user:password; used when the URL names no credentials
  */
 export function parseInfluxUrl(text: string, token?: string): Influx {
   const wrong = new UserError(
@@ -63,7 +63,8 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
   const password = decodeURIComponent(url.password);
   if (password !== '') return { user: user === '' ? 'token' : user, password };
   if (user !== '') return { user: 'token', password: user };
-  return token === undefined || token === '' ? null : { user: 'token', password: token };
+  const [, account = 'token', secret = token] = /^([^:]*):(.+)$/s.exec(token ?? '') ?? [];
+  return secret === undefined || secret === '' ? null : { user: account, password: secret };
 }
 
 /** A database that takes longer for a ping hangs. */

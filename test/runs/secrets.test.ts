@@ -1,6 +1,6 @@
 // What a person gives a load for its server alone is in nothing that a run prints or keeps.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
   keptRounds,
@@ -17,6 +17,15 @@ const home = useHome(['k6', 'nginx', 'influxd']);
 const secret = 'hunter2secret';
 const encoded = Buffer.from(`me:${secret}`).toString('base64');
 const hasSecret = new RegExp(`${secret}|${encoded}`);
+
+/** Any umask but the usual one would hide what is open. */
+const usually = ['sh', '-c', 'umask 022; exec "$@"', '-'];
+
+const modesIn = (folder: string) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .map((name) => [name, statSync(join(folder, name))] as const)
+    .filter(([, found]) => (found.mode & 0o777) !== (found.isDirectory() ? 0o700 : 0o600))
+    .map(([name, { mode }]) => `${name} ${(mode & 0o777).toString(8)}`);
 
 const filesWithSecret = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
@@ -67,6 +76,80 @@ test('credentials reach the server, and nothing that is printed or kept but its 
   expect(await again.ended, again.stderr()).toBe(0);
   expect(statSync(join(folder, 'report.html')).mode & 0o777).toBe(0o600);
 
+  await storeOf(home);
+  expect(filesWithSecret(join(home.folder, 'influxdb'))).toEqual([]);
+});
+
+const program = `
+import { createServer } from 'node:http';
+const [token, way] = process.argv.slice(2);
+createServer((request, response) => {
+  let body = '';
+  request.on('data', (part) => (body += part));
+  request.on('end', () => {
+    const isRight = body.includes(token.split('=')[1]) && request.headers['x-token'] === token.split('=')[1];
+    response.writeHead(isRight ? 200 : 401).end(way);
+  });
+}).listen(process.env.PORT, '127.0.0.1');`;
+
+test("a command's words, a body and headers of a file are kept closed, and in no clear text", async () => {
+  const folder = join(home.folder, 'commands');
+  mkdirSync(folder);
+  const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
+  write('server.mjs', program);
+  write('headers', `X-Token: ${secret}\n`);
+  write('body', JSON.stringify({ password: secret }));
+  const out = newOut();
+  const exported = join(folder, 'exported.json');
+  const run = startCommand(
+    [
+      ...[
+        'compare',
+        `a=node server.mjs --token=${secret} 1`,
+        `b=node server.mjs --token=${secret} 2`,
+      ],
+      ...`--quick --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(' '),
+      ...'--header @headers --data @body --allow-different-bodies'.split(' '),
+    ],
+    { ...home.env, INIT_CWD: folder },
+    usually,
+  );
+  const result = await wholeResult(run, out);
+  expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
+  for (const { load, server } of result.variants) {
+    expect(load).toMatchObject({ body: '***', headers: { 'X-Token': '***' } });
+    expect(server?.config.join()).toMatch(/^node server\.mjs --token=\*\*\* [12]$/);
+  }
+  expect(filesWithSecret(runFolder(out))).toEqual([]);
+  expect(modesIn(out)).toEqual([]);
+  expect(statSync(exported).mode & 0o777).toBe(0o644);
+  await storeOf(home);
+  expect(filesWithSecret(join(home.folder, 'influxdb'))).toEqual([]);
+});
+
+test("a log's queries are only in the file of its requests", async () => {
+  const folder = join(home.folder, 'logged');
+  mkdirSync(folder);
+  for (const name of ['a.conf', 'b.conf'])
+    writeFileSync(
+      join(folder, name),
+      `events {}\nhttp { server { listen 8080; location / { return 200 hello; } } } # ${name}`,
+    );
+  const line = (target: string) =>
+    `1.2.3.4 - - [01/Nov/2026:10:00:00 +0000] "GET ${target} HTTP/1.1" 200 5 "-" "-"\n`;
+  writeFileSync(join(folder, 'log'), line(`/first?q=${secret}`).repeat(3) + line(`/b?q=${secret}`));
+  const out = newOut();
+  const run = startCommand(
+    `compare a.conf b.conf --quick --duration 0.3s --rounds 1 --log log --out ${out}`.split(' '),
+    { ...home.env, INIT_CWD: folder },
+    usually,
+  );
+  const result = await wholeResult(run, out);
+  expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
+  expect(result.variants[0]?.load).toMatchObject({ page: '/first', pages: 2 });
+  const withSecret = filesWithSecret(runFolder(out)).map((file) => basename(file));
+  expect(withSecret).toEqual([expect.stringMatching(/^requests-\w+\.ndjson$/)]);
+  expect(modesIn(out)).toEqual([]);
   await storeOf(home);
   expect(filesWithSecret(join(home.folder, 'influxdb'))).toEqual([]);
 });

@@ -1,10 +1,12 @@
-import { writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
 import { h2load, vegeta, wrk } from '../../lib/scenario/index.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
+import { shownCommand } from '../../lib/scenario/load/flags.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 import { refused } from '../fixtures/refused.ts';
 
 const folder = sharedFolder();
@@ -160,4 +162,30 @@ test.each([
   const { command, headers } = loadOfLine(line).load;
   expect(command).toBe(shown);
   expect(Object.values(headers ?? {}).join()).toMatch(/hunter2|bWU6aHVudGVyMg==/);
+});
+
+test('headers come from a file too, which is read once', async () => {
+  const folder = await ownFiles({ headers: 'X-Token: hunter2\r\n\nAccept: a\n', bad: 'hunter2\n' });
+  const line = `wrk -H @${folder}/headers -H 'Accept: b'`;
+  const { command, headers } = loadOfLine(line).load;
+  expect(command).toBe(`wrk -H @${folder}/headers -H 'Accept: b'`);
+  expect(headers).toEqual({ 'X-Token': 'hunter2', Accept: 'a, b' });
+  rmSync(`${folder}/headers`);
+  expect(loadOfLine(line).load.headers).toEqual(headers);
+  expect(() => loadOfLine(`wrk -H @${folder}/bad`)).toThrow('wrk -H "***" has to be a header');
+  expect(() => loadOfLine(`wrk -H @${folder}/none`)).toThrow('none: it is not there');
+});
+
+test.each([
+  ['node s.js --token=hunter2 --port $PORT', 'node s.js --token=*** --port $PORT'],
+  ['env DB_PASSWORD=hunter2 API_KEY="hunter2 x" node s', 'env DB_PASSWORD=*** API_KEY=*** node s'],
+  ['x --password hunter2 -q --api-key -v', 'x --password *** -q --api-key -v'],
+  ["sh -c 'PW=hunter2 x redis://me:hunter2@h/'", "sh -c 'PW=*** x redis://***@h/'"],
+  [
+    "x -H 'Authorization: Bearer hunter2' http://a/?key=hunter2",
+    "x -H 'Authorization: ***' http://a/?key=***",
+  ],
+  ['caddy run --root=www --author me', 'caddy run --root=www --author me'],
+])('a command is shown without credentials: %s', (command, shown) => {
+  expect(shownCommand(command)).toBe(shown);
 });

@@ -59,6 +59,7 @@ const open = (host: string) =>
 describe('--influx', () => {
   it.each([
     ['http://h:8086/', 'tok', 'http://h:8086', { user: 'token', password: 'tok' }],
+    ['http://h', 'me:p:ss', 'http://h', { user: 'me', password: 'p:ss' }],
     ['https://h/bakeoff', '', 'https://h', null],
     ['http://me:p%40ss@h:1', 'tok', 'http://h:1', { user: 'me', password: 'p@ss' }],
     ['http://a%3D%3D@h:1', undefined, 'http://h:1', { user: 'token', password: 'a==' }],

@@ -144,13 +144,22 @@ export function readCommand(generator: Generator, words: readonly ShellWord[]) {
 const hidden = '***';
 
 const secretName =
-  /^(?:cookie|key|sig)$|auth(?!or$)|token|secret|passw|credential|session|signature|api-?key|access-?key|-key$/i;
+  /^(?:cookie|key|sig)$|auth(?!or$)|token|secret|passw|credential|session|signature|api-?key|access-?key|[-_]key$|^(?:pass|pwd|pw)$/i;
 
 /** The headers with the values of credentials hidden. */
 export function shownHeaders(headers: Headers): Record<string, string> {
   return Object.fromEntries(
     Object.entries(headers).map(([name, value]) => [name, secretName.test(name) ? hidden : value]),
   );
+}
+
+/** A load as it is kept: without the values of credentials, and without a body, which may have some. */
+export function keptLoad<T extends { headers?: Headers; body?: string | null }>(load: T): T {
+  return {
+    ...load,
+    ...(load.headers && { headers: shownHeaders(load.headers) }),
+    ...(load.body && { body: hidden }),
+  };
 }
 
 /** Text with the credentials of its addresses hidden: those before an @, and query parameters of such names. */
@@ -162,14 +171,52 @@ export function shownUrl(text: string): string {
     );
 }
 
+/** A word's end, also in quotes. */
+const value = /('[^']*'|"[^"]*"|[^\s'"&]+)/.source;
+const inCommands = [
+  // TOKEN=…, --token=…, --token …, 'Authorization: …'
+  new RegExp(`()(?<![\\w.-])([\\w.-]+)(=)${value}`, 'g'),
+  new RegExp(`(^|[\\s'"])(--?[\\w.-]+)(\\s+)(?!-)${value}`, 'g'),
+  /(['"])([\w-]+)(: *)([^'"]+)/g,
+];
+
+/** A command with the values hidden of flags, variables and headers of such names, and in addresses. */
+export function shownCommand(command: string): string {
+  return inCommands.reduce(
+    (text, form) =>
+      text.replace(form, (all, before: string, name: string, sign: string) =>
+        secretName.test(name.replace(/^-+/, '')) ? before + name + sign + hidden : all,
+      ),
+    shownUrl(command),
+  );
+}
+
 /** A header's line, with the value of a credential hidden. */
 export function shownHeader(line: string): string {
   const [, name = line] = /^([^:]*):/.exec(line) ?? [];
   return secretName.test(name) ? `${name}: ${hidden}` : line;
 }
 
+const mostHeaderBytes = 64 * 1024;
+
+/** A pipe such as <(…) can be read once. */
+const headerFiles = new Map<string, string[]>();
+
+/** The lines of the file for `@FILE`, so that credentials do not stand among the machine's processes; or the line itself. */
+function headerLines(flag: string, line: string): readonly string[] {
+  if (!line.startsWith('@')) return [line];
+  const file = line.slice(1);
+  const lines =
+    headerFiles.get(file) ??
+    textOfFile(flag, file, mostHeaderBytes)
+      .split(/\r?\n/)
+      .filter((one) => one.trim() !== '');
+  headerFiles.set(file, lines);
+  return lines;
+}
+
 /**
- * Reads headers, each `Name: value`. Headers of the same name are joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
+ * Reads headers, each `Name: value`, or @ and a file with one a line. Headers of the same name are joined as in RFC 9110, section 5.3 (cookies: RFC 6265).
  * @param flag as the user wrote it, such as `wrk -H`
  * @throws UserError that names the header that cannot be sent
  */
@@ -180,21 +227,22 @@ export function headersOf(
 ): { headers?: Headers; keepAlive?: boolean } {
   const headers = new Map<string, { name: string; value: string }>();
   let keepAlive: boolean | undefined;
-  for (const line of lines) {
+  for (const line of lines.flatMap((one) => headerLines(flag, one))) {
     const colon = line.indexOf(':');
     const [name, value] = [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
     const key = name.toLowerCase();
+    const shown = colon < 1 && !lines.includes(line) ? hidden : shownHeader(line);
     if (colon < 1)
-      throw new UserError(`${flag} "${line}" has to be a header such as 'Accept-Encoding: gzip'`);
+      throw new UserError(`${flag} "${shown}" has to be a header such as 'Accept-Encoding: gzip'`);
     if (key === 'connection' && !hasStreams(protocol) && /^(close|keep-alive)$/i.test(value)) {
       keepAlive = value.toLowerCase() === 'keep-alive';
       continue;
     }
     const problem = problemOfHeader(name, value, protocol);
-    if (problem !== undefined) throw new UserError(`${flag} "${line}": ${problem}`);
+    if (problem !== undefined) throw new UserError(`${flag} "${shown}": ${problem}`);
     const before = headers.get(key);
     if (before === undefined) headers.set(key, { name, value });
-    else if (key === 'host') throw new UserError(`${flag} "${line}": Host is given twice`);
+    else if (key === 'host') throw new UserError(`${flag} "${shown}": Host is given twice`);
     else before.value += (key === 'cookie' ? '; ' : ', ') + value;
   }
   const named = [...headers.values()].map(({ name, value }) => [name, value] as const);
