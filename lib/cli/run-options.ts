@@ -86,6 +86,9 @@ export const runFlags = {
     help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one',
   },
   out: { value: 'DIR', help: 'folder of the results (results)' },
+  'keep-secrets': {
+    help: 'load.json has credentials and bodies as they are sent, to load again by hand (***)',
+  },
   verbose: { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
   json: { help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,
@@ -119,6 +122,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),
       generatorCpus: read('generator-cpus', (flag, text) => parseCpuList(text, flag)),
       install: isGiven('install'),
+      keepSecrets: isGiven('keep-secrets'),
       verbose: isGiven('verbose'),
     }),
     help: flags.has('help'),

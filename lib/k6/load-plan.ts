@@ -116,6 +116,8 @@ export interface LoadPlan {
   instances?: number;
   /** The first phase's begin, milliseconds since 1970. Absent, and for a search: at once. */
   startAtMs?: number;
+  /** load.json is the whole plan, with credentials and bodies. */
+  keepSecrets?: true;
   /** Instead of `startAtMs`: the database in which instances agree on the begin and leave their results. */
   meetAt?: Meeting;
   /** The phase is a step of a search, which repeats it at each side's own rate. */

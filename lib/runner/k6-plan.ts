@@ -57,7 +57,13 @@ export interface Target {
  * @param from the begin of each side's search
  */
 export function loadPlanFor(
-  { run, scenario, cores, within }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within'>,
+  {
+    run,
+    scenario,
+    cores,
+    within,
+    keepSecrets,
+  }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within' | 'keepSecrets'>,
   { sides, sliceSeconds }: Group,
   round: number,
   targets: readonly Target[],
@@ -99,6 +105,7 @@ export function loadPlanFor(
       ) + 10,
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
+      keepSecrets,
       mixFiles: isMix ? mixFiles : undefined,
       aloneSeconds: aloneSeconds || undefined,
       pauseSeconds: pauseSeconds || undefined,

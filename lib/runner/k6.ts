@@ -24,7 +24,7 @@ const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
 const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
 // BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
-// Credentials and bodies are not kept: where load.json has *** put them in.`;
+// Where load.json has *** put credentials and bodies in, or have --keep-secrets keep them.`;
 
 /** Bundles lib/k6/main.ts for k6. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
@@ -145,11 +145,12 @@ export function ownVariables(loadPlan: LoadPlan): Record<string, string> {
   };
 }
 
-/** The plan without credentials, bodies and process ids. */
+/** The plan without process ids and, unless the person asks for them, without credentials and bodies. */
 export function forKeeps(plan: LoadPlan): LoadPlan {
   const shown = ({ cpuOf: _cpuOf, ...side }: SideOptions): SideOptions => ({
-    ...keptLoad(side),
-    ...(side.url && { url: shownUrl(side.url) }),
+    ...(plan.keepSecrets
+      ? side
+      : { ...keptLoad(side), ...(side.url && { url: shownUrl(side.url) }) }),
   });
   return {
     ...plan,

@@ -33,7 +33,7 @@ import {
 export interface PlanOptions
   extends
     Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
-    Partial<Pick<Plan, 'sameWithin'>> {
+    Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>> {
   /** Not with `precision`. */
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
@@ -105,7 +105,7 @@ export function makePlan(
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,
-    ...present({ maxTimeSeconds, precision, metric, within }),
+    ...present({ maxTimeSeconds, precision, metric, within, keepSecrets: options.keepSecrets }),
   };
   requireTime(draft);
   requireMetric(draft);

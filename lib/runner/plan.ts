@@ -56,6 +56,8 @@ export interface Plan {
   within?: Within;
   quick: boolean;
   exact: boolean;
+  /** load.json has credentials and bodies as they are sent. */
+  keepSecrets?: true;
 }
 
 /** A plan without its run's name, which has the start time. */

@@ -1,7 +1,9 @@
 // What a person gives a load for its server alone is in nothing that a run prints or keeps.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { textOf } from '../../lib/files.ts';
+import { descendants } from '../fixtures/processes.ts';
 import {
   keptRounds,
   newOut,
@@ -48,6 +50,15 @@ test('credentials reach the server, and nothing that is printed or kept but its 
     ],
     { ...home.env, INIT_CWD: configs },
   );
+  const children = await vi.waitUntil(
+    () => {
+      const all = descendants(run.pid);
+      return all.some(({ command }) => command === 'k6') && all;
+    },
+    { timeout: 60_000, interval: 5 },
+  );
+  const words = children.map(({ pid }) => textOf(`/proc/${pid}/cmdline`));
+  expect(words.filter((one) => hasSecret.test(one))).toEqual([]);
   const result = await wholeResult(run, out);
   for (const { load, rounds } of result.variants) {
     expect(load.command).toBe(
@@ -103,11 +114,9 @@ test("a command's words, a body and headers of a file are kept closed, and in no
   const exported = join(folder, 'exported.json');
   const run = startCommand(
     [
-      ...[
-        'compare',
-        `a=node server.mjs --token=${secret} 1`,
-        `b=node server.mjs --token=${secret} 2`,
-      ],
+      'compare',
+      `a=node server.mjs --token=${secret} 1`,
+      `b=node server.mjs --token=${secret} 2`,
       ...`--quick --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(' '),
       ...'--header @headers --data @body --allow-different-bodies'.split(' '),
     ],
@@ -140,7 +149,14 @@ test("a log's queries are only in the file of its requests", async () => {
   writeFileSync(join(folder, 'log'), line(`/first?q=${secret}`).repeat(3) + line(`/b?q=${secret}`));
   const out = newOut();
   const run = startCommand(
-    `compare a.conf b.conf --quick --duration 0.3s --rounds 1 --log log --out ${out}`.split(' '),
+    [
+      ...`compare a.conf b.conf --quick --duration 0.3s --rounds 1 --log log --out ${out}`.split(
+        ' ',
+      ),
+      '--keep-secrets',
+      '--header',
+      'Authorization: Basic hunter3',
+    ],
     { ...home.env, INIT_CWD: folder },
     usually,
   );
@@ -148,6 +164,9 @@ test("a log's queries are only in the file of its requests", async () => {
   expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
   expect(result.variants[0]?.load).toMatchObject({ page: '/first', pages: 2 });
   const withSecret = filesWithSecret(runFolder(out)).map((file) => basename(file));
+  const plan = readFileSync(join(runFolder(out), 'round-1/k6-1/load.json'), 'utf8');
+  expect(plan).toContain('Basic hunter3');
+  expect(JSON.stringify(result)).not.toContain('hunter3');
   expect(withSecret).toEqual([expect.stringMatching(/^requests-\w+\.ndjson$/)]);
   expect(modesIn(out)).toEqual([]);
   await storeOf(home);
