@@ -8,6 +8,7 @@ import { open, stat, truncate, writeFile } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { printable, UserError } from './errors.ts';
 import { linkOf, namesIn, textOf } from './files.ts';
+import { shownCommand } from './scenario/load/flags.ts';
 
 export interface ChildOptions {
   command: string;
@@ -265,11 +266,11 @@ export function causeLine(lines: readonly string[]): string | undefined {
   return lines.find((line) => crash.test(line)) ?? lines.at(-1);
 }
 
-/** The non-empty lines in the last 64 KiB of a log, from byte `from` on. None if it cannot be read. */
+/** The non-empty lines in the last 64 KiB of a log, from byte `from` on, without credentials. None if it cannot be read. */
 export async function lastLines(file: string, from = 0): Promise<string[]> {
   const tail = await tailOf(file, from).catch(() => '');
   const lines = printable(tail.toString()).split('\n');
-  return lines.map((line) => line.trim()).filter((line) => line !== '');
+  return lines.map((line) => shownCommand(line.trim())).filter((line) => line !== '');
 }
 
 async function tailOf(file: string, from: number): Promise<Buffer> {

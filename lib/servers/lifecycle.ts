@@ -3,6 +3,7 @@ import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
 import { lastLines, sendIfThere, type Child } from '../process.ts';
+import { shownCommand } from '../scenario/load/flags.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import type { Scope } from './scope.ts';
 
@@ -147,7 +148,7 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
 
 function withoutTime(line: string): string {
   return (
-    printable(line)
+    shownCommand(printable(line))
       // Of a request.
       .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
       .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ifThere, readIfThere, textOf } from '../files.ts';
+import { ifThere, readIfThere, textOf, userUmask } from '../files.ts';
 import { becoming, processIds, run, startChild, userOf, type RunAs } from '../process.ts';
 import { processTree, statFields } from './usage.ts';
 
@@ -56,9 +56,10 @@ export async function openScope(folder: string, user?: RunAs) {
 
   let ending: Promise<void> | undefined;
   return {
-    /** Words that go before a command of the server. */
+    /** Words that go before a command of the server, whose files are as open as the person's own. */
     enter: [
-      ...(cgroup === undefined ? [] : ['sh', '-c', joinCgroup, cgroup]),
+      ...['sh', '-c', `umask ${userUmask.toString(8)} && ${cgroup ? joinCgroup : 'exec "$@"'}`],
+      cgroup ?? 'sh',
       ...(isMarked ? ['env', mark] : []),
     ],
     processes,

@@ -86,6 +86,21 @@ asRoot('a file is as open as the name that is included', async () => {
 });
 
 it.each([
+  ['root:$6$hunter2:1:0:99999:7:::\nme:hunter2:1:0\n', /^\S+ is not a config of nginx/],
+  ['http { token hunter2 hunter2 }', /"token" and its words do not end with ";"$/],
+  ['listen: 80\nhosts: {a: hunter2\nhunter2 b', /^h2o config \S+:\d+: [^"]*$/],
+])(
+  'a config that is a link to a secret file tells a word of it at most: %j',
+  async (text, line) => {
+    const folder = await ownFiles({ secret: text });
+    symlinkSync('secret', path.join(folder, 'own.conf'));
+    const said = await refusalOf(readOwnConfig(path.join(folder, 'own.conf')));
+    expect(said).toMatch(line);
+    expect(said).not.toContain('hunter2');
+  },
+);
+
+it.each([
   ['unknown directive "hunter2 of root"', 'unknown directive "hunter2…"'],
   [`invalid value "${'a'.repeat(70)}"`, `invalid value "${'a'.repeat(60)}…"`],
   ['invalid port in "a:b" of "listen"', 'invalid port in "a:b" of "listen"'],

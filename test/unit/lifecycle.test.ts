@@ -52,6 +52,19 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
   ['h2o', crashLine, { last: crash }],
   ['command', 'a\nrefused\n\n', { last: 'refused' }],
+  [
+    'command',
+    'a\nno redis://me:hunter2@h with --token=hunter2\n',
+    { last: 'no redis://***@h with --token=***' },
+  ],
+  [
+    'nginx',
+    `${at}[alert] 8#8: request: "GET /a?q=hunter2&b=1 HTTP/1.1", host: "a"`,
+    {
+      first: '[alert] request: "GET /a?q=…&b=… HTTP/1.1", host: "a"',
+      last: '[alert] request: "GET /a?q=…&b=… HTTP/1.1", host: "a"',
+    },
+  ],
 ])('alarms in a log of %s: %j has %j', async (server, text, alarms) => {
   const file = path.join(newFolder(), 'error.log');
   writeFileSync(file, text);
