@@ -166,6 +166,14 @@ it.each([
     'ssl-session-resumption:\n  {ticket-store: memcached, memcached: {host: 127.0.0.1}, memcached: {host: 10.0.0.1}}',
     'memcached 10.0.0.1',
   ],
+  [
+    'ssl-session-resumption:\n  {ticket-store: memcached, memcached: {host: 127.0.0.1, host: 10.0.0.1}}',
+    'memcached 10.0.0.1',
+  ],
+  [
+    'ssl-session-resumption: {ticket-store: redis, redis: {host: keys.example}}',
+    'redis keys.example',
+  ],
   ['quic-nodes: {self: 1, mapping: {1: "10.0.0.1:443"}}', 'quic-nodes'],
 ])('h2o refuses to send keys or packets to another machine: %s', async (line, words) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {}}}\n${line}`);

@@ -128,6 +128,12 @@ function changeTree(tree: Tree, parent: string, here: Here): Tree {
   return { ...tree, pairs: changed.filter(isFirst) };
 }
 
+/** The usual ports of what keeps TLS sessions and their keys. */
+const storePorts = new Map([
+  ['memcached', 11_211],
+  ['redis', 6379],
+]);
+
 /** The values of these keys are data, not commands. */
 const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes']);
 
@@ -178,8 +184,11 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
     case 'fastcgi.connect':
       return instead(changeConnect(value, here));
     case 'ssl-session-resumption':
-      for (const one of pairsOf(value).filter(({ key }) => key.toLowerCase() === 'memcached'))
-        requireLocal(one.value, 'memcached', 11_211, here);
+      for (const { key: written, value: about } of pairsOf(value)) {
+        const store = written.toLowerCase();
+        const usualPort = storePorts.get(store);
+        if (usualPort !== undefined) requireLocal(about, store, usualPort, here);
+      }
       return [pair];
     case 'crash-handler':
       said.push(`crash-handler ${word}: left out, it is a program`);
@@ -263,8 +272,10 @@ function changeConnect(tree: Tree, here: Here): Tree {
 
 /** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
 function requireLocal(tree: Tree, key: string, usualPort: number, here: Here): void {
-  const host = textAt(tree, 'host') ?? '127.0.0.1';
-  if (!isLoopback(host)) throw new UserError(`${tree.origin}: ${key} ${host} ${leaving}`);
+  // Of several, memcached's last one counts for h2o 2.2, and the first one elsewhere.
+  const hosts = pairsOf(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
+  const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
+  if (away !== undefined) throw new UserError(`${tree.origin}: ${key} ${away} ${leaving}`);
   const port = Number(textAt(tree, 'port') ?? usualPort);
   here.noteBackend(`${key} ${port}`, { port });
 }
