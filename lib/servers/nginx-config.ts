@@ -3,6 +3,7 @@ import { lstatSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError, wordIn } from '../errors.ts';
+import { ifThere } from '../files.ts';
 import { atLeast } from '../setup/machine.ts';
 import { namesToInclude, readIncluded, type Inclusion, type Layer } from './config-files.ts';
 import type { Build } from './server.ts';
@@ -278,7 +279,7 @@ function glob(pattern: string, by: Inclusion): string[] {
       return names.map((name) => path.join(folder, name));
     });
   }
-  return found.filter((file) => lstatSync(file, { throwIfNoEntry: false }) !== undefined).sort();
+  return found.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
 }
 
 /** The form of names that match a part of a pattern, as glob(7) has it. */

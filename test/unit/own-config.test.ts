@@ -72,6 +72,7 @@ it.each([
   ['*.conf', [81, 82]],
   ['.*.conf', [83]],
   ['[!a-]?.conf', [82]],
+  ['*/x', [84, 85]],
 ])('a config of nginx with the pattern %s includes what glob(3) finds', async (pattern, ports) => {
   const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
   const others = Object.entries(files).map(([name, port]) => [
