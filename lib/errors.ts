@@ -39,6 +39,11 @@ export function wordIn(text: string): string {
   return /^[^\w\s]{0,3}[\w.-]{0,60}/.exec(text.trim())?.[0] ?? '';
 }
 
+/** The first word of an address or a path that a message quotes from a config. */
+export function addressIn(text: string): string {
+  return /^\S{0,255}/.exec(text)?.[0] ?? '';
+}
+
 /** Shortens what a message quotes of such a text to a word. A path stays. */
 export function withShortQuotes(message: string): string {
   return message.replace(/"([^"/][^"]*)"/g, (whole, quote: string) =>

@@ -2,7 +2,7 @@
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { asWords, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
+import { addressIn, asWords, unknownWord, UserError, withShortQuotes, wordIn } from '../errors.ts';
 import { missing, namesIn, namesOpenToAll, readBytes, requirePlainPath } from '../files.ts';
 import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
 import type { Build, ServerKind } from './server.ts';
@@ -130,6 +130,18 @@ function firstOrigin(lines: readonly string[]): string | undefined {
   return / {2}# (.+)$/m.exec(lines.join('\n'))?.[1];
 }
 
+/** Shortens the text of a config with which a server's words end, behind a colon, to its first word. */
+function withShortEnd(words: string, config: string): string {
+  const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '');
+  const letters = lettersOf(config);
+  const ends = [...words.slice(0, mostSaid).matchAll(/(?<=: ?)\S/g)].map(({ index }) => index);
+  const end = ends.find((at) => letters.includes(lettersOf(words.slice(at, mostSaid))));
+  return end === undefined ? words : words.slice(0, end) + addressIn(words.slice(end));
+}
+
+/** nginx says no more. */
+const mostSaid = 2048;
+
 /**
  * Returns a server's error on a line that begins with the config's file and, if known, the line in it.
  * @param said by the server about `text`, the config that runs @param user of the server, if root started it
@@ -173,5 +185,5 @@ export function complaintOf(
     ],
   ];
   const remedy = remedies.find(([sign]) => sign.test(said))?.[1];
-  return `${origin}: ${name} ${version} does not accept it: ${words}${remedy ? `; ${remedy}` : ''}`;
+  return `${origin}: ${name} ${version} does not accept it: ${withShortEnd(words, text)}${remedy ? `; ${remedy}` : ''}`;
 }

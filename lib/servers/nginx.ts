@@ -1,7 +1,7 @@
 // nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine; or a copy of a user's own,
 // which runs beside a running server.
 import path from 'node:path';
-import { UserError } from '../errors.ts';
+import { addressIn, UserError } from '../errors.ts';
 import { present } from '../present.ts';
 import { atLeast } from '../setup/machine.ts';
 import { isThereForServer, ourLines, ours, readLayers } from './config-files.ts';
@@ -308,7 +308,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return turnOff('since it would write among the files that are served');
     case 'state':
       if (parent === 'upstream')
-        throw new UserError(`${directive.origin}: state ${first} ${leaving}`);
+        throw new UserError(`${directive.origin}: state ${addressIn(first)} ${leaving}`);
       return [directive];
     case 'server':
       if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
@@ -336,7 +336,7 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
   const word = directive.args[0] ?? '';
   const target = bareWord(word);
   const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
-  const words = `${directive.name} ${word}`;
+  const words = `${directive.name} ${addressIn(word)}`;
   const text = localTarget(target, words, directive.origin, here, blocks, asksResolver);
   return text === target ? word : quoted(text);
 }

@@ -1,6 +1,6 @@
 // A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
 import { parse } from 'yaml';
-import { UserError, withShortQuotes } from '../../errors.ts';
+import { addressIn, UserError, withShortQuotes } from '../../errors.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
@@ -177,7 +177,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
         changeTexts(value, ['backends', 'url'], (url, where) => {
           // A socket is [unix:PATH] in a URL of h2o.
           const target = url.replace(/\[unix:([^\]]+)\]/, 'unix:$1:');
-          const text = localTarget(target, `proxy.reverse.url ${url}`, where, here);
+          const text = localTarget(target, `proxy.reverse.url ${addressIn(url)}`, where, here);
           return text === target ? url : text.replace(/unix:([^:]+):/, '[unix:$1]');
         }),
       );
@@ -207,7 +207,7 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       for (const one of itemsOf(value)) {
         const url = textAt(one, 'url') ?? '';
         const isFetched = key !== 'redirect' || get(one, 'internal') !== undefined;
-        if (isFetched && /^\w+:|^\/\//.test(url)) refuse(` ${url}`);
+        if (isFetched && /^\w+:|^\/\//.test(url)) refuse(` ${addressIn(url)}`);
       }
       return [pair];
   }
@@ -275,7 +275,8 @@ function requireLocal(tree: Tree, key: string, usualPort: number, here: Here): v
   // Of several, memcached's last one counts for h2o 2.2, and the first one elsewhere.
   const hosts = pairsOf(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
-  if (away !== undefined) throw new UserError(`${tree.origin}: ${key} ${away} ${leaving}`);
+  if (away !== undefined)
+    throw new UserError(`${tree.origin}: ${key} ${addressIn(away)} ${leaving}`);
   const port = Number(textAt(tree, 'port') ?? usualPort);
   here.noteBackend(`${key} ${port}`, { port });
 }

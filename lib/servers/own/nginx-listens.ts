@@ -1,6 +1,6 @@
 // The listen lines of a user's nginx config, and their move to free ports of 127.0.0.1.
 import path from 'node:path';
-import { UserError } from '../../errors.ts';
+import { addressIn, UserError, wordIn } from '../../errors.ts';
 import { asWord, bareWord, type Directive } from '../nginx-config.ts';
 import {
   isAtHost,
@@ -20,7 +20,7 @@ export function parseAddress(listen: Directive): Address {
     /^()(\d+)$/.exec(word) ?? /^(\[[^\]]+\]|[^:]+)(?::(\d+))?$/.exec(word) ?? [];
   const port = Number(digits);
   if (host === undefined || port < 1 || port > 65_535)
-    throw new UserError(`${listen.origin}: listen ${word} is not a host and a port`);
+    throw new UserError(`${listen.origin}: listen ${addressIn(word)} is not a host and a port`);
   return host === '' ? { port } : { port, host };
 }
 
@@ -117,7 +117,9 @@ export function nginxWorkers(config: readonly Directive[]): number | 'server-cor
   const word = bareWord(workers.args[0] ?? '');
   if (word === 'auto') return 'server-cores';
   if (!/^[1-9]\d*$/.test(word))
-    throw new UserError(`${workers.origin}: worker_processes ${word} is not a number of processes`);
+    throw new UserError(
+      `${workers.origin}: worker_processes ${wordIn(word)} is not a number of processes`,
+    );
   return Number(word);
 }
 

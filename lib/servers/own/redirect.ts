@@ -2,7 +2,7 @@
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { UserError } from '../../errors.ts';
+import { addressIn, UserError } from '../../errors.ts';
 import { isLoopback, loopbackAddress, type UpstreamAddress } from '../ports.ts';
 import type { AdoptPlace } from '../server.ts';
 
@@ -245,7 +245,7 @@ export function localTarget(
     here.said.push(`${said}, which answers in place of a backend`);
     return localTarget(next, said, where, { ...there, noteBackend: () => undefined });
   }
-  const standing = `, or say what stands for it: --upstream '${/^[^/?]*/.exec(bare)?.[0]}=127.0.0.1:9000'`;
+  const standing = `, or say what stands for it: --upstream '${addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '')}=127.0.0.1:9000'`;
   // Any variable but $request_uri could continue the name of the host.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(

@@ -12,7 +12,7 @@ import {
   type Document,
   type Node,
 } from 'yaml';
-import { UserError, withShortQuotes, wordIn } from '../../errors.ts';
+import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, type Layer } from '../config-files.ts';
 
 /** Far more levels than a config has. */
@@ -50,7 +50,9 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
   if (error !== undefined) {
     const [words = ''] = error.message.split(/ at line \d+|\n/);
     const line = error.linePos?.[0].line ?? 1;
-    throw new UserError(`h2o config ${file}:${line}: ${withShortQuotes(words)}`);
+    // Without quotes, the file's text is at the end.
+    const problem = withShortQuotes(words).replace(/(?<=\w: )\S.*/, addressIn);
+    throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
   return document;
 }
