@@ -39,6 +39,7 @@ import {
   temporary,
   type Here,
 } from './own/redirect.ts';
+import { backendOf, requireNoClient } from './own/ways-out.ts';
 import type {
   AdoptPlace,
   AdoptedConfig,
@@ -193,7 +194,7 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
       here.said.push(`${name} { } at ${directive.origin}: left out, only HTTP is compared`);
       return [];
     }
-    requireNoClient(directive);
+    requireNoClient(directive, here);
     if (dataBlocks.has(name)) return [directive];
     const listens = here.listens.get(directive);
     if (listens?.length === 0) {
@@ -203,51 +204,6 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
     const others = listens === undefined ? block : block.filter((one) => one.name !== 'listen');
     return [{ ...directive, block: [...(listens ?? []), ...change(others, name, here)] }];
   });
-}
-
-/** Directives of further modules whose first word is the address that they connect to. */
-const addressed = new Set([
-  'datadog_agent_url',
-  'drizzle_server',
-  'nchan_redis_server',
-  'nchan_redis_url',
-  'NginxModuleOtelExporterEndpoint',
-  'opentelemetry_otlp_traces_endpoint',
-  'postgres_server',
-  'statsd_server',
-]);
-
-/** Directives by which nginx asks machines that their words, files or clients name. */
-const clients = new Set([
-  'acme_issuer',
-  'auth_ldap_url',
-  'auth_radius_server',
-  'consul',
-  'graphite_config',
-  'influxdb',
-  'kafka_broker_list',
-  'ldap_server',
-  'log_zmq_server',
-  'modsecurity_rules_remote',
-  'oidc_provider',
-  'opentelemetry_config',
-  'opentracing_load_tracer',
-  'pagespeed',
-  'proxy_connect',
-  'radius_server',
-  'upsync',
-]);
-
-/** Throws UserError for a directive that may ask another machine. */
-function requireNoClient({ name, args, origin }: Directive): void {
-  const words = args.map(bareWord);
-  const logsElsewhere = !/^(?:access|error)_log$/.test(name) && words.some(isSyslog);
-  if (logsElsewhere || (clients.has(name) && words[0] !== 'off'))
-    throw new UserError(`${origin}: ${name} ${leaving}`);
-}
-
-function isSyslog(word: string): boolean {
-  return word.startsWith('syslog:server=');
 }
 
 /** Paths that begin at the config's folder; all others begin at the build's prefix. */
@@ -322,8 +278,9 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return [isThereForServer(file) ? found : directive];
     }
   }
-  requireNoClient(directive);
-  if (addressed.has(name)) return having(targetOf(directive, here));
+  requireNoClient(directive, here);
+  const backend = backendOf(directive);
+  if (backend !== undefined) return having(targetOf(backend, here));
   if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));
   if (/_(?:temp|cache)_path$/.test(name))
     return instead(quoted(here.temporaryFile(`${name} ${first}`, name)), temporary);

@@ -360,11 +360,48 @@ it.each([
   'upstream d { postgres_server 10.0.0.1 dbname=a; }',
   'upstream d { upsync 10.0.0.1:8500/v1/kv; }',
   'statsd_server 10.0.0.1;',
+  'upstream r { nchan_redis_server redis://127.0.0.1@redis.example; }',
+  'upstream d { jdomain app.example port=80; }',
+  'kafka_broker_list 127.0.0.1:9092,kafka:9092;',
+  'kafka_broker_list "127.0.0.1:9092;kafka:9092";',
+  'zipkin_collector_host 127.0.0.1@zipkin;',
+  'access_udplog 10.0.0.1:514 combined;',
+  'server { location / { auth_gss on; } }',
+  'session_log x "syslog:tag=a,server=10.0.0.1";',
   'modsecurity_rules_remote key https://10.0.0.1/;',
   'server { location / { proxy_connect; } }',
   'server { location / { app_protect_security_log f syslog:server=10.0.0.1:514; } }',
 ])('backends that may be elsewhere are refused, however they are written: %s', async (http) => {
   expect(await refusalOf(http)).toMatch(/^own\.conf:2: \w+.* may leave this machine/);
+});
+
+it.each([
+  [
+    'kafka_broker_list 127.0.0.1:9092,[::1]:9092;',
+    'kafka_broker_list 127.0.0.1:9092,[::1]:9092: what',
+  ],
+  ['mongo_url mongodb://a:secret@localhost/db;', 'mongo_url mongodb://***@localhost/db: what'],
+  ['some_address unix:/run/some;', 'some_address unix:/run/some: what runs there is asked too'],
+  ['vhost_traffic_status_filter_by_host on;'],
+  ['some_endpoint /internal;'],
+  ['vod_base_url https://cdn.example;'],
+  ['pagespeed unplugged;'],
+  ['auth_gss off;'],
+])('what modules ask on this machine stays: %s', async (line, ...said) => {
+  await expectBeside(['', line], line, said);
+});
+
+it('a backend of a module has the usual port of its kind', async () => {
+  const { lines, upstreams } = await nginx(
+    'http { upstream r { nchan_redis_server redis://127.0.0.1/1; } statsd_server localhost; server { listen 80; } }',
+  );
+  expect(lines).toEqual(
+    expect.arrayContaining([
+      'nchan_redis_server "redis://127.0.0.1:6379/1";',
+      'statsd_server "localhost:8125";',
+    ]),
+  );
+  expect(upstreams).toEqual([{ port: 6379 }, { port: 8125 }]);
 });
 
 it.each([

@@ -1,0 +1,80 @@
+// Directives of nginx by which it talks to other machines, beside *_pass and the servers of upstream blocks.
+import { UserError, addressIn } from '../../errors.ts';
+import { bareWord, quoted, type Directive } from '../nginx-config.ts';
+import { isLoopback } from '../ports.ts';
+import { leaving, type Here } from './redirect.ts';
+
+/** Directives of further modules whose first word is the address that they connect to, and its port if it has none. */
+const backends = new Map([
+  ['datadog_agent_url', 8126],
+  ['drizzle_server', 3306],
+  ['nchan_redis_server', 6379],
+  ['nchan_redis_url', 6379],
+  ['NginxModuleOtelExporterEndpoint', 4317],
+  ['opentelemetry_otlp_traces_endpoint', 4317],
+  ['postgres_server', 5432],
+  ['statsd_server', 8125],
+]);
+
+/** Directives by which nginx asks machines that their words, files or clients name. */
+const clients = new Set([
+  'acme_issuer',
+  'auth_gss',
+  'auth_radius_server',
+  'consul',
+  'graphite_config',
+  'influxdb',
+  'jdomain',
+  'ldap_server',
+  'log_zmq_server',
+  'modsecurity_rules_remote',
+  'oidc_provider',
+  'opentelemetry_config',
+  'opentracing_load_tracer',
+  'pagespeed',
+  'proxy_connect',
+  'radius_server',
+  'sflow',
+  'upsync',
+]);
+
+/** How modules name a directive with an address, or with several and commas. A base URL is one for the client. */
+const addressed =
+  /_(?:server|host|(?<!base_)url|address|endpoint|collector|tracker|broker_list|dsn|udplog|socketlog)$/;
+
+/** Returns the directive, its address with a port, if it names a backend that may be looked up; otherwise undefined. */
+export function backendOf(directive: Directive): Directive | undefined {
+  const port = backends.get(directive.name);
+  if (port === undefined) return undefined;
+  const [first = '', ...others] = directive.args;
+  const address = bareWord(first);
+  const whole = address.replace(/^((?:\w+:\/\/)?(?:\[[^\]]*\]|[^:/?@]+))(?=[/?]|$)/, `$1:${port}`);
+  return whole === address ? directive : { ...directive, args: [quoted(whole), ...others] };
+}
+
+/** Throws UserError for a directive that may ask another machine. Notes what it asks on this one. */
+export function requireNoClient({ name, args, origin }: Directive, { said }: Here): void {
+  const words = args.map(bareWord);
+  const [first = ''] = words;
+  const isOff = first === 'off' || first === 'unplugged';
+  const logsElsewhere = !/^(?:access|error)_log$/.test(name) && words.some(isSyslog);
+  if (logsElsewhere || (clients.has(name) && !isOff))
+    throw new UserError(`${origin}: ${name} ${leaving}`);
+  // A path is a location, or a socket.
+  if (backends.has(name) || !addressed.test(name) || /^(?:on|off|\/.*|)$/s.test(first)) return;
+  const line = `${name} ${addressIn(first.replace(/\/\/.*@/s, '//***@'))}`;
+  if (!first.split(',').every(isHere)) throw new UserError(`${origin}: ${line} ${leaving}`);
+  said.push(`${line}: what runs there is asked too`);
+}
+
+function isSyslog(word: string): boolean {
+  return /^syslog:.*server=/s.test(word);
+}
+
+/** Whether the host of redis://:password@host:1/2 is this machine. */
+function isHere(address: string): boolean {
+  if (address.startsWith('unix:')) return true;
+  const [, host = ''] =
+    /^(?:\w+:\/\/)?(?:[^@/]*@)?(\[[^\]]*\]|[^:/?]*)(?::\d+)?(?:[/?].*)?$/s.exec(address) ?? [];
+  return isLoopback(host);
+}
