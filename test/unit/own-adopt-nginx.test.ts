@@ -361,6 +361,7 @@ it.each([
   'upstream d { upsync 10.0.0.1:8500/v1/kv; }',
   'statsd_server 10.0.0.1;',
   'upstream r { nchan_redis_server redis://127.0.0.1@redis.example; }',
+  'NginxModuleOtelExporterEndpoint 127.0.0.1@otel:4317;',
   'upstream d { jdomain app.example port=80; }',
   'kafka_broker_list 127.0.0.1:9092,kafka:9092;',
   'kafka_broker_list "127.0.0.1:9092;kafka:9092";',
@@ -380,6 +381,7 @@ it.each([
     'kafka_broker_list 127.0.0.1:9092,[::1]:9092;',
     'kafka_broker_list 127.0.0.1:9092,[::1]:9092: what',
   ],
+  ['nchan_redis_url redis://:secret@[::1]:6379;', 'nchan_redis_url redis://***@[::1]:6379: what'],
   ['mongo_url mongodb://a:secret@localhost/db;', 'mongo_url mongodb://***@localhost/db: what'],
   ['some_address unix:/run/some;', 'some_address unix:/run/some: what runs there is asked too'],
   ['vhost_traffic_status_filter_by_host on;'],
@@ -389,6 +391,12 @@ it.each([
   ['auth_gss off;'],
 ])('what modules ask on this machine stays: %s', async (line, ...said) => {
   await expectBeside(['', line], line, said);
+});
+
+it('the password of a backend is not told', async () => {
+  const message = await refusalOf('upstream r { nchan_redis_server redis://:secret@10.0.0.1; }');
+  expect(message).toMatch(/nchan_redis_server redis:\/\/\*\*\*@10\.0\.0\.1 may leave/);
+  expect(message).not.toContain('secret');
 });
 
 it('a backend of a module has the usual port of its kind', async () => {

@@ -45,9 +45,10 @@ const addressed =
 /** Returns the directive, its address with a port, if it names a backend that may be looked up; otherwise undefined. */
 export function backendOf(directive: Directive): Directive | undefined {
   const port = backends.get(directive.name);
-  if (port === undefined) return undefined;
   const [first = '', ...others] = directive.args;
   const address = bareWord(first);
+  // One with a password is not looked up by its name, and not told.
+  if (port === undefined || address.includes('@')) return undefined;
   const whole = address.replace(/^((?:\w+:\/\/)?(?:\[[^\]]*\]|[^:/?@]+))(?=[/?]|$)/, `$1:${port}`);
   return whole === address ? directive : { ...directive, args: [quoted(whole), ...others] };
 }
@@ -60,11 +61,16 @@ export function requireNoClient({ name, args, origin }: Directive, { said }: Her
   const logsElsewhere = !/^(?:access|error)_log$/.test(name) && words.some(isSyslog);
   if (logsElsewhere || (clients.has(name) && !isOff))
     throw new UserError(`${origin}: ${name} ${leaving}`);
+  if (backendOf({ name, args, origin }) !== undefined || !isAddressed(name)) return;
   // A path is a location, or a socket.
-  if (backends.has(name) || !addressed.test(name) || /^(?:on|off|\/.*|)$/s.test(first)) return;
+  if (/^(?:on|off|\/.*|)$/s.test(first)) return;
   const line = `${name} ${addressIn(first.replace(/\/\/.*@/s, '//***@'))}`;
   if (!first.split(',').every(isHere)) throw new UserError(`${origin}: ${line} ${leaving}`);
   said.push(`${line}: what runs there is asked too`);
+}
+
+function isAddressed(name: string): boolean {
+  return backends.has(name) || addressed.test(name);
 }
 
 function isSyslog(word: string): boolean {
