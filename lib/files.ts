@@ -146,6 +146,9 @@ export function openPlain(
 ): number {
   let descriptor: number | undefined;
   try {
+    // Some devices do something once they are opened, such as /dev/watchdog.
+    if (!isHandedOver && !statSync(file).isFile() && !statSync(file).isDirectory())
+      throw new UserError(notAFile);
     // A pipe is opened without waiting for a writer.
     const flags = isHandedOver ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK;
     descriptor = openSync(file, flags);

@@ -54,14 +54,11 @@ export async function openScope(folder: string, user?: RunAs) {
     await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
   }
 
+  const marking = isMarked ? ['env', mark] : [];
   let ending: Promise<void> | undefined;
   return {
     /** Words that go before a command of the server, whose files are as open as the person's own. */
-    enter: [
-      ...['sh', '-c', `umask ${userUmask.toString(8)} && ${cgroup ? joinCgroup : 'exec "$@"'}`],
-      cgroup ?? 'sh',
-      ...(isMarked ? ['env', mark] : []),
-    ],
+    enter: ['sh', '-c', enterScript, userUmask.toString(8), cgroup ?? '', ...marking],
     processes,
     /** Names the server's first process, which leads a session. */
     led(pid: number): void {
@@ -72,7 +69,9 @@ export async function openScope(folder: string, user?: RunAs) {
   };
 }
 
-const joinCgroup = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
+/** Sets the umask, joins the cgroup, if there is one, and becomes the command that follows. */
+const enterScript =
+  'umask "$0"; [ -z "$1" ] || echo $$ >"$1/cgroup.procs" || exit; shift; exec "$@"';
 
 function processesOf({ uid }: RunAs): string[] {
   return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
@@ -199,7 +198,7 @@ async function findPlace(): Promise<string | undefined> {
   for (const own of ownCgroups()) {
     const probe = path.join(own, `bakeoff-probe-${randomUUID()}`);
     if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
-    const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
+    const { code } = await run({ command: 'sh', args: ['-c', enterScript, '022', probe, 'true'] });
     rmdirSync(probe);
     if (code === 0) return own;
   }

@@ -11,7 +11,10 @@ const cgroup2 = existsSync('/sys/fs/cgroup/unified') ? '/sys/fs/cgroup/unified' 
 
 /** Words that start a program where these are not mounted. */
 const without = (...mounts: string[]) => [
-  ...['unshare', '--mount', 'sh', '-c'],
+  'unshare',
+  '--mount',
+  'sh',
+  '-c',
   `for mount in ${mounts.join(' ')}; do umount -l $mount; done 2>/dev/null; exec "$@"`,
   'sh',
 ];

@@ -11,6 +11,8 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
+import { userUmask } from '../../lib/files.ts';
+import { run } from '../../lib/process.ts';
 import { makeScratch, temporaryFolder } from '../../lib/servers/scratch.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -90,4 +92,15 @@ asRoot("takes /tmp if root's temporary folder is closed to others", async () => 
   onTestFinished(scratch.end);
   expect(scratch.temp.startsWith('/tmp/bakeoff-server-')).toBe(true);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+asRoot('what runs in it has the umask that bakeoff was started with', async () => {
+  temporary();
+  const scratch = await makeScratch();
+  onTestFinished(scratch.end);
+  const closed = ['sh', '-c', 'umask 077; exec "$@"', 'sh'];
+  const before = [...closed, ...scratch.enter];
+  const { stdout } = await run({ command: 'sh', args: ['-c', 'umask'], before });
+  expect(parseInt(stdout, 8)).toBe(userUmask);
+  expect(userUmask).not.toBe(0o077);
 });
