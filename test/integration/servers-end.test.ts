@@ -93,7 +93,7 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
 it.each([
   [nginx, 'http {\n  sendfile maybe;\n}', '2: nginx', /invalid value "maybe" in "sendfile"/],
   [h2o, 'max-connections: many', '1: h2o', /max-connections, argument must/],
-  [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus=1"/],
+  [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus"/],
 ])(
   "refuses a config of %o in the server's words, by file and line",
   async (kind, text, place, words) => {
