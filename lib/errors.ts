@@ -51,6 +51,11 @@ export function withShortQuotes(message: string): string {
   );
 }
 
+/** As printable, in one line. */
+export function inOneLine(text: string): string {
+  return printable(text).replace(/[\n\t]/g, ' ');
+}
+
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

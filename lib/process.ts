@@ -115,6 +115,26 @@ export async function startChild(options: ChildOptions): Promise<Child> {
   return { pid, process: child, exited, hasExited: () => gone, stop };
 }
 
+/**
+ * Kills a child, with its group, with the signal or after this time. Call the returned function once its work has ended: it says whether
+ * the time was up.
+ */
+export function limitChild(child: Child, signal: AbortSignal, seconds: number): () => boolean {
+  let isLate = false;
+  const kill = () => void child.stop(0);
+  const timer = setTimeout(() => {
+    isLate = true;
+    kill();
+  }, seconds * 1000);
+  signal.addEventListener('abort', kill);
+  if (signal.aborted) kill();
+  return () => {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', kill);
+    return isLate;
+  };
+}
+
 /** Starts a child without input. Its output goes to a file, which `w` empties and `a` keeps. @param handed its descriptors from 3 on */
 export async function startLogged(
   options: Omit<ChildOptions, 'stdio'>,

@@ -91,6 +91,16 @@ const readMemory = ofForm(
   'give a whole number with Mi or Gi, such as 512Mi',
 );
 
+const readNamespace = ofForm(
+  /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/,
+  'give the name of a namespace: a-z, 0-9 and -, at most 63 of them',
+);
+const readSecret = ofForm(
+  /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/,
+  'give the name of a Secret: a-z, 0-9, - and .',
+);
+const readImage = ofForm(/^[\w.:/@-]+$/, 'give an image such as registry.example/bakeoff:1');
+
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
 export async function k8sCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, k8sFlags);
@@ -106,18 +116,18 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const influx = readInflux(flags.get('influx'));
   const scenario = await findScenario(name);
   const shown = findVariants(scenario, flags.get('variants')?.split(','));
-  const image = flags.get('image') ?? publishedImage();
+  const image = read('image', readImage) ?? publishedImage();
   const startedAt = new Date();
   const clusterRun: ClusterRun = {
     run: runName(scenario.name, startedAt),
     scenario,
     image,
-    namespace: flags.get('namespace'),
+    namespace: read('namespace', readNamespace),
     server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
     generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
     generators: whole('generators', 2),
     influx,
-    influxSecret: flags.get('influx-secret'),
+    influxSecret: read('influx-secret', readSecret),
     durationSeconds: read('duration', seconds(0.1)),
   };
   const variants = shown

@@ -1,5 +1,5 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
-import { existsSync, statSync } from 'node:fs';
+import { existsSync, statSync, type Stats } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { asWords, usageError, UserError, unknownWord } from '../errors.ts';
 import { makeFolder, readBytes, writeWhole } from '../files.ts';
@@ -71,7 +71,7 @@ async function runsIn(results: string): Promise<string[]> {
 /** Throws UserError (exit code 2). */
 async function findResult(word: string, results: string): Promise<string> {
   for (const place of [fromCallersFolder(word), path.join(results, word)]) {
-    const found = statSync(place, { throwIfNoEntry: false });
+    const found = placeOf(place);
     if (found === undefined) continue;
     if (!found.isDirectory()) return place;
     const file = path.join(place, 'result.json');
@@ -84,6 +84,17 @@ async function findResult(word: string, results: string): Promise<string> {
       `there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`,
     );
   throw unknownWord(`run in ${results}`, word, runs);
+}
+
+/** undefined if nothing can have this path. */
+function placeOf(place: string): Stats | undefined {
+  try {
+    return statSync(place, { throwIfNoEntry: false });
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENAMETOOLONG' || code === 'ELOOP') return undefined;
+    throw error;
+  }
 }
 
 /** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { UserError } from '../errors.ts';
 import { linkOf } from '../files.ts';
-import { lastLine, run, startChild } from '../process.ts';
+import { lastLine, limitChild, run, startChild } from '../process.ts';
 import { perfCounts, type WhySide } from '../result/result.ts';
 import type { StartedServer } from '../servers/index.ts';
 
@@ -14,6 +14,11 @@ export const perfEnvironment = (): NodeJS.ProcessEnv => ({
   PERF_CONFIG: '/dev/null',
   LC_ALL: 'C',
 });
+
+/** For each of perf's works beside the load: far more than it takes on a busy machine. */
+export const perfSeconds = 60;
+
+export const perfHangs = `perf does not end within ${perfSeconds} s`;
 
 /** "context-switches" of contextSwitches. */
 export const eventOf = (count: string): string =>
@@ -43,11 +48,16 @@ export function countsIn(text: string, requests: number): Pick<WhySide, 'calls' 
  * Names of the kernel's system calls, as perf may trace them. As root, perf mounts tracefs for that if nothing has.
  * @throws UserError if it may not
  */
-export async function namesOfCalls(perf: string): Promise<ReadonlySet<string>> {
+export async function namesOfCalls(
+  perf: string,
+  signal: AbortSignal,
+): Promise<ReadonlySet<string>> {
   const { stdout, stderr } = await run({
     command: perf,
     args: ['list', 'syscalls:sys_enter_*'],
     env: perfEnvironment(),
+    signal,
+    limit: { seconds: perfSeconds, words: perfHangs },
   });
   const names = [...stdout.matchAll(/\bsyscalls:sys_enter_(\w+)/g)].flatMap(
     ([, name]) => name ?? [],
@@ -66,7 +76,7 @@ const mostFunctions = 5;
 
 /** Reads perf's samples of a side. @param file that `perf record` wrote. @throws UserError if it has no sample */
 export async function partsOf(
-  { perf, calls }: { perf: string; calls: ReadonlySet<string> },
+  { perf, calls, signal }: { perf: string; calls: ReadonlySet<string>; signal: AbortSignal },
   server: StartedServer,
   file: string,
 ) {
@@ -77,7 +87,7 @@ export async function partsOf(
   const addTo = (counts: Map<string, number>, name: string) =>
     counts.set(name, (counts.get(name) ?? 0) + 1);
   let [all, sampledSeconds] = [0, 0];
-  for await (const { periodNs, frames } of samplesIn(perf, file)) {
+  for await (const { periodNs, frames } of samplesIn(perf, file, signal)) {
     all++;
     sampledSeconds += periodNs / 1e9;
     const place = placeOf(frames, calls, programs);
@@ -139,13 +149,14 @@ interface Sample {
   frames: Frame[];
 }
 
-async function* samplesIn(perf: string, file: string): AsyncGenerator<Sample> {
+async function* samplesIn(perf: string, file: string, signal: AbortSignal): AsyncGenerator<Sample> {
   const child = await startChild({
     command: perf,
     args: ['script', '--no-inline', '-F', 'period,ip,sym,dso', '-i', file],
     env: perfEnvironment(),
     stdio: ['ignore', 'pipe', 'ignore'],
   });
+  const atEnd = limitChild(child, signal, perfSeconds);
   try {
     let sample: Sample | undefined;
     for await (const line of createInterface({ input: child.process.stdout as Readable })) {
@@ -157,7 +168,10 @@ async function* samplesIn(perf: string, file: string): AsyncGenerator<Sample> {
         sample = undefined;
       }
     }
+    signal.throwIfAborted();
+    if (atEnd()) throw new UserError(perfHangs);
   } finally {
+    atEnd();
     await child.stop();
   }
 }

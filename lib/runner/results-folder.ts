@@ -51,6 +51,7 @@ export const writeReasons: Readonly<Record<string, string>> = {
   ENOTDIR: 'there is a file of that name in its path',
   EEXIST: 'there is a file of that name',
   EISDIR: 'there is a folder where a file has to be',
+  ELOOP: 'links in its path lead in a circle',
   ENAMETOOLONG: 'its name is too long',
 };
 

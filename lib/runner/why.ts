@@ -9,7 +9,7 @@ import { messageOf, UserError } from '../errors.ts';
 import { textOf, writeWhole } from '../files.ts';
 import { percent } from '../format.ts';
 import { stacksFile, stacksFolder } from '../report/why.ts';
-import { causeLine, lastLines, startChild, type Child } from '../process.ts';
+import { causeLine, lastLines, limitChild, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
@@ -20,6 +20,7 @@ import {
   namesOfCalls,
   partsOf,
   perfEnvironment,
+  perfSeconds,
   type Parts,
 } from './perf-output.ts';
 import { openStages } from './round.ts';
@@ -83,10 +84,10 @@ async function sidesOf(
   perf: string,
   runFolder: string,
 ): Promise<WhySide[]> {
-  const calls = await namesOfCalls(perf);
+  const calls = await namesOfCalls(perf, context.signal);
   const stages = await openStages(context, group, { round: 1 });
   const servers = stages.map(({ server }) => server as StartedServer);
-  const look = { context, group, stages, perf, calls };
+  const look = { context, group, stages, perf, calls, signal: context.signal };
   try {
     const begunSeconds = servers.map((server) => server.usage().cpuSeconds);
     const sampled = await whileLookedAt(look, whySeconds.sampled, samplerArgs);
@@ -143,6 +144,7 @@ interface Look {
   stages: readonly Stage[];
   perf: string;
   calls: ReadonlySet<string>;
+  signal: AbortSignal;
 }
 
 const fileOf = ({ context }: Look, side: number): string => join(context.folder, `perf-${side}`);
@@ -176,7 +178,7 @@ async function whileLookedAt(
     }));
     return await underLoad(context, group, short, { round: 1, onLoad: () => undefined }, folder);
   } finally {
-    await Promise.all(watching.map(endPerf));
+    await Promise.all(watching.map((child) => endPerf(child, look.signal)));
   }
 }
 
@@ -191,7 +193,7 @@ function shortened(
 
 /** Starts a perf that looks on once this returns. @throws UserError with its last line if it ends instead */
 async function startPerf(
-  { folder, plan }: RunContext,
+  { folder, plan, signal }: RunContext,
   perf: string,
   args: readonly string[],
 ): Promise<Child> {
@@ -207,18 +209,21 @@ async function startPerf(
   const [order, answer] = child.process.stdio.slice(3) as [Writable, Readable];
   // It may have ended before it reads.
   order.on('error', () => undefined).write('enable\n');
+  const atEnd = limitChild(child, signal, perfSeconds);
   await Promise.race([once(answer, 'data'), child.exited]);
+  if (atEnd()) throw new UserError(`perf does not begin within ${perfSeconds} s`);
+  signal.throwIfAborted();
   if (!child.hasExited()) return child;
   const reason = causeLine(await lastLines(logFile)) ?? 'it says nothing';
   throw new UserError(`perf does not look at these servers: ${reason}`);
 }
 
 /** perf writes what it has on INT. */
-async function endPerf(child: Child): Promise<void> {
+async function endPerf(child: Child, signal: AbortSignal): Promise<void> {
   if (!child.hasExited()) child.process.kill('SIGINT');
-  const timer = setTimeout(() => void child.stop(0), 10_000);
+  const atEnd = limitChild(child, signal, 10);
   await child.exited;
-  clearTimeout(timer);
+  atEnd();
 }
 
 const samplerArgs = (file: string): string[] =>

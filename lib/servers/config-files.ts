@@ -87,13 +87,22 @@ export async function readText(file: string, by?: Inclusion, kind = 'config'): P
   return text;
 }
 
+const places = new Map<string, string>();
+
+/** The path of a config without links, as first found: a config that is removed meanwhile is still known. */
+export async function realPathOf(file: string): Promise<string> {
+  const place = places.get(file) ?? (await realpath(file).catch(() => file));
+  places.set(file, place);
+  return place;
+}
+
 /**
  * Reads an included file. @param open files that include each other, from the config on @throws UserError if it cannot, or it is one of
  * these
  */
 export async function readIncluded(file: string, by: Inclusion, open: readonly string[]) {
   const text = await readText(file, by);
-  const real = await realpath(file);
+  const real = await realPathOf(file);
   if (open.includes(real))
     throw new UserError(`${by.from}: includes ${file}, which includes this file again`);
   return { text, open: [...open, real] };

@@ -1,11 +1,16 @@
 // Reads nginx.conf with its includes, merges and prints it.
 import { lstatSync } from 'node:fs';
-import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError, wordIn } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { atLeast } from '../setup/machine.ts';
-import { namesToInclude, readIncluded, type Inclusion, type Layer } from './config-files.ts';
+import {
+  namesToInclude,
+  readIncluded,
+  realPathOf,
+  type Inclusion,
+  type Layer,
+} from './config-files.ts';
 import type { Build } from './server.ts';
 
 export interface Directive {
@@ -232,7 +237,7 @@ export async function readNginxConfig(
   folder = path.dirname(layer.file),
 ): Promise<Directive[]> {
   let letters = 0;
-  return withIncludes(parseConfig(layer), [await realpath(layer.file)]);
+  return withIncludes(parseConfig(layer), [await realPathOf(layer.file)]);
 
   async function withIncludes(directives: readonly Directive[], open: readonly string[]) {
     const all: Directive[] = [];

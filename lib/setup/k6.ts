@@ -93,10 +93,25 @@ async function packagedK6(machine: Machine): Promise<string | undefined> {
   }
   const sources = await readFile(join(dirname(path), sourcesFile), 'utf8').catch(() => '');
   const isOfThese = sources.trim() === (await hashOfSources(machine.k6Sources));
-  if (isOfThese && (await isWholeBuild(path))) return path;
-  const why = isOfThese ? 'is damaged, or may not run where it is (noexec)' : 'is of other sources';
+  const isOfThisKind = (await programKind(path)) === (await programKind(process.execPath));
+  if (isOfThese && isOfThisKind && (await isWholeBuild(path))) return path;
+  let why = 'is of other sources';
+  if (isOfThese) why = 'is damaged, or may not run where it is (noexec)';
+  if (!isOfThisKind) why = 'is of another architecture';
   machine.progress.print(`k6 of the package ${name} ${why}: it is built instead`);
   return undefined;
+}
+
+/** Word size, byte order and processor of a program, as its ELF header has them; '' for all else. */
+async function programKind(path: string): Promise<string> {
+  const file = await open(path).catch(() => undefined);
+  if (file === undefined) return '';
+  try {
+    const { bytesRead, buffer } = await file.read(Buffer.alloc(20), 0, 20, 0);
+    return bytesRead === 20 ? buffer.toString('hex', 4, 6) + buffer.toString('hex', 18) : '';
+  } finally {
+    await file.close();
+  }
 }
 
 /** Path of the delaylink that was built with this k6; undefined beside a user's own k6. */

@@ -1,6 +1,13 @@
 // Known causes, each between real servers that differ in it alone: the run names it.
 import { execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -104,6 +111,25 @@ test('interrupted while perf looks on, the run ends in order with its verdict', 
   expect(stillRunning(started)).toEqual([]);
   expect(readResult(out).why).toBeUndefined();
   expect(readdirSync(runFolder(out))).not.toContain('why');
+});
+
+test('perf that hangs ends with the run when it is interrupted', async () => {
+  const folder = newPlace();
+  const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
+  const perf = join(folder, 'perf');
+  const hang = "trap '' INT TERM; echo > $0.hangs; while :; do sleep 1; done";
+  writeFileSync(
+    perf,
+    `#!/bin/sh\ncase $1 in record) ${hang};; esac\nexec ${home.env['PERF_BIN']} "$@"\n`,
+    { mode: 0o755 },
+  );
+  const out = newOut();
+  const run = startCommand(['compare', ...sides, ...words(out)], { ...home.env, PERF_BIN: perf });
+  const started = await startedOf(run, () => expect(existsSync(`${perf}.hangs`)).toBe(true));
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+  expect(stillRunning(started)).toEqual([]);
+  expect(readResult(out).why).toBeUndefined();
 });
 
 test('the kind of key, by new connections with TLS, and compression', async () => {

@@ -1,9 +1,11 @@
 // What has no end is told in one line.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
+import { once } from 'node:events';
 import { createServer as createHttpServer } from 'node:http';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
@@ -11,6 +13,7 @@ import { connect } from '../../lib/hosts/agent-connection.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
 import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
+import { limitChild, startChild } from '../../lib/process.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ping } from '../../lib/store/client.ts';
@@ -89,3 +92,21 @@ test('an answer in place of InfluxDB', async () => {
     `what answers at ${url} is not InfluxDB: its answer has more than 64 MB: check --influx`,
   );
 }, 60_000);
+test('a program that takes no signal and is limited', async () => {
+  const hanging = async () => {
+    const child = await startChild({
+      command: 'sh',
+      args: ['-c', "trap '' INT TERM; echo up; while :; do sleep 1; done"],
+    });
+    await once(child.process.stdout as Readable, 'data');
+    return child;
+  };
+  const late = await hanging();
+  const atEnd = limitChild(late, new AbortController().signal, 0.1);
+  expect((await late.exited).signal).toBe('SIGKILL');
+  expect(atEnd()).toBe(true);
+  const interrupted = await hanging();
+  const atItsEnd = limitChild(interrupted, AbortSignal.abort(), 600);
+  expect((await interrupted.exited).signal).toBe('SIGKILL');
+  expect(atItsEnd()).toBe(false);
+});

@@ -21,6 +21,7 @@ import {
 } from '../../lib/runner/k6.ts';
 import { checkResultsFolder, explainFailure } from '../../lib/runner/results-folder.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 let folder = '';
 beforeEach(() => void (folder = newFolder()));
@@ -97,8 +98,12 @@ test('phases are followed; a cut line is skipped', () => {
   expect(after(second)).toEqual([phases[1]]);
 });
 
-test('the folder is refused if it has too little space', async () => {
+test('the folder is refused if it has too little space, or is a link to itself', async () => {
   await expect(checkResultsFolder(folder, 1e18)).rejects.toThrow('too little space, this run');
+  symlinkSync('circle', join(folder, 'circle'));
+  expect(await refusalOf(checkResultsFolder(join(folder, 'circle'), 0))).toMatch(
+    /^cannot write results to \S+: /,
+  );
   await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
 });
 

@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';
+import { k8sCommand } from '../../lib/cli/k8s.ts';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { imageVersions } from '../../lib/kubernetes/manifests.ts';
 import {
@@ -16,6 +17,7 @@ import { isConfigured } from '../../lib/scenario/variants.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const k8s = (words: string) => printed(...`${words} --influx http://influxdb:8086`.split(' '));
 
@@ -67,6 +69,16 @@ it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
     const plan = JSON.parse(configMap(metadata.name)['load.json'] as string) as LoadPlan;
     expect(hosts).toContain(new URL(plan.phases[0]?.sides[0]?.url as string).host);
   }
+});
+
+it.each([
+  ['--namespace', 'a\nb'],
+  ['--namespace', '-a'],
+  ['--influx-secret', 'a\nb'],
+  ['--image', 'a b'],
+])('k8s refuses %s %j', async (flag, value) => {
+  const args = ['nginx-open-file-cache', '--influx', 'http://influxdb:8086', flag, value];
+  expect(await refusalOf(k8sCommand(args))).toMatch(/^--\S+ \S+.*: give /);
 });
 
 it('k8s divides the load, and gives what is asked for', async () => {

@@ -1,10 +1,10 @@
 // What is read from a user's own config before anything is started.
 import { execFileSync } from 'node:child_process';
-import { symlink, writeFile } from 'node:fs/promises';
+import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
-import { globPattern } from '../../lib/servers/nginx-config.ts';
+import { globPattern, printConfig, readNginxConfig } from '../../lib/servers/nginx-config.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
@@ -229,6 +229,15 @@ it.each<[string, string[], string[]]>([
   const form = globPattern(pattern);
   expect(matching.filter((name) => !form.test(name))).toEqual([]);
   expect(others.filter((name) => form.test(name))).toEqual([]);
+});
+
+it('a config that is removed is measured as it was', async () => {
+  const folder = await ownFiles({ 'own.conf': 'http { server { include part; } }', part: 'a 1;' });
+  const file = path.join(folder, 'own.conf');
+  await readOwnConfig(file);
+  const text = 'http { server { include part; } }';
+  await rm(folder, { recursive: true });
+  expect(printConfig(await readNginxConfig({ file, text }))).toContain('a 1;');
 });
 
 it.each([

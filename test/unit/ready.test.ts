@@ -213,7 +213,11 @@ const usual = '200 (--url; in a scenario page.path), or expect this one (--statu
 
 it.each<[number, Partial<ReadyCheck>, string]>([
   [504, {}, 'status 504: its backend does not answer; '],
-  [403, { user: 'an unprivileged user' }, 'status 403: it runs as an unprivileged user here: open '],
+  [
+    403,
+    { user: 'an unprivileged user' },
+    'status 403: it runs as an unprivileged user here: open ',
+  ],
   [301, { page: b }, '/x (host b.org) answers with status 301 to https://example.org/: give a '],
   [
     404,

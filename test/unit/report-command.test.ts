@@ -169,6 +169,16 @@ test('says in one line why a file cannot be read', async () => {
     );
 });
 
+test('a name that no run can have, and links that lead in a circle', async () => {
+  expect(await refused(['x'.repeat(5000)], 2)).toMatch(/^there is no run /);
+  symlinkSync('circle', join(home, 'circle'));
+  expect(await refused(['circle'], 2)).toMatch(/^there is no run /);
+  aRun('one');
+  expect(await refused(['one', '--out', 'circle/page.html'], 1)).toMatch(
+    /^cannot write the page to .*: links in its path lead in a circle; --out names another file$/,
+  );
+});
+
 test('says in one line that the page cannot go where it should', async () => {
   aRun('one');
   expect(await refused(['one', '--out', 'results'], 1)).toMatch(

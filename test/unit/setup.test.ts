@@ -3,7 +3,15 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { delaylinkBeside, findGo } from '../../lib/setup/k6.ts';
+import {
+  delaylinkBeside,
+  findGo,
+  hashOfSources,
+  k6Package,
+  lookForK6,
+  sourcesFile,
+  writeSizes,
+} from '../../lib/setup/k6.ts';
 import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
@@ -49,6 +57,27 @@ test('a variable comes before PATH, and PATH before further folders', async () =
     wrk: join(sbin, 'wrk'),
   });
   expect(machine.printed()).toBe('');
+});
+
+test('a package with the k6 of another architecture is not used', async () => {
+  const machine = testMachine();
+  const folder = join(machine.folder, 'node_modules', k6Package(process.arch));
+  mkdirSync(folder, { recursive: true });
+  source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n');
+  writeFileSync(join(folder, 'package.json'), '{}');
+  writeFileSync(join(folder, sourcesFile), await hashOfSources(machine.k6Sources));
+  const header = readFileSync(process.execPath).subarray(0, 64);
+  writeFileSync(join(folder, 'k6'), header, { mode: 0o755 });
+  await writeSizes(folder);
+  expect(await lookForK6(machine)).toEqual({ path: join(folder, 'k6') });
+  const other = Buffer.from(header);
+  // The processor in an ELF header: 62 is x86-64, 183 is ARM64.
+  other.writeUInt16LE(header.readUInt16LE(18) === 62 ? 183 : 62, 18);
+  writeFileSync(join(folder, 'k6'), other);
+  await expect(lookForK6(machine)).rejects.toThrow();
+  expect(machine.printed()).toBe(
+    `k6 of the package ${k6Package(process.arch)} is of another architecture: it is built instead\n`,
+  );
 });
 
 test('a variable that names no executable file is an error', async () => {

@@ -218,3 +218,10 @@ it('names the settings that changed, and not their values, if they are few', () 
   expect(changed('auth secret;', 'a 1;', 'b 2;', 'c 3;')).toEqual([]);
   expect(changed('auth secret;')).toEqual([]);
 });
+
+it('draws stacks of many frames as far as rows go', () => {
+  const deep = Array.from({ length: 20_000 }, (_, frame) => `f${frame}`).join(';');
+  const side = { variant: 'a', folded: `${deep} 3\n`, us: 3 };
+  const { text } = flameGraph(side, { ...side, variant: 'b' });
+  expect(text.match(/<title>/g)).toHaveLength(60);
+});

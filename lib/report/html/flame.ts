@@ -19,11 +19,16 @@ interface Node {
   children: Map<string, Node>;
 }
 
+const rowHeight = 17;
+const chart = { width: 1200, narrowest: 2, mostRows: 60 };
+/** Pixels of a letter. */
+const letter = 6.6;
+
 const newNode = (name: string): Node => ({ name, now: 0, before: 0, children: new Map() });
 
 function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): void {
   const stacks = [...folded.matchAll(/^(.+) (\d+)$/gm)].map(([, path = '', count]) => ({
-    path: path.split(';'),
+    path: path.split(';', chart.mostRows),
     samples: Number(count),
   }));
   const all = total(stacks, ({ samples }) => samples);
@@ -43,11 +48,6 @@ function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): v
 function widthOf({ now, before, children }: Node): number {
   return Math.max(now, before, total([...children.values()], widthOf));
 }
-
-const rowHeight = 17;
-const chart = { width: 1200, narrowest: 2, mostRows: 60 };
-/** Pixels of a letter. */
-const letter = 6.6;
 
 /** Draws the stacks, the outermost function on top. With a baseline, red takes more CPU time than it, green less. */
 export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {

@@ -1,5 +1,4 @@
 // h2o's YAML: a user's config with its !file includes, as a tree in which each part has its origin.
-import { realpath } from 'node:fs/promises';
 import path from 'node:path';
 import {
   isAlias,
@@ -13,7 +12,7 @@ import {
   type Node,
 } from 'yaml';
 import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
-import { ours, readIncluded, type Layer } from '../config-files.ts';
+import { ours, readIncluded, realPathOf, type Layer } from '../config-files.ts';
 
 /** Far more levels than a config has. */
 const mostNested = 100;
@@ -78,7 +77,7 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   const folder = path.dirname(config.file);
   // Values so far, and the deepest level of those being read.
   let [values, deepest] = [0, 0];
-  const tree = await read(config, [await realpath(config.file)], 0);
+  const tree = await read(config, [await realPathOf(config.file)], 0);
   if (tree.kind === 'map') return tree;
   if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
   throw new UserError(`h2o config ${config.file}:1: is not a YAML mapping, as h2o's configs are`);
