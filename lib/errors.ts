@@ -1,11 +1,11 @@
 // Errors for the person at the terminal, and what they offer for a wrong word.
 import { distance } from 'fastest-levenshtein';
 
-/** One line that says what to do. `exitCode` as in docs/verdicts.md. */
+/** One line that says what to do, or a list of them. `exitCode` as in docs/verdicts.md. */
 export class UserError extends Error {
   readonly exitCode: 1 | 2;
-  constructor(message: string, exitCode: 1 | 2 = 1) {
-    super(shortened(printable(message)));
+  constructor(message: string | readonly string[], exitCode: 1 | 2 = 1) {
+    super([message].flat().map(inOneLine).map(shortened).join('\n'));
     this.exitCode = exitCode;
   }
 }
@@ -52,7 +52,7 @@ export function withShortQuotes(message: string): string {
 }
 
 /** As printable, in one line. */
-export function inOneLine(text: string): string {
+function inOneLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, ' ');
 }
 

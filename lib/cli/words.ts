@@ -1,6 +1,6 @@
 // Reads a command's arguments strictly. A wrong one is refused with the nearest right one.
 import { parseArgs } from 'node:util';
-import { inOneLine, usageError, unknownWord } from '../errors.ts';
+import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
 import { secondsOf, type Reader } from '../scenario/load/flags.ts';
 
@@ -109,7 +109,7 @@ export const ofForm =
   (form: RegExp, wanted: string): Reader<string> =>
   (flag, text) => {
     if (form.test(text)) return text;
-    throw usageError(`${flag} ${inOneLine(text)}: ${wanted}`);
+    throw usageError(`${flag} ${text}: ${wanted}`);
   };
 
 export const oneOf =

@@ -59,14 +59,12 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
   const problem = docker === undefined ? undefined : await dockerProblem(docker, machine, signal);
   if (docker !== undefined && problem === undefined)
     return { command: docker, home: packagedHome, image };
-  throw new UserError(
-    [
-      'Grafana is missing. One of these three ways to get it:',
-      '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
-      '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
-      `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
-    ].join('\n'),
-  );
+  throw new UserError([
+    'Grafana is missing. One of these three ways to get it:',
+    '  unpack it from https://grafana.com/grafana/download?platform=linux and set GRAFANA_HOME to its folder',
+    '  install its package (https://grafana.com/docs/grafana/latest/setup-grafana/installation/), so that grafana is on PATH',
+    `  ${problem === undefined ? 'install Docker' : `let Docker work, which says: ${problem}`} (then ${image} is used)`,
+  ]);
 }
 
 async function grafanaIn(home: string): Promise<GrafanaProgram | undefined> {

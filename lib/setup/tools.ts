@@ -85,7 +85,7 @@ function valuesOrThrow<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
     if (outcome.status === 'fulfilled') values.push(outcome.value);
     else if (outcome.reason instanceof UserError) messages.push(outcome.reason.message);
     else throw outcome.reason;
-  if (messages.length > 0) throw new UserError(messages.join('\n'));
+  if (messages.length > 0) throw new UserError(messages);
   return values;
 }
 

@@ -183,6 +183,7 @@ it.each([
   ['a: '.padEnd(1e5, '[')],
   [Array.from({ length: 1000 }, (_, depth) => `${' '.repeat(depth)}a:\n`).join('')],
   [`a:\n${'- '.repeat(5000)}x`],
+  ['a: '.repeat(20_000)],
   [
     `a0: &a0 x\n${Array.from({ length: 200 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}]\n`).join('')}`,
   ],

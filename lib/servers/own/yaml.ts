@@ -23,15 +23,16 @@ const mostValues = 1e6;
  * Throws UserError for a text that is nested much too deep, before the parser, which calls itself for each level, runs out of stack.
  */
 function requireShallow(file: string, text: string): void {
-  let [line, indent, depth] = [1, 0, 0];
+  let [line, indent, values, depth] = [1, 0, 0, 0];
   let isIndent = true;
   for (const token of new Lexer().lex(text)) {
     if ('[{'.includes(token)) depth++;
     if (']}'.includes(token)) depth--;
     isIndent = /^\r?\n$/.test(token) || (isIndent && /^(?: *|[-?:])$/.test(token));
-    if (token.endsWith('\n')) indent = 0;
+    if (token.endsWith('\n')) indent = values = 0;
     else if (isIndent) indent += token.length;
-    if (depth > mostNested || indent > 2 * mostNested)
+    else if (token === ':' && depth < 1) values++;
+    if (depth > mostNested || values > mostNested || indent > 2 * mostNested)
       throw new UserError(`h2o config ${file}:${line}: is nested more than ${mostNested} deep`);
     line += token.split('\n').length - 1;
   }
