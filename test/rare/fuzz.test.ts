@@ -24,12 +24,12 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const seed = Number(process.env['BAKEOFF_FUZZ_SEED'] ?? Date.now() % 2 ** 31);
 /** Of each reader, for mixed texts and again for long ones. */
-const limitMs = 2500;
+const limitMs = 2000;
 const never = new AbortController().signal;
 const folder = sharedFolder();
 
 /** CPU time that a reader may take: a quadratic one takes minutes for the longest texts. */
-const mostCpuMs = (text: string) => 2000 + text.length / 20;
+const mostCpuMs = (text: string) => 1500 + text.length / 40;
 const longest = 60_000;
 
 const oneLine = /^[^\p{Cc}]*$/u;
@@ -251,7 +251,8 @@ const log: Grammar = {
     ...['"method":"GET",', '"status":200,', '"request":{', '"host":"a",', '"msec":', '1', ','],
   ],
   around: [
-    ['1.2.3.4 - - [', ''],
+    [line, `\n${line}`],
+    ['1.2.3.4 - - [', `\n${line}`],
     ['{"method":"GET","status":200,"ts":1,"uri":"/', '"}'],
   ],
 };
@@ -368,7 +369,26 @@ test('a log_format', () => {
   return fuzzed(textsOf(formats), (format) => readLog([file], { formats: [format] }));
 });
 
-test('a HAR', () => fuzzed(textsOf(har), (text) => readHar(written(text), 'all')));
+test('a HAR', () => {
+  const odd = <T>(usual: T) =>
+    fc.oneof({ weight: 4, arbitrary: fc.constant(usual) }, fc.string(), fc.jsonValue());
+  const header = fc.record({ name: odd('a'), value: odd('b') });
+  const entry = fc.record({
+    request: fc.record(
+      {
+        method: odd('GET'),
+        url: fc.oneof(odd('http://a/'), fc.webUrl({ withQueryParameters: true })),
+        headers: fc.array(fc.oneof(header, fc.jsonValue())),
+        postData: odd({ text: 'x' }),
+      },
+      { requiredKeys: [] },
+    ),
+    response: odd({ status: 200 }),
+  });
+  const entries = fc.array(fc.oneof({ weight: 9, arbitrary: entry }, fc.jsonValue()));
+  const whole = entries.map((all) => JSON.stringify({ log: { entries: all } }));
+  return fuzzed({ ...textsOf(har), whole }, (text) => readHar(written(text), 'all'));
+});
 
 test("vegeta's targets", () => fuzzed(textsOf(targets), (text) => readTargets(written(text))));
 

@@ -191,6 +191,17 @@ it.each([
   expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
 });
 
+it('a config of nginx with 60,000 listens', async () => {
+  const ports = await read(`http { server { ${'listen 80;'.repeat(60_000)} } }`);
+  expect(portsOf(ports)).toEqual([80]);
+});
+
+it('a line of many errors in a config of h2o is refused for the first', async () => {
+  expect(await refusal(`listen: 80\nhosts: ${'[]'.repeat(2e5)}`)).toMatch(
+    /^h2o config \/own.conf:2: /,
+  );
+});
+
 it('aliases of aliases are counted before they are written out', async () => {
   const bomb = Array.from({ length: 30 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]\n`);
   expect(await refusal(`listen: 80\nhosts:\n  x: y\na0: &a0 x\n${bomb.join('')}`)).toMatch(

@@ -72,7 +72,8 @@ function quicListensOf(server: Directive): Directive[] {
 
 /** Each port once, with the protocols and names of its most public host. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
-  const shared = insideHttp(config);
+  // A config may have thousands of servers: each part is looked through once.
+  const shared = insideHttp(config).filter(({ block }) => block === undefined);
   const servers = httpServers(config, file);
   const valueIn = ({ block = [] }: Directive, name: string) =>
     lastWord(block, name) ?? lastWord(shared, name);
@@ -81,29 +82,45 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
     .flatMap(quicListensOf)
     .map(parseAddress);
   const all = servers.flatMap(listensOf).map(parseAddress);
-  const listens = servers.flatMap((server) =>
-    listensOf(server).flatMap((listen) => {
+  const quicPorts = new Set(quic.map((one) => 'port' in one && one.port));
+  const byPort = new Map<number, Address[]>();
+  for (const address of all)
+    if ('port' in address) {
+      const known = byPort.get(address.port) ?? [];
+      byPort.set(address.port, known);
+      known.push(address);
+    }
+  const publicHosts = new Map(
+    [...byPort].map(([port, addresses]) => [port, mostPublicHost(addresses, port)]),
+  );
+  const listens = servers.flatMap((server) => {
+    const isOn = (name: string) => valueIn(server, name) === 'on';
+    const [hasTls, hasHttp2] = [isOn('ssl'), isOn('http2')];
+    const hosts = namesOf(server);
+    return listensOf(server).flatMap((listen) => {
       const address = parseAddress(listen);
-      if ('socket' in address || !isAtHost(address, mostPublicHost(all, address.port))) return [];
+      if ('socket' in address || !isAtHost(address, publicHosts.get(address.port) ?? '')) return [];
       const { port } = address;
-      const isOn = (name: string) => valueIn(server, name) === 'on';
       const words = wordsOf(listen);
-      const tls = words.includes('ssl') || isOn('ssl');
+      const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
       return {
         port,
         tls,
-        http2: http2 || isOn('http2'),
+        http2: http2 || hasHttp2,
         // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
         ...(http2 && !tls ? { http2Only: true as const } : {}),
-        ...(quic.some((one) => 'port' in one && one.port === port) ? { http3: true as const } : {}),
-        hosts: (server.block ?? [])
-          .filter(({ name }) => name === 'server_name')
-          .flatMap(({ args }) => args.map(bareWord)),
+        ...(quicPorts.has(port) ? { http3: true as const } : {}),
+        hosts,
       };
-    }),
-  );
+    });
+  });
   return listensByPort(listens);
+}
+
+function namesOf({ block = [] }: Directive): string[] {
+  const lines = block.filter(({ name }) => name === 'server_name');
+  return lines.flatMap(({ args }) => args.map(bareWord));
 }
 
 function lastWord(block: readonly Directive[], wanted: string): string | undefined {
@@ -134,11 +151,11 @@ export function moveListens(
   return new Map(servers.map((server) => [server, moveServer(server)]));
 
   function moveServer(server: Directive): Directive[] {
-    const written = writtenListens(server);
+    const written = new Set(writtenListens(server));
     const moved = new Map<string, Directive>();
     for (const listen of [...listensOf(server), ...quicListensOf(server)]) {
       const quic = isQuic(listen) ? ' quic' : '';
-      const note = written.includes(listen)
+      const note = written.has(listen)
         ? quic
         : ` (nginx's own, no listen line at ${server.origin})`;
       const to = here.move(parseAddress(listen), `${listen.args[0]}${note}`, quic !== '');

@@ -53,18 +53,14 @@ export function chooseListen(
 
 /** Merges the entries of each port. */
 export function listensByPort(entries: readonly Listen[]): Listen[] {
-  const found = new Map<number, Listen>();
+  const found = new Map<number, { listen: Listen; hosts: Set<string> }>();
   for (const entry of entries) {
-    const before = found.get(entry.port) ?? entry;
-    found.set(entry.port, {
-      ...entry,
-      ...before,
-      tls: before.tls || entry.tls,
-      http2: before.http2 || entry.http2,
-      hosts: [...new Set([...before.hosts, ...entry.hosts])],
-    });
+    const { listen: before, hosts } = found.get(entry.port) ?? { listen: entry, hosts: new Set() };
+    for (const host of entry.hosts) hosts.add(host);
+    const [tls, http2] = [before.tls || entry.tls, before.http2 || entry.http2];
+    found.set(entry.port, { listen: { ...entry, ...before, tls, http2 }, hosts });
   }
-  return [...found.values()];
+  return [...found.values()].map(({ listen, hosts }) => ({ ...listen, hosts: [...hosts] }));
 }
 
 /** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */

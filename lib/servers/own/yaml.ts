@@ -44,14 +44,15 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
     schema: 'failsafe',
     uniqueKeys: false,
     logLevel: 'silent',
+    // Each pretty one quotes its line, which may be all of the text.
+    prettyErrors: false,
     lineCounter,
   });
   const [error] = document.errors;
   if (error !== undefined) {
-    const [words = ''] = error.message.split(/ at line \d+|\n/);
-    const line = error.linePos?.[0].line ?? 1;
+    const line = lineCounter.linePos(error.pos[0]).line || 1;
     // Without quotes, the file's text is at the end.
-    const problem = withShortQuotes(words).replace(/(?<=\w: )\S.*/, addressIn);
+    const problem = withShortQuotes(error.message).replace(/(?<=\w: )\S.*/, addressIn);
     throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
   return document;
