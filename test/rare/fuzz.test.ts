@@ -47,41 +47,22 @@ async function held(read: (text: string) => unknown, text: string): Promise<void
   expect(user / 1000).toBeLessThan(mostCpuMs(text));
 }
 
-const noise = fc.constantFrom(
-  ...['\n', '\r\n', '\0', '\t', ' ', '\u2028', '\u202e', '\ud800', '\uFFFD', 'é', '😀', '"', "'"],
-  ...[
-    '\\',
-    '{',
-    '}',
-    '[',
-    ']',
-    '(',
-    ')',
-    '$',
-    ';',
-    ':',
-    '#',
-    '*',
-    '&',
-    '!',
-    '?',
-    '-',
-    '|',
-    '<',
-    '>',
-  ],
-  ...['%', '@', ',', '=', '__proto__', 'constructor', '0', '-1', '1e308', '9'.repeat(400), 'NaN'],
-);
+const noises = [
+  ['\n', '\r\n', '\0', '\t', ' ', '\u2028', '\u202e', '\ud800', '\uFFFD', 'é', '😀', '"', "'"],
+  ['\\', '{', '}', '[', ']', '(', ')', '$', ';', ':', '#', '*', '&', '!', '?', '-', '|', '<', '>'],
+  ['%', '@', ',', '=', '__proto__', 'constructor', '0', '-1', '1e308', '9'.repeat(400), 'NaN'],
+];
+const noise = fc.constantFrom(...noises.flat());
 
 interface Grammar {
-  words: readonly string[];
+  words: readonly (string | readonly string[])[];
   /** Around all of a text, so that it goes further. */
   around?: readonly [string, string][];
 }
 
 /** Texts of a grammar's words and of noise; mixed, and the same few words many times. */
 function textsOf({ words, around = [] }: Grammar): Record<'mixed' | 'long', Arbitrary<string>> {
-  const word = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...words) }, noise);
+  const word = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...words.flat()) }, noise);
   const frame = fc.constantFrom<[string, string]>(['', ''], ...around);
   const framed = (inner: Arbitrary<string>) =>
     fc.tuple(frame, inner).map(([[before, after], text]) => before + text + after);
@@ -135,37 +116,16 @@ function taken<T>(read: () => T): T {
 
 const nginx: Grammar = {
   words: [
-    ...[
-      'http {',
-      'server {',
-      'location / {',
-      'events {',
-      'listen 80;',
-      'server_name a.b;',
-      '}',
-      ';',
-    ],
-    ...[
+    ['http {', 'server {', 'location / {', 'events {', 'listen 80;', 'server_name a.b;', '}', ';'],
+    [
       'log_format x "$status";',
       'map $a $b {',
       'proxy_pass http://a:1/;',
       'include x*;',
       'if ($x) {',
     ],
-    ...[
-      'access_by_lua_block {',
-      '--[[',
-      ']]',
-      '[==[',
-      '${a}',
-      '${',
-      '"a b"',
-      "'a'",
-      '\\"',
-      'a',
-      ' ',
-    ],
-    ...['upstream u {', 'return 200 "x";', 'root /x;', 'ssl_certificate x;', 'default 1;', '# x\n'],
+    ['access_by_lua_block {', '--[[', ']]', '[==[', '${a}', '${', '"a b"', "'a'", '\\"', 'a', ' '],
+    ['upstream u {', 'return 200 "x";', 'root /x;', 'ssl_certificate x;', 'default 1;', '# x\n'],
   ],
   around: [
     ['http { server { ', ' } }'],
@@ -175,42 +135,10 @@ const nginx: Grammar = {
 
 const h2o: Grammar = {
   words: [
-    ...[
-      'listen: 80\n',
-      'hosts:\n',
-      '  a.b:\n',
-      '    paths:\n',
-      '      /: ',
-      'file.dir: /x\n',
-      '- ',
-    ],
-    ...[
-      'a: b\n',
-      '? ',
-      '&x ',
-      '*x',
-      '<<: ',
-      '[a, b]',
-      '{a: b}',
-      '!file x',
-      '!!str ',
-      '!t ',
-      '|\n  ',
-    ],
-    ...[
-      '>-\n  ',
-      '"a\\n"',
-      "'a'",
-      '---\n',
-      '...\n',
-      '# x\n',
-      '  ',
-      '    ',
-      '\n',
-      ': ',
-      '%YAML 1.2\n',
-    ],
-    ...['mruby.handler: |\n', 'proxy.reverse.url: http://a:1/\n', '~', 'null', '0x1'],
+    ['listen: 80\n', 'hosts:\n', '  a.b:\n', '    paths:\n', '      /: ', 'file.dir: /x\n', '- '],
+    ['a: b\n', '? ', '&x ', '*x', '<<: ', '[a, b]', '{a: b}', '!file x', '!!str ', '!t ', '|\n  '],
+    ['>-\n  ', '"a\\n"', "'a'", '---\n', '...\n', '# x\n', '  ', '    ', '\n', ': ', '%YAML 1.2\n'],
+    ['mruby.handler: |\n', 'proxy.reverse.url: http://a:1/\n', '~', 'null', '0x1'],
   ],
   around: [['listen: 80\nhosts:\n  a:\n    paths:\n      /:\n        ', '\n']],
 };
@@ -218,7 +146,7 @@ const h2o: Grammar = {
 const line = '1.2.3.4 - - [10/Oct/2025:13:55:36 +0000] "GET /a?b=1 HTTP/1.1" 200 612 "-" "x"\n';
 const log: Grammar = {
   words: [
-    ...[
+    [
       line,
       '1.2.3.4 - - ',
       '[10/Oct/2025:13:55:36 +0000] ',
@@ -227,28 +155,9 @@ const log: Grammar = {
       ' HTTP/1.1"',
       ' 200 ',
     ],
-    ...[
-      '[ ',
-      '] "',
-      '\\x',
-      '\\"',
-      '- ',
-      'a.b:80 ',
-      'POST ',
-      'CONNECT ',
-      '999',
-      ' 1',
-      '#',
-      '=',
-      '&',
-    ],
-    ...[
-      '{"request":"GET / HTTP/1.1","status":200,"time":',
-      '"uri":"/\\ud800",',
-      '{"ts":1e308,',
-      '}',
-    ],
-    ...['"method":"GET",', '"status":200,', '"request":{', '"host":"a",', '"msec":', '1', ','],
+    ['[ ', '] "', '\\x', '\\"', '- ', 'a.b:80 ', 'POST ', 'CONNECT ', '999', ' 1', '#', '=', '&'],
+    ['{"request":"GET / HTTP/1.1","status":200,"time":', '"uri":"/\\ud800",', '{"ts":1e308,', '}'],
+    ['"method":"GET",', '"status":200,', '"request":{', '"host":"a",', '"msec":', '1', ','],
   ],
   around: [
     [line, `\n${line}`],
@@ -263,14 +172,14 @@ const formats: Grammar = {
 
 const har: Grammar = {
   words: [
-    ...[
+    [
       '{"request":',
       '"method":"GET"',
       '"url":"http://a/"',
       '"headers":[',
       '{"name":"a","value":"b"}',
     ],
-    ...[
+    [
       '"postData":{"text":',
       '"encoding":"base64"',
       '"response":{"status":',
@@ -279,14 +188,14 @@ const har: Grammar = {
       '[]',
       '1',
     ],
-    ...['"x"', '"\\r\\n"', '}', ']', ',', 'true', '1e308'],
+    ['"x"', '"\\r\\n"', '}', ']', ',', 'true', '1e308'],
   ],
   around: [['{"log":{"entries":[', ']}}']],
 };
 
 const targets: Grammar = {
   words: [
-    ...[
+    [
       'GET http://a/\n',
       'POST http://a/x\n',
       'X-A: b\n',
@@ -295,13 +204,8 @@ const targets: Grammar = {
       '@/dev/zero\n',
       '\n',
     ],
-    ...[
-      '{"method":"GET","url":"http://a/"}\n',
-      '{"url":"http://a/","header":{"X":',
-      '["a"]',
-      '}}\n',
-    ],
-    ...['"body":"AA"', 'http://', 'GET ', ':', ' ', '//[::1]:80/', '@', '/'],
+    ['{"method":"GET","url":"http://a/"}\n', '{"url":"http://a/","header":{"X":', '["a"]', '}}\n'],
+    ['"body":"AA"', 'http://', 'GET ', ':', ' ', '//[::1]:80/', '@', '/'],
   ],
   around: [['GET http://a/\n', '']],
 };
@@ -312,19 +216,9 @@ const folded: Grammar = {
 
 const perf: Grammar = {
   words: [
-    ...[
-      '  500000 \n',
-      '\t7f12 write (/lib/libc.so.6)\n',
-      ' ffff do_syscall_64 ([kernel.kallsyms])\n',
-    ],
-    ...[
-      ' ffff __x64_sys_write ([kernel.kallsyms])\n',
-      ' 1 [unknown] ([unknown])\n',
-      '\n',
-      ' (',
-      ')',
-    ],
-    ...['12;;raw_syscalls:sys_enter;1;100.00;;\n', '<not supported>;;cycles:u;0\n', ';', 'a'],
+    ['  500000 \n', '\t7f12 write (/lib/libc.so.6)\n', ' ffff do_syscall_64 ([kernel.kallsyms])\n'],
+    [' ffff __x64_sys_write ([kernel.kallsyms])\n', ' 1 [unknown] ([unknown])\n', '\n', ' (', ')'],
+    ['12;;raw_syscalls:sys_enter;1;100.00;;\n', '<not supported>;;cycles:u;0\n', ';', 'a'],
   ],
 };
 
