@@ -41,6 +41,7 @@ import type { Environment } from '../result/result.ts';
 import { plannedVariant, type Plan } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
+import { settleStore } from '../runner/store-result.ts';
 import type { Variant } from '../scenario/model.ts';
 import { createRunProgress, headingOf, progressEvents, report, say } from './run-output.ts';
 
@@ -291,13 +292,15 @@ async function measured(
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
+    const context = { plan, folder, store, signal };
     outcome = await runRounds(
-      { plan, folder, store, signal },
+      context,
       cluster.runGroup,
       environment,
       progressEvents(plan, progress),
       startedAt,
     );
+    outcome.result = await settleStore(context, outcome);
   } finally {
     progress.clear();
     await cluster.close();

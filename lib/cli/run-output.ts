@@ -202,7 +202,7 @@ function seenSoFar(
  * @throws the error that ended the run early; UserError if no request of a row succeeded, and if too many failed in each comparison
  */
 export async function report(
-  { result, ended, folder }: RunOutcome & { folder: string },
+  { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: string },
   options: RunOptions,
   lines?: readonly string[],
 ): Promise<number> {

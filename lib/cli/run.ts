@@ -24,7 +24,7 @@ import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '..
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
-import { storeWhy } from '../runner/store-result.ts';
+import { settleStore, storeWhy } from '../runner/store-result.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { versionsOf } from '../servers/build.ts';
@@ -263,6 +263,7 @@ export async function runPlan(
       startedAt,
     );
     if (outcome.ended === undefined) await addCauses(context, outcome, options.why, progress);
+    outcome.result = await settleStore(context, outcome);
     progress.clear();
     return { ...outcome, folder };
   } catch (error) {

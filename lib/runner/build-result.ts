@@ -217,7 +217,8 @@ function kernelSettings({ variants }: Plan, { kept }: Known): KernelSetting[] {
   }));
 }
 
-function totalIntegrity(kept: readonly KeptRound[]): Integrity {
+/** The sums over all rounds and variants. */
+export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
   const all = kept.flatMap(({ outcomes }) =>
     [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),
   );

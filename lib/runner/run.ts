@@ -30,7 +30,7 @@ import {
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../files.ts';
-import { forgetRound, settleStore, storeResult } from './store-result.ts';
+import { forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -61,6 +61,7 @@ const firstPauseMs = 250;
 
 export interface RunOutcome {
   result: Result;
+  kept: readonly KeptRound[];
   /** Why the run ended early; absent if it is complete. */
   ended?: unknown;
 }
@@ -121,13 +122,14 @@ export async function runRounds(
     }
     return {
       result: await save('complete', true),
+      kept,
       ...(signal.aborted ? { ended: new Interrupted() } : {}),
     };
   } catch (error) {
     const ended = signal.aborted ? new Interrupted() : error;
     // If this fails too, result.json has the last complete round, and the first error is reported.
     const result = await save('partial', true).catch(() => resultNow('partial'));
-    return { result, ended };
+    return { result, kept, ended };
   }
 
   function resultNow(state: Result['state']): Result {
@@ -144,30 +146,22 @@ export async function runRounds(
     return context.answers === undefined ? [...requestLines(sides), ...encodingLines(sides)] : [];
   }
 
-  /** Writes result.json, then the database, which may hang; at the end holds the database against the rounds. */
+  /** Writes result.json, then the database, which may hang. */
   async function save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(context.folder, 'result.json');
-    let result = resultNow(state);
-    let json = resultJson(result);
-    const keep = () => writeWhole(file, (json = resultJson(result)));
+    const result = resultNow(state);
+    let problem: string | null = null;
     try {
-      await keep();
+      await writeWhole(file, resultJson(result));
     } finally {
-      if (ended) {
-        const { mended, problems } = await settleStore(context, kept);
-        for (const line of mended) notes.delete(line);
-        for (const line of problems) notes.add(line);
-        result = resultNow(state);
-      }
-      const problem = await storeResult(context, result, kept, ended);
-      // A database that is down fails in every round.
-      if (problem !== null && !notes.has(problem)) {
-        notes.add(problem);
-        result = { ...result, warnings: [...result.warnings, problem] };
-      }
+      problem = await storeResult(context, result, kept, ended);
     }
-    if (resultJson(result) !== json) await keep();
-    return result;
+    // A database that is down fails in every round.
+    if (problem === null || notes.has(problem)) return result;
+    notes.add(problem);
+    const noted = { ...result, warnings: [...result.warnings, problem] };
+    await writeWhole(file, resultJson(noted));
+    return noted;
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */

@@ -1,8 +1,10 @@
 // Writes a run to the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
+import { join } from 'node:path';
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { figureOf, networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
+import { writeWhole } from '../files.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import { whyLines } from '../report/why.ts';
 import { checkRound, checkRounds } from '../store/integrity.ts';
@@ -17,10 +19,16 @@ import {
 import { quoteString } from '../store/line-protocol.ts';
 import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';
-import type { KeptRound } from './build-result.ts';
+import { totalIntegrity, type KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
 import type { Plan, PlannedVariant, RunBase, VariantRound } from './plan.ts';
-import type { Comparison, Phase, Result, VariantResult } from '../result/result.ts';
+import {
+  resultJson,
+  type Comparison,
+  type Phase,
+  type Result,
+  type VariantResult,
+} from '../result/result.ts';
 import type { Measurement } from './under-load.ts';
 
 /** Checks that the database has k6's samples of a variant's round, and writes and returns its server's samples. */
@@ -52,14 +60,15 @@ export async function storeSamples(
 }
 
 /**
- * Checks at the end of a run that the database has all kept rounds.
- * @returns lines on what is lost, and the earlier ones on rounds whose counts have changed
+ * Checks at the end of a run that the database has all kept rounds, and writes again what it lacks. Returns the result with the counts of
+ * this check and lines on what is lost.
  */
 export async function settleStore(
-  { store, plan }: RunBase,
-  kept: readonly KeptRound[],
-): Promise<{ mended: string[]; problems: string[] }> {
-  if (store === null) return { mended: [], problems: [] };
+  context: RunBase,
+  { result, kept }: { result: Result; kept: readonly KeptRound[] },
+): Promise<Result> {
+  const { store, plan, folder } = context;
+  if (store === null) return result;
   const stored = kept.flatMap(({ round, outcomes }) =>
     [...outcomes].flatMap(([variant, outcome]) => {
       const { integrity, requests, recordFile, serverPoints = [] } = outcome;
@@ -68,9 +77,23 @@ export async function settleStore(
     }),
   );
   const changed = await checkRounds(store, plan.run, stored);
-  const mended = [...changed.keys()].flatMap(({ integrity }) => integrity.problems);
+  if (changed.size === 0) return result;
+  const earlier = new Set([...changed.keys()].flatMap(({ integrity }) => integrity.problems));
+  const problems = new Set([...changed.values()].flatMap((one) => one.problems));
   for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
-  return { mended, problems: [...changed.values()].flatMap(({ problems }) => problems) };
+  const settled = {
+    ...result,
+    integrity: totalIntegrity(kept),
+    warnings: [...result.warnings.filter((line) => !earlier.has(line)), ...problems],
+  };
+  const rounds = kept.flatMap((round) => roundPoints(plan, round, settled));
+  const problem =
+    (await written(store.writeOrKeep(rounds))) ??
+    (await storeResult(context, settled, kept, true)) ??
+    (await storeWhy(context, settled));
+  if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
+  await writeWhole(join(folder, 'result.json'), resultJson(settled));
+  return settled;
 }
 
 function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: number) {
@@ -106,8 +129,8 @@ export async function forgetRound({ plan, store }: RunBase, round: number): Prom
 }
 
 /**
- * Writes the wide points of the newest round, at the run's end of all, the table, the run's state, and at its end its sentences. They
- * replace earlier ones. Returns the database's error as a line.
+ * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences. They replace earlier ones. Returns
+ * the database's error as a line.
  */
 export async function storeResult(
   context: RunBase,
@@ -121,7 +144,7 @@ export async function storeResult(
   const hasTable = kept.length > 0 || (result.search?.steps ?? []).length > 0;
   return written(
     store.writeOrKeep([
-      ...kept.slice(ended ? 0 : -1).flatMap((round) => roundPoints(plan, round, result)),
+      ...kept.slice(-1).flatMap((round) => roundPoints(plan, round, result)),
       ...(hasTable ? tablePoints(result) : []),
       ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
       runPoint(result, ended),

@@ -95,11 +95,12 @@ export async function checkRounds<R extends StoredRound>(
     const samples = await countsIn(store, run, 'COUNT("bytes") FROM "server_rss"');
     for (const round of rounds) {
       const { variant, integrity, serverPoints } = round;
-      const lacksRequests = countOf(requests, variant, round.round) < integrity.requests;
-      if (lacksRequests || integrity.lost > 0)
-        changed.set(round, joined(integrity, await checkRound(store, run, round)));
-      if (lacksRequests || countOf(samples, variant, round.round) < rssPointsIn(serverPoints))
-        await store.write(serverPoints);
+      const isWhole =
+        countOf(requests, variant, round.round) >= integrity.requests &&
+        countOf(samples, variant, round.round) >= rssPointsIn(serverPoints);
+      if (isWhole && integrity.lost === 0) continue;
+      changed.set(round, joined(integrity, await checkRound(store, run, round)));
+      await store.write(serverPoints);
     }
   } catch (error) {
     if (!(error instanceof InfluxError)) throw error;

@@ -191,6 +191,13 @@ it.each([
   expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
 });
 
+it('a config of h2o that is nested too deep in its first line is refused', async () => {
+  // Such as a part that another config includes.
+  const main = 'listen: 80\nhosts: !file deep.yaml\n';
+  const deep = await refusal(main, { 'deep.yaml': '- '.repeat(15_000) });
+  expect(deep).toMatch(/deep\.yaml:1: is nested more than 100 deep/);
+});
+
 it('a config of nginx with 60,000 listens', async () => {
   const ports = await read(`http { server { ${'listen 80;'.repeat(60_000)} } }`);
   expect(portsOf(ports)).toEqual([80]);

@@ -28,7 +28,8 @@ function requireShallow(file: string, text: string): void {
   for (const token of new Lexer().lex(text)) {
     if ('[{'.includes(token)) depth++;
     if (']}'.includes(token)) depth--;
-    isIndent = /^\r?\n$/.test(token) || (isIndent && /^(?: *|[-?:])$/.test(token));
+    // The lexer puts a sign of its own, 0x02, before a document.
+    isIndent = /^\r?\n$/.test(token) || (isIndent && /^(?: *|[-?:\x02\uFEFF])$/.test(token));
     if (token.endsWith('\n')) indent = values = 0;
     else if (isIndent) indent += token.length;
     else if (token === ':' && depth < 1) values++;
