@@ -92,7 +92,7 @@ export async function checkRounds<R extends StoredRound>(
   try {
     await store.reopen();
     const requests = await countsIn(store, run, requestCount);
-    const samples = await countsIn(store, run, 'COUNT("bytes") FROM "server_rss"');
+    const samples = await countsIn(store, run, 'COUNT("value") FROM "server_rss"');
     for (const round of rounds) {
       const { variant, integrity, serverPoints } = round;
       const isWhole =

@@ -10,6 +10,7 @@ import {
   checkRounds,
   recordedLines,
 } from '../../lib/store/integrity.ts';
+import { serverSamplePoints } from '../../lib/store/points.ts';
 import { type Store, openStore } from '../../lib/store/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
@@ -255,14 +256,15 @@ it.each([
   ]);
 });
 
-const rssPoint = (run: string, second: number): string =>
-  `server_rss,run=${run},variant=v,round=1 bytes=1 ${1.8e18 + second * 1e9}`;
-
 /** A round of 20 requests that a check has found in the database, with its server's samples. */
 async function storedRound(of: Store, run: string) {
   const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
   const integrity = await checkRound(of, run, { ...round, unsent: true });
-  const serverPoints = [rssPoint(run, 1), rssPoint(run, 2)];
+  const tags = { run, scenario: 's', variant: 'v', round: '1', server: 'nginx' };
+  const serverPoints = serverSamplePoints(tags, [
+    { atMs: 1.8e12, cpuSeconds: 1, rssBytes: 1 },
+    { atMs: 1.8e12 + 100, cpuSeconds: 2, rssBytes: 1 },
+  ]);
   await of.write(serverPoints);
   return { ...round, integrity, serverPoints };
 }
@@ -277,7 +279,7 @@ it('writes again what a database has lost whose folder went', async () => {
   expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([
     [round, { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
   ]);
-  const counted = await local.query('SELECT COUNT("bytes") FROM "server_rss"');
+  const counted = await local.query('SELECT COUNT("value") FROM "server_rss"');
   expect(counted[0]?.values[0]?.[1]).toBe(2);
 }, 60_000);
 
