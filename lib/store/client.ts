@@ -118,6 +118,12 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
 }
 
+/** Whether this user sees bakeoff's database. Throws an InfluxError. */
+export async function hasDatabase(influx: Influx): Promise<boolean> {
+  const databases = await query(influx, 'SHOW DATABASES');
+  return databases.some(({ values }) => values.some(([name]) => name === database));
+}
+
 async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(

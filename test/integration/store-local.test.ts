@@ -275,6 +275,31 @@ it("the password keeps others out at each start, and is its owner's alone", asyn
   }
 });
 
+it('a start is patient with an influxd that is too busy to make anything', async () => {
+  const folder = newFolder();
+  const busy = join(folder, '..', 'busy');
+  // Answers as influxd does, and refuses the first two statements that make something.
+  const script = `#!${process.execPath}
+    const bySocket = /unix-socket-enabled = true/.test(require('node:fs').readFileSync('influxd.conf', 'utf8'));
+    let refusals = 2;
+    const server = require('node:http').createServer((request, response) => {
+      let body = '';
+      request.on('data', (more) => (body += more)).on('end', () => {
+        const isBusy = body.includes('CREATE') && refusals-- > 0;
+        response.writeHead(isBusy ? 503 : 200, { 'X-Influxdb-Version': '1.6.7' });
+        response.end(isBusy ? 'timeout' : '{"results":[{"series":[{"name":"databases","columns":["name"],"values":[["bakeoff"]]}]}]}');
+      });
+    });
+    require('node:fs').mkdirSync('meta', { recursive: true });
+    if (bySocket) server.listen('first-user.sock');
+    else server.listen(0, '127.0.0.1', () => console.log('msg="Listening on HTTP" addr=127.0.0.1:' + server.address().port));`;
+  writeFileSync(busy, script, { mode: 0o755 });
+  onTestFinished(() => rmSync(busy));
+  const store = await openStore({ influxdBinary: busy, folder });
+  onTestFinished(() => store.close());
+  expect([store.failure(), store.version]).toEqual([null, '1.6.7']);
+});
+
 it('a new influxd has its user before another program can reach it', async () => {
   const folder = newFolder();
   const binary = join(folder, '..', 'influxd');
