@@ -21,7 +21,7 @@ export interface Home {
 export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   const binaries = Object.entries(await ensureTools(tools)) as [ToolName, string][];
   const folder = mkdtempSync(join(tmpdir(), 'bakeoff-home-'));
-  // Servers run as nobody and copy their pages below TMPDIR.
+  // Servers run as another user and copy their pages below TMPDIR.
   chmodSync(folder, 0o755);
   const env = {
     TMPDIR: folder,
@@ -53,7 +53,7 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
 /** The path of a results folder that does not exist yet; it goes with the test. */
 export function newOut(): string {
   const parent = newFolder();
-  // Servers that root starts run as nobody.
+  // Servers that root starts run as another user.
   chmodSync(parent, 0o755);
   return join(parent, 'results');
 }
