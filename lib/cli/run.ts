@@ -19,6 +19,7 @@ import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
+import { removeMixFiles } from '../runner/k6-plan.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
@@ -237,6 +238,7 @@ export async function runPlan(
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
   const folder = await createRunFolder(options.out, plan.run);
+  if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder));
   // A folder that stays must not hide why the run ended.
   run.onClose(async () => {
     if (!existsSync(join(folder, 'result.json')))

@@ -1,6 +1,6 @@
 // The load of a group as k6 gets it: its load plan and the files with its requests.
 import { createHash } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type {
   AlternateOptions,
@@ -10,6 +10,7 @@ import type {
   SideOptions,
 } from '../k6/load-plan.ts';
 import { total } from '../analysis/statistics.ts';
+import { namesIn } from '../files.ts';
 import { mostSteps } from '../k6/rate-search.ts';
 import type { Phase, StatusClass } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
@@ -224,4 +225,10 @@ export async function writeMixFiles(pages: readonly Page[], folder: string): Pro
   await Promise.all(
     [...mixes].map(([file, text]) => writeFile(join(folder, file), text, { mode: 0o600 })),
   );
+}
+
+/** Removes what writeMixFiles wrote: the values of queries in it may be secret. */
+export async function removeMixFiles(folder: string): Promise<void> {
+  const mixFiles = namesIn(folder).filter((name) => /^requests-\w+\.ndjson$/.test(name));
+  await Promise.all(mixFiles.map((name) => rm(join(folder, name), { force: true })));
 }
