@@ -2,7 +2,7 @@
 import { percent } from '../format.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
 import { othersMatter } from './limit.ts';
-import { mean, meanInterval, total } from './statistics.ts';
+import { mean, meanInterval, total, type RatioInterval } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 
@@ -10,6 +10,8 @@ type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 interface OneSided {
   why: string;
   remedy: string;
+  /** How far it may have moved the ratio of requests/s, variant to baseline: from `[0]` to `[1]` times the true one. */
+  moved: readonly [number, number];
 }
 
 /** Says how a disturbance from outside slowed one of two variants; undefined if none did. */
@@ -17,9 +19,17 @@ export function oneSided(baseline: Measured, variant: Measured): OneSided | unde
   return (
     oneStopped(baseline, variant) ??
     oneStopped(variant, baseline) ??
-    oneStarved(baseline, variant) ??
-    oneStarved(variant, baseline)
+    oneStarved(baseline, variant, (factor) => [1, factor]) ??
+    oneStarved(variant, baseline, (factor) => [1 / factor, 1])
   );
+}
+
+/** Whether an interval of a ratio could be that of equal servers without the disturbance. */
+export function mayExplain(
+  { moved: [low, high] }: OneSided,
+  interval: RatioInterval['interval'],
+): boolean {
+  return interval[0] / high <= 1 && interval[1] / low >= 1;
 }
 
 /** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
@@ -37,14 +47,20 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
   return {
     why: `${more.name} was stopped in ${percent(mean(stopped))} of its time${also}`,
     remedy: 'find what stops it (SIGSTOP, a debugger)',
+    // Nothing is known of a server that is stopped by turns.
+    moved: [0, Infinity],
   };
 }
 
 /** Chance of calling waits one-sided that are not. */
 const falseWaits = 0.05;
 
-/** @param more the variant that may have waited more for cores that others used */
-function oneStarved(more: Measured, less: Measured): OneSided | undefined {
+/** @param more the variant that may have waited more for cores that others used @param movedBy what a loss by this factor does */
+function oneStarved(
+  more: Measured,
+  less: Measured,
+  movedBy: (factor: number) => OneSided['moved'],
+): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
   const uses = differencesOf(byRound(more, ofOthers), byRound(less, ofOthers));
   const waited = byRound(more, ({ starved }) => starved?.waitedShare);
@@ -59,6 +75,8 @@ function oneStarved(more: Measured, less: Measured): OneSided | undefined {
   return {
     why: `${more.name} waited in ${percent(mean(waits))} of its time for cores that another program used, ${less.name} in ${percent(mean(otherWaits))}`,
     remedy: 'end that program',
+    // Twice as much as the shares say, which are samples.
+    moved: movedBy(((1 - mean(otherWaits)) / Math.max(0.01, 1 - mean(waits))) ** 2),
   };
 }
 

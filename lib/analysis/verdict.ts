@@ -15,7 +15,7 @@ import type {
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
 import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
-import { oneSided } from './one-sided.ts';
+import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
   dependenceOf,
@@ -264,7 +264,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
       : 'no CPU time was measured in a whole round';
   // It does not change the CPU time of a response.
   const disturbed = metric === 'cpu' ? undefined : oneSided(baseline, variant);
-  if (disturbed !== undefined) return disturbed.why;
+  if (disturbed !== undefined && (ofLatency || mayExplain(disturbed, roughly(pair, metric))))
+    return disturbed.why;
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
@@ -273,6 +274,12 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
       : `needs ${serverCores + 1} server cores`;
   }
   return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
+}
+
+/** The interval of a ratio before it is known how many comparisons share the chance of error. */
+function roughly(pair: Pair, metric: Metric): RatioInterval['interval'] {
+  const figures = figuresOf(pair, metric);
+  return figures === null ? [0, Infinity] : ratioInterval(...figures, 0.01).interval;
 }
 
 /** The side whose generator was the limit, if it could change the verdict. */

@@ -104,11 +104,15 @@ function oneSidedWarnings(
   comparisons: readonly Comparison[],
 ): string[] {
   const named = (name: string) => variants.find((one) => one.name === name) as VariantResult;
-  return comparisons.flatMap(({ baseline, variant }) => {
+  return comparisons.flatMap(({ baseline, variant, verdict }) => {
     const disturbed = oneSided(named(baseline), named(variant));
-    return disturbed === undefined
-      ? []
-      : `${disturbed.why}, so requests/s and latency of ${variant} and ${baseline} do not compare: ${disturbed.remedy}, and run again`;
+    if (disturbed === undefined) return [];
+    const pair = `${variant} and ${baseline}`;
+    const so =
+      verdict === 'none'
+        ? `requests/s and latency of ${pair} do not compare`
+        : `the difference of ${pair} is not as large as measured, and too large to come from that alone`;
+    return `${disturbed.why}, so ${so}: ${disturbed.remedy}, and run again`;
   });
 }
 

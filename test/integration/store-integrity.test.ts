@@ -275,7 +275,7 @@ it('writes again what a database has lost whose folder went', async () => {
   onTestFinished(() => local.close());
   const round = await storedRound(local, 'removed');
   expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([]);
-  rmSync(place, { recursive: true });
+  rmSync(place, { recursive: true, maxRetries: 20 });
   expect([...(await checkRounds(local, 'removed', [round]))]).toEqual([
     [round, { requests: 20, stored: 20, backfilled: 20, lost: 0, problems: [] }],
   ]);

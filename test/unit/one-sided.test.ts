@@ -100,6 +100,24 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
   expect(judged(ofA, ofB, { metric: 'cpu' }).verdict).not.toBe('none');
 });
 
+test.each<[string, Shares[], Shares[], RegExp]>([
+  [
+    'its wait is too short for the difference',
+    waits(0.01, 0.01, 0.02, 0),
+    waits(0.07, 0.07, 0.08, 0.07),
+    /^b waited in 7.3 % .*, so the difference of b and a is not as large as measured, and too large to/,
+  ],
+  [
+    'the side that makes more waited more',
+    waits(0.3, 0.3, 0.32, 0.3),
+    waits(0.01, 0.01, 0.02, 0),
+    /^a waited in 31 % /,
+  ],
+])('a verdict stands, with a note, where %s', (_, ofA, ofB, note) => {
+  const { verdict, warnings } = judged(ofA, ofB);
+  expect([verdict, warnings]).toEqual(['slower', [expect.stringMatching(note)]]);
+});
+
 describe('starvedOf', () => {
   const window = { fromMs: 1000, toMs: 3000 };
   const noise: NonNullable<Phase['noise']> = {
