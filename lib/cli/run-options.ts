@@ -87,7 +87,7 @@ export const runFlags = {
   },
   out: { value: 'DIR', help: 'folder of the results (results)' },
   'keep-secrets': {
-    help: 'load.json has credentials and bodies, and the requests of a log stay, to load again by hand (***)',
+    help: "credentials, bodies and a log's requests stay, to load again by hand (***)",
   },
   verbose: { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
   json: { help: 'the result as JSON on stdout, everything else on stderr' },

@@ -22,7 +22,12 @@ import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
-import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import {
+  checkResultsFolder,
+  createRunFolder,
+  explainFailure,
+  giveToCaller,
+} from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { settleStore, storeWhy } from '../runner/store-result.ts';
@@ -238,6 +243,7 @@ export async function runPlan(
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
   const folder = await createRunFolder(options.out, plan.run);
+  run.onClose(() => giveToCaller(folder));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder));
   // A folder that stays must not hide why the run ended.
   run.onClose(async () => {

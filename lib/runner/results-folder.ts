@@ -11,6 +11,7 @@ import {
   requireSpace,
 } from '../files.ts';
 import { UserError } from '../errors.ts';
+import { run } from '../process.ts';
 
 /** Makes the folder `out` if it is missing. Throws UserError if it cannot be written to or has too little space. */
 export async function checkResultsFolder(out: string, neededBytes: number): Promise<void> {
@@ -26,13 +27,20 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 }
 
 /** Makes the run's folder in `out`, and it and all files from now on this user's alone: they may have secrets. Throws UserError. */
-export async function createRunFolder(out: string, run: string): Promise<string> {
-  const folder = join(out, run);
+export async function createRunFolder(out: string, name: string): Promise<string> {
+  const folder = join(out, name);
   await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
     throw folderError(out, error);
   });
   closeNewFiles();
   return folder;
+}
+
+/** Gives a run's folder to the user who called sudo: it is closed to all but its owner. */
+export async function giveToCaller(folder: string): Promise<void> {
+  const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
+  if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return;
+  await run({ command: 'chown', args: ['-R', '-P', `${uid}:${gid}`, '--', folder] });
 }
 
 /** The folder of a round, with a folder for each variant's server and each k6. */

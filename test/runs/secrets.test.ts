@@ -122,10 +122,14 @@ test("a command's words, a body and headers of a file are kept closed, and in no
       ...`--quick --duration 0.3s --rounds 1 --out ${out} --export-json ${exported}`.split(' '),
       ...'--header @headers --data @body --allow-different-bodies'.split(' '),
     ],
-    { ...home.env, INIT_CWD: folder },
+    { ...home.env, INIT_CWD: folder, SUDO_UID: '65533', SUDO_GID: '65533' },
     usually,
   );
   const result = await wholeResult(run, out);
+  // The user who called sudo may read the report.
+  if (process.getuid?.() === 0)
+    for (const file of ['', 'report.html', 'round-1/a/output.log'])
+      expect(statSync(join(runFolder(out), file)).uid).toBe(65_533);
   expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
   for (const { load, server } of result.variants) {
     expect(load).toMatchObject({ body: '***', headers: { 'X-Token': '***' } });
