@@ -39,9 +39,10 @@ export function wordIn(text: string): string {
   return /^[^\w\s]{0,3}[\w.-]{0,60}/.exec(text.trim())?.[0] ?? '';
 }
 
-/** The first word of an address or a path that a message quotes from a config. */
+/** The first word of an address or a path that a message quotes from a config, with its credentials hidden. */
 export function addressIn(text: string): string {
-  return /^\S{0,255}/.exec(text)?.[0] ?? '';
+  const word = /^\S{0,255}/.exec(text)?.[0] ?? '';
+  return word.replace(/(?<=\/\/)[^/]*@/, '***@');
 }
 
 /** Shortens what a message quotes of such a text to a word. A path stays. */

@@ -15,19 +15,18 @@ import {
   statSync,
 } from 'node:fs';
 import {
-  chmod,
   lstat,
   mkdtemp,
+  open,
   readdir,
   realpath,
   rename,
   rm,
   stat,
   statfs,
-  writeFile,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { dirname, join, relative, sep } from 'node:path';
+import { basename, dirname, join, relative, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask that bakeoff was started with: it holds for what runs and writes for the person elsewhere. */
@@ -43,7 +42,17 @@ export function closeNewFiles(): void {
 
 /** Makes a folder and its parents. Throws the error of mkdir(2). */
 export function makeFolder(path: string): void {
-  mkdirSync(path, { recursive: true });
+  // Node's own recursion never ends below /proc.
+  if (statSync(path, { throwIfNoEntry: false })?.isDirectory() === true) return;
+  const above = dirname(path);
+  if (above !== path) makeFolder(above);
+  try {
+    mkdirSync(path);
+  } catch (error) {
+    // Another process may have made it.
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST' || !statSync(path).isDirectory())
+      throw error;
+  }
 }
 
 /** Does work that keeps `what` in a folder of bakeoff's own. Throws UserError if the folder cannot be used, or the signal's reason. */
@@ -295,11 +304,7 @@ export async function writeWhole(file: string, text: string, mode = 0o666): Prom
 
 /** As writeWhole, with the mode of any file that the person makes. */
 export async function writeForUser(file: string, text: string): Promise<void> {
-  await written(file, text, 0o600, async (unfinished, whole) => {
-    // Some file systems have no modes.
-    await chmod(unfinished, 0o666 & ~userUmask).catch(() => undefined);
-    await rename(unfinished, whole);
-  });
+  await written(file, text, 0o600, rename, 0o666 & ~userUmask);
 }
 
 /** Throws what writeWhole would throw for the file. */
@@ -307,14 +312,21 @@ export async function checkWhole(file: string): Promise<void> {
   await written(file, 'probe', 0o600, (unfinished) => rm(unfinished));
 }
 
-/** In a folder such as /tmp, a link of another user may lead anywhere (proc_sys_fs(5), protected_symlinks). */
-async function requireOwnLink(name: string): Promise<void> {
+/**
+ * The path that a file is written to: a link stays one. In a folder such as /tmp, a link of another user may lead anywhere
+ * (proc_sys_fs(5), protected_symlinks), and one that appears later is replaced.
+ */
+async function placeOf(name: string): Promise<string> {
   const link = await lstat(name).catch(() => undefined);
-  if (link?.isSymbolicLink() !== true || link.uid === process.geteuid?.()) return;
+  const folderPath = await realpath(dirname(name)).catch(() => dirname(name));
+  if (link?.isSymbolicLink() !== true) return join(folderPath, basename(name));
+  const followed = realpath(name).catch(() => name);
+  if (link.uid === process.geteuid?.()) return followed;
   const folder = await stat(dirname(name));
   const isOpen = (folder.mode & 0o1002) === 0o1002;
   if (isOpen && link.uid !== folder.uid)
     throw new Error(`it is a link of another user in ${dirname(name)}: name a file elsewhere`);
+  return followed;
 }
 
 /**
@@ -326,8 +338,8 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
   let existing = folder;
   while (!existsSync(existing)) existing = dirname(existing);
   for (let place = realpathSync(existing); ; place = dirname(place)) {
-    const { mode } = statSync(place);
-    if ((mode & 0o1002) === 0o0002)
+    const found = statSync(place);
+    if (found.isDirectory() && (found.mode & 0o1002) === 0o0002)
       throw new UserError(
         `${place} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${place}), or ${otherwise}`,
       );
@@ -340,9 +352,9 @@ async function written(
   text: string,
   mode: number,
   finish: (unfinished: string, file: string) => Promise<void>,
+  lastMode = mode,
 ): Promise<void> {
-  await requireOwnLink(name);
-  const file = await realpath(name).catch(() => name);
+  const file = await placeOf(name);
   const found = await stat(file).catch(() => undefined);
   if (found?.isFile() === false)
     throw found.isDirectory()
@@ -351,7 +363,14 @@ async function written(
   const unfinished = `${file}.unfinished`;
   try {
     await rm(unfinished, { force: true });
-    await writeFile(unfinished, text, { mode, flag: 'wx' });
+    const handle = await open(unfinished, 'wx', mode);
+    try {
+      await handle.writeFile(text);
+      // Some file systems have no modes.
+      if (lastMode !== mode) await handle.chmod(lastMode).catch(() => undefined);
+    } finally {
+      await handle.close();
+    }
     await finish(unfinished, file);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});

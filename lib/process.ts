@@ -5,6 +5,7 @@ import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:chil
 import { once, setMaxListeners } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { open, stat, truncate, writeFile } from 'node:fs/promises';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { printable, UserError } from './errors.ts';
 import { linkOf, namesIn, textOf } from './files.ts';
@@ -43,7 +44,7 @@ export interface Child {
   process: ChildProcess;
   exited: Promise<ChildExit>;
   hasExited(): boolean;
-  /** Sends TERM, and KILL to the whole group after `graceMs`. Returns when the process is gone; may be called again. */
+  /** Sends TERM, and KILL to the whole group after `graceMs`. Returns when the process is gone, or hangs in the kernel; may be called again. */
   stop(graceMs?: number): Promise<void>;
 }
 
@@ -67,6 +68,36 @@ const usualGraceMs = 5000;
 
 const groups = new Set<number>();
 
+/** How long a process may take to end after KILL. One that hangs in the kernel never ends. */
+const killedMs = 5000;
+
+/** Linux's O_CLOEXEC, in octal as /proc has it. */
+const closedByExec = 0o2000000;
+
+/** Open files that this process was started with beside the standard ones, such as a shell's 200>lock. Node closes only its own in children. */
+const inherited = namesIn('/proc/self/fdinfo')
+  .map(Number)
+  .filter((descriptor) => {
+    const flags = /^flags:\s+(\d+)/m.exec(textOf(`/proc/self/fdinfo/${descriptor}`))?.[1];
+    return descriptor > 2 && flags !== undefined && (parseInt(flags, 8) & closedByExec) === 0;
+  });
+
+/** Puts /dev/null in place of inherited files, which are none of a child's business. */
+function closingInherited(stdio: StdioOptions): StdioOptions {
+  if (!Array.isArray(stdio)) return stdio;
+  const closed = [...stdio];
+  for (const descriptor of inherited) {
+    while (closed.length <= descriptor) closed.push('ignore');
+    // Node leaves a descriptor above 2 as it is for "ignore".
+    if (closed[descriptor] === 'ignore') closed[descriptor] = emptyFile();
+  }
+  return closed;
+}
+
+let devNull: number | undefined;
+
+const emptyFile = (): number => (devNull ??= openSync('/dev/null', 'r+'));
+
 /** Starts a child process. Throws if the command cannot be started. */
 export async function startChild(options: ChildOptions): Promise<Child> {
   const pin = options.cpus === undefined ? [] : ['taskset', '-c', options.cpus.join(',')];
@@ -84,7 +115,7 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     {
       cwd: options.cwd,
       env: options.env,
-      stdio: options.stdio ?? ['ignore', 'pipe', 'pipe'],
+      stdio: closingInherited(options.stdio ?? ['ignore', 'pipe', 'pipe']),
       detached: true,
     },
   );
@@ -108,7 +139,11 @@ export async function startChild(options: ChildOptions): Promise<Child> {
     // A stopped process gets TERM once it continues.
     process.kill(-pid, 'SIGCONT');
     const timer = setTimeout(() => sendIfThere(-pid, 'SIGKILL'), graceMs);
-    await exited;
+    const patience = new AbortController();
+    const hangs = delay(graceMs + killedMs, true, { signal: patience.signal }).catch(() => false);
+    if ((await Promise.race([exited.then(() => false), hangs])) && !gone)
+      console.error(`${options.command} (pid ${pid}) does not end by KILL: it hangs in the kernel`);
+    patience.abort();
     clearTimeout(timer);
   }
 
@@ -309,21 +344,24 @@ async function tailOf(file: string, from: number): Promise<Buffer> {
 const mostLogBytes = 4e6;
 const boundEveryMs = 100;
 
-/** Empties a log whenever it gets too long. Call the returned function at the program's end: it keeps the last 64 KiB. */
-export function boundLog(file: string): () => Promise<void> {
+/** Empties a log whenever it gets too long. Call the returned function at the program's end: if it `shortens`, it keeps the last 64 KiB. */
+export function boundLog(
+  file: string,
+  mostBytes = mostLogBytes,
+): (end: { shortens: boolean }) => Promise<void> {
   let isOver = false;
   let looked = Promise.resolve();
   const timer = setInterval(() => {
     looked = stat(file)
-      .then(({ size }) => (size > mostLogBytes && !isOver ? truncate(file) : undefined))
+      .then(({ size }) => (size > mostBytes && !isOver ? truncate(file) : undefined))
       .catch(() => undefined);
   }, boundEveryMs);
   timer.unref();
-  return async () => {
+  return async ({ shortens }) => {
     clearInterval(timer);
     isOver = true;
     await looked;
-    await writeFile(file, await tailOf(file, 0));
+    if (shortens) await writeFile(file, await tailOf(file, 0));
   };
 }
 
@@ -353,8 +391,11 @@ export async function run(options: RunOptions) {
     stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
   });
   started?.(child.pid);
+  let giveUp: (exit: ChildExit) => void = () => undefined;
+  const hangs = new Promise<ChildExit>((resolve) => (giveUp = resolve));
   const kill = () => {
     sendIfThere(-child.pid, 'SIGKILL');
+    setTimeout(() => giveUp({ code: null, signal: 'SIGKILL' }), killedMs).unref();
     // A process that left the group may keep them open.
     child.process.stdout?.destroy();
     child.process.stderr?.destroy();
@@ -381,7 +422,8 @@ export async function run(options: RunOptions) {
       if (said.stdout.length + said.stderr.length + text.length <= mostOutput) said[name] += text;
       else killEndless();
     });
-  const [exit] = await Promise.all([child.exited, once(child.process, 'close')]);
+  const ends = Promise.all([child.exited, once(child.process, 'close')]).then(([exit]) => exit);
+  const exit = await Promise.race([ends, hangs]);
   abort?.removeEventListener('abort', stop);
   clearTimeout(timer);
   abort?.throwIfAborted();

@@ -115,6 +115,12 @@ async function addressOf(
   );
 }
 
+/** Of a server's user, threads counted: far more than a server has, and fewer than would fill the machine. */
+const mostProcesses = 4096;
+
+/** A config's log is read from its beginning. */
+const mostConfigLogBytes = 64e6;
+
 async function startPrepared(
   {
     about,
@@ -143,17 +149,18 @@ async function startPrepared(
     // Root's limit may be higher than its children may set it.
     'prlimit',
     `--nofile=${fileLimit}:${fileLimit}`,
+    ...(scratch.user === undefined ? [] : [`--nproc=${mostProcesses}:${mostProcesses}`]),
     '--',
   ];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
   scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
-  const unbound = isCommand ? boundLog(logFile) : undefined;
+  const unbound = isCommand ? boundLog(logFile) : boundLog(logFile, mostConfigLogBytes);
   const { processes } = scratch;
   async function end() {
     await scratch.end();
-    await unbound?.().catch(() => undefined);
+    await unbound({ shortens: isCommand }).catch(() => undefined);
   }
   const { died, stop } = watchLifecycle(who, child, logFile, { processes, end }, isCommand);
   const listening = () => listeningOf(processes());

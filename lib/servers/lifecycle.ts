@@ -56,7 +56,7 @@ export function watchLifecycle(
       await restEnds();
       await child.stop(0).catch(() => undefined);
     } else await child.stop().catch(() => undefined);
-    await gone;
+    await (child.hasExited() ? gone : scope.end());
   }
 
   return { died, stop: () => (stopping ??= end()) };

@@ -1,7 +1,7 @@
 // Reads nginx.conf with its includes, merges and prints it.
 import { lstatSync } from 'node:fs';
 import path from 'node:path';
-import { UserError, wordIn } from '../errors.ts';
+import { addressIn, UserError, wordIn } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { atLeast } from '../setup/machine.ts';
 import {
@@ -272,6 +272,9 @@ function isGlob(pattern: string): boolean {
   return /[*?[]/.test(pattern);
 }
 
+/** Links to folders around them multiply the paths. */
+const mostFound = 10_000;
+
 /** The sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
 function glob(pattern: string, by: Inclusion): string[] {
   let found = ['/'];
@@ -283,6 +286,10 @@ function glob(pattern: string, by: Inclusion): string[] {
         : [segment];
       return names.map((name) => path.join(folder, name));
     });
+    if (found.length > mostFound)
+      throw new UserError(
+        `${by.from}: includes ${addressIn(by.name)}, which has more than ${mostFound} paths to look at: name fewer`,
+      );
   }
   return found.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
 }

@@ -5,14 +5,14 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ifThere, readIfThere, textOf, userUmask } from '../files.ts';
+import { ifThere, namesIn, readIfThere, textOf, userUmask } from '../files.ts';
 import { becoming, processIds, run, startChild, userOf, type RunAs } from '../process.ts';
 import { processTree, statFields } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
 
 /** Removing millions of files takes longer, and then goes on by itself. */
-const endMs = 30_000;
+const endMs = 15_000;
 
 /**
  * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called, or within 5 s if this process
@@ -77,10 +77,11 @@ function processesOf({ uid }: RunAs): string[] {
   return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
 }
 
-/** An ended process may stay in the table for a while. */
+/** An ended process may stay in the table for a while. One whose first thread has ended may run on. */
 function runningFields(pid: string): string[] | undefined {
   const fields = statFields(`/proc/${pid}`);
-  return fields !== undefined && /^[ZX]$/.test(fields[0] as string) ? undefined : fields;
+  const hasEnded = fields !== undefined && /^[ZX]$/.test(fields[0] as string);
+  return hasEnded && namesIn(`/proc/${pid}/task`).length < 2 ? undefined : fields;
 }
 
 /** Clock ticks since the boot: together with its id it names a process, since ids are used again. */
@@ -94,16 +95,18 @@ function startOf(pid: string): string | undefined {
  * becomes this user, or nothing.
  */
 const endScript = `
-  trap "" HUP INT TERM
   cgroup=$1 mark=$2 folder=$3 uid=\${4:-0}
   [ $# -gt 4 ] && shift 4 || shift $#
+  trap "" HUP INT TERM
+  # Also if no process can be started, such as the next command, which ends this shell.
+  trap '[ -z "$cgroup" ] || echo 1 >"$cgroup/cgroup.kill"' EXIT
   pids=
-  # An ended process may stay in the table for a while.
+  # A process whose first thread has ended may run on, and one that has ended may stay in the table for a while.
   running() {
     for one; do
       one=\${one#/proc/}
       one=\${one%/*}
-      grep -qsE "^State:[[:space:]]+[^ZX]" "/proc/$one/status" && echo "$one"
+      grep -qsE "^State:[[:space:]]+[^ZX]" "/proc/$one/task/"*/status && echo "$one"
     done
   }
   left() {
@@ -115,16 +118,17 @@ const endScript = `
       running $pids $(grep -lszxF "$mark" /proc/[0-9]*/environ)
     fi
   }
+  # A process of the user may stop another one of the user, so that it does not end by itself.
+  as_user() {
+    limit=$1
+    shift
+    timeout -s KILL "$limit" "$@"
+  }
   kill_all() {
-    if [ -e "$cgroup/cgroup.kill" ]; then
-      echo 1 >"$cgroup/cgroup.kill"
-    elif [ -n "$cgroup" ]; then
-      echo FROZEN >"$cgroup/freezer.state"
-      kill -KILL "$@"
-      echo THAWED >"$cgroup/freezer.state"
-    else
-      kill -KILL "$@"
-    fi
+    [ -e "$cgroup/cgroup.kill" ] && echo 1 >"$cgroup/cgroup.kill"
+    [ -e "$cgroup/freezer.state" ] && echo FROZEN >"$cgroup/freezer.state"
+    kill -KILL "$@"
+    [ -e "$cgroup/freezer.state" ] && echo THAWED >"$cgroup/freezer.state"
   }
   tries=0
   if ! read -r pids; then
@@ -135,15 +139,22 @@ const endScript = `
       sleep 0.1
     done
   fi
-  tries=0
-  while found=$(left) && [ -n "$found" ] && [ $tries -lt 200 ]; do
+  tries=0 empty=0 looks=1
+  # Processes that fork and end all the time may be missed by a look.
+  [ -z "$cgroup" ] && [ "$uid" -gt 0 ] && looks=3
+  while [ $empty -lt $looks ] && [ $tries -lt 200 ]; do
     tries=$((tries + 1))
     # The kernel signals all processes of the user at once, however fast they fork.
-    [ -z "$cgroup" ] && [ "$uid" -gt 0 ] && "$@" sh -c 'kill -KILL -1'
-    kill_all $found
-    sleep 0.02
+    [ $looks -gt 1 ] && as_user 1 "$@" sh -c 'kill -KILL -1'
+    found=$(left)
+    empty=$((empty + 1))
+    if [ -n "$found" ]; then
+      empty=0
+      kill_all $found
+      sleep 0.02
+    fi
   done
-  [ "$uid" -gt 0 ] && "$@" rm -rf "$folder/temp"
+  [ "$uid" -gt 0 ] && as_user 60 "$@" rm -rf "$folder/temp"
   # Processes that are left could lead root's removal elsewhere.
   [ -z "$found" ] && rm -rf "$folder"
   while [ -n "$cgroup" ] && ! rmdir "$cgroup" && [ $tries -lt 200 ]; do

@@ -1,5 +1,6 @@
 // InfluxDB's HTTP API 1.x, which 2.x serves too, with a bucket as database and a token as password.
 import { UserError } from '../errors.ts';
+import { isObject } from '../form.ts';
 import { database } from './schema.ts';
 
 export interface Influx {
@@ -104,7 +105,7 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
     results?: {
       error?: string;
       partial?: boolean;
-      series?: (Omit<Series, 'values'> & Partial<Series>)[];
+      series?: unknown;
     }[];
   };
   const result = answer.results?.[0];
@@ -113,10 +114,21 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
     result?.error ??
     (result?.partial === true ? 'the answer was cut off by max-row-limit' : undefined);
   if (error !== undefined)
-    throw new InfluxError(`InfluxDB at ${influx.url}: ${error}`, response.status);
+    throw new InfluxError(`InfluxDB at ${influx.url}: ${textOfError(error)}`, response.status);
+  const series = result?.series ?? [];
+  if (!Array.isArray(series) || !series.every(isSeries)) throw noInflux(influx, response, text);
   // InfluxDB leaves out empty `values`.
-  return (result?.series ?? []).map((series) => ({ ...series, values: series.values ?? [] }));
+  return series.map((one) => ({ ...one, values: one.values ?? [] }));
 }
+
+function isSeries(value: unknown): value is Omit<Series, 'values'> & Partial<Series> {
+  if (!isObject(value)) return false;
+  const { values = [], columns = [] } = value;
+  return Array.isArray(columns) && Array.isArray(values) && values.every(Array.isArray);
+}
+
+const textOfError = (error: unknown): string =>
+  typeof error === 'string' ? error : JSON.stringify(error);
 
 /** Whether this user sees bakeoff's database. Throws an InfluxError. */
 export async function hasDatabase(influx: Influx): Promise<boolean> {
@@ -224,7 +236,11 @@ function parsed(influx: Influx, response: Response, text: string): object {
   } catch {
     // Reported below.
   }
-  throw new InfluxError(
+  throw noInflux(influx, response, text);
+}
+
+function noInflux(influx: Influx, response: Response, text: string): InfluxError {
+  return new InfluxError(
     `what answers at ${influx.url} is not InfluxDB, or something changes its answers: check --influx (status ${response.status}, it says: ${JSON.stringify(text.trim().slice(0, 80))})`,
     response.status,
   );
@@ -250,8 +266,8 @@ function failure(influx: Influx, response: Response, text: string): InfluxError 
 
 function detail(text: string): string | undefined {
   try {
-    const body = JSON.parse(text) as { error?: string; message?: string };
-    text = body.error ?? body.message ?? '';
+    const body = JSON.parse(text) as { error?: unknown; message?: unknown } | null;
+    text = textOfError(body?.error ?? body?.message ?? '');
   } catch {
     // Not JSON: a proxy's page, perhaps.
   }

@@ -4,7 +4,7 @@ import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSyn
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../errors.ts';
-import { makeFolder, makePrivateFolder, textOf } from '../files.ts';
+import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../files.ts';
 import { holder, lockFile, writeHolder } from '../machine/locks.ts';
 import {
   lastLines,
@@ -96,7 +96,8 @@ export async function startLocalInfluxd(options: LocalOptions) {
     const keepsData =
       pidIn(folder) === pid &&
       listensOn(pid, { address: loopbackAddress, port: Number(influx.url.split(':')[2]) }) &&
-      ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name)));
+      ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name))) &&
+      !(await keepsDeletedFiles(pid, folder));
     // A busy influxd gets a second chance.
     if (keepsData && ((await answers(influx)) || (await answers(influx)))) return true;
     try {
@@ -133,6 +134,20 @@ export async function startLocalInfluxd(options: LocalOptions) {
       await child?.stop(10_000);
     },
   };
+}
+
+const compactionMs = 300;
+
+/** Whether influxd has files open that others have deleted; it deletes its own after a compaction, and closes them. */
+async function keepsDeletedFiles(pid: number, folder: string): Promise<boolean> {
+  if (!hasDeletedFiles(pid, folder)) return false;
+  await delay(compactionMs);
+  return hasDeletedFiles(pid, folder);
+}
+
+function hasDeletedFiles(pid: number, folder: string): boolean {
+  const open = namesIn(`/proc/${pid}/fd`).map((name) => linkOf(`/proc/${pid}/fd/${name}`));
+  return open.some((file) => file.startsWith(`${folder}/`) && file.endsWith(' (deleted)'));
 }
 
 function reachedIn(folder: string): Influx {

@@ -4,7 +4,7 @@ import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
 import { total } from '../analysis/statistics.ts';
-import { messageOf, printable, usageError } from '../errors.ts';
+import { messageOf, printable, usageError, wordIn } from '../errors.ts';
 import { openPlain } from '../files.ts';
 import { counts, percent, whole } from '../format.ts';
 import { isObject } from '../form.ts';
@@ -58,7 +58,9 @@ export async function readLog(
     if (line === '' || line === '\r') return;
     lines++;
     const entry = entryOf(line, forms);
-    if (typeof entry === 'string') return leftOut.add(entry, line);
+    // Without a request it may be no log but a secret.
+    if (typeof entry === 'string')
+      return leftOut.add(entry, line.includes('"') ? line : wordIn(line));
     const { method, status, host = '' } = entry;
     if (methods === 'safe' && !safeMethods.includes(method))
       return leftOut.add(`${method}, which may change data (--methods all)`, line);

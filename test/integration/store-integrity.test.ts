@@ -283,6 +283,16 @@ it('writes again what a database has lost whose folder went', async () => {
   expect(counted[0]?.values[0]?.[1]).toBe(2);
 }, 60_000);
 
+it('writes again what influxd has in memory alone', async () => {
+  const place = join(folder, 'parts');
+  const local = await openStore({ influxdBinary: tools.influxd, folder: place });
+  onTestFinished(() => local.close());
+  const round = await storedRound(local, 'parts');
+  rmSync(join(place, 'wal', 'bakeoff'), { recursive: true, maxRetries: 20 });
+  const [[, integrity] = []] = await checkRounds(local, 'parts', [round]);
+  expect(integrity).toMatchObject({ stored: 20, backfilled: 20, lost: 0 });
+}, 60_000);
+
 it('counts as lost what another database at its place lacks, and no record has', async () => {
   const round = { ...(await storedRound(store, 'replaced')), recordFile: undefined };
   const other = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'other') });

@@ -5,12 +5,15 @@ import {
   lchownSync,
   mkdirSync,
   readFileSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { once } from 'node:events';
 import { join } from 'node:path';
-import { beforeEach, expect, test } from 'vitest';
-import { requireSpace, writeWhole } from '../../lib/files.ts';
+import { Worker } from 'node:worker_threads';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { makeFolder, requireSpace, writeForUser, writeWhole } from '../../lib/files.ts';
 import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import {
   compileScript,
@@ -129,6 +132,36 @@ test.runIf(process.getuid?.() === 0)('root follows only links that root may trus
   expect(readFileSync(target, 'utf8')).toBe('text');
 });
 
+test.runIf(process.getuid?.() === 0)(
+  'a link that appears while root writes is replaced',
+  async () => {
+    const shared = newFolder();
+    const outside = join(newFolder(), 'precious');
+    writeFileSync(outside, 'precious', { mode: 0o600 });
+    chmodSync(shared, 0o1777);
+    const [file, unfinished] = [join(shared, 'r.html'), join(shared, 'r.html.unfinished')];
+    // A file and a link of another user take each other's place without end, and so does the unfinished one.
+    const swap = `
+    const { lchownSync, renameSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
+    const { parentPort, workerData: { file, unfinished, outside } } = require('node:worker_threads');
+    parentPort.postMessage('begins');
+    const tried = (work) => { try { work(); } catch {} };
+    for (;;) for (const name of [file, unfinished]) {
+      tried(() => { symlinkSync(outside, name + '.link'); lchownSync(name + '.link', 65533, 65533); });
+      tried(() => renameSync(name + '.link', name));
+      tried(() => { writeFileSync(name + '.plain', ''); renameSync(name + '.plain', name); });
+    }`;
+    const swapping = new Worker(swap, { eval: true, workerData: { file, unfinished, outside } });
+    onTestFinished(() => swapping.terminate().then(() => undefined));
+    await once(swapping, 'message');
+    for (let tries = 0; tries < 500; tries++) {
+      await writeForUser(file, 'text').catch(() => undefined);
+      expect(readFileSync(outside, 'utf8')).toBe('precious');
+      expect(statSync(outside).mode & 0o777).toBe(0o600);
+    }
+  },
+);
+
 test.runIf(process.getuid?.() === 0)('root refuses a folder that all may change', async () => {
   const open = newFolder();
   chmodSync(open, 0o777);
@@ -138,6 +171,10 @@ test.runIf(process.getuid?.() === 0)('root refuses a folder that all may change'
   );
   chmodSync(open, 0o1777);
   await checkResultsFolder(inside, 1);
+});
+
+test('a folder that cannot be made ends with an error', () => {
+  expect(() => makeFolder('/proc/x/y')).toThrow('ENOENT');
 });
 
 test('the folder that cannot have the compiled script says why', async () => {

@@ -198,6 +198,14 @@ it('a config of h2o that is nested too deep in its first line is refused', async
   expect(deep).toMatch(/deep\.yaml:1: is nested more than 100 deep/);
 });
 
+it('an include whose links multiply its paths is refused', async () => {
+  const folder = await ownFiles({});
+  for (let name = 0; name < 40; name++) await symlink('.', path.join(folder, String(name)));
+  expect(await refusal(`http { include ${folder}/*/*/*/*/*/*; }`)).toMatch(
+    /has more than 10000 paths to look at: name fewer$/,
+  );
+});
+
 it('a config of nginx with 60,000 listens', async () => {
   const ports = await read(`http { server { ${'listen 80;'.repeat(60_000)} } }`);
   expect(portsOf(ports)).toEqual([80]);

@@ -1,19 +1,23 @@
 import {
   chmodSync,
   chownSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readFileSync,
   readdirSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
+import { spawnSync, type StdioOptions } from 'node:child_process';
 import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { userUmask } from '../../lib/files.ts';
 import { run } from '../../lib/process.ts';
 import { makeScratch, temporaryFolder } from '../../lib/servers/scratch.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const asRoot = it.runIf(process.getuid?.() === 0);
@@ -92,6 +96,25 @@ asRoot("takes /tmp if root's temporary folder is closed to others", async () => 
   onTestFinished(scratch.end);
   expect(scratch.temp.startsWith('/tmp/bakeoff-server-')).toBe(true);
   expect(readdirSync(folder)).toEqual([]);
+});
+
+it('what runs in it gets no file that bakeoff was started with', () => {
+  const script = `
+    import { run } from './lib/process.ts';
+    console.log((await run({ command: 'sh', args: ['-c', 'ls -l /proc/self/fd'] })).stdout);`;
+  const descriptor = openSync(path.join(newFolder(), 'precious'), 'w+');
+  onTestFinished(() => closeSync(descriptor));
+  // Node closes the lowest ones in its children by itself.
+  const stdio: StdioOptions = Array.from({ length: 40 }, () => 'ignore');
+  stdio.fill('pipe', 1, 3).push(descriptor);
+  const words = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const { stdout } = spawnSync(process.execPath, words, {
+    cwd: projectRoot,
+    encoding: 'utf8',
+    stdio,
+  });
+  expect(stdout).toMatch(/ 40 -> \/dev\/null$/m);
+  expect(stdout).not.toContain('precious');
 });
 
 asRoot('what runs in it has the umask that bakeoff was started with', async () => {

@@ -142,6 +142,8 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
   const { said } = here;
   const word = textOf(value);
   const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
+  // A path may be named like a directive.
+  if (parent === 'paths') return instead(changeTree(value, 'path', here));
   const refuse = (words: string) => {
     throw new UserError(`${value.origin}: ${key}${words} ${leaving}`);
   };

@@ -38,6 +38,14 @@ const clients = new Set([
   'upsync',
 ]);
 
+/** Directives whose names nginx looks up at its start, by a server that is another machine. */
+const lookups = new Set(['debug_connection', 'resolver', 'set_real_ip_from']);
+
+/** Whether a word is a name of a machine: no address, network or option. */
+function isName(word: string): boolean {
+  return !/^(?:[\d.:/a-f]+|\[[\d.:a-f]+\](?::\d+)?|unix:.*|localhost|\w+=.*)$/i.test(word);
+}
+
 /** How modules name a directive with an address, or with several and commas. A base URL is one for the client. */
 const addressed =
   /_(?:server|host|(?<!base_)url|address|endpoint|collector|tracker|broker_list|dsn|udplog|socketlog)$/;
@@ -59,12 +67,13 @@ export function requireNoClient({ name, args, origin }: Directive, { said }: Her
   const [first = ''] = words;
   const isOff = first === 'off' || first === 'unplugged';
   const logsElsewhere = !/^(?:access|error)_log$/.test(name) && words.some(isSyslog);
-  if (logsElsewhere || (clients.has(name) && !isOff))
+  const looksUp = lookups.has(name) && words.some(isName);
+  if (looksUp || logsElsewhere || (clients.has(name) && !isOff))
     throw new UserError(`${origin}: ${name} ${leaving}`);
   if (backendOf({ name, args, origin }) !== undefined || !isAddressed(name)) return;
   // A path is a location, or a socket.
   if (/^(?:on|off|\/.*|)$/s.test(first)) return;
-  const line = `${name} ${addressIn(first.replace(/\/\/.*@/s, '//***@'))}`;
+  const line = `${name} ${addressIn(first)}`;
   if (!first.split(',').every(isHere)) throw new UserError(`${origin}: ${line} ${leaving}`);
   said.push(`${line}: what runs there is asked too`);
 }
