@@ -21,7 +21,7 @@ import {
 } from './ports.ts';
 import { prepareCommand, prepareConfigured } from './prepare.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
-import { unprivilegedUser } from './rights.ts';
+import { processesLimit, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
@@ -115,9 +115,6 @@ async function addressOf(
   );
 }
 
-/** Of a server's user, threads counted: far more than a server has, and fewer than would fill the machine. */
-const mostProcesses = 4096;
-
 /** A config's log is read from its beginning. */
 const mostConfigLogBytes = 64e6;
 
@@ -149,7 +146,7 @@ async function startPrepared(
     // Root's limit may be higher than its children may set it.
     'prlimit',
     `--nofile=${fileLimit}:${fileLimit}`,
-    ...(scratch.user === undefined ? [] : [`--nproc=${mostProcesses}:${mostProcesses}`]),
+    ...(scratch.user === undefined ? [] : [`--nproc=${processesLimit()}:${processesLimit()}`]),
     '--',
   ];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');

@@ -61,11 +61,23 @@ const otherFiles = 256;
 
 /** The hard limit of open files, which child processes inherit. */
 export function hardFilesLimit(): number {
-  const limit = /^Max open files\s+\S+\s+(\S+)/m.exec(
-    readFileSync('/proc/self/limits', 'utf8'),
-  )?.[1];
   // If the limit is "unlimited", the kernel's own applies.
-  return Math.min(Number(limit) || Infinity, Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
+  return Math.min(hardLimit('open files'), Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
+}
+
+/** Of a server's user, threads counted: far more than a server has, and fewer than would fill the machine. */
+const mostProcesses = 4096;
+
+/** The limit of processes for a server's user. */
+export function processesLimit(): number {
+  return Math.min(hardLimit('processes'), mostProcesses);
+}
+
+/** Infinity if it is unlimited. @param what as /proc names it */
+function hardLimit(what: string): number {
+  const limits = readFileSync('/proc/self/limits', 'utf8');
+  const limit = new RegExp(`^Max ${what}\\s+\\S+\\s+(\\S+)`, 'm').exec(limits)?.[1];
+  return Number(limit) || Infinity;
 }
 
 export function filesNeeded(asked: number | undefined, connections: number): number {
