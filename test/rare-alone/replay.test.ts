@@ -34,7 +34,7 @@ test('the latency of a rush is that of its queue, and that which vegeta measures
   writeFileSync(join(home.folder, 'access.log'), log);
   const out = newOut();
   const run = startCommand(
-    `compare --log access.log --pace 2x --duration 5s --rounds 1 --store none --no-why --out ${out}`
+    `compare --log access.log --pace 2x --duration 5s --rounds 1 --store none --no-why --keep-secrets --out ${out}`
       .split(' ')
       .concat('slow=node queue.mjs 4', 'quick=node queue.mjs 2'),
     { ...home.env, INIT_CWD: home.folder },
