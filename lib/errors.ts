@@ -1,5 +1,6 @@
 // Errors for the person at the terminal, and what they offer for a wrong word.
 import { distance } from 'fastest-levenshtein';
+import { shownUrl } from './secrets.ts';
 
 /** One line that says what to do, or a list of them. `exitCode` as in docs/verdicts.md. */
 export class UserError extends Error {
@@ -41,8 +42,7 @@ export function wordIn(text: string): string {
 
 /** The first word of an address or a path that a message quotes from a config, with its credentials hidden. */
 export function addressIn(text: string): string {
-  const word = /^\S{0,255}/.exec(text)?.[0] ?? '';
-  return word.replace(/(?<=\/\/)[^/]*@/, '***@');
+  return shownUrl(/^\S{0,255}/.exec(text)?.[0] ?? '');
 }
 
 /** Shortens what a message quotes of such a text to a word. A path stays. */

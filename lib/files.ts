@@ -148,16 +148,13 @@ const smallBytes = 1e9;
  * @param mostBytes of a file; without a bound one that is nearly all hole is refused
  * @throws UserError that follows the name and a colon: "it is a folder"
  */
-export function openPlain(
-  file: string,
-  mostBytes = Infinity,
-  isHandedOver = handedOver.test(file),
-): number {
+export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = true): number {
+  const isHandedOver = mayBeHandedOver && handedOver.test(file);
   let descriptor: number | undefined;
   try {
     // Some devices do something once they are opened, such as /dev/watchdog.
-    if (!isHandedOver && !statSync(file).isFile() && !statSync(file).isDirectory())
-      throw new UserError(notAFile);
+    const named = statSync(file);
+    if (!isHandedOver && !named.isFile() && !named.isDirectory()) throw new UserError(notAFile);
     // A pipe is opened without waiting for a writer.
     const flags = isHandedOver ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK;
     descriptor = openSync(file, flags);
@@ -193,7 +190,7 @@ export function readBytes(
   mostBytes: number,
   { below, forAll = false }: { below?: string; forAll?: boolean } = {},
 ): Buffer {
-  const descriptor = forAll ? openPlain(file, mostBytes, false) : openPlain(file, mostBytes);
+  const descriptor = openPlain(file, mostBytes, !forAll);
   try {
     // Asks the open file: the name may lead to another one by now.
     const place = realpathSync(`/proc/self/fd/${descriptor}`);
@@ -228,17 +225,18 @@ function requireOpenToAll(descriptor: number): void {
   const found = fstatSync(descriptor);
   const needed = found.isDirectory() ? 0o5 : 0o4;
   const place = readlinkSync(`/proc/self/fd/${descriptor}`);
-  const isOpen = (found.mode & needed) === needed && letsAllIn(dirname(place));
+  const letsIn = (folder: string) => (statSync(folder).mode & 0o1) !== 0;
+  const isOpen = (found.mode & needed) === needed && foldersUp(dirname(place)).every(letsIn);
   if (isOpen && !place.startsWith('/proc/')) return;
   throw new UserError(
     `not every user may ${found.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
   );
 }
 
-/** @param folder without links */
-function letsAllIn(folder: string): boolean {
-  const lets = (statSync(folder).mode & 0o1) !== 0;
-  return lets && (folder === dirname(folder) || letsAllIn(dirname(folder)));
+/** A folder and all above it, the root last. @param folder without links */
+export function foldersUp(folder: string): string[] {
+  const above = dirname(folder);
+  return above === folder ? [folder] : [folder, ...foldersUp(above)];
 }
 
 const pieceBytes = 1e6;
@@ -337,14 +335,15 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
   if (process.geteuid?.() !== 0) return;
   let existing = folder;
   while (!existsSync(existing)) existing = dirname(existing);
-  for (let place = realpathSync(existing); ; place = dirname(place)) {
+  const isOpen = (place: string) => {
     const found = statSync(place);
-    if (found.isDirectory() && (found.mode & 0o1002) === 0o0002)
-      throw new UserError(
-        `${place} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${place}), or ${otherwise}`,
-      );
-    if (place === dirname(place)) return;
-  }
+    return found.isDirectory() && (found.mode & 0o1002) === 0o0002;
+  };
+  const open = foldersUp(realpathSync(existing)).find(isOpen);
+  if (open !== undefined)
+    throw new UserError(
+      `${open} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${open}), or ${otherwise}`,
+    );
 }
 
 async function written(

@@ -9,7 +9,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { printable, UserError } from './errors.ts';
 import { linkOf, namesIn, textOf } from './files.ts';
-import { shownCommand } from './scenario/load/flags.ts';
+import { shownCommand } from './secrets.ts';
 
 export interface ChildOptions {
   command: string;

@@ -20,7 +20,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
 import { differingLine, encodingLines, partOfIt, requestLines } from '../report/answers.ts';
 import { redirectionLines } from '../report/sentences.ts';
-import { shownUrl } from '../scenario/load/flags.ts';
+import { shownUrl } from '../secrets.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';

@@ -2,7 +2,7 @@
 import { total } from '../analysis/statistics.ts';
 import { asWords, UserError, usageError } from '../errors.ts';
 import { present } from '../present.ts';
-import { shownUrl } from '../scenario/load/flags.ts';
+import { shownUrl } from '../secrets.ts';
 import type { LoadProfile, Page, ServerSpec } from '../scenario/model.ts';
 import { defaultPort, type AskedPages } from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';

@@ -5,7 +5,7 @@ import { open, readdir } from 'node:fs/promises';
 import { asWords, usageError, nearest } from '../errors.ts';
 import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
-import { shownCommand } from '../scenario/load/flags.ts';
+import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { ServerName } from '../scenario/model.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';

@@ -11,7 +11,7 @@ import type { Processors } from '../machine/processors.ts';
 import { ifThere, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import { shownCommand } from '../scenario/load/flags.ts';
+import { shownCommand } from '../secrets.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';

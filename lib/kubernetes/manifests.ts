@@ -11,7 +11,7 @@ import { loadPlanFor, writeMixFiles } from '../runner/k6-plan.ts';
 import { compileScript, ownVariables } from '../runner/k6.ts';
 import type { PlannedVariant } from '../runner/plan.ts';
 import type { Load } from '../scenario/load.ts';
-import { shownHeaders } from '../scenario/load/flags.ts';
+import { shownHeaders } from '../secrets.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import type { ConfiguredServer, Page, Scenario, ServerName } from '../scenario/model.ts';
 import {

@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
 import { listeningAt, processIds, socketsOf, startChild, userOf } from '../process.ts';
-import { shownCommand } from '../scenario/load/flags.ts';
+import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** As long as the kernel's field: Node before 22 pads a shorter name. */

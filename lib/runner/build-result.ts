@@ -14,7 +14,7 @@ import {
 } from '../scenario/variants.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import { keptLoad, shownUrl } from '../scenario/load/flags.ts';
+import { keptLoad, shownUrl } from '../secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';

@@ -17,7 +17,7 @@ import {
 } from '../k6/load-plan.ts';
 import { messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
-import { keptLoad, shownUrl } from '../scenario/load/flags.ts';
+import { keptLoad, shownUrl } from '../secrets.ts';
 import { RoundFailure } from './plan.ts';
 
 const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));

@@ -76,9 +76,10 @@ const mostFunctions = 5;
 
 /** Reads perf's samples of a side. @param file that `perf record` wrote. @throws UserError if it has no sample */
 export async function partsOf(
-  { perf, calls, signal }: { perf: string; calls: ReadonlySet<string>; signal: AbortSignal },
+  { perf, calls }: { perf: string; calls: ReadonlySet<string> },
   server: StartedServer,
   file: string,
+  signal: AbortSignal,
 ) {
   const programs = new Set(server.processes().map((pid) => linkOf(`/proc/${pid}/exe`)));
   const places = new Map<string, Place & { samples: number }>();

@@ -87,13 +87,13 @@ async function sidesOf(
   const calls = await namesOfCalls(perf, context.signal);
   const stages = await openStages(context, group, { round: 1 });
   const servers = stages.map(({ server }) => server as StartedServer);
-  const look = { context, group, stages, perf, calls, signal: context.signal };
+  const look = { context, group, stages, perf, calls };
   try {
     const begunSeconds = servers.map((server) => server.usage().cpuSeconds);
     const sampled = await whileLookedAt(look, whySeconds.sampled, samplerArgs);
     const usedSeconds = servers.map((server) => server.usage().cpuSeconds);
     const parts = await Promise.all(
-      servers.map((server, side) => partsOf(look, server, fileOf(look, side))),
+      servers.map((server, side) => partsOf(look, server, fileOf(look, side), context.signal)),
     );
     const counted = await whileLookedAt(look, whySeconds.counted, (file, side) =>
       counterArgs(file, parts[side]?.callsSeen ?? []),
@@ -144,7 +144,6 @@ interface Look {
   stages: readonly Stage[];
   perf: string;
   calls: ReadonlySet<string>;
-  signal: AbortSignal;
 }
 
 const fileOf = ({ context }: Look, side: number): string => join(context.folder, `perf-${side}`);
@@ -178,7 +177,7 @@ async function whileLookedAt(
     }));
     return await underLoad(context, group, short, { round: 1, onLoad: () => undefined }, folder);
   } finally {
-    await Promise.all(watching.map((child) => endPerf(child, look.signal)));
+    await Promise.all(watching.map((child) => endPerf(child, context.signal)));
   }
 }
 

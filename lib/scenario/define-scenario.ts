@@ -2,7 +2,8 @@
 import { UserError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { hasStreams, isHttp2 } from './load.ts';
-import { problemOfHeader, shownUrl } from './load/flags.ts';
+import { problemOfHeader } from './load/flags.ts';
+import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
   problemOfForm,

@@ -2,7 +2,8 @@
 import { isIP } from 'node:net';
 import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
-import { shownUrl, textOfFile } from './load/flags.ts';
+import { textOfFile } from './load/flags.ts';
+import { shownUrl } from '../secrets.ts';
 import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {

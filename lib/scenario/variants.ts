@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { whole } from '../format.ts';
 import { fitLoad, type FitOptions, type Load } from './load.ts';
-import { shownCommand } from './load/flags.ts';
+import { shownCommand } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import type {
   ConfiguredServer,

@@ -153,7 +153,7 @@ async function startPrepared(
   const { pid } = child;
   scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
-  const unbound = isCommand ? boundLog(logFile) : boundLog(logFile, mostConfigLogBytes);
+  const unbound = boundLog(logFile, isCommand ? undefined : mostConfigLogBytes);
   const { processes } = scratch;
   async function end() {
     await scratch.end();

@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
 import { lastLines, sendIfThere, type Child } from '../process.ts';
-import { shownCommand } from '../scenario/load/flags.ts';
+import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import type { Scope } from './scope.ts';
 

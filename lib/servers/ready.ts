@@ -10,7 +10,7 @@ import { hundredths, percent, whole } from '../format.ts';
 import { total } from '../analysis/statistics.ts';
 import { present } from '../present.ts';
 import type { LoadRequest } from '../scenario/model.ts';
-import { shownUrl } from '../scenario/load/flags.ts';
+import { shownUrl } from '../secrets.ts';
 import { isHttp2 } from '../scenario/load.ts';
 import { requestName, requestsOf, serverNameOf, pathOfPage } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';

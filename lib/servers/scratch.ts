@@ -15,7 +15,7 @@ import {
 import { mkdtemp } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { ifThere } from '../files.ts';
+import { foldersUp, ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
 import { endLeft, openScope } from './scope.ts';
 
@@ -88,9 +88,9 @@ export async function makeScratch(user?: RunAs) {
 function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   if (real === undefined) return false;
-  const { mode, uid } = statSync(real);
-  const isSticky = (mode & 0o1000) !== 0;
-  const isOthers = uid !== 0 || ((mode & 0o022) !== 0 && !isSticky);
-  if ((mode & 0o001) === 0 || isOthers) return false;
-  return real === '/' || servesAll(path.dirname(real));
+  return foldersUp(real).every((one) => {
+    const { mode, uid } = statSync(one);
+    const isSticky = (mode & 0o1000) !== 0;
+    return (mode & 0o001) !== 0 && uid === 0 && ((mode & 0o022) === 0 || isSticky);
+  });
 }

@@ -311,9 +311,9 @@ test('what perf prints', () => {
   // Its last argument is the file.
   writeFileSync(stub, '#!/bin/sh\nfor file; do :; done\nexec cat "$file"\n', { mode: 0o755 });
   const server = { processes: () => [] } as unknown as StartedServer;
-  const look = { perf: stub, calls: new Set(['write']), signal: never };
+  const look = { perf: stub, calls: new Set(['write']) };
   return fuzzed(textsOf(perf), async (text) => {
     countsIn(text, 1);
-    (await partsOf(look, server, written(text))).of(1);
+    (await partsOf(look, server, written(text), never)).of(1);
   });
 });

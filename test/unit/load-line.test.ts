@@ -4,7 +4,7 @@ import { beforeEach, expect, test, vi } from 'vitest';
 import { h2load, vegeta, wrk } from '../../lib/scenario/index.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../../lib/scenario/load/generators.ts';
-import { shownCommand } from '../../lib/scenario/load/flags.ts';
+import { shownCommand } from '../../lib/secrets.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refused } from '../fixtures/refused.ts';

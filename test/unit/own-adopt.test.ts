@@ -157,6 +157,13 @@ it.each([
   expect(message).toContain(words);
 });
 
+it('a path of h2o may be named like a key that holds data', async () => {
+  const paths = '{setenv: {proxy.reverse.url: "http://x.example/"}}';
+  expect(await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: ${paths}}}`)).toMatch(
+    /^own\.conf:2: proxy\.reverse\.url http:\/\/x\.example\/ may leave this machine/,
+  );
+});
+
 it.each([
   [
     'ssl-session-resumption: {mode: cache, cache-store: memcached, Memcached: {HOST: keys.example}}',

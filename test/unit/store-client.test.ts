@@ -243,6 +243,10 @@ it.each([
   ['<html>\n<p>log in</p>', 'is not InfluxDB, or something changes its answers'],
   ['{"results":[{"error":"database not found: bakeoff"}]}', 'database not found: bakeoff'],
   ['{"results":[{"partial":true,"series":[]}]}', 'max-row-limit'],
+  ['{"results":[{"series":5}]}', 'is not InfluxDB'],
+  ['{"results":[{"series":[null]}]}', 'is not InfluxDB'],
+  ['{"results":[{"series":[{"values":[null]}]}]}', 'is not InfluxDB'],
+  ['{"error":{"a":1}}', ': {"a":1}'],
 ])('names in a line what is wrong with an answer of status 200: %j', async (body, message) => {
   const { host } = await answering((asked) => ({
     body: asked.includes('SELECT') ? body : databases('bakeoff'),
