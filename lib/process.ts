@@ -8,7 +8,7 @@ import { open, stat, truncate, writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { printable, UserError } from './errors.ts';
-import { linkOf, namesIn, textOf } from './files.ts';
+import { linkOf, namesIn, textOf, userUmask } from './files.ts';
 import { shownCommand } from './secrets.ts';
 
 export interface ChildOptions {
@@ -62,6 +62,14 @@ export const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => 
   '--bounding-set=-all,+net_bind_service',
   '--no-new-privs',
   '--',
+];
+
+/** Words before a command whose files are as open as those that the person makes. */
+export const withUserUmask: readonly string[] = [
+  'sh',
+  '-c',
+  `umask ${userUmask.toString(8)}; exec "$@"`,
+  'sh',
 ];
 
 const usualGraceMs = 5000;

@@ -5,8 +5,16 @@ import { randomUUID } from 'node:crypto';
 import { existsSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ifThere, namesIn, readIfThere, textOf, userUmask } from '../files.ts';
-import { becoming, processIds, run, startChild, userOf, type RunAs } from '../process.ts';
+import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
+import {
+  becoming,
+  processIds,
+  run,
+  startChild,
+  userOf,
+  withUserUmask,
+  type RunAs,
+} from '../process.ts';
 import { processTree, statFields } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
@@ -54,11 +62,12 @@ export async function openScope(folder: string, user?: RunAs) {
     await Promise.race([guard.exited, delay(endMs, undefined, { ref: false })]);
   }
 
+  const joining = cgroup === undefined ? [] : ['sh', '-c', joinCgroup, cgroup];
   const marking = isMarked ? ['env', mark] : [];
   let ending: Promise<void> | undefined;
   return {
-    /** Words that go before a command of the server, whose files are as open as the person's own. */
-    enter: ['sh', '-c', enterScript, userUmask.toString(8), cgroup ?? '', ...marking],
+    /** Words that go before a command of the server. */
+    enter: [...withUserUmask, ...joining, ...marking],
     processes,
     /** Names the server's first process, which leads a session. */
     led(pid: number): void {
@@ -69,9 +78,7 @@ export async function openScope(folder: string, user?: RunAs) {
   };
 }
 
-/** Sets the umask, joins the cgroup, if there is one, and becomes the command that follows. */
-const enterScript =
-  'umask "$0"; [ -z "$1" ] || echo $$ >"$1/cgroup.procs" || exit; shift; exec "$@"';
+const joinCgroup = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
 
 function processesOf({ uid }: RunAs): string[] {
   return processIds('/proc').filter((pid) => userOf(pid) === uid && runningFields(pid));
@@ -209,7 +216,7 @@ async function findPlace(): Promise<string | undefined> {
   for (const own of ownCgroups()) {
     const probe = path.join(own, `bakeoff-probe-${randomUUID()}`);
     if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
-    const { code } = await run({ command: 'sh', args: ['-c', enterScript, '022', probe, 'true'] });
+    const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
     rmdirSync(probe);
     if (code === 0) return own;
   }

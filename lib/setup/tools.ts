@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { enumeration } from '../format.ts';
 import { withLock } from '../machine/locks.ts';
-import { toItsEnd, lastLine, run, type Finished } from '../process.ts';
+import { toItsEnd, lastLine, run, type Finished, withUserUmask } from '../process.ts';
 import { lookForK6 } from './k6.ts';
 import { type Machine, find, isExecutableFile, thisMachine } from './machine.ts';
 import { fromCallersFolder } from './paths.ts';
@@ -260,6 +260,8 @@ async function aptGet(
     const finished = await run({
       command: 'apt-get',
       args: ['-qq', ...options, ...args],
+      // perf may be installed while a run keeps its own files closed.
+      before: withUserUmask,
       env,
       signal,
       stopWith: 'SIGINT',

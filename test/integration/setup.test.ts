@@ -13,7 +13,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
@@ -213,8 +213,11 @@ done <${at('installed')}; done`,
 
 test('apt: all packages at once, no service is started or enabled', async () => {
   const { machine, log, policyFile } = aptSystem(
-    'bring nginx; bring influxdb influxd; bring nginx-common',
+    'bring nginx; bring influxdb influxd; bring nginx-common; umask >"$0.umask"',
   );
+  // As in a run, whose files are closed.
+  const umask = process.umask(0o077);
+  onTestFinished(() => void process.umask(umask));
   machine.env.DEPENDENCIES = 'nginx-common libc6-common';
   script(machine, 'wrk', 'exit 0');
   expect(await ensureTools(['nginx', 'influxd', 'wrk'], machine)).toEqual(
@@ -230,6 +233,8 @@ test('apt: all packages at once, no service is started or enabled', async () => 
     ...packages.map((name) => `${name} may start: 101`),
     ...packages.map((name) => `update-rc.d ${name} disable`),
   ]);
+  const used = readFileSync(join(machine.binFolder, 'apt-get.umask'), 'utf8');
+  expect(parseInt(used, 8)).toBe(umask);
   expect(readFileSync(join(machine.folder, 'arguments'), 'utf8')).toMatch(
     /install -y --no-install-recommends --no-remove nginx influxdb\n$/,
   );
