@@ -395,6 +395,7 @@ func (p *parser) beginBody() (done bool) {
 		return true
 	case p.chunked:
 		p.state = atChunkSize
+		p.closes = p.closes || p.http10 // HTTP/1.0 has no Transfer-Encoding, so its framing is in doubt (RFC 9112, section 6.1)
 	case p.coded || p.length < 0:
 		p.state = inBodyUntilClose
 		p.closes = true

@@ -69,6 +69,7 @@ var responses = []struct {
 	{"1xx first", "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx", false, []parsed{{200, 1, 25 + 37 + 38, false}}},
 	{"chunked", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nA;name=\"v\"\r\n0123456789\r\n0\r\n\r\n", false, []parsed{{200, 15, 49, false}}},
 	{"chunked beats length", "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false, []parsed{{200, 1, 74, false}}},
+	{"1.0 with chunks closes", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false, []parsed{{200, 1, 92, true}}},
 	{"trailers", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: 1\r\n\r\n", false, []parsed{{200, 0, 47 + 12, false}}},
 	{"same length twice", "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 1\r\n\r\nx", false, []parsed{{200, 1, 57, false}}},
 	{"folded header", "HTTP/1.1 200 OK\r\nX-Long: a\r\n  b\r\nContent-Length: 1\r\n\r\nx", false, []parsed{{200, 1, 54, false}}},
@@ -181,6 +182,9 @@ func FuzzParser(f *testing.F) {
 		response, err := http.ReadResponse(bufio.NewReader(strings.NewReader(stream)), nil)
 		if err != nil {
 			return
+		}
+		if !response.ProtoAtLeast(1, 1) && strings.Contains(strings.ToLower(stream), "transfer-encoding") {
+			return // net/http ignores this header in HTTP/1.0; the parser follows it and closes the connection
 		}
 		body, err := io.Copy(io.Discard, response.Body)
 		if err == nil && response.StatusCode == whole[0].status && len(response.TransferEncoding) == 0 && response.ContentLength >= 0 && body != whole[0].body {
