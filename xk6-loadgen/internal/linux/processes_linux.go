@@ -2,9 +2,7 @@
 package linux
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -15,66 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 )
-
-// ProcessTree reads the CPU time of processes and their descendants.
-type ProcessTree struct {
-	roots    []int
-	used     map[int]int64 // each process's CPU time at the last reading
-	tasks    []string      // tasks are their threads' folders in /proc
-	total    int64
-	lookedAt time.Time
-}
-
-// lookEvery: a descendant that begins and ends in between is missed.
-const lookEvery = time.Second
-
-func NewProcessTree(roots []int) *ProcessTree {
-	if len(roots) == 0 {
-		return nil
-	}
-	t := &ProcessTree{roots: roots, used: map[int]int64{}}
-	t.look()
-	for pid := range t.used {
-		t.used[pid] = processCPU(pid)
-	}
-	return t
-}
-
-// CPU is the CPU time since the tree was made, in nanoseconds; 0 of nil. A running thread's may be a kernel tick (1 to 10 ms) behind.
-func (t *ProcessTree) CPU() int64 {
-	if t == nil {
-		return 0
-	}
-	if time.Since(t.lookedAt) > lookEvery {
-		t.look()
-	}
-	for pid, before := range t.used {
-		now := processCPU(pid)
-		if now == 0 {
-			delete(t.used, pid)
-			continue
-		}
-		t.used[pid] = now
-		t.total += max(0, now-before)
-	}
-	return t.total
-}
-
-// RunDelay is the longest wait of one of their threads for a core, in nanoseconds.
-func (t *ProcessTree) RunDelay() (nanoseconds int64) {
-	for _, task := range t.tasks {
-		nanoseconds = max(nanoseconds, TaskRunDelay(task))
-	}
-	return nanoseconds
-}
-
-func (t *ProcessTree) IsRunning() bool {
-	return slices.ContainsFunc(t.tasks, func(task string) bool {
-		stat, _ := os.ReadFile(task + "/stat")
-		_, state, _ := strings.Cut(string(stat), ") ")
-		return strings.HasPrefix(state, "R")
-	})
-}
 
 // TaskRunDelay is how long a thread, by its folder in /proc, has waited for a core, in nanoseconds.
 func TaskRunDelay(task string) int64 {
@@ -129,37 +67,6 @@ func CoreTimes(sets ...[]int) []CoreTime {
 	}
 	return times
 }
-
-func (t *ProcessTree) look() {
-	t.lookedAt, t.tasks = time.Now(), nil
-	seen := map[int]bool{}
-	var add func(pid int)
-	add = func(pid int) {
-		if seen[pid] {
-			return
-		}
-		seen[pid] = true
-		if _, known := t.used[pid]; !known {
-			t.used[pid] = 0
-		}
-		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-		t.tasks = append(t.tasks, tasks...)
-		for _, task := range tasks {
-			children, _ := os.ReadFile(task + "/children")
-			for _, child := range strings.Fields(string(children)) {
-				if n, err := strconv.Atoi(child); err == nil {
-					add(n)
-				}
-			}
-		}
-	}
-	for _, root := range t.roots {
-		add(root)
-	}
-}
-
-// processCPU is the CPU time of all threads of a process, ended ones too (clock_getcpuclockid(3)); 0 if it is gone.
-func processCPU(pid int) int64 { return clock(int32(^pid<<3 | 2)) }
 
 // OnOwnThread runs f on a thread that ends with it, so that f may change the thread.
 func OnOwnThread(f func()) {

@@ -1,0 +1,186 @@
+//gosec:disable G115 G304 -- the numbers are small, paths in /proc and of control groups
+package linux
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// ProcessTree reads the CPU time of processes and their descendants, those included that begin and end between two readings: from their
+// control group if they have one to themselves, otherwise from the times that the kernel keeps of children that were waited for.
+type ProcessTree struct {
+	roots     []int
+	processes map[int]*process
+	tasks     []string // tasks are their threads' folders in /proc
+	lookedAt  time.Time
+	group     *controlGroup // nil if others are in it
+	total     int64         // total is the CPU time of the processes since the tree was made; 0 with a group
+}
+
+// process is a process of a tree; its times are in nanoseconds.
+type process struct {
+	parent int
+	used   int64 // used is its CPU time at the last reading, without its children's
+	// reaped is the CPU time of its descendants that were waited for, rounded down to two ticks of 10 ms at most.
+	reaped int64
+	// counted is the part of reaped that is in the total, as the time of a process of the tree or as growth of reaped, or was before it.
+	counted int64
+	waits   bool // it has waited for a child, so that reaped is read
+	gone    bool
+}
+
+// lookEvery is how often new processes and threads are looked for.
+const lookEvery = time.Second
+
+// NewProcessTree begins to count the CPU time of these processes and their descendants; nil without any.
+func NewProcessTree(roots []int) *ProcessTree {
+	if len(roots) == 0 {
+		return nil
+	}
+	t := &ProcessTree{roots: roots, processes: map[int]*process{}}
+	t.look()
+	for pid, p := range t.processes {
+		p.used, p.counted = processCPU(pid), p.reaped
+	}
+	t.group = ownGroup(t.processes)
+	return t
+}
+
+// CPU is the CPU time since the tree was made, in nanoseconds; 0 of nil. A running thread's may be a kernel tick (1 to 10 ms) behind.
+// Without a control group of their own, that of descendants that no look has seen may be two more ticks of 10 ms behind, and those that
+// nobody waits for are missed.
+func (t *ProcessTree) CPU() int64 {
+	if t == nil {
+		return 0
+	}
+	if time.Since(t.lookedAt) > lookEvery {
+		t.look()
+	}
+	if t.group != nil {
+		return t.group.cpu()
+	}
+	t.read()
+	return t.total
+}
+
+// read adds what the processes have used since the last reading.
+func (t *ProcessTree) read() {
+	// First: a child that ends between the two readings is missing in this one, and does not count twice.
+	for pid, p := range t.processes {
+		if p.waits {
+			p.readStat(pid)
+		}
+	}
+	ended := false
+	for pid, p := range t.processes {
+		now := processCPU(pid)
+		if now == 0 {
+			p.gone, ended = true, true
+			continue
+		}
+		t.total += max(0, now-p.used)
+		p.used = now
+	}
+	if ended {
+		t.forget()
+	}
+	for _, p := range t.processes {
+		if p.reaped > p.counted {
+			t.total += p.reaped - p.counted
+			p.counted = p.reaped
+		}
+	}
+}
+
+// forget removes the processes that have ended. Whoever waited for one has its time in reaped, and it is counted already.
+func (t *ProcessTree) forget() {
+	for _, p := range t.processes {
+		if !p.gone {
+			continue
+		}
+		waiter := t.processes[p.parent]
+		for waiter != nil && waiter.gone {
+			waiter = t.processes[waiter.parent]
+		}
+		if waiter != nil {
+			waiter.counted += p.used + p.counted
+		}
+	}
+	for pid, p := range t.processes {
+		if p.gone {
+			delete(t.processes, pid)
+		}
+	}
+}
+
+// readStat reads what /proc/PID/stat has of a process. One that has ended keeps its values.
+func (p *process) readStat(pid int) {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:])) // Its name may have spaces and brackets
+	if len(fields) < 15 {
+		return
+	}
+	number := func(field int) int64 { // As proc(5) numbers them, of which the first two are cut off
+		n, _ := strconv.ParseInt(fields[field-3], 10, 64)
+		return n
+	}
+	p.parent = int(number(4))
+	p.waits = number(11) > 0                   // cminflt: no child runs without page faults
+	p.reaped = (number(16) + number(17)) * 1e7 // cutime and cstime, in ticks of 10 ms
+}
+
+// RunDelay is the longest wait of one of their threads for a core, in nanoseconds.
+func (t *ProcessTree) RunDelay() (nanoseconds int64) {
+	for _, task := range t.tasks {
+		nanoseconds = max(nanoseconds, TaskRunDelay(task))
+	}
+	return nanoseconds
+}
+
+func (t *ProcessTree) IsRunning() bool {
+	return slices.ContainsFunc(t.tasks, func(task string) bool {
+		stat, _ := os.ReadFile(task + "/stat")
+		_, state, _ := strings.Cut(string(stat), ") ")
+		return strings.HasPrefix(state, "R")
+	})
+}
+
+// look finds the processes and threads that there are now.
+func (t *ProcessTree) look() {
+	t.lookedAt, t.tasks = time.Now(), nil
+	seen := map[int]bool{}
+	var add func(pid int)
+	add = func(pid int) {
+		if seen[pid] {
+			return
+		}
+		seen[pid] = true
+		if t.processes[pid] == nil {
+			t.processes[pid] = &process{}
+		}
+		t.processes[pid].readStat(pid)
+		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
+		t.tasks = append(t.tasks, tasks...)
+		for _, task := range tasks {
+			children, _ := os.ReadFile(task + "/children")
+			for _, child := range strings.Fields(string(children)) {
+				if n, err := strconv.Atoi(child); err == nil {
+					add(n)
+				}
+			}
+		}
+	}
+	for _, root := range t.roots {
+		add(root)
+	}
+}
+
+// processCPU is the CPU time of all threads of a process, ended ones too (clock_getcpuclockid(3)); 0 if it is gone. A process that has
+// ended keeps it until its parent has waited for it.
+func processCPU(pid int) int64 { return clock(int32(^pid<<3 | 2)) }

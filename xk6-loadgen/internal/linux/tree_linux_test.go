@@ -1,0 +1,226 @@
+package linux
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// workerVariable makes the test's own program a worker, see TestAsWorker.
+const workerVariable = "BAKEOFF_TEST_WORKER"
+
+// worker is a process that starts children when it is told to.
+type worker struct {
+	t      *testing.T
+	pid    int
+	stdin  io.Writer
+	stdout *bufio.Scanner
+}
+
+// asItself is the test's own program as a worker, or as a child of one with an order.
+func asItself(order string) *exec.Cmd {
+	c := exec.Command(os.Args[0], "-test.run=^TestAsWorker$")
+	c.Env = append(os.Environ(), workerVariable+"="+order)
+	return c
+}
+
+// startWorker starts one; it waits for a line before it does anything, so that it can be put into a control group.
+func startWorker(t *testing.T, group string) *worker {
+	t.Helper()
+	c := asItself("1")
+	stdin, err := c.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := c.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		stdin.Close()
+		c.Wait() //nolint:errcheck // it ends with its input
+	})
+	w := &worker{t: t, pid: c.Process.Pid, stdin: stdin, stdout: bufio.NewScanner(stdout)}
+	if group != "" {
+		if err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(strconv.Itoa(w.pid)), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.does("burn 1 100000") // Before the tree is made: not counted
+	return w
+}
+
+// does returns the CPU time so far of the worker and all children that it has waited for, as the kernel counts it for the worker.
+func (w *worker) does(order string) (used int64) {
+	w.t.Helper()
+	fmt.Fprintln(w.stdin, order)
+	for w.stdout.Scan() {
+		if figure, found := strings.CutPrefix(w.stdout.Text(), "used "); found {
+			used, err := strconv.ParseInt(figure, 10, 64)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return used
+		}
+	}
+	w.t.Fatal("the worker has ended")
+	return 0
+}
+
+// TestAsWorker is no test: it is the worker's program. Its orders, with times in microseconds:
+//   - burn COUNT TIME: children that work that long, one after the other
+//   - nest TIME: a child that works and has a child that works as long
+//   - hold TIME: the same; the child stays until "let go", and works as long again
+//   - leave TIME: a child that ends, and is waited for at "reap"
+func TestAsWorker(t *testing.T) {
+	switch os.Getenv(workerVariable) {
+	case "":
+		t.Skip("no worker")
+	case "1":
+	default:
+		asChild(t, os.Getenv(workerVariable))
+		return
+	}
+	run := func(c *exec.Cmd) {
+		if err := c.Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var kept *exec.Cmd
+	var hold io.WriteCloser
+	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
+		words := strings.Fields(lines.Text())
+		last := words[len(words)-1]
+		switch words[0] {
+		case "burn":
+			count, _ := strconv.Atoi(words[1])
+			for range count {
+				run(asItself("burn " + last))
+			}
+		case "nest":
+			run(asItself("nest " + last))
+		case "hold":
+			kept = asItself("hold " + last)
+			hold, _ = kept.StdinPipe()
+			out, _ := kept.StdoutPipe()
+			kept.Start() //nolint:errcheck // the next line fails then
+			bufio.NewReader(out).ReadString('\n')
+		case "let":
+			hold.Close()
+			kept.Wait() //nolint:errcheck // its time shows that it ran
+		case "leave":
+			kept = asItself("burn " + last)
+			kept.Start() //nolint:errcheck // the next line fails then
+			unix.Waitid(unix.P_PID, kept.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
+		case "reap":
+			kept.Wait() //nolint:errcheck // its time shows that it ran
+		}
+		var own, children syscall.Rusage
+		syscall.Getrusage(syscall.RUSAGE_SELF, &own)
+		syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children)
+		fmt.Println("used", own.Utime.Nano()+own.Stime.Nano()+children.Utime.Nano()+children.Stime.Nano())
+	}
+}
+
+func asChild(t *testing.T, order string) {
+	kind, figure, _ := strings.Cut(order, " ")
+	micros, err := strconv.Atoi(figure)
+	if err != nil {
+		t.Fatal(err)
+	}
+	burn := func() {
+		for end := ProcessCPU() + int64(micros)*1000; ProcessCPU() < end; {
+		}
+	}
+	burn()
+	if kind == "nest" || kind == "hold" {
+		if err := asItself("burn " + figure).Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if kind == "hold" {
+		fmt.Println()
+		io.Copy(io.Discard, os.Stdin) //nolint:errcheck // it ends when it is let go
+		burn()
+	}
+}
+
+// groupsFor are folders of control groups for a worker: "" is the test's own, which has the test in it as well.
+func groupsFor(t *testing.T) map[string]string {
+	groups := map[string]string{"beside others": ""}
+	for _, h := range hierarchies() {
+		folder := filepath.Join(h.folder(os.Getpid()), fmt.Sprintf("bakeoff-test-%d", os.Getpid()))
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Logf("no group of its own: %v", err)
+			continue
+		}
+		t.Cleanup(func() {
+			for until := time.Now().Add(time.Second); os.Remove(folder) != nil && time.Now().Before(until); {
+				time.Sleep(time.Millisecond)
+			}
+		})
+		groups["in a group of its own: "+h.file] = folder
+	}
+	return groups
+}
+
+// The truth is what the kernel tells the worker of itself and of all that it has waited for.
+func TestTheCPUTimeOfChildrenCountsOnce(t *testing.T) {
+	for name, group := range groupsFor(t) {
+		t.Run(name, func(t *testing.T) {
+			w := startWorker(t, group)
+			from := w.does("nothing")
+			tree := NewProcessTree([]int{w.pid, w.pid})
+			if hasGroup := tree.group != nil; hasGroup != (group != "") {
+				t.Fatalf("a group of its own: %v", hasGroup)
+			}
+			counted := func(while string, truth int64) {
+				t.Helper()
+				got := tree.CPU()
+				// Ticks of 10 ms, of user and of system time.
+				if allowed := 0.03*float64(truth) + 20e6; math.Abs(float64(got-truth)) > allowed {
+					t.Errorf("%s: %.1f ms of %.1f", while, float64(got)/1e6, float64(truth)/1e6)
+				}
+			}
+			truth := w.does("burn 200 1500") - from
+			if truth < 300e6 {
+				t.Fatalf("200 children of 1.5 ms used %d ns", truth)
+			}
+			counted("short-lived children", truth)
+			counted("short-lived children", w.does("nest 50000")-from)
+
+			before := w.does("hold 100000") - from
+			tree.look()
+			counted("a child that runs", before+200e6)
+			counted("a child that ran", w.does("let go")-from)
+
+			before = w.does("leave 100000") - from
+			tree.look()
+			counted("a child that nobody has waited for yet", before+100e6)
+			counted("a child that was waited for", w.does("reap")-from)
+			tree.look()
+			counted("after all", w.does("burn 20 1500")-from)
+		})
+	}
+}
+
+func BenchmarkCPU(b *testing.B) {
+	tree := NewProcessTree([]int{os.Getpid()})
+	for b.Loop() {
+		tree.CPU()
+	}
+}
