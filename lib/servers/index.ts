@@ -179,7 +179,7 @@ async function startPrepared(
       return answered;
     });
     scratch.forget();
-    const usage = watchUsage(processes);
+    const usage = watchUsage(processes, { cpuSecondsOfGroup: scratch.cpuSeconds });
     return { ...about, pid, origin, answer, logFile, processes, usage, died, stop };
   } catch (error) {
     const hasEnded = child.hasExited();

@@ -69,6 +69,8 @@ export async function openScope(folder: string, user?: RunAs) {
     /** Words that go before a command of the server. */
     enter: [...withUserUmask, ...joining, ...marking],
     processes,
+    /** CPU seconds of all that has run in the scope, ended processes too; undefined if there is no control group that counts them. */
+    cpuSeconds: () => (cgroup === undefined ? undefined : cpuSecondsOf(cgroup)),
     /** Names the server's first process, which leads a session. */
     led(pid: number): void {
       leader = pid;
@@ -243,6 +245,14 @@ function ownCgroups(): string[] {
 
 function isVersion2(cgroup: string): boolean {
   return existsSync(path.join(cgroup, 'cgroup.controllers'));
+}
+
+/** Version 2 counts microseconds in each cgroup; version 1 nanoseconds, where the freezer is mounted together with cpuacct. */
+function cpuSecondsOf(cgroup: string): number | undefined {
+  const micros = /^usage_usec (\d+)$/m.exec(textOf(path.join(cgroup, 'cpu.stat')))?.[1];
+  if (micros !== undefined) return Number(micros) / 1e6;
+  const nanos = readIfThere(path.join(cgroup, 'cpuacct.usage'));
+  return nanos === undefined ? undefined : Number(nanos) / 1e9;
 }
 
 async function makeCgroup(name: string): Promise<string | undefined> {

@@ -1,4 +1,5 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
+import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { namesIn, readIfThere, textOf } from '../files.ts';
 import { ticksPerSecond } from '../machine/usage.ts';
@@ -8,7 +9,7 @@ import { listeningAt, processIds, socketsOf } from '../process.ts';
 import { listeningSockets, type UpstreamAddress } from './ports.ts';
 
 export interface TreeUsage {
-  /** CPU seconds of all tasks seen so far; ended tasks count with their last value. */
+  /** CPU seconds so far, with those of processes that began and ended between two calls, see watchUsage. */
   cpuSeconds: number;
   /** Seconds that these tasks waited for a core (sched-stats.rst); 0 on kernels that do not count it. */
   waitedSeconds: number;
@@ -23,25 +24,41 @@ type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
 /** A call between look-ups costs one small read per task, and one per process. */
 const refreshMs = 1000;
 
+export interface UsageOptions {
+  /** The CPU seconds of the processes' control group, which has no others; undefined if the group does not count them. */
+  cpuSecondsOfGroup?: (() => number | undefined) | undefined;
+  /** The folder of the proc file system. */
+  proc?: string;
+}
+
 /**
- * Returns a function that gives the use of the processes that `lookUp` finds. It never throws, and misses tasks shorter than a second.
- * @param proc the folder of the proc file system
+ * Returns a function that gives the use of the processes that `lookUp` finds. It never throws. Waits and memory miss tasks shorter than
+ * a second. CPU seconds are those of the control group, or else have shorter processes once their parent has waited for them.
  */
-export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUsage {
+export function watchUsage(
+  lookUp: () => string[],
+  { cpuSecondsOfGroup = () => undefined, proc = '/proc' }: UsageOptions = {},
+): () => TreeUsage {
   let cpuSeconds = 0;
   let waitedSeconds = 0;
   let rssBytes = 0;
   let processes: string[] = [];
+  const reaped = watchReaped(proc);
   const tasks = watchTasks(() => {
     processes = lookUp();
+    reaped.look(processes);
     const kilobytes = (pid: string) =>
       Number(/^VmRSS:\s+(\d+) kB/m.exec(textOf(`${proc}/${pid}/status`))?.[1] ?? 0);
     rssBytes = 1024 * total(processes, kilobytes);
     return processes;
   }, proc);
   return () => {
-    const used = [...tasks().values()];
-    cpuSeconds += total(used, (task) => task.cpuSeconds);
+    // First: a child that ends between the two readings is missing in this one, and does not count twice.
+    reaped.read();
+    const byTask = tasks();
+    const used = [...byTask.values()];
+    const ofTasks = total(used, (task) => task.cpuSeconds);
+    cpuSeconds = cpuSecondsOfGroup() ?? cpuSeconds + ofTasks + reaped.notCounted(byTask);
     waitedSeconds += total(used, (task) => task.waitedSeconds);
     return {
       cpuSeconds,
@@ -49,6 +66,73 @@ export function watchUsage(lookUp: () => string[], proc = '/proc'): () => TreeUs
       rssBytes: used.length === 0 ? 0 : rssBytes,
       stopped: processes.some((pid) => isStopped(proc, pid, processes)),
     };
+  };
+}
+
+/** A process whose children's CPU time is watched; times in seconds. */
+interface Parent {
+  parent: string;
+  /** Its own, without children. */
+  own: number;
+  /** Of all descendants that were waited for, rounded down to clock ticks. */
+  reaped: number;
+  /** The part of `reaped` that was counted, here or as a descendant's own. */
+  counted: number;
+  hasReaped: boolean;
+}
+
+/** Counts the CPU time of processes that no look-up has found, by the times that the kernel keeps of children that were waited for. */
+function watchReaped(proc: string) {
+  const parents = new Map<string, Parent>();
+  const readOne = (pid: string, one: Parent) => {
+    const stat = statFields(`${proc}/${pid}`);
+    if (stat === undefined) return;
+    one.parent = stat[1] as string;
+    // cminflt, cutime and cstime of proc(5): no child runs without page faults.
+    one.hasReaped = Number(stat[8]) > 0;
+    one.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
+  };
+  /** Whoever waited for a process has its time, and that of its children, in `reaped`. */
+  const endOf = (ended: readonly Parent[]) => {
+    for (const one of ended) {
+      let waiter = parents.get(one.parent);
+      while (waiter !== undefined && ended.includes(waiter)) waiter = parents.get(waiter.parent);
+      if (waiter !== undefined) waiter.counted += one.own + one.counted;
+    }
+  };
+  return {
+    /** Adds processes. */
+    look(processes: readonly string[]): void {
+      for (const pid of processes) {
+        const known = parents.get(pid);
+        const one = known ?? { parent: '', own: 0, reaped: 0, counted: 0, hasReaped: false };
+        parents.set(pid, one);
+        readOne(pid, one);
+      }
+    },
+    read(): void {
+      for (const [pid, one] of parents) if (one.hasReaped) readOne(pid, one);
+    },
+    /** Returns the seconds that are new, and in no task. @param byTask the use of all tasks that there are */
+    notCounted(byTask: ReadonlyMap<string, TaskUse>): number {
+      const running = new Set<string>();
+      for (const [task, { cpuSeconds }] of byTask) {
+        const pid = path.basename(path.dirname(path.dirname(task)));
+        running.add(pid);
+        const one = parents.get(pid);
+        if (one !== undefined) one.own += cpuSeconds;
+      }
+      const ended = [...parents].filter(([pid]) => !running.has(pid));
+      endOf(ended.map(([, one]) => one));
+      for (const [pid] of ended) parents.delete(pid);
+      let seconds = 0;
+      for (const one of parents.values()) {
+        const news = Math.max(0, one.reaped - one.counted);
+        one.counted += news;
+        seconds += news;
+      }
+      return seconds;
+    },
   };
 }
 
@@ -148,7 +232,7 @@ function statCpuSeconds(folder: string): number | undefined {
 /** Counts of processes since they began. */
 export type Counters = Record<(typeof counterNames)[number], number>;
 
-/** Sums with ended threads and without ended children. Unreadable counters are 0. */
+/** Sums with ended threads, and with children that were waited for, but for their context switches. Unreadable counters are 0. */
 export function countersOf(pids: readonly string[]): Counters {
   const ticksToUs = 1e6 / ticksPerSecond;
   const sum = byName(counterNames, () => 0);
@@ -157,10 +241,11 @@ export function countersOf(pids: readonly string[]): Counters {
   for (const pid of pids) {
     const stat = (statFields(`/proc/${pid}`) ?? []).map(Number);
     const io = textOf(`/proc/${pid}/io`);
-    // minflt, majflt, utime and stime of proc(5).
-    sum.pageFaults += (stat[7] ?? 0) + (stat[9] ?? 0);
-    sum.userCpuUs += ticksToUs * (stat[11] ?? 0);
-    sum.systemCpuUs += ticksToUs * (stat[12] ?? 0);
+    const sumOf = (...fields: number[]) => total(fields, (field) => stat[field] ?? 0);
+    // minflt, cminflt, majflt, cmajflt, utime, cutime, stime and cstime of proc(5).
+    sum.pageFaults += sumOf(7, 8, 9, 10);
+    sum.userCpuUs += ticksToUs * sumOf(11, 13);
+    sum.systemCpuUs += ticksToUs * sumOf(12, 14);
     sum.readBytes += numberIn(io, 'rchar');
     sum.writtenBytes += numberIn(io, 'wchar');
     for (const task of tasksOf('/proc', pid)) {

@@ -1,11 +1,14 @@
 // The CPU time and memory of servers and backends, from a /proc that is written here.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { beforeEach, describe, expect, it, test, vi } from 'vitest';
+import { beforeEach, describe, expect, it, onTestFinished, test, vi } from 'vitest';
 import { byName } from '../../lib/present.ts';
 import { counterNames } from '../../lib/result/result.ts';
 import { addressFor } from '../../lib/servers/own/redirect.ts';
 import type { UpstreamAddress } from '../../lib/servers/ports.ts';
+import { makeScratch } from '../../lib/servers/scratch.ts';
 import { countersOf, processTree, watchUpstreams, watchUsage } from '../../lib/servers/usage.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
@@ -27,6 +30,8 @@ interface Shown {
   state?: string;
   tracer?: number;
   childrenLists?: boolean;
+  /** CPU seconds of the children that it has waited for. */
+  reaped?: number;
 }
 
 /** Writes what /proc shows of a process; its tasks by thread id. */
@@ -41,10 +46,13 @@ function show(
     childrenLists = true,
     state = 'S',
     tracer = 0,
+    reaped = 0,
   }: Shown = {},
 ) {
+  const faults = `${'0 '.repeat(6)}${reaped > 0 ? 7 : 0} 0 0 `;
+  const ofChildren = reaped > 0 ? `${reaped * 100 - 2} 2` : '0 0';
   const stat = (cpuSeconds: number) =>
-    `${pid} (a (strange) name) ${state} ${parent} ${'0 '.repeat(9)}${cpuSeconds * 100 - 3} 3 0 0 ${'0 '.repeat(21)}${cpu} 0 0\n`;
+    `${pid} (a (strange) name) ${state} ${parent} ${faults}${cpuSeconds * 100 - 3} 3 ${ofChildren} ${'0 '.repeat(21)}${cpu} 0 0\n`;
   const folder = path.join(proc, String(pid));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(path.join(folder, 'fd'), { recursive: true });
@@ -83,7 +91,7 @@ describe.each([
     showOne(21, 8, { parent: 10, ...kernel });
     showOne(30, 16, { parent: 20, ...kernel });
     showOne(40, 32, kernel);
-    expect(watchUsage(() => processTree(proc, '10'), proc)()).toEqual({
+    expect(watchUsage(() => processTree(proc, '10'), { proc })()).toEqual({
       cpuSeconds: 31,
       waitedSeconds: 'schedstat' in kernel ? 0 : 15.5,
       rssBytes: 81 * 1024,
@@ -96,7 +104,7 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   showOne(10, 1, { children: [20] });
   showOne(20, 4, { parent: 10 });
-  const usage = watchUsage(() => processTree(proc, '10'), proc);
+  const usage = watchUsage(() => processTree(proc, '10'), { proc });
   expect(usage().cpuSeconds).toBe(5);
   rmSync(path.join(proc, '20'), { recursive: true });
   showOne(10, 2, { children: [21] });
@@ -114,6 +122,95 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   expect(usage()).toEqual({ ...used, cpuSeconds: 17, waitedSeconds: 8.5, rssBytes: 0 });
 });
 
+describe('processes that begin and end between two look-ups', () => {
+  const gone = (pid: number) => rmSync(path.join(proc, String(pid)), { recursive: true });
+
+  it('count once their parent has waited for them', () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    showOne(10, 1, { reaped: 2 });
+    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    expect(usage().cpuSeconds).toBe(3);
+    now.mockReturnValue(1);
+    showOne(10, 1, { reaped: 5 });
+    expect(usage().cpuSeconds).toBe(6);
+    showOne(10, 2, { reaped: 5 });
+    expect(usage().cpuSeconds).toBe(7);
+  });
+
+  it('count from the second on in which their parent has its first one', () => {
+    const now = vi.spyOn(performance, 'now').mockReturnValue(0);
+    showOne(10, 1);
+    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    expect(usage().cpuSeconds).toBe(1);
+    showOne(10, 1, { reaped: 4 });
+    now.mockReturnValue(1000);
+    expect(usage().cpuSeconds).toBe(5);
+  });
+
+  it('count once if they were seen, and with what they used since', () => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
+    showOne(10, 1, { children: [20], reaped: 1 });
+    showOne(20, 4, { parent: 10, children: [30], reaped: 2 });
+    showOne(30, 8, { parent: 20 });
+    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    expect(usage().cpuSeconds).toBe(16);
+    gone(30);
+    showOne(20, 4, { parent: 10, reaped: 2 + 8.5 });
+    expect(usage().cpuSeconds).toBe(16.5);
+    gone(20);
+    showOne(10, 1, { reaped: 1 + 4 + 2 + 8.5 + 0.25 });
+    expect(usage().cpuSeconds).toBe(16.75);
+    showOne(10, 1, { reaped: 16.75 });
+    expect(usage().cpuSeconds).toBe(17.75);
+  });
+
+  it('count once if they end together with their parent', () => {
+    vi.spyOn(performance, 'now').mockReturnValue(0);
+    showOne(10, 1, { children: [20], reaped: 1 });
+    showOne(20, 4, { parent: 10, children: [30] });
+    showOne(30, 8, { parent: 20 });
+    const usage = watchUsage(() => processTree(proc, '10'), { proc });
+    expect(usage().cpuSeconds).toBe(14);
+    for (const pid of [20, 30]) gone(pid);
+    showOne(10, 1, { reaped: 1 + 4 + 8 });
+    expect(usage().cpuSeconds).toBe(14);
+  });
+
+  // The two ways to count are independent.
+  it('count the same by a control group as without one', async () => {
+    const scratch = await makeScratch();
+    onTestFinished(scratch.end);
+    const burn = 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done';
+    const program = `while read count; do while [ $count -gt 0 ]; do sh -c '${burn}'; count=$((count-1)); done; echo; done`;
+    const [first = '', ...args] = [...scratch.enter, 'sh', '-c', program];
+    const server = spawn(first, args, { stdio: ['pipe', 'pipe', 'inherit'] });
+    const after = async (count: number) => {
+      server.stdin.write(`${count}\n`);
+      await once(server.stdout, 'data');
+      return [usage().cpuSeconds, scratch.cpuSeconds() ?? NaN] as const;
+    };
+    const usage = watchUsage(() => processTree('/proc', String(server.pid)));
+    const [before, beforeInGroup] = await after(1);
+    const [now, nowInGroup] = await after(100);
+    const [used, inGroup] = [now - before, nowInGroup - beforeInGroup];
+    expect(used).toBeGreaterThan(0.1);
+    // Clock ticks of user and of system time.
+    if (!Number.isNaN(inGroup))
+      expect(Math.abs(used - inGroup)).toBeLessThan(0.02 + 0.03 * inGroup);
+  });
+});
+
+test('the figure of a control group goes before', () => {
+  showOne(10, 1, { reaped: 4 });
+  let ofGroup: number | undefined = 6;
+  const cpuSecondsOfGroup = () => ofGroup;
+  const usage = watchUsage(() => processTree(proc, '10'), { proc, cpuSecondsOfGroup });
+  expect(usage().cpuSeconds).toBe(6);
+  ofGroup = undefined;
+  rmSync(path.join(proc, '10'), { recursive: true });
+  expect(usage().cpuSeconds, 'the group was removed').toBe(6);
+});
+
 test.each<[string, Shown, boolean]>([
   ['by a signal', { state: 'T' }, true],
   ['by a debugger', { state: 't', tracer: 99 }, true],
@@ -122,7 +219,7 @@ test.each<[string, Shown, boolean]>([
 ])('a worker is stopped: %s', (_, worker, expected) => {
   showOne(10, 1, { children: [20] });
   showOne(20, 4, { parent: 10, ...worker });
-  expect(watchUsage(() => processTree(proc, '10'), proc)().stopped).toBe(expected);
+  expect(watchUsage(() => processTree(proc, '10'), { proc })().stopped).toBe(expected);
 });
 
 it("counts a process's bytes, faults and CPU time by kind", () => {
