@@ -51,6 +51,7 @@ import {
   type UsageReaders,
   type UsageSample,
   type UsageSampler,
+  type UsageWindow,
 } from './samples.ts';
 import { searchStarts, stepIn } from './search.ts';
 import { starvedOf, stoppedShareOf } from './starved.ts';
@@ -300,7 +301,8 @@ export function phasesOf(
     const { serverCpu = null, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
-    const { cpuSeconds, rssBytes } = usageBetween(samples, window);
+    const { rssBytes } = usageBetween(samples, window);
+    const { cpuSeconds } = usageBetween(samples, spanOfTurns(result, window));
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
     return {
       ...result,
@@ -322,6 +324,20 @@ export function phasesOf(
       network: link && networkUseBetween(link.samples, link.report, window),
     };
   });
+}
+
+/**
+ * The time from a side's first request in its turns to its last answer. A window leaves out the ramp before the first turn and the drain
+ * after the last one. The server is idle before and after, unless its warm-up was just before.
+ */
+function spanOfTurns({ turns, latencyMs }: LoadResult, window: UsageWindow): UsageWindow {
+  if (turns === null || turns.rampMs === 0) return window;
+  return {
+    ...window,
+    // The engine lengthens a ramp by up to a median.
+    fromMs: window.fromMs - turns.rampMs - latencyMs.p50,
+    toMs: window.toMs + latencyMs.max,
+  };
 }
 
 /** Share of the responses in its turns, ramps and drains included, that the figures count: each costs the same CPU time. */

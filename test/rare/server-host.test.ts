@@ -12,9 +12,11 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
+import { total } from '../../lib/analysis/statistics.ts';
 import { compareCommand } from '../../lib/cli/compare.ts';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
+import { textOf } from '../../lib/files.ts';
 import { openGeneratorHosts } from '../../lib/hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../../lib/hosts/server-host.ts';
 import { machineName } from '../../lib/machine/locks.ts';
@@ -141,6 +143,48 @@ it('are sent, started and loaded there, and nothing is left', async () => {
       expect(phase.noise?.serverStealShare).toBeGreaterThanOrEqual(0);
     }
   }
+});
+
+/** Watches all workers of nginx there. The returned function gives their CPU seconds, those of ended ones too. */
+function watchWorkers() {
+  const used = new Map<string, number>();
+  const timer = setInterval(() => {
+    const all = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
+    for (const worker of all.flatMap(({ pid }) => descendants(pid))) {
+      const [nanoseconds = ''] = textOf(`/proc/${worker.pid}/schedstat`).split(' ');
+      if (nanoseconds !== '')
+        used.set(`${worker.pid} ${worker.startedAt}`, Number(nanoseconds) / 1e9);
+    }
+  }, 50);
+  onTestFinished(() => clearInterval(timer));
+  return () => total([...used.values()], (seconds) => seconds);
+}
+
+it.each([
+  ['in short turns', '1ms', ''],
+  ['one after the other, since they wait', '300ms', '--load=wrk -c 400 -d 1s'],
+  ['at a rate', '1ms', '--load=wrk -R 1000 -c 20 -d 1s'],
+])('have the CPU time of their requests, %s', async (_, delay, load) => {
+  const proxying = `events { worker_connections 4096; }
+http { access_log off; server { listen 80; location / { proxy_pass http://app; } } }`;
+  const configs = await Promise.all(
+    ['a.conf', 'b.conf'].map(async (name) => join(await ownFiles({ [name]: proxying }), name)),
+  );
+  const out = newOut();
+  const words = `--upstream app=stub:${delay}:6B --rounds 1 --out ${out}`.split(' ');
+  const workersUsed = watchWorkers();
+  const run = runThere(['compare', ...configs, ...words, ...(load === '' ? [] : [load])]);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const phases = readResult(out).variants.flatMap(({ rounds }) =>
+    rounds.flatMap((round) => round.phases),
+  );
+  const all = total(phases, (phase) => phase.requests + phase.warmupRequests);
+  const secondsEach =
+    total(phases, (phase) => phase.serverCpuSeconds ?? NaN) /
+    total(phases, (phase) => phase.requests);
+  // Those of the workers include their starts.
+  expect(secondsEach / (workersUsed() / all), run.stdout()).toBeGreaterThan(0.75);
+  expect(secondsEach / (workersUsed() / all), run.stdout()).toBeLessThan(1.25);
 });
 
 it('serve what is sent, however closed that host is to others', async () => {

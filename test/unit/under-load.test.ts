@@ -5,7 +5,7 @@ import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
-import { phase } from '../fixtures/phase.ts';
+import { latency, phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const unknown = { seconds: 0, processes: 0, interrupts: 0, servers: 0 };
@@ -36,6 +36,25 @@ test('a server has the CPU time of its own turns', () => {
   ]);
   // Elsewhere it is sampled, over the same turns.
   expect(cpuOf(0, 2000)).toEqual([expect.closeTo(2, 12), null, 7]);
+});
+
+test("elsewhere it is that of the turns' ramps and drains, too", () => {
+  const turns = { count: 1, responses: 5000, sliceMs: 3000, rampMs: 3000, waits: true };
+  const monotonicMs: [number, number] = [5000, 6000];
+  const loaded = phase({
+    requests: 1000,
+    monotonicMs,
+    latencyMs: latency(1000, 1000, 1000),
+    turns,
+  });
+  // From 1 to 7 s it used 2 s, so that the last second's fifth of all responses took 0.4 s.
+  const samples = [0, 1000, 2000, 7000, 8000].map(
+    (atMs, index) => ({ atMs, cpuSeconds: [0, 0, 0.4, 2, 2][index], rssBytes: 7 }) as UsageSample,
+  );
+  const server = { upstreams: [], pid: 1 } as unknown as RunningServer;
+  const measurement = { results: [loaded], samples, link: null } as unknown as Measurement;
+  const [one] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
+  expect(one?.serverCpuSeconds).toBeCloseTo(0.4, 12);
 });
 
 test('one that was alone has that of its window', () => {
