@@ -91,14 +91,12 @@ async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAla
 }
 
 function phasesOfAll(
-  { plan, generators = [] }: RunContext,
+  { plan }: RunContext,
   stages: readonly Stage[],
   measured: readonly Measurement[],
 ): Phase[][] {
-  // The use of cores by others is read here and where the servers are.
-  const othersAreKnown = stages.every(
-    (one) => isStarted(one.server) || (isHosted(one.server) && generators.length === 0),
-  );
+  // The use of cores by others is read where the servers are, and here.
+  const othersAreKnown = stages.every(({ server }) => isStarted(server) || isHosted(server));
   return stages.map(({ planned, server }, side) =>
     phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
   );

@@ -304,6 +304,11 @@ it('are loaded by several hosts together', async () => {
     Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]),
   );
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
+  for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap((one) => one.phases))) {
+    // They are one machine here, so the load is a noise there.
+    expect(noise?.serverOthersShare).toBeGreaterThan(0);
+    expect([noise?.generatorOthersShare, noise?.generatorStealShare]).toEqual([0, 0]);
+  }
   // Their k6 send nothing themselves: what is written when a round is over is not written again.
   const requests = variants
     .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
