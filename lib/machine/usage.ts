@@ -97,8 +97,9 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
 
 export type ThrottlingWatch = ReturnType<typeof watchThrottling>;
 
-export function watchThrottling(root = '/') {
-  const groups = limitedGroups(root);
+/** Watches the CPU quotas of some processes' control groups, as of now. @param pids "self" is this process */
+export function watchThrottling(root = '/', pids: readonly string[] = ['self']) {
+  const groups = limitedGroups(root, pids);
   return {
     /** Such as "/sys/fs/cgroup/cpu.max: 1.5 cores", joined by commas; '' without a quota. */
     quotas: groups.map(({ file, cores }) => `${file}: ${coreCount(cores)}`).join(', '),
@@ -114,9 +115,10 @@ export function watchThrottling(root = '/') {
   };
 }
 
-/** The control groups that limit this process: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
-export function limitedGroups(root = '/') {
-  return groupsOf(root).flatMap((folder) => {
+/** The control groups that limit some processes: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
+export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
+  const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid)));
+  return [...folders].flatMap((folder) => {
     const text = (name: string) => textOf(join(folder, name));
     const file = text('cpu.max') === '' ? 'cpu.cfs_quota_us' : 'cpu.max';
     const [quota = NaN, period = NaN] = `${text(file)} ${text('cpu.cfs_period_us')}`
@@ -130,9 +132,9 @@ export function limitedGroups(root = '/') {
   });
 }
 
-/** Its own group and those above it, in each hierarchy that may limit the CPU. */
-function groupsOf(root: string): string[] {
-  const own = textOf(join(root, 'proc/self/cgroup'))
+/** A process's own group and those above it, in each hierarchy that may limit the CPU. */
+function groupsOf(root: string, pid: string): string[] {
+  const own = textOf(join(root, 'proc', pid, 'cgroup'))
     .split('\n')
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
   return textOf(join(root, 'proc/self/mountinfo'))

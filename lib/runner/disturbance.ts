@@ -33,7 +33,7 @@ export function requireSound(
     const sameTime = others.flatMap((side) => side[index] ?? []);
     const disturbance =
       clockStepIn(samples) ??
-      throttlingIn(samples, window, quotas) ??
+      throttlingIn(samples, window, quotas, server.name) ??
       (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
       (isHeldUp(phase, sameTime, samples, window)
         ? standstillIn(phase, server.name, alarms.first)
@@ -91,15 +91,29 @@ const toleratedThrottling = 0.001;
 
 function throttlingIn(
   samples: readonly UsageSample[],
-  { fromMs, toMs }: UsageWindow,
+  window: UsageWindow,
   quotas: string,
+  server: string,
 ): string | undefined {
-  const before = (samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0])?.throttledMs;
-  const after = (samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1))?.throttledMs;
+  const ofRun = throttledMs(samples, window, (sample) => sample.throttledMs);
+  if (ofRun !== undefined)
+    return `a CPU quota held the run back for ${scaledTime(ofRun)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
+  const ofServer = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
+  if (ofServer === undefined) return undefined;
+  return `a CPU quota of its own held ${server} back for ${scaledTime(ofServer)} during the load (${samples.at(-1)?.quotas}): it fills up again in the turns of other sides, so take it away, and limit the cores of all sides (--server-cpus)`;
+}
+
+/** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */
+function throttledMs(
+  samples: readonly UsageSample[],
+  { fromMs, toMs }: UsageWindow,
+  of: (sample: UsageSample) => number,
+): number | undefined {
+  const before = samples.findLast(({ atMs }) => atMs <= fromMs) ?? samples[0];
+  const after = samples.find(({ atMs }) => atMs >= toMs) ?? samples.at(-1);
   if (before === undefined || after === undefined) return undefined;
-  const ms = after - before;
-  if (!(ms > toleratedThrottling * (toMs - fromMs))) return undefined;
-  return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
+  const ms = of(after) - of(before);
+  return ms > toleratedThrottling * (toMs - fromMs) ? ms : undefined;
 }
 
 /**

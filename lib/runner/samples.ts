@@ -82,6 +82,8 @@ export function withServer(
 ): UsageSample[] {
   const own = there[place] ?? [];
   if (own.length === 0) return [...samples];
+  const lastBy = (atMs: number) =>
+    own.findLast((one) => one.atMs <= atMs) ?? (own[0] as SampleThere);
   const readings = own.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
   const isKnown = readings.length > 0 && readings.every(({ server }) => server !== null);
   return samples.map((sample) => {
@@ -94,7 +96,9 @@ export function withServer(
       ...sample,
       cpuSeconds: valueAt(own, atMs, cpuOf),
       waitedSeconds: valueAt(own, atMs, waitOf),
-      stopped: (own.findLast((one) => one.atMs <= atMs) ?? own[0])?.stopped ?? false,
+      stopped: lastBy(atMs).stopped,
+      quotaThrottledMs: valueAt(own, atMs, ({ quotaThrottledMs }) => quotaThrottledMs),
+      quotas: lastBy(atMs).quotas,
       rssBytes: Math.round(valueAt(own, atMs, ({ rssBytes }) => rssBytes)),
       serversCpuSeconds: total(there, (one = []) =>
         one.length === 0 ? 0 : valueAt(one, atMs, cpuOf),

@@ -239,7 +239,14 @@ function readersOf(
 }
 
 /** Of a server that bakeoff did not start here: unknown. */
-const noUsage = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 0, stopped: false };
+const noUsage = {
+  cpuSeconds: 0,
+  waitedSeconds: 0,
+  rssBytes: 0,
+  quotaThrottledMs: 0,
+  quotas: '',
+  stopped: false,
+};
 
 const reportIntervalMs = 500;
 

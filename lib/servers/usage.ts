@@ -2,7 +2,7 @@
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { namesIn, readIfThere, textOf } from '../files.ts';
-import { ticksPerSecond } from '../machine/usage.ts';
+import { ticksPerSecond, watchThrottling, type ThrottlingWatch } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import { counterNames } from '../result/result.ts';
 import { listeningAt, processIds, socketsOf } from '../process.ts';
@@ -15,6 +15,10 @@ export interface TreeUsage {
   waitedSeconds: number;
   /** Sum of the processes' resident sets (VmRSS). A page that n workers share counts n times. */
   rssBytes: number;
+  /** Milliseconds for which CPU quotas of the processes' control groups held them back, as ThrottlingWatch.read. */
+  quotaThrottledMs: number;
+  /** As ThrottlingWatch.quotas. */
+  quotas: string;
   /** A process is stopped: by a signal, or by a debugger that is none of these processes. */
   stopped: boolean;
 }
@@ -43,6 +47,7 @@ export function watchUsage(
   let waitedSeconds = 0;
   let rssBytes = 0;
   let processes: string[] = [];
+  let throttling: ThrottlingWatch | undefined;
   const reaped = watchReaped(proc);
   const tasks = watchTasks(() => {
     processes = lookUp();
@@ -60,10 +65,13 @@ export function watchUsage(
     const ofTasks = total(used, (task) => task.cpuSeconds);
     cpuSeconds = cpuSecondsOfGroup() ?? cpuSeconds + ofTasks + reaped.notCounted(byTask);
     waitedSeconds += total(used, (task) => task.waitedSeconds);
+    throttling ??= watchThrottling('/', processes);
     return {
       cpuSeconds,
       waitedSeconds,
       rssBytes: used.length === 0 ? 0 : rssBytes,
+      quotaThrottledMs: throttling.read(),
+      quotas: throttling.quotas,
       stopped: processes.some((pid) => isStopped(proc, pid, processes)),
     };
   };

@@ -184,6 +184,20 @@ test('a quota of cgroup v2 holds a run back so often and long', () => {
   expect(read()).toBe(33.5);
 });
 
+test('quotas of other processes are theirs, each counted once', () => {
+  const { root } = newRoot({
+    ...v2('/bakeoff'),
+    'proc/10/cgroup': '0::/s/server',
+    'proc/11/cgroup': '0::/s/server/worker',
+    ...max('/bakeoff', '100000 100000'),
+    ...max('/s/server', '50000 100000'),
+    [`${group}/s/server/cpu.stat`]: 'usage_usec 9\nnr_throttled 2\nthrottled_usec 7000',
+  });
+  const { quotas, read } = watchThrottling(root, ['10', '11', '12']);
+  expect(quotas).toBe(`${root}/${group}/s/server/cpu.max: 0.5 cores`);
+  expect(read()).toBe(7);
+});
+
 test('a quota of cgroup v1 does so too, and none never', () => {
   expect(watchThrottling(newFolder()).read()).toBe(0);
   const { root } = newRoot({

@@ -7,7 +7,7 @@ import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
 import { noLatency, phase } from '../fixtures/phase.ts';
 
-const nothing = { wallAheadMs: 0, throttledMs: 0 };
+const nothing = { wallAheadMs: 0, throttledMs: 0, quotaThrottledMs: 0 };
 
 /** Samples each 100 ms in a range, without those within the gaps. */
 function every100([fromMs, toMs]: [number, number], ...gaps: [number, number][]) {
@@ -93,6 +93,19 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
     ([atMs, throttledMs]) => ({ ...nothing, atMs: Number(atMs), throttledMs }) as UsageSample,
   );
   expectFound({ samples, of: { monotonicMs } }, message);
+});
+
+test("a quota of the server's own group is named", () => {
+  const throttled = [0, 0, 40, 40];
+  const quotas = '/a.slice/cpu.max: 0.5 cores';
+  const samples = throttled.map(
+    (quotaThrottledMs, second) =>
+      ({ ...nothing, atMs: 1000 * second, quotaThrottledMs, quotas }) as UsageSample,
+  );
+  const message =
+    'a: a CPU quota of its own held nginx back for 40.00 ms during the load (/a.slice/cpu.max: 0.5 cores): ';
+  expectFound({ samples, of: { monotonicMs: [1100, 2900] } }, message);
+  expectFound({ samples, of: { monotonicMs: [2000, 3000] } }, undefined);
 });
 
 /** A phase with that gap, p99 of the latency and p50 of the first byte, in milliseconds. */

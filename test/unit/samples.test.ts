@@ -79,6 +79,7 @@ describe('watchMachine', () => {
   });
 });
 
+const noQuota = { quotaThrottledMs: 0, quotas: '' };
 const asked = () => interruptsApart(folder);
 
 test('interruptsApart is what the running kernel was built with', () => {
@@ -141,6 +142,7 @@ describe('noise', () => {
       serversCpuSeconds: ours * second,
       waitedSeconds: 0,
       rssBytes: 1,
+      ...noQuota,
       stopped: false,
       generatorCpuSeconds: generatorCpu * second,
       linkToServerCpuSeconds: link * second,
@@ -221,6 +223,8 @@ describe('noise', () => {
         cpuSeconds,
         waitedSeconds: atMs / 1e4,
         rssBytes: 5,
+        quotaThrottledMs: atMs / 10,
+        quotas: '/cpu.max: 1 core',
         stopped: index === 1,
         ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
       }),
@@ -231,6 +235,8 @@ describe('noise', () => {
     expect(one?.[2]).toMatchObject({
       cpuSeconds: near(0.975),
       waitedSeconds: near(0.195),
+      quotaThrottledMs: near(195),
+      quotas: '/cpu.max: 1 core',
       rssBytes: 5,
       serversCpuSeconds: near(1.95),
     });
@@ -321,7 +327,7 @@ describe('the sampler', () => {
     started.push(sampler);
     return sampler;
   };
-  const used = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 1, stopped: false };
+  const used = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 1, ...noQuota, stopped: false };
   const halfACore = () => ({ ...used, cpuSeconds: performance.now() / 2000 });
 
   test('keeps the CPU time right when the wall clock is set back', () => {

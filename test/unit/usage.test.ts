@@ -17,6 +17,8 @@ beforeEach(() => {
   proc = newFolder();
 });
 
+const noQuota = { quotaThrottledMs: 0, quotas: '' };
+
 interface Task {
   cpuSeconds: number;
   children?: readonly number[];
@@ -95,6 +97,7 @@ describe.each([
       cpuSeconds: 31,
       waitedSeconds: 'schedstat' in kernel ? 0 : 15.5,
       rssBytes: 81 * 1024,
+      ...noQuota,
       stopped: false,
     });
   });
@@ -112,7 +115,13 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   now.mockReturnValue(999);
   expect(usage().cpuSeconds).toBe(6);
   now.mockReturnValue(1000);
-  const used = { cpuSeconds: 14, waitedSeconds: 7, rssBytes: 31 * 1024, stopped: false };
+  const used = {
+    cpuSeconds: 14,
+    waitedSeconds: 7,
+    rssBytes: 31 * 1024,
+    ...noQuota,
+    stopped: false,
+  };
   expect(usage()).toEqual(used);
   showOne(21, 3, { parent: 10 });
   expect(usage().cpuSeconds, 'the id went to a newcomer').toBe(17);
