@@ -116,8 +116,10 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
-	// The kernel books CPU time every few milliseconds: in a short window it can seem more than the machine has.
-	cpu := min(float64(p.to.used-p.from.used)/float64(max(1, p.to.at-p.from.at)), float64(runtime.NumCPU()))
+	// The kernel books CPU time every few milliseconds: in a short window it can seem more than the machine has, or less than nothing,
+	// since what was spun away is known at once.
+	cpu := float64(p.to.used-p.from.used) / float64(max(1, p.to.at-p.from.at))
+	cpu = min(max(0, cpu), float64(runtime.NumCPU()))
 	c.onSecond(Second{
 		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
 		LatencyMs: p.latency.distribution(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: cpu,

@@ -26,9 +26,10 @@ const (
 	// firstNice puts a loop at a rate before everything else on its core: k6's other threads, the database, the runner.
 	firstNice   = -15
 	never       = int64(1) << 62
-	noSlot      = -1                           // the event of a descriptor that is no connection
-	awakeBefore = int64(60 * time.Microsecond) // At a rate a loop is awake this long before the next request is due.
-	offCore     = int64(50 * time.Microsecond) // A poll that took this long did not run all the time: another thread had its core
+	noSlot      = -1                            // the event of a descriptor that is no connection
+	awakeBefore = int64(60 * time.Microsecond)  // At a rate a loop is awake this long before the next request is due.
+	tellSpun    = int64(100 * time.Microsecond) // what a loop has spun away is known this soon: other loops read CPU time meanwhile
+	offCore     = int64(50 * time.Microsecond)  // A poll that took this long did not run all the time: another thread had its core
 )
 
 // loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end.
@@ -284,6 +285,10 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 		looked := l.shared.now()
 		if took := looked - now; took < offCore {
 			idle += took
+		}
+		if idle > tellSpun {
+			l.shared.spun.Add(idle)
+			idle = 0
 		}
 		now = looked
 	}

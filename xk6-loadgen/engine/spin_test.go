@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"testing"
 	"time"
 
@@ -55,5 +56,41 @@ func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
 	}
 	if spun := time.Duration(l.shared.spun.Load()); spun < time.Millisecond {
 		t.Errorf("%s of 5 ms are known as spun away", spun)
+	}
+}
+
+func TestWhatIsSpunAwayIsKnownWhileItGoesOn(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Duration, o.Spin = time.Second, true
+	l := idleLoop(t, o)
+	l.nextTimer = never
+	tried(t, func() string {
+		l.shared.spun.Store(0)
+		over := make(chan bool)
+		go func() {
+			l.wait(l.events[:])
+			close(over)
+		}()
+		first := int64(0)
+		for first == 0 {
+			first = l.shared.spun.Load()
+		}
+		<-over
+		if all := l.shared.spun.Load(); first > all/2 {
+			return fmt.Sprintf("first told were %d of %d ns", first, all)
+		}
+		return ""
+	})
+}
+
+// A load that is interrupted has a last second of a few milliseconds.
+func TestNoSecondHasLessThanNoCPU(t *testing.T) {
+	for used, expected := range map[int64]float64{-8_600_000: 0, 500_000: 0.5, 9e12: float64(runtime.NumCPU())} {
+		var got Second
+		c := &collector{shared: &shared{epoch: time.Now()}, onSecond: func(s Second) { got = s }}
+		c.emit(&pendingSecond{latency: newRecorder(), to: cpuReading{at: 1e6, used: used}})
+		if got.GeneratorCPU != expected {
+			t.Errorf("%d ns in a millisecond: %g cores, and not %g", used, got.GeneratorCPU, expected)
+		}
 	}
 }
