@@ -19,6 +19,7 @@ import { pathOfPage } from '../scenario/pages.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
+import type { ServerSample } from '../store/points.ts';
 import { startK6There } from './generators.ts';
 import { expectedOf, loadPlanFor } from './k6-plan.ts';
 import {
@@ -63,6 +64,8 @@ export interface Measurement {
   /** The side's results by phase. */
   results: LoadResult[];
   samples: readonly UsageSample[];
+  /** The server's own, as often as they were taken where it runs. */
+  ofServer: readonly ServerSample[];
   quotas: string;
   recordFile: string;
   /** k6 did not write to the database: only its record has the samples. */
@@ -137,6 +140,7 @@ export async function underLoad(
   return stages.map(({ server }, side): Measurement => {
     const results = outcomes.map((one) => one.results[side] as LoadResult);
     const before = counted[side];
+    const here = sampler?.samplesOf(side) ?? [];
     return {
       outcomes,
       results,
@@ -144,7 +148,8 @@ export async function underLoad(
         results,
         isStarted(server) && before ? { before, now: countersOf(server.processes()) } : undefined,
       ),
-      samples: withServer(sampler?.samplesOf(side) ?? [], there, side),
+      samples: withServer(here, there, side),
+      ofServer: there[side] ?? here,
       quotas: throttling.quotas,
       recordFile: k6Files(folder).record,
       unsent: output === null,
@@ -289,7 +294,7 @@ async function reportOf(network: Network): Promise<LinkReport> {
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, link, perRequest }: Measurement,
+  { results, samples, ofServer, link, perRequest }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
@@ -308,8 +313,8 @@ export function phasesOf(
     const { serverCpu = null, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
-    const { rssBytes } = usageBetween(samples, window);
-    const { cpuSeconds } = usageBetween(samples, spanOfTurns(result, window));
+    const { rssBytes } = usageBetween(ofServer, window);
+    const { cpuSeconds } = usageBetween(ofServer, spanOfTurns(result, window));
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
     return {
       ...result,

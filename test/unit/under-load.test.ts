@@ -2,9 +2,9 @@
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/result.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
-import type { UsageSample } from '../../lib/runner/samples.ts';
 import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
+import type { ServerSample } from '../../lib/store/points.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
@@ -18,11 +18,16 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
     ...phase({ requests: 1000, monotonicMs: [1000, 11_000], turns: made === 0 ? null : turns }),
     ...(serverCpu === undefined ? {} : { serverCpu }),
   };
-  const samples = [0, 1000, 11_000, 12_000].map(
-    (atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as UsageSample,
+  const ofServer = [0, 1000, 11_000, 12_000].map(
+    (atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as ServerSample,
   );
   const server = { upstreams: [], ...(side === 0 ? { pid: 1 } : {}) } as unknown as RunningServer;
-  const measurement = { results: [result], samples, link: null } as unknown as Measurement;
+  const measurement = {
+    results: [result],
+    samples: [],
+    ofServer,
+    link: null,
+  } as unknown as Measurement;
   const [one] = phasesOf(measurement, plan.variants[side] as PlannedVariant, plan, server, false);
   expect(one).not.toHaveProperty('serverCpu');
   return [one?.serverCpuSeconds, one?.idleCpuShare, one?.serverRssBytes];
@@ -48,11 +53,16 @@ test("elsewhere it is that of the turns' ramps and drains, too", () => {
     turns,
   });
   // From 1 to 7 s it used 2 s, so that the last second's fifth of all responses took 0.4 s.
-  const samples = [0, 1000, 2000, 7000, 8000].map(
-    (atMs, index) => ({ atMs, cpuSeconds: [0, 0, 0.4, 2, 2][index], rssBytes: 7 }) as UsageSample,
+  const ofServer = [0, 1000, 2000, 7000, 8000].map(
+    (atMs, index) => ({ atMs, cpuSeconds: [0, 0, 0.4, 2, 2][index], rssBytes: 7 }) as ServerSample,
   );
   const server = { upstreams: [], pid: 1 } as unknown as RunningServer;
-  const measurement = { results: [loaded], samples, link: null } as unknown as Measurement;
+  const measurement = {
+    results: [loaded],
+    samples: [],
+    ofServer,
+    link: null,
+  } as unknown as Measurement;
   const [one] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
   expect(one?.serverCpuSeconds).toBeCloseTo(0.4, 12);
 });
