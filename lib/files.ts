@@ -311,20 +311,16 @@ export async function checkWhole(file: string): Promise<void> {
 }
 
 /**
- * The path that a file is written to: a link stays one. In a folder such as /tmp, a link of another user may lead anywhere
- * (proc_sys_fs(5), protected_symlinks), and one that appears later is replaced.
+ * The path that a file is written to: a link of one's own, or of root, stays one. A link of another user may lead anywhere, and one that
+ * appears later is replaced.
  */
 async function placeOf(name: string): Promise<string> {
   const link = await lstat(name).catch(() => undefined);
   const folderPath = await realpath(dirname(name)).catch(() => dirname(name));
   if (link?.isSymbolicLink() !== true) return join(folderPath, basename(name));
-  const followed = realpath(name).catch(() => name);
-  if (link.uid === process.geteuid?.()) return followed;
-  const folder = await stat(dirname(name));
-  const isOpen = (folder.mode & 0o1002) === 0o1002;
-  if (isOpen && link.uid !== folder.uid)
+  if (link.uid !== process.geteuid?.() && link.uid !== 0)
     throw new Error(`it is a link of another user in ${dirname(name)}: name a file elsewhere`);
-  return followed;
+  return realpath(name).catch(() => name);
 }
 
 /**

@@ -130,11 +130,12 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
     }
     if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
     if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
-    if ('told' in reply) return console.error(`${name}: ${reply.told.trimEnd()}`);
+    if ('told' in reply)
+      return console.error(`${name}: ${printable(String(reply.told)).trimEnd()}`);
     const question = asked.get(reply.id);
     asked.delete(reply.id);
     if ('problem' in reply)
-      question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode));
+      question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode === 2 ? 2 : 1));
     else question?.resolve(reply.answer);
   }
   const slow = `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`;

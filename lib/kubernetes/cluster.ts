@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
+import { UserError, printable } from '../errors.ts';
 import { duration } from '../format.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
@@ -399,7 +399,7 @@ async function waitFor<T>(
       throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);
     if (missing !== last) [last, lastSinceMs, isTold] = [missing, waitedMs, false];
     if (waitedMs - lastSinceMs > patienceMs && !isTold && missing !== underWay) {
-      say(`waiting: ${missing}`);
+      say(`waiting: ${printable(missing)}`);
       isTold = true;
     }
     await delay(pollMs, undefined, { signal });

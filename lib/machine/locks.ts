@@ -16,6 +16,8 @@ export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A stopped process accepts connections and sends nothing. */
 const patienceMs = 1000;
+const refusedAgainMs = 20;
+const mostRefusals = 10;
 const askAgainMs = 500;
 
 /** Identifies a run to its parts on other hosts. `from`: the host that started it. */
@@ -44,11 +46,25 @@ export async function oneRunAtATime(
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
   const beganAtMs = performance.now();
   let isFirst = true;
+  let refusals = 0;
   for (;;) {
     const server = await listen(address, about);
     if (server !== undefined) return () => server.close();
     const answer = await ask(address);
-    if (answer === undefined) continue;
+    if (answer === undefined) {
+      // A holder that has ended frees the name; one that never listens is no run of bakeoff.
+      refusals++;
+      if (refusals > mostRefusals) {
+        (wait?.say ?? console.error)(
+          "a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway",
+        );
+        return () => undefined;
+      }
+      await delay(refusedAgainMs, undefined, { signal: wait?.signal }).catch(() =>
+        wait?.signal.throwIfAborted(),
+      );
+      continue;
+    }
     if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
       return () => undefined;
     const listener = listenerOn(name);

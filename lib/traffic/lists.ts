@@ -1,4 +1,5 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
+import { statSync } from 'node:fs';
 import { asWords, usageError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { percent, whole } from '../format.ts';
@@ -135,6 +136,8 @@ function merged(found: readonly Found[]): LoadRequest[] {
 /** Reads targets of vegeta, in its text format or in JSON. @throws UserError (exit code 2) that names the line */
 export function readTargets(file: string): Traffic {
   const text = textOfFile('--targets', file, mostBytes);
+  // Another user's targets must not send root's files to a server.
+  const forAll = process.geteuid?.() === 0 && statSync(fromCallersFolder(file)).uid !== 0;
   const found: Found[] = [];
   let address: string | undefined;
   const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
@@ -171,7 +174,9 @@ export function readTargets(file: string): Traffic {
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
       const before = `${where}: the body ${line.slice(1)}: `;
-      open.bodyBase64 = asWords(() => readBytes(body, mostBytes), before).toString('base64');
+      open.bodyBase64 = asWords(() => readBytes(body, mostBytes, { forAll }), before).toString(
+        'base64',
+      );
     } else if (open !== undefined && name !== '') {
       const header = { name, value: value.trim() };
       if (!isSent(header) && !/^host$/i.test(name)) continue;

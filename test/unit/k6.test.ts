@@ -2,6 +2,7 @@
 import {
   appendFileSync,
   chmodSync,
+  chownSync,
   lchownSync,
   mkdirSync,
   readFileSync,
@@ -126,6 +127,11 @@ test.runIf(process.getuid?.() === 0)('root follows only links that root may trus
   for (const link of [theirs, own]) symlinkSync(target, link);
   lchownSync(theirs, 65_533, 65_533);
   chmodSync(shared, 0o1777);
+  await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
+  expect(readFileSync(target, 'utf8')).toBe('precious');
+  // In a folder of its owner's too, as in a run of another user that root makes a report of.
+  chmodSync(shared, 0o755);
+  chownSync(shared, 65_533, 65_533);
   await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
   expect(readFileSync(target, 'utf8')).toBe('precious');
   await writeWhole(own, 'text');

@@ -55,6 +55,19 @@ test('a second run is told who measures, and whether that one is stopped', async
   (await oneRunAtATime(name))();
 });
 
+test('a process that only holds the name keeps nobody waiting', async () => {
+  const name = newName();
+  const program =
+    'import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind("\\0" + sys.argv[1]); print("held", flush=True); sys.stdin.read()';
+  const child = spawn('python3', ['-c', program, name], { stdio: ['pipe', 'pipe', 'inherit'] });
+  onTestFinished(() => void child.kill());
+  await once(child.stdout, 'data');
+  const said: string[] = [];
+  const wait = { seconds: 60, signal: new AbortController().signal, say: said.push.bind(said) };
+  (await oneRunAtATime(name, undefined, wait))();
+  expect(said).toEqual([expect.stringMatching(/no run of bakeoff holds bakeoff's lock/)]);
+});
+
 test('one that may wait does, says for whom once, and gives up in time', async () => {
   const name = newName();
   const release = await oneRunAtATime(name);

@@ -1,6 +1,6 @@
 // What is read of access logs, of a HAR and of vegeta's targets.
 import { execFileSync } from 'node:child_process';
-import { truncateSync, writeFileSync } from 'node:fs';
+import { chmodSync, chownSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
@@ -368,6 +368,17 @@ test("vegeta's targets, as text and as JSON", () => {
     { method: 'PUT', target: '/x', headers: { 'X-A': '1, 2' }, bodyBase64: 'AAE=', weight: 1 },
     { method: 'GET', target: '/', headers: {}, weight: 1 },
   ]);
+});
+
+test.runIf(process.getuid?.() === 0)("another user's targets send no file of root's", async () => {
+  const file = written('POST http://a.example/\n@body\n');
+  writeFileSync(join(folder, 'body'), 'secret', { mode: 0o600 });
+  chmodSync(join(folder, 'body'), 0o600);
+  expect(readTargets(file).requests).toHaveLength(1);
+  chownSync(join(folder, file), 65_533, 65_533);
+  expect(await refusalOf((async () => readTargets(file))())).toMatch(
+    /^--targets f, line 2: the body body: not every user may read it/,
+  );
 });
 
 test.each<[string, RegExp]>([
