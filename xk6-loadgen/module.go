@@ -70,7 +70,7 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	return summary(result), nil
 }
 
-// alternate is loadgen.alternate({ sides, slice, seed }).
+// alternate is loadgen.alternate({ sides, slice, first, seed }).
 func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error) {
 	given, turns, call, err := parseAlternate(value)
 	if err != nil {
@@ -129,7 +129,7 @@ func summary(r engine.Result) map[string]any {
 		}
 		buckets = append(buckets, entry)
 	}
-	var negotiated, maxConcurrentStreams, turns, serverCPU any
+	var negotiated, maxConcurrentStreams, turns, serverCPU, continuous, queueGrowth any
 	if r.TLS != nil {
 		negotiated = map[string]any{"version": r.TLS.Version, "cipher": r.TLS.Cipher, "keyExchange": r.TLS.KeyExchange}
 	}
@@ -140,6 +140,15 @@ func summary(r engine.Result) map[string]any {
 		turns = map[string]any{
 			"count": t.Count, "responses": t.Responses, "sliceMs": t.SliceMs, "rampMs": t.RampMs, "waits": t.Waits, "stoodStill": t.StoodStill,
 		}
+	}
+	if c := r.Continuous; c != nil {
+		continuous = map[string]any{
+			"seconds": c.Seconds, "rps": c.RPS, "cpuMicros": c.CPUMicros, "p50Ms": c.P50Ms, "p99Ms": c.P99Ms,
+			"queueGrowthPerSecond": c.QueueGrowthPerSecond, "warmupSeconds": c.WarmupSeconds, "gain": c.Gain,
+		}
+	}
+	if g := r.QueueGrowth; g != nil {
+		queueGrowth = map[string]any{"perSecond": g.PerSecond, "standardError": g.StandardError}
 	}
 	if cpu := r.ServerCPU; cpu != nil {
 		serverCPU = map[string]any{
@@ -166,7 +175,7 @@ func summary(r engine.Result) map[string]any {
 			"resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
 		},
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
-		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU,
+		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU, "continuous": continuous, "queueGrowth": queueGrowth,
 	}
 }
 

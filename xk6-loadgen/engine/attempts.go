@@ -100,7 +100,7 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 			return a, false
 		}
 	}
-	if l.plan.Requests > 0 && l.phase > warming && !l.takeCounted(c) {
+	if l.plan.Requests > 0 && l.phase > warming && due >= l.dueFrom && !l.takeCounted(c) {
 		return a, false
 	}
 	l.schedule.take()
@@ -153,7 +153,7 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 }
 
 func (l *loop) noteSent(due int64) {
-	if l.sendDelays != nil {
+	if l.sendDelays != nil && due >= l.dueFrom {
 		l.sendDelays.record(l.clock - due)
 	}
 }
@@ -166,7 +166,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	l.outstanding--
 	l.responses++
 	l.lastEnd = l.clock
-	i := l.current
+	i := l.countOf(a)
 	i.Requests++
 	i.Responses[status/100-2]++ // Parsers let only 200 to 599 through
 	if status >= 300 {
@@ -192,31 +192,48 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	if from == noLatency || !l.records(from) {
 		return
 	}
-	i.latency.record(l.clock - from)
-	if len(l.plan.Buckets) > 0 && i != l.outside {
+	// By the request's start, so that the latencies of a turn's last requests, which end after the window, are not left out.
+	l.recordsTo().latency.record(l.clock - from)
+	if len(l.plan.Buckets) > 0 {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-from)]++
 	}
 }
 
 func (l *loop) records(start int64) bool { return start < l.began || start >= l.recordFrom }
 
+func (l *loop) recordsTo() *interval {
+	if l.cycle != nil {
+		return &l.cycle.interval
+	}
+	return l.interval
+}
+
+// countOf is where an attempt that ended now counts.
+func (l *loop) countOf(a *attempt) *interval {
+	if a.due >= l.began && a.due < l.dueFrom {
+		return l.outside
+	}
+	return l.current
+}
+
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, a *attempt) {
-	if cause == CauseTimedOut {
+	i := l.countOf(a)
+	if cause == CauseTimedOut && i != l.outside {
 		l.noteWait(l.clock-a.due, 1)
 	}
 	if a.due < l.began {
 		l.older--
 	}
-	if l.pages != nil && l.current != l.outside {
+	if l.pages != nil && i != l.outside {
 		l.pages.pages[a.expected.page].errors++
 	}
 	c.noteReached()
 	l.outstanding--
 	l.failures++
 	l.lastEnd = l.clock
-	l.current.Requests++
-	l.current.Errors[kind]++
-	l.current.Causes[cause]++
+	i.Requests++
+	i.Errors[kind]++
+	i.Causes[cause]++
 	if l.example == "" {
 		l.example = example
 	}

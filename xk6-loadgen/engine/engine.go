@@ -37,10 +37,13 @@ type Result struct {
 	Wire                     Wire
 	Turns                    *TurnFigures // Turns is nil for one side alone, ServerCPU where the server's processes are not known
 	ServerCPU                *ServerCPU
+	Continuous               *Continuous  // nil without a warm-up
+	QueueGrowth              *QueueGrowth // nil except at a rate
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
 	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
-	Seconds, RPS       float64    // RPS is responses of any status per second.
+	// RPS is responses of any status per second; at a rate in turns less the growth of the queue, since its answers come after the turns.
+	Seconds, RPS float64
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
 	Hung         int64
 	LongestGapMs float64 // the longest time with requests under way and no response on any thread, see sharedGap
@@ -133,6 +136,10 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	collectors.Wait()
 	for i, r := range runs {
 		results[i].Turns, results[i].ServerCPU = r.shared.figures()
+		results[i].Continuous, results[i].QueueGrowth = r.shared.warmth.continuous, queueGrowthOf(r.loops)
+		if g := results[i].QueueGrowth; g != nil && len(runs) > 1 {
+			results[i].RPS = max(0, results[i].RPS-g.PerSecond)
+		}
 		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {
 			t.StoodStill = float64(c.stood) / float64(max(1, c.all))
 		}
@@ -191,8 +198,9 @@ type shared struct {
 	gap   sharedGap
 	apart bool // the server is known to have none of the generator's cores
 	turn
-	probe    probe
-	soloDone atomic.Bool
+	soloLatency int64 // soloLatency is the latency without a queue, see soloRequests.
+	soloDone    atomic.Bool
+	warmth      warmth
 }
 
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }

@@ -237,7 +237,8 @@ func TestOpenModelDurationsCountAllThatWasDue(t *testing.T) {
 		if total := r.Requests + r.InFlight + r.Unsent; total < 60 || total > 60+int64(4*x.streams) || r.ErrorTotal() != 0 {
 			t.Errorf("requests %d, in flight %d, unsent %d, warm-up %d: %s", r.Requests, r.InFlight, r.Unsent, r.WarmupRequests, r.ErrorExample)
 		}
-		if r.WarmupRequests > 12+int64(o.Connections) || s.requests.Load() > r.Requests+r.WarmupRequests+r.InFlight || s.requests.Load() < r.Requests+r.WarmupRequests {
+		// The threads agree on the end of the warm-up, which takes a moment.
+		if r.WarmupRequests > 15+int64(o.Connections) || s.requests.Load() > r.Requests+r.WarmupRequests+r.InFlight || s.requests.Load() < r.Requests+r.WarmupRequests {
 			t.Errorf("the peer saw %d, the engine %d + %d + %d", s.requests.Load(), r.Requests, r.WarmupRequests, r.InFlight)
 		}
 	})

@@ -78,6 +78,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	}
 	l.loopTurn = loopTurn{wake: -1, resume: make(chan struct{}, 1)}
 	l.measurement = newMeasurement(l, connections)
+	l.growth.next = never
 	if p.Protocol == H3 {
 		l.mail = &mailbox{now: s.now, rouse: l.rouse, ring: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	} else if p.tls != nil {
@@ -205,7 +206,16 @@ func (l *loop) iterate() {
 	}
 	reported := l.shared.now()
 	l.clock, l.sawNothing = reported, n == 0
-	l.handle(n)
+	if l.isAtEdge {
+		l.crossEdge()
+		ended := l.responses + l.failures
+		l.handle(n)
+		if l.responses+l.failures > ended {
+			l.setEdge()
+		}
+	} else {
+		l.handle(n)
+	}
 	if l.plan.Rate > 0 {
 		l.startDue()
 	}
@@ -367,7 +377,7 @@ func (l *loop) ended() bool {
 func (l *loop) setTimer() {
 	l.nextTimer = min(l.nextTimeoutCheck, l.nextRetry)
 	if !l.turnIsOver { // They wait for the next turn
-		l.nextTimer = min(l.nextTimer, l.nextTick, l.nextSample)
+		l.nextTimer = min(l.nextTimer, l.nextTick, l.nextSample, l.growth.next)
 	}
 	if l.timeoutCheckFrom > 0 {
 		l.nextTimer = l.clock
@@ -375,10 +385,11 @@ func (l *loop) setTimer() {
 	if l.clock < l.phaseEnd && (l.phase == warming || l.plan.Duration > 0) {
 		l.nextTimer = min(l.nextTimer, l.phaseEnd)
 	}
-	if l.clock < l.steadyFrom {
-		l.nextTimer = min(l.nextTimer, l.steadyFrom)
-	}
 	switch l.phase {
+	case warming:
+		if l.stretch.number > 0 && !l.stretch.isJudged {
+			l.nextTimer = min(l.nextTimer, l.stretch.nextMark)
+		}
 	case solo:
 		l.nextTimer = min(l.nextTimer, l.clock+recheckEvery)
 	case reaching:
@@ -389,12 +400,6 @@ func (l *loop) setTimer() {
 }
 
 func (l *loop) timers() {
-	if l.current == l.outside && !l.turnIsOver && l.clock >= l.steadyFrom {
-		l.setCounting(true)
-		if l.number == 0 {
-			l.shared.enterCPU()
-		}
-	}
 	l.advancePhase()
 	if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
 		l.checkTimeouts()

@@ -61,9 +61,11 @@ type Options struct {
 	Arrivals  Arrivals `js:"arrivals"`
 	KeepAlive bool     `js:"keepAlive"`
 	// Warmup comes before the window, and lasts longer where connections have had no response yet (see awaitsAll).
-	Warmup  time.Duration `js:"warmup"`
-	Timeout time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
-	Threads int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
+	Warmup time.Duration `js:"warmup"`
+	// WarmupLimit: while the server still gets faster, the warm-up goes on for so long at most (see stretch); zero: it does not.
+	WarmupLimit time.Duration `js:"warmupLimit"`
+	Timeout     time.Duration `js:"timeout"` // Timeout bounds an attempt, its connect included
+	Threads     int           `js:"threads"` // Threads are event loops that share the connections, each on a thread of its own
 	// Spin: an idle loop polls, so that the server does not pay for waking it. Each thread then needs a core.
 	Spin    bool       `js:"spin"`
 	Method  string     `js:"method"`

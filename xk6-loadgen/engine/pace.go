@@ -8,22 +8,24 @@ import (
 )
 
 const (
-	// saturatedSlice: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise (docs/proof.md).
-	saturatedSlice = 20 * time.Millisecond
-	waitingSlice   = 100 * time.Millisecond // waitingSlice of a server that waits.
-	rateSlice      = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
-	// drainLimit is how long a turn waits for responses of which nothing is known, longestDrain in a count without a warm-up.
+	// shortestTurn: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise
+	// (docs/proof.md).
+	shortestTurn = 20 * time.Millisecond
+	rateSlice    = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
+	// drainLimit is how long a turn waits for responses of which nothing is known, longestDrain in a count without a warm-up, and for the
+	// first response after a turn.
 	drainLimit, longestDrain = second, 10 * second
-	// longestShortDrain of a server at its limit is part of a turn; a longer queue is worked off under load.
-	longestShortDrain = int64(10 * time.Millisecond)
 	// shortestQuiet without a response: a server that waits is not working on the outstanding requests.
-	shortestQuiet             = 50 * int64(time.Millisecond)
-	busyShare                 = 0.8                 // of a core, or of the generator's threads: with less, the server waits
-	waitsPerSlice             = 100                 // a turn of a busy server loses about one wait, which must be at most a percent of it
-	answersPerSlice           = 10                  // answersPerSlice keeps the edges of a waiting server's window a small part of it
-	longestQueue, longestRamp = second, 10 * second // longestQueue and longestRamp bound the ramp.
-	soloRequests              = 3                   // are made one after the other before all others: the latency without a queue
-	soloLimit                 = second
+	shortestQuiet   = 50 * int64(time.Millisecond)
+	answersPerSlice = 16 // A turn is long against its responses: what comes in the ramp and the drain does not count
+	// A queue at a rate settles over many responses, the more slowly the nearer the rate is to the server's limit.
+	answersPerRateSlice = 40
+	longestRamp         = 10 * second
+	fewestTurns         = 2 // with fewer, sides are loaded one after the other
+	soloRequests        = 3 // are made one after the other before all others: the latency without a queue
+	soloLimit           = second
+	queuesFrom          = 2    // from this multiple of the latency without a queue on, the requests of a load queue
+	growsFrom           = 0.01 // a queue that grows by this share of the rate does not settle
 
 	longestSteal = int64(20e6) // how much of a turn's cores the host may take; with more the generator stood still
 	mostLeftOut  = 0.25        // the share of cycles to leave out at most: on a machine that is never quiet all count
@@ -35,31 +37,17 @@ var longestStandstill = int64(5e6)
 // pace is how a side's turns go, in nanoseconds except for slice; xk6-loadgen/README.md has the rules.
 type pace struct {
 	slice time.Duration // the mean length of a turn, without ramp and drain
-	// ramp comes before a turn's window; over spread the connections begin one after the other (0: a server at its limit).
-	ramp, spread    int64
-	patience, quiet int64 // A drain ends patience after the turn, or quiet after the last response.
-	waits           bool  // the server spends its time waiting for a backend, a disk or a timer
+	// ramp comes before a turn's window; a random part of step makes it longer, since responses can come in step with a turn's begin.
+	// Over spread the connections begin one after the other (0: at once).
+	ramp, step, spread int64
+	patience, quiet    int64 // A drain ends patience after the turn, or quiet after the last response.
+	waits              bool  // no queue forms: the server spends its time waiting for a backend, a disk or a timer, or is hardly loaded
 }
 
-type probe struct {
-	solo     int64 // the latency without a queue
-	from, to probeReading
-}
-
-type probeReading struct{ at, generator, generatorDelay, server, serverDelay, answered int64 }
-
-func (l *loop) readProbe() probeReading {
-	s := l.shared
-	r := probeReading{at: s.now(), generator: s.usedCPU(), generatorDelay: linux.TaskRunDelay("/proc/thread-self"), answered: l.responses}
-	if s.server.processes != nil {
-		r.server, r.serverDelay = s.server.processes.CPU(), s.server.processes.RunDelay()
-	}
-	return r
-}
-
+// choosePace chooses the turns by the end of the warm-up, whose latencies are those of continuous load.
 func (r *run) choosePace() {
 	s := r.shared
-	s.pace = pace{slice: saturatedSlice, patience: drainLimit, quiet: drainLimit}
+	s.pace = pace{slice: shortestTurn, patience: drainLimit, quiet: drainLimit}
 	p := &s.pace
 	if r.plan.Rate > 0 {
 		p.slice = rateSlice
@@ -82,31 +70,34 @@ func (r *run) choosePace() {
 	}
 	at := latency.histogram.Percentiles(50, 99, 99.9)
 	p50, p99, worst := at[0], at[1], at[2]
+	if c := s.warmth.continuous; c != nil {
+		c.P50Ms, c.P99Ms = inMs(p50), inMs(p99)
+	}
 	p.patience = max(drainLimit, 2*p99)
 	p.quiet = max(shortestQuiet, 2*p50)
+	age := latency.age()
 	if r.plan.Rate > 0 {
-		return
-	}
-	if !s.isBusy(p50, p99, r.plan.Threads) {
-		p.waits = true
-		if r.plan.Requests == 0 {
-			p.ramp, p.spread = min(2*max(worst, s.probe.solo), longestRamp), p50
+		p.ramp = min(2*age, longestRamp)
+		p.slice = max(rateSlice, time.Duration(answersPerRateSlice*age))
+		if c := s.warmth.continuous; c != nil && c.QueueGrowthPerSecond > growsFrom*r.plan.Rate {
+			p.slice = longestSlice
 		}
-		p.slice = min(longestSlice, max(waitingSlice, time.Duration(answersPerSlice*p50), time.Duration(worst)))
+		p.slice = min(longestSlice, p.slice)
 		return
 	}
-	p.quiet = p.patience
-	if p50 > longestShortDrain && r.plan.Requests == 0 {
-		p.ramp, p.slice = min(p50, longestQueue), min(longestSlice, time.Duration(2*p50))
-		return
+	p.slice = max(shortestTurn, time.Duration(answersPerSlice*age))
+	p.ramp, p.step = 2*age-p50, age
+	if p50 < queuesFrom*s.soloLatency {
+		p.waits = true
+		p.slice = max(p.slice, time.Duration(worst))
+		p.ramp, p.spread = 2*worst, p50
+	} else {
+		p.quiet = p.patience
 	}
-	// The wait is the latency without a queue, less the CPU time per response. All loops have the same share.
-	answered := float64(max(1, s.probe.to.answered-s.probe.from.answered)) * float64(r.plan.Threads)
-	wait := max(0, s.probe.solo-int64(float64(s.probe.to.server-s.probe.from.server)/answered))
-	p.slice = min(longestSlice, max(saturatedSlice, time.Duration(waitsPerSlice*wait)))
-	if p99 > waitsPerSlice*p50 {
-		// Some responses wait: a turn that ends with one of them must be long against it.
-		p.slice = min(longestSlice, max(p.slice, time.Duration(answersPerSlice*p99)))
+	p.slice = min(longestSlice, p.slice)
+	p.ramp = min(p.ramp, longestRamp)
+	if r.plan.Requests > 0 {
+		p.ramp, p.step, p.spread = 0, 0, 0 // All of a count is made in turns, and counts
 	}
 }
 
@@ -118,17 +109,13 @@ func (r *run) grow(slice time.Duration) time.Duration {
 	return slice
 }
 
-// isBusy tells whether server or generator are busy, or wait for their cores. If the server's CPU time is not known its queue tells.
-func (s *shared) isBusy(p50, p99 int64, threads int) bool {
-	from, to := s.probe.from, s.probe.to
-	busy := int64(busyShare * float64(to.at-from.at))
-	switch {
-	case to.generator-from.generator+int64(threads)*(to.generatorDelay-from.generatorDelay) >= int64(threads)*busy:
-		return true
-	case s.server.processes != nil:
-		return to.server-from.server+to.serverDelay-from.serverDelay >= busy
+// takesOneTurn tells whether turns of this length would be few in the side's window: then it has one, right after a warm-up.
+func (r *run) takesOneTurn(slice time.Duration) bool {
+	window := float64(r.plan.Duration)
+	if r.plan.Rate > 0 && r.plan.Requests > 0 {
+		window = float64(r.plan.Requests) / r.plan.Rate * float64(second)
 	}
-	return p50 >= 2*s.probe.solo && p99 <= 4*p50
+	return window > 0 && r.plan.listed == nil && float64(slice) > window/fewestTurns
 }
 
 // cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.
@@ -173,10 +160,12 @@ func (l *loop) startCycles() {
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
+		l.growth.kept = len(l.growth.perSecond)
 		l.interval.Counts.add(&c.Counts)
 		l.interval.latency.merge(c.latency)
 		c.before.add(&l.tally)
 	} else {
+		l.growth.perSecond = l.growth.perSecond[:l.growth.kept]
 		l.warmup += c.Requests
 		if l.plan.Requests > 0 {
 			l.allowance += c.Requests

@@ -144,6 +144,16 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 	r.histogram.Record(v, count)
 }
 
+// age is the mean length, in nanoseconds, of the requests that are under way at any time: Σx²/Σx, since long ones are longer under way.
+func (r *recorder) age() int64 {
+	n, first := float64(r.count), float64(r.first)
+	sum := n*first + r.sum
+	if sum <= 0 {
+		return 0
+	}
+	return int64((r.squares + 2*first*r.sum + n*first*first) / sum)
+}
+
 func (r *recorder) reset() {
 	if r != nil {
 		r.histogram.Reset()

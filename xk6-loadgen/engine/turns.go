@@ -2,7 +2,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -32,7 +34,8 @@ type Side struct {
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
 	Slice   time.Duration
-	Seed    uint64    // Seed of the order, the lengths and the arrivals.
+	First   int       // First is the side that is warmed up first, and has the first turn.
+	Seed    uint64    // Seed of the rest of the order, the lengths and the arrivals.
 	StartAt time.Time // when the first turn begins; zero: at once
 }
 
@@ -71,15 +74,19 @@ type turn struct {
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
-	away, left                           int64 // away is the time so far that was not under load; left is when the time under load last ended.
-	// cpuAway is the process's CPU time outside the time under load, cpuLeft its CPU time when the time under load last ended.
-	cpuAway atomic.Int64
-	cpuLeft int64
-	count   int64
-	server  serverUse
-	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time, cpuBegan the process's CPU time when the turn began.
-	cycleTime, cycleCPU, cpuBegan int64
-	cycleIsOver, cycleCounts      bool // cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
+	// After a ramp the responses of the closed model count after the first one since steadyFrom, up to the first one since sliceEnd, when
+	// these have come: a pause of the server is longer than a turn, and must not lie outside. 0: not come yet.
+	countFrom, countTo atomic.Int64
+	away, left         int64 // away is the time so far that was not under load; left is when the time under load last ended.
+	// cpuAway is the process's CPU time outside the time under load, cpuLeft its CPU time when the time under load last ended. cpuFrom and
+	// cpuTo are its CPU time at the turn's bounds, 0 before them.
+	cpuAway, cpuFrom, cpuTo atomic.Int64
+	cpuLeft                 int64
+	count                   int64
+	server                  serverUse
+	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time.
+	cycleTime, cycleCPU      int64
+	cycleIsOver, cycleCounts bool // cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
 }
 
 // serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
@@ -102,6 +109,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		return nil, errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case turns.Slice != 0 && (turns.Slice < shortestSlice || turns.Slice > longestSlice):
 		return nil, fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, turns.Slice)
+	case turns.First < 0 || turns.First >= len(sides):
+		return nil, fmt.Errorf("first: must be the place of a side, 0 to %d, got %d", len(sides)-1, turns.First)
 	}
 	runs := make([]*run, 0, len(sides))
 	defer func() {
@@ -130,25 +139,17 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 		runs[0].turn(forEver, 0)
 		return &cycles{}
 	}
-	random := rand.New(rand.NewPCG(turns.Seed, 0))
-	for _, i := range random.Perm(len(runs)) {
+	random := newRandom(turns.Seed)
+	order := orderFrom(random, len(runs), turns.First)
+	for _, i := range order {
 		if r := runs[i]; r.plan.Warmup > 0 {
 			r.turn(forEver, 0)
 		}
 		runs[i].choosePace()
 	}
-	slice := turns.Slice
-	if slice == 0 {
-		for _, r := range runs {
-			slice = max(slice, r.shared.pace.slice)
-		}
-	}
-	for _, r := range runs {
-		r.shared.pace.slice = slice
-	}
+	slice := settlePaces(runs, turns.Slice)
 	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 && r.plan.listed == nil })
-	for slices.ContainsFunc(runs, (*run).isUnderLoad) {
-		order := random.Perm(len(runs))
+	for ; slices.ContainsFunc(runs, (*run).isUnderLoad); order = random.Perm(len(runs)) {
 		for n := range 2 * len(order) {
 			i := order[min(n, 2*len(order)-1-n)]
 			// Drawn for all sides, whether they are through or not: turns do not depend on others.
@@ -174,14 +175,64 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	return c
 }
 
+// newRandom has another course for each seed: seeds of runs are small numbers that follow each other.
+func newRandom(seed uint64) *rand.Rand {
+	var key [32]byte
+	binary.LittleEndian.PutUint64(key[:], seed)
+	return rand.New(rand.NewChaCha8(key))
+}
+
+// orderFrom is a random order of the sides that begins with `first`.
+func orderFrom(random *rand.Rand, sides, first int) []int {
+	order := random.Perm(sides)
+	at := slices.Index(order, first)
+	order[0], order[at] = order[at], order[0]
+	return order
+}
+
+// settlePaces gives all sides turns of one mean length, which it returns: `asked`, or the longest that one of them needs.
+func settlePaces(runs []*run, asked time.Duration) time.Duration {
+	slice, rateRamp := asked, int64(0)
+	for _, r := range runs {
+		if asked == 0 {
+			slice = max(slice, r.shared.pace.slice)
+		}
+	}
+	inOneTurn := slices.ContainsFunc(runs, func(r *run) bool { return r.takesOneTurn(slice) })
+	for _, r := range runs {
+		p := &r.shared.pace
+		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
+			p.ramp = max(p.ramp, int64(r.plan.Warmup))
+			if isOpen {
+				p.ramp = min(longestRamp, max(p.ramp, int64(p.slice)/2))
+			}
+		}
+		if r.plan.Rate > 0 {
+			rateRamp = max(rateRamp, p.ramp)
+		}
+	}
+	if inOneTurn {
+		slice = longestSlice
+	}
+	for _, r := range runs {
+		p := &r.shared.pace
+		if p.slice = slice; r.plan.Rate > 0 && r.plan.listed == nil {
+			p.ramp = rateRamp // All sides have the same arrivals
+		}
+	}
+	return slice
+}
+
 func (r *run) isUnderLoad() bool { return r.running > 0 }
 
-// turn runs the side's loops until the turn is over for all of them. part, 0 to 1, lengthens the ramp by a part of a response:
-// responses come in step with a turn's begin, and the window must not.
+// turn runs the side's loops until the turn is over for all of them, and the server has done its work. part is 0 to 1, see pace.
 func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
 	s.length, s.running = int64(length), int32(r.running)
-	s.ramp = s.pace.ramp + int64(part*float64(s.pace.spread))
+	s.ramp = s.pace.ramp + int64(part*float64(s.pace.step))
+	for _, bound := range []*atomic.Int64{&s.countFrom, &s.countTo, &s.cpuFrom, &s.cpuTo} {
+		bound.Store(0)
+	}
 	s.ready.Store(0)
 	s.going.Store(false)
 	for _, l := range r.loops {
@@ -207,20 +258,23 @@ func (r *run) turn(length time.Duration, part float64) {
 	}
 	s.cycleTime += max(0, s.left-s.steadyFrom)
 	s.cycleIsOver = false
-	if s.pace.ramp == 0 {
-		s.cpuLeft = s.usedCPU()
+	if from := s.cpuFrom.Load(); from > 0 {
+		s.cpuLeft = cmp.Or(s.cpuTo.Load(), s.usedCPU())
+		s.cycleCPU += s.cpuLeft - from
 	}
-	s.cycleCPU += s.cpuLeft - s.cpuBegan
+	s.awaitIdle()
 	s.readServer(true)
 }
 
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
-// enterCPU begins the CPU time under load, which ends at cpuLeft.
+// enterCPU begins the CPU time under load of a turn; leaveCPU ends it, unless that is the turn's end.
 func (s *shared) enterCPU() {
-	s.cpuBegan = s.usedCPU()
-	s.cpuAway.Add(s.cpuBegan - s.cpuLeft)
+	s.cpuFrom.Store(s.usedCPU())
+	s.cpuAway.Add(s.cpuFrom.Load() - s.cpuLeft)
 }
+
+func (s *shared) leaveCPU() { s.cpuTo.Store(s.usedCPU()) }
 
 // beginTurn begins the turn for all loops of the side; the last one that is ready calls it. opens: the turn opens the window.
 func (s *shared) beginTurn(opens bool) {
@@ -277,16 +331,15 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits for the server's own work that began in the others' turns: with much of it no longer than its turn.
-func (l *loop) awaitIdle() {
-	s := l.shared
+// awaitIdle waits for work that the server does after its answers, which is the turn's own: with much of it no longer than the turn.
+func (s *shared) awaitIdle() {
 	u := &s.server
 	limit := longestServerWork
 	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
 		limit = min(limit, s.length)
 	}
 	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
-		l.pause(100 * time.Microsecond)
+		linux.Sleep(int64(100 * time.Microsecond))
 	}
 }
 
@@ -294,13 +347,15 @@ type loopTurn struct {
 	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn.
 	resume                            chan struct{}
 	turnIsOver, windowIsOver, through bool
+	isAtEdge                          bool // counting begins or ends with one of the next responses, see crossEdge
 	readsLate                         bool // between turns the loop waits for late responses; rouse ends the wait
 	wake                              int  // an eventfd in the loop's epoll
-	// Latencies of requests that start before recordFrom are left out; see turn for the others.
-	began, steadyFrom, sliceEnd, recordFrom int64
-	started                                 int // started connections have begun in this turn, which they do one after the other over spread
-	spread                                  int64
-	isReopening                             bool
+	// Latencies of requests that start before recordFrom are left out. At a rate requests that are due before dueFrom do not count. See turn
+	// for the others.
+	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64
+	started                                          int // started connections have begun in this turn, which they do one after the other over spread
+	spread                                           int64
+	isReopening                                      bool
 	// older attempts began in earlier turns. left is the end of its time under load, answered its responses at the turn's begin or end.
 	older, left, answered int64
 	sawNothing            bool   // the last look found no events
@@ -313,9 +368,6 @@ func (l *loop) joinTurn() {
 	l.clock = s.now()
 	if l.phase == measuring || l.phase == warmedUp {
 		l.reopen()
-		if l.number == 0 {
-			l.awaitIdle()
-		}
 	}
 	l.answered, l.older = l.responses, l.outstanding
 	if s.ready.Add(1) == s.running {
@@ -326,11 +378,49 @@ func (l *loop) joinTurn() {
 		l.pause(10 * time.Microsecond)
 	}
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.turnIsOver, l.started, l.spread, l.recordFrom, l.standstill = false, 0, s.pace.spread, 0, 0
-	if !s.alone && l.plan.Rate == 0 && l.phase != unbegun {
+	l.turnIsOver, l.started, l.spread, l.standstill, l.isAtEdge = false, 0, s.pace.spread, 0, false
+	l.recordFrom, l.dueFrom = 0, 0
+	l.setCounting(true)
+	switch {
+	case s.alone || l.phase == unbegun:
+	case l.plan.Rate > 0:
+		l.recordFrom, l.dueFrom = l.steadyFrom, l.steadyFrom
+		if l.plan.listed == nil {
+			l.watchQueue(l.steadyFrom)
+		}
+	case s.pace.ramp > 0:
+		l.recordFrom, l.isAtEdge = l.steadyFrom, true
+		l.setCounting(false)
+	default:
 		l.recordFrom = never // The first requests of a turn meet no queue
 	}
-	l.setCounting(s.pace.ramp == 0)
+}
+
+// crossEdge begins or ends the counting, before an iteration's events are handled: their responses are after those that set the edge.
+func (l *loop) crossEdge() {
+	s := l.shared
+	if to := s.countTo.Load(); to > 0 && l.clock > to {
+		l.isAtEdge = false
+		if l.current != l.outside {
+			l.setCounting(false)
+		}
+		return
+	}
+	if from := s.countFrom.Load(); l.current == l.outside && from > 0 && l.clock > from {
+		l.setCounting(true)
+		l.isAtEdge = l.turnIsOver
+	}
+}
+
+// setEdge is called after an iteration with responses or failures: the first one since steadyFrom, or since sliceEnd, is the edge.
+func (l *loop) setEdge() {
+	s := l.shared
+	if l.clock >= l.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
+		s.enterCPU()
+	}
+	if l.turnIsOver && s.countTo.CompareAndSwap(0, l.clock) {
+		s.leaveCPU()
+	}
 }
 
 func (l *loop) nextTurn() {
@@ -352,7 +442,7 @@ func (l *loop) nextTurn() {
 		if l.cycle != nil && s.cycleIsOver {
 			l.endCycle(s.cycleCounts)
 			if l.windowIsOver = l.allowance == 0 && l.outstanding == 0; l.plan.Duration > 0 {
-				l.windowIsOver = l.phaseEnd <= l.began
+				l.windowIsOver = l.phaseEnd <= l.steadyFrom
 			}
 		}
 		l.startAll()
@@ -366,8 +456,9 @@ func (l *loop) shift(by int64) {
 	l.phaseEnd += by
 	l.nextTick += by
 	between := l.shared.between
-	l.schedule.start += between
-	l.schedule.nextDue += between
+	// The requests that are due in a ramp are made, and do not count.
+	l.schedule.start += between - l.shared.ramp
+	l.schedule.nextDue += between - l.shared.ramp
 	l.sampleFrom += between
 	l.nextSample += between
 }
@@ -375,6 +466,8 @@ func (l *loop) shift(by int64) {
 func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.phase != measuring:
+	case l.plan.Duration > 0 && l.phaseEnd <= l.steadyFrom:
+		l.sliceEnd = l.clock
 	case l.plan.Duration > 0:
 		if soon := l.shared.length / 4; l.phaseEnd < l.sliceEnd+soon {
 			l.sliceEnd = l.phaseEnd
@@ -387,11 +480,12 @@ func (l *loop) endSliceEarly() {
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
-		if s := l.shared; s.pace.ramp > 0 {
-			l.setCounting(false)
-			if l.number == 0 {
-				s.cpuLeft = s.usedCPU()
-			}
+		l.isAtEdge = l.countsByAnswers()
+		if l.growth.next < never {
+			l.noteQueue()
+		}
+		if l.number == 0 && l.plan.Rate > 0 && l.shared.ramp > 0 {
+			l.shared.leaveCPU()
 		}
 	}
 	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
@@ -403,8 +497,17 @@ func (l *loop) turnIsDone() bool {
 	return true
 }
 
+// countsByAnswers tells whether the turn's window begins and ends with a response: in the closed model, after a ramp.
+func (l *loop) countsByAnswers() bool {
+	s := l.shared
+	return !s.alone && l.plan.Rate == 0 && s.pace.ramp > 0 && l.phase == measuring
+}
+
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
+	if l.isAtEdge && l.shared.countTo.Load() == 0 {
+		return l.sliceEnd + max(p.patience, longestDrain)
+	}
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
 }
 
@@ -421,6 +524,9 @@ func (l *loop) turnEnded() int64 {
 		return l.clock
 	case l.plan.listed != nil && l.phase == measuring:
 		return max(l.steadyFrom, min(l.clock, l.steadyFrom+l.plan.span))
+	case l.countsByAnswers():
+		from, to := cmp.Or(s.countFrom.Load(), l.steadyFrom), cmp.Or(s.countTo.Load(), l.clock)
+		return l.steadyFrom + max(0, to-from)
 	case l.plan.Rate > 0 || s.pace.ramp > 0:
 		return max(l.steadyFrom, min(l.clock, l.sliceEnd))
 	case l.lastEnd > s.began:
@@ -444,7 +550,7 @@ func (l *loop) setCounting(on bool) {
 func (l *loop) awaitTurn() {
 	if l.readsLate {
 		l.spread = 0
-		l.setCounting(l.phase != warmedUp)
+		l.setCounting(l.phase != warmedUp && !l.countsByAnswers())
 	}
 	for l.readsLate && len(l.resume) == 0 {
 		n := l.waitYielding(l.events[:eventsWithHandshakes], longestWait)

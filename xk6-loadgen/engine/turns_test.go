@@ -113,7 +113,7 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 		}, a.url, b.url)
 		r := alternate(t, 5*time.Millisecond, sides...)
 		for i := range r {
-			if r[i].Responses[0] == 0 || r[i].ErrorTotal() > 0 || r[i].Seconds < 0.2 || r[i].InFlight > 4 {
+			if r[i].Responses[0] == 0 || r[i].ErrorTotal() > 0 || r[i].Seconds < 0.15 || r[i].InFlight > 4 {
 				t.Errorf("side %d: %d responses in %g s, %d in flight, errors %s", i, r[i].Responses[0], r[i].Seconds, r[i].InFlight, r[i].ErrorExample)
 			}
 		}

@@ -145,26 +145,22 @@ func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 func TestPaces(t *testing.T) {
 	ms := int64(time.Millisecond)
 	for name, c := range map[string]struct {
-		// cost is the CPU time of an answer.
-		cost, solo, p50, slow int64
-		// cpu and delay are shares of a core.
-		cpu, delay float64
-		known      bool
-		waits      bool
-		slice      time.Duration
+		solo, p50, slow int64
+		rate            float64
+		waits           bool
+		slice           time.Duration
+		ramp            int64
 	}{
-		"computes":                            {ms / 100, ms / 20, ms, ms, 0.95, 0, true, false, saturatedSlice},
-		"computes beside others":              {ms / 100, ms / 20, 2 * ms, 20 * ms, 0.4, 0.6, true, false, saturatedSlice},
-		"computes, with a long queue":         {50 * ms, 50 * ms, 5000 * ms, 5000 * ms, 1, 0, true, false, 10 * time.Second},
-		"waits, and is busy":                  {ms / 7, 3 * ms, 8 * ms, 8 * ms, 0.95, 0, true, false, 285 * time.Millisecond},
-		"waits":                               {ms / 7, 50 * ms, 51 * ms, 51 * ms, 0.1, 0, true, true, 500 * time.Millisecond},
-		"waits at times":                      {ms / 20, ms / 20, ms / 10, 1000 * ms, 0.3, 0, true, true, time.Second},
-		"somewhere else: computes":            {0, ms / 2, 5 * ms, 6 * ms, 0, 0, false, false, 48 * time.Millisecond},
-		"somewhere else: waits":               {0, 50 * ms, 51 * ms, 51 * ms, 0, 0, false, true, 500 * time.Millisecond},
-		"somewhere else: some take very long": {0, ms / 20, ms, 1000 * ms, 0, 0, false, true, time.Second},
+		"computes":                     {solo: ms / 20, p50: ms, slow: ms, slice: shortestTurn, ramp: ms},
+		"computes, with a long queue":  {solo: 50 * ms, p50: 5000 * ms, slow: 5000 * ms, slice: longestSlice, ramp: 5000 * ms},
+		"waits, and is busy":           {solo: 3 * ms, p50: 8 * ms, slow: 8 * ms, slice: 128 * time.Millisecond, ramp: 8 * ms},
+		"waits":                        {solo: 50 * ms, p50: 51 * ms, slow: 51 * ms, waits: true, slice: 816 * time.Millisecond, ramp: 102 * ms},
+		"some take very long":          {solo: ms / 20, p50: ms, slow: 1000 * ms, slice: longestSlice, ramp: 1962 * ms},
+		"hardly loaded, at a rate":     {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
+		"with a short queue at a rate": {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
 	} {
 		o := options("http://127.0.0.1:9/")
-		o.Duration, o.Warmup = time.Second, time.Second
+		o.Duration, o.Warmup, o.Rate = time.Second, time.Second, c.rate
 		l := idleLoop(t, o)
 		s := l.shared
 		for range 95 {
@@ -173,16 +169,12 @@ func TestPaces(t *testing.T) {
 		for range 5 {
 			l.interval.latency.record(c.slow)
 		}
-		s.probe.solo, s.probe.to.at = c.solo, 1000*ms
-		s.probe.to.answered = int64(c.cpu*float64(second)) / max(1, c.cost)
-		s.probe.to.server, s.probe.to.serverDelay = int64(c.cpu*float64(second)), int64(c.delay*float64(second))
-		if c.known {
-			s.server.processes = linux.NewProcessTree([]int{os.Getpid()})
-		}
+		s.soloLatency = c.solo
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
-		if p := s.pace; p.waits != c.waits || float64(p.slice) < 0.95*float64(c.slice) || float64(p.slice) > 1.05*float64(c.slice) || (p.ramp > 0) != (c.waits || c.p50 > longestShortDrain) {
-			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice)
+		near := func(got, want float64) bool { return got > 0.95*want && got < 1.05*want }
+		if p := s.pace; p.waits != c.waits || !near(float64(p.slice), float64(c.slice)) || !near(float64(p.ramp), float64(c.ramp)) {
+			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice, time.Duration(c.ramp))
 		}
 	}
 }

@@ -50,6 +50,9 @@ type measurement struct {
 	gap                          loopGap
 	endCPU                       cpuReading
 	tally
+	stretch                stretch
+	warmupBegan            int64
+	growth                 queueGrowth
 	unsent                 int64
 	sampleFrom, sampleBase int64
 	threadRps, connRps     []float64
@@ -156,7 +159,15 @@ func (s *shared) open(at int64) {
 type cpuReading struct{ at, used, away int64 }
 
 func (s *shared) readCPU(at int64) cpuReading {
-	return cpuReading{at: at - s.away, used: s.usedCPU() - s.cpuAway.Load(), away: s.away}
+	used := s.usedCPU()
+	switch {
+	case s.alone:
+	case s.cpuFrom.Load() == 0:
+		used = s.cpuLeft // In a ramp
+	default:
+		used = cmp.Or(s.cpuTo.Load(), used)
+	}
+	return cpuReading{at: at - s.away, used: used - s.cpuAway.Load(), away: s.away}
 }
 
 // awaitsAll: a window awaits each kept connection's first response, as handshakes keep a server busy; of several processes by the clock.
@@ -184,11 +195,10 @@ func (l *loop) begin() {
 func (l *loop) endSolo() {
 	s := l.shared
 	if l.number == 0 && (l.responses+l.failures >= soloRequests || l.clock >= s.began+soloLimit) {
-		s.probe.solo = soloLimit
+		s.soloLatency = soloLimit
 		if l.interval.latency.count > 0 {
-			s.probe.solo = l.interval.latency.min
+			s.soloLatency = l.interval.latency.min
 		}
-		s.probe.from = l.readProbe()
 		s.soloDone.Store(true)
 	}
 	if s.soloDone.Load() {
@@ -198,7 +208,9 @@ func (l *loop) endSolo() {
 }
 
 func (l *loop) beginWarmup(at int64) {
-	l.phase, l.phaseEnd = warming, at+int64(l.plan.Warmup)
+	l.phase = warming
+	l.beginStretch(0, at, at+int64(l.plan.Warmup)/2)
+	l.warmupBegan = at
 	l.schedule.begin(at)
 }
 
@@ -207,21 +219,25 @@ func (l *loop) advancePhase() {
 	case solo:
 		l.endSolo()
 	case warming:
+		if l.stretch.number > 0 && !l.stretch.isJudged {
+			l.mark()
+		}
 		switch {
 		case l.clock < l.phaseEnd:
 		case l.plan.awaitsAll() && l.clock < l.shared.reached.due():
 			l.phaseEnd = min(l.clock+recheckEvery, l.shared.reached.due())
+		case !l.endStretch():
 		case !l.shared.alone:
 			l.phase, l.sliceEnd = warmedUp, l.clock
-			if l.number == 0 {
-				l.shared.probe.to = l.readProbe()
-			}
 		case l.plan.Requests > 0:
 			l.phase = draining
 		default:
 			l.beginWindow()
 		}
 	case measuring:
+		if l.clock >= l.growth.next {
+			l.noteQueue()
+		}
 		if l.clock >= l.nextSample && !l.turnIsOver {
 			if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
 				l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
@@ -272,8 +288,10 @@ func (l *loop) beginWindow() {
 		// Each loop makes the requests of its own schedule: another one could not send in time what this one misses.
 		l.allowance = share(l.plan.Requests, l.plan.Threads, l.number)
 		l.schedule.listed, l.schedule.span = l.plan.listed, l.plan.span
-		l.schedule.begin(origin)
-		if !s.alone && l.plan.listed == nil {
+		l.schedule.begin(origin - s.ramp)
+		if s.alone {
+			l.watchQueue(from)
+		} else if l.plan.listed == nil {
 			l.startCycles()
 		}
 	}
