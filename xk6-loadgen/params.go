@@ -73,7 +73,7 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 		}
 		sides = append(sides, side)
 	}
-	return sides, engine.Turns{Slice: options.Slice, First: int(min(options.First, uint64(len(sides)))), Seed: options.Seed, StartAt: options.StartAt}, options.callOptions, err
+	return sides, engine.Turns{Slice: options.Slice, First: int(min(options.First, uint64(len(sides)+1))), Seed: options.Seed, StartAt: options.StartAt}, options.callOptions, err
 }
 
 // mix reads requests from a list of objects, or from a text with one in JSON on each line, since long lists are slow in a script.

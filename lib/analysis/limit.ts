@@ -6,6 +6,7 @@ import type { LoadResult, Noise, Phase, Round, VariantResult } from '../result/r
 import type { Within } from '../scenario/model.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
 import {
+  queueGrowthOf,
   responsesOf,
   roundRps,
   serverCpuSecondsOf,
@@ -149,14 +150,16 @@ const tolerableShortfall = 0.01;
 export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   const phases = rounds.flatMap((round) => round.phases);
   if (asked === undefined || rps === null || phases.length === 0) return null;
-  return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median) };
+  const grows = queueGrowthOf(phases) > 0;
+  return { asked, made: rps.median, reached: !isBehind(phases, asked, rps.median), grows };
 }
 
 /**
- * Whether requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the p99 of their
- * lateness is above 1 % of the load's time. @param phases at least one
+ * Whether the server's queue grows, or requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the
+ * p99 of their lateness is above 1 % of the load's time. @param phases at least one
  */
 function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
+  if (queueGrowthOf(phases) > 0) return true;
   const unsent = total(phases, (phase) => phase.unsent);
   const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
@@ -175,8 +178,11 @@ const causes: Readonly<Record<Limit, string>> = {
 };
 
 /** Why requests left late, or not at all. */
-export function rateCause(variant: Shares & Pick<VariantResult, 'load'>): string {
+export function rateCause(variant: Shares & Pick<VariantResult, 'load' | 'rounds'>): string {
   const limit = limitOf(variant);
+  const growth = queueGrowthOf(variant.rounds.flatMap(({ phases }) => phases));
+  if (growth > 0 && limit !== 'generator')
+    return `its queue grows by ${whole(growth)} each second, so it cannot serve more`;
   if (variant.load['arrivals'] === 'logged' && limit === 'neither')
     return 'they waited for a free connection (more connections move that queue into the server)';
   return limit === null

@@ -27,9 +27,36 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
 }
 
-/** Responses per second over all phases of a round. Failed requests say nothing about the server's speed. */
+/**
+ * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate that a server in turns
+ * cannot hold, some answers come after the turns: the growth of its queue is no speed either.
+ */
 export function roundRps(phases: readonly LoadResult[]): number {
+  const inTurns = phases.filter(({ turns }) => turns !== null);
+  return meanRps(phases) - queueGrowthOf(inTurns);
+}
+
+function meanRps(phases: readonly LoadResult[]): number {
   return total(phases, responsesOf) / total(phases, (phase) => phase.seconds);
+}
+
+/** From this share of the rate on a growing queue does not settle. */
+const growthMatters = 0.01;
+/** Chance makes a settled queue seem to grow by fewer standard errors. */
+const clearGrowth = 3;
+
+/** By how many requests per second the queue of a rate grows, over all phases; 0 if the server holds the rate, and without a rate. */
+export function queueGrowthOf(phases: readonly LoadResult[]): number {
+  const seconds = total(phases, (phase) => phase.seconds);
+  let growth = 0;
+  let variance = 0;
+  for (const { queueGrowth, seconds: own } of phases) {
+    if (queueGrowth === null || queueGrowth === undefined) continue;
+    growth += (queueGrowth.perSecond * own) / seconds;
+    variance += ((queueGrowth.standardError * own) / seconds) ** 2;
+  }
+  const isClear = growth > clearGrowth * Math.sqrt(variance);
+  return isClear && growth > growthMatters * meanRps(phases) ? growth : 0;
 }
 
 /** CPU time of the server; null if unknown. */

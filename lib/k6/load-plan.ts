@@ -49,6 +49,8 @@ export interface LoadOptions {
   keepAlive?: boolean;
   /** Load before the measured window, in no figure but `warmupRequests`. Default: none. */
   warmup?: string;
+  /** While the server still gets faster, the warm-up goes on for so long at most. Default: it does not. */
+  warmupLimit?: string;
   /** Limit of a request with its connect; longer is an error of kind timeout. Default: '60s'. */
   timeout?: string;
   /** Event loops, each on its own thread, which share the connections. Default: 1. */
@@ -92,7 +94,9 @@ export interface AlternateOptions extends CallOptions {
   sides: readonly SideOptions[];
   /** Mean length of a turn; each is 75 to 125 % of it. Default: about 20 ms for a server at its limit, longer for a waiting server, 250 ms at a rate. */
   slice?: string;
-  /** Seed for the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always the same. */
+  /** The place of the side, from 1, that is warmed up first and has the first turn. Default: any. */
+  first?: number;
+  /** Seed for the rest of the order of sides, lengths of turns, Poisson arrivals and order of URLs. A whole number from 1. Default: always the same. */
   seed?: number;
 }
 

@@ -104,8 +104,11 @@ export function variantTable(result: Result): Table {
     comparison: comparisonOf(result, variant.name),
   }));
   const measured = (title: string, cell: (row: Row) => string) => rightColumn(title, cell, here);
+  // While the queue of a rate grows, the latency is that of the run's length.
   const latency = (key: 'p50' | 'p99' | 'max') =>
-    measured(`${key} ms`, ({ latencyMs }) => figure(latencyMs?.[key], short));
+    measured(`${key} ms`, (row) =>
+      rateOf(row)?.grows === true ? 'grows' : figure(row.latencyMs?.[key], short),
+    );
   const count = (key: 'hung' | 'unsent') =>
     measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole));
   const successColumn = measured('success', ({ successRatio }) => figure(successRatio, success));

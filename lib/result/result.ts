@@ -123,6 +123,16 @@ const turns = open({
   stoodStill: optional(figure),
 });
 
+const continuous = open({
+  ...each(['seconds', 'rps', 'p50Ms', 'p99Ms', 'queueGrowthPerSecond'], figure),
+  /** CPU time of the server per response, in microseconds; 0: unknown. */
+  cpuMicros: figure,
+  /** Length of the whole warm-up. */
+  warmupSeconds: figure,
+  /** `rps` as a multiple of that of the warm-up's first part. */
+  gain: figure,
+});
+
 /** A page of a mix: a path, with a method other than GET before it. */
 const pageFigures = open({
   page: text,
@@ -155,6 +165,10 @@ const loadFields = {
   longestGapMs: orElse(figure, 0),
   /** null for a side without turns. */
   turns: orElse(orNull(turns), null),
+  /** At a rate: the mean growth of the queue of requests without an answer, in requests per second, over parts of the turns; else null. */
+  queueGrowth: optional(orNull(open(each(['perSecond', 'standardError'], figure)))),
+  /** The end of the warm-up, which is load without turns; null without a warm-up. */
+  continuous: optional(orNull(continuous)),
   /**
    * Of HTTP; with TLS, inside its records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
    * values, `body` without framing and padding, `received` and `sent` everything.

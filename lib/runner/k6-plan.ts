@@ -20,6 +20,7 @@ import { isOwn, programOf } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import {
+  drawnBy,
   expectedSeconds,
   secondsAlone,
   type Group,
@@ -33,6 +34,9 @@ const patience = 20;
 const warmupPatience = 10;
 /** Limit for a window in turns, with the ramps and drains of a server that waits, as a multiple of the window. */
 const turnsPatience = 5;
+
+/** A search multiplies a seed by its steps, which must stay exact. */
+const mostSeeds = 2 ** 40;
 
 /** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
 export function expectedOf({
@@ -94,7 +98,9 @@ export function loadPlanFor(
       };
     }),
     ...(sliceSeconds && { slice: goDuration(sliceSeconds) }),
-    seed: round,
+    // Each side is first in as many rounds as the others.
+    first: 1 + ((round + Math.floor(sides.length * drawnBy(`${run} first`))) % sides.length),
+    seed: 1 + Math.floor(mostSeeds * drawnBy(`${run} ${round}`)),
   });
   return {
     scenario: scenario.name,
@@ -121,12 +127,12 @@ export function loadPlanFor(
 }
 
 function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {
-  const { warmupSeconds, durationSeconds, timeoutSeconds } = load;
+  const { warmupSeconds, warmupLimitSeconds = 0, durationSeconds, timeoutSeconds } = load;
   const seconds =
     durationSeconds === undefined
       ? patience * expectedSeconds(load, page, network)
       : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
-  return seconds + timeoutSeconds;
+  return seconds + warmupLimitSeconds + timeoutSeconds;
 }
 
 /** At the lowest rate of a search, a p99 takes 15 s. */
@@ -150,7 +156,8 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
 }
 
 function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOptions {
-  const { rate = 0, requests = 0, arrivals, streams, together, warmupSeconds, method, body } = load;
+  const { rate = 0, requests = 0, arrivals, streams, together, method, body } = load;
+  const { warmupSeconds, warmupLimitSeconds } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.
   const isLogged = arrivals === 'logged';
   const durationSeconds = isLogged ? requests / rate : load.durationSeconds;
@@ -169,6 +176,7 @@ function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOption
       buckets: load.bucketSeconds?.map(goDuration),
       netns,
       warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),
+      warmupLimit: warmupLimitSeconds === undefined ? undefined : goDuration(warmupLimitSeconds),
       // The servers' certificates are made here and signed by nobody.
       tls: url.startsWith('https:')
         ? {

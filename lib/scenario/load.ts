@@ -4,8 +4,10 @@ import type { Arrivals, LoadProfile } from './model.ts';
 
 /** A load fitted to this machine. `warmupSeconds` is 0 if requests are counted without a rate: handshakes belong to the time then. */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
-  Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> &
-  (
+  Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
+    /** The warm-up goes on for so long at most while the server still gets faster. Absent: it does not. */
+    warmupLimitSeconds?: number;
+  } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
     /** A search: steps of at least this duration, each at its own rate. */
     | { durationSeconds: number; searched: true; requests?: never; rate?: never }
@@ -71,6 +73,8 @@ export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
 const turnsWarmupSeconds = 0.4;
 /** Shorter: earlier steps have warmed the server up, and the engine opens connections before the step. */
 const stepWarmupSeconds = 0.1;
+/** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
+const warmupLimitSeconds = 30;
 /** Additional warm-up per connection. */
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
@@ -104,7 +108,11 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const inTurns = options.inTurns === true && !exact && hours === undefined;
   const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;
   const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
-  const warmupInTurns = profile.warmupSeconds ?? turnsWarmupSeconds + opening;
+  const warmUp = {
+    warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+    // A warm-up that the user names is as long as that.
+    ...(profile.warmupSeconds === undefined && inTurns ? { warmupLimitSeconds } : {}),
+  };
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
@@ -112,7 +120,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       ...ofRate,
       rate,
       requests: isLogged ? requests : Math.max(1, Math.round(rate * seconds)),
-      warmupSeconds: warmupInTurns,
+      ...warmUp,
     };
   }
   const secondsHere = exact ? undefined : hours;
@@ -129,7 +137,7 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     return {
       ...common,
       durationSeconds: asked ?? Math.min(full, most),
-      warmupSeconds: warmupInTurns,
+      ...warmUp,
     };
   }
   const quickFull = Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart));

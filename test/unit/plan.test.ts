@@ -83,6 +83,7 @@ test("a plan gives k6 the engine's options, tags and a longest duration", () => 
     keepAlive: true,
     duration: '1500ms',
     warmup: '410ms',
+    warmupLimit: '30000ms',
     timeout: '5000ms',
     spin: true,
     tags: { phase: '1', variant, server: 'nginx', protocol: 'http/1.1' },
@@ -90,9 +91,15 @@ test("a plan gives k6 the engine's options, tags and a longest duration", () => 
   expect(loadPlanOf(plan, targets)).toEqual({
     scenario: 'nginx-open-file-cache',
     tags: { run: 'run', round: '3' },
-    // Ten times the warm-up, five times the window and the time-out of each side; and 10 s.
-    maxDurationSeconds: 44,
-    phases: [{ sides: [side(0, 'workers'), side(1, 'open-file-cache')], seed: 3 }],
+    // Ten times the warm-up and its limit, five times the window and the time-out of each side; and 10 s.
+    maxDurationSeconds: 104,
+    phases: [
+      {
+        sides: [side(0, 'workers'), side(1, 'open-file-cache')],
+        first: expect.toSatisfy((first) => first === 1 || first === 2),
+        seed: expect.toSatisfy(Number.isSafeInteger),
+      },
+    ],
   });
   const group = { ...(plan.groups[0] as Group), sliceSeconds: 0.02 };
   expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
@@ -318,7 +325,7 @@ test('a plan searches within the limit of the flag or the scenario', () => {
   const { search, phases } = loadPlanOf(plan, targetsWith({ processes: [7] }), undefined, from);
   expect(search).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
   expect(phases).toMatchObject([
-    { seed: 3, sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, {}] },
+    { sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, {}] },
   ]);
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });

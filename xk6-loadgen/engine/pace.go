@@ -111,11 +111,16 @@ func (r *run) grow(slice time.Duration) time.Duration {
 
 // takesOneTurn tells whether turns of this length would be few in the side's window: then it has one, right after a warm-up.
 func (r *run) takesOneTurn(slice time.Duration) bool {
-	window := float64(r.plan.Duration)
+	window := r.window()
+	return window > 0 && r.plan.listed == nil && int64(slice) > window/fewestTurns
+}
+
+// window is the length of the side's window in nanoseconds; 0: that of a count depends on the server.
+func (r *run) window() int64 {
 	if r.plan.Rate > 0 && r.plan.Requests > 0 {
-		window = float64(r.plan.Requests) / r.plan.Rate * float64(second)
+		return int64(float64(r.plan.Requests) / r.plan.Rate * float64(second))
 	}
-	return window > 0 && r.plan.listed == nil && float64(slice) > window/fewestTurns
+	return int64(r.plan.Duration)
 }
 
 // cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.

@@ -50,10 +50,7 @@ func (l *loop) queuePart() int64 {
 	if !l.shared.alone {
 		return l.shared.length / queueParts
 	}
-	if l.plan.Duration > 0 {
-		return int64(l.plan.Duration) / queueParts
-	}
-	return int64(float64(l.plan.Requests) / l.plan.Rate * 1e9 / queueParts)
+	return (&run{plan: l.plan}).window() / queueParts
 }
 
 // QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, and its standard error (0: a single part).

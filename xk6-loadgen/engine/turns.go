@@ -34,7 +34,7 @@ type Side struct {
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
 	Slice   time.Duration
-	First   int       // First is the side that is warmed up first, and has the first turn.
+	First   int       // First is the place of the side, from 1, that is warmed up first and has the first turn; zero: any.
 	Seed    uint64    // Seed of the rest of the order, the lengths and the arrivals.
 	StartAt time.Time // when the first turn begins; zero: at once
 }
@@ -109,8 +109,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 		return nil, errors.New("alternate: needs Linux 5.11 or later, for waits shorter than a millisecond")
 	case turns.Slice != 0 && (turns.Slice < shortestSlice || turns.Slice > longestSlice):
 		return nil, fmt.Errorf("slice: must be %s to %s, got %s", shortestSlice, longestSlice, turns.Slice)
-	case turns.First < 0 || turns.First >= len(sides):
-		return nil, fmt.Errorf("first: must be the place of a side, 0 to %d, got %d", len(sides)-1, turns.First)
+	case turns.First < 0 || turns.First > len(sides):
+		return nil, fmt.Errorf("first: must be the place of a side, 1 to %d, got %d", len(sides), turns.First)
 	}
 	runs := make([]*run, 0, len(sides))
 	defer func() {
@@ -182,11 +182,13 @@ func newRandom(seed uint64) *rand.Rand {
 	return rand.New(rand.NewChaCha8(key))
 }
 
-// orderFrom is a random order of the sides that begins with `first`.
+// orderFrom is a random order of the sides that begins with the place `first`, from 1; 0: with any.
 func orderFrom(random *rand.Rand, sides, first int) []int {
 	order := random.Perm(sides)
-	at := slices.Index(order, first)
-	order[0], order[at] = order[at], order[0]
+	if first > 0 {
+		at := slices.Index(order, first-1)
+		order[0], order[at] = order[at], order[0]
+	}
 	return order
 }
 
@@ -204,7 +206,8 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
-				p.ramp = min(longestRamp, max(p.ramp, int64(p.slice)/2))
+				// A queue settles over a part of a turn that is long against it.
+				p.ramp = max(p.ramp, min(int64(p.slice)/2, r.window(), longestRamp))
 			}
 		}
 		if r.plan.Rate > 0 {
@@ -230,6 +233,9 @@ func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
 	s.length, s.running = int64(length), int32(r.running)
 	s.ramp = s.pace.ramp + int64(part*float64(s.pace.step))
+	if r.plan.Rate > 0 && !slices.ContainsFunc(r.loops, (*loop).hasMoreDue) {
+		s.ramp = 0
+	}
 	for _, bound := range []*atomic.Int64{&s.countFrom, &s.countTo, &s.cpuFrom, &s.cpuTo} {
 		bound.Store(0)
 	}
@@ -463,11 +469,20 @@ func (l *loop) shift(by int64) {
 	l.nextSample += between
 }
 
+// hasMoreDue tells, between two turns, whether requests of the loop's window are still to be made.
+func (l *loop) hasMoreDue() bool {
+	if l.phase != measuring {
+		return true
+	}
+	if l.plan.Requests > 0 {
+		return l.allowance > 0
+	}
+	return l.phaseEnd > l.left
+}
+
 func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.phase != measuring:
-	case l.plan.Duration > 0 && l.phaseEnd <= l.steadyFrom:
-		l.sliceEnd = l.clock
 	case l.plan.Duration > 0:
 		if soon := l.shared.length / 4; l.phaseEnd < l.sliceEnd+soon {
 			l.sliceEnd = l.phaseEnd
