@@ -13,12 +13,11 @@ import (
 // queueing serves one request after another, each for the time that service tells of the request's number (from 1) and the time since the
 // first one. Its answers come by a schedule, so that late timers do not add up.
 type queueing struct {
-	mu       sync.Mutex
-	number   int
-	first    time.Time
-	free     time.Time
-	service  func(number int, since time.Duration) time.Duration
-	response string
+	mu      sync.Mutex
+	number  int
+	first   time.Time
+	free    time.Time
+	service func(number int, since time.Duration) time.Duration
 }
 
 func (q *queueing) next() time.Time {

@@ -14,14 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TaskRunDelay is how long a thread, by its folder in /proc, has waited for a core, in nanoseconds.
-func TaskRunDelay(task string) int64 {
-	text, _ := os.ReadFile(task + "/schedstat")
-	n, _ := RunDelay(text)
-	return n
-}
-
-// RunDelay reads it from a thread's schedstat (sched-stats.rst of the kernel). Some kernels have no such file, or only zeros in it.
+// RunDelay is how long a thread has waited for a core, in nanoseconds, from its schedstat (sched-stats.rst of the kernel). Some kernels have no such file, or only zeros in it.
 func RunDelay(schedstat []byte) (nanoseconds int64, told bool) {
 	var figures [3]int64
 	field := 0

@@ -135,14 +135,6 @@ func (p *process) readStat(pid int) {
 	p.reaped = (number(16) + number(17)) * 1e7 // cutime and cstime, in ticks of 10 ms
 }
 
-// RunDelay is the longest wait of one of their threads for a core, in nanoseconds.
-func (t *ProcessTree) RunDelay() (nanoseconds int64) {
-	for _, task := range t.tasks {
-		nanoseconds = max(nanoseconds, TaskRunDelay(task))
-	}
-	return nanoseconds
-}
-
 func (t *ProcessTree) IsRunning() bool {
 	return slices.ContainsFunc(t.tasks, func(task string) bool {
 		stat, _ := os.ReadFile(task + "/stat")
