@@ -111,16 +111,16 @@ func (r *run) grow(slice time.Duration) time.Duration {
 
 // takesOneTurn tells whether turns of this length would be few in the side's window: then it has one, right after a warm-up.
 func (r *run) takesOneTurn(slice time.Duration) bool {
-	window := r.window()
+	window := r.plan.window()
 	return window > 0 && r.plan.listed == nil && int64(slice) > window/fewestTurns
 }
 
-// window is the length of the side's window in nanoseconds; 0: that of a count depends on the server.
-func (r *run) window() int64 {
-	if r.plan.Rate > 0 && r.plan.Requests > 0 {
-		return int64(float64(r.plan.Requests) / r.plan.Rate * float64(second))
+// window is the length of the load's window in nanoseconds; 0: that of a count depends on the server.
+func (p *plan) window() int64 {
+	if p.Rate > 0 && p.Requests > 0 {
+		return int64(float64(p.Requests) / p.Rate * float64(second))
 	}
-	return int64(r.plan.Duration)
+	return int64(p.Duration)
 }
 
 // cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.

@@ -50,7 +50,7 @@ func (l *loop) queuePart() int64 {
 	if !l.shared.alone {
 		return l.shared.length / queueParts
 	}
-	return (&run{plan: l.plan}).window() / queueParts
+	return l.plan.window() / queueParts
 }
 
 // QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, and its standard error (0: a single part).

@@ -207,7 +207,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
 				// A queue settles over a part of a turn that is long against it.
-				p.ramp = max(p.ramp, min(int64(p.slice)/2, r.window(), longestRamp))
+				p.ramp = max(p.ramp, min(int64(p.slice)/2, r.plan.window(), longestRamp))
 			}
 		}
 		if r.plan.Rate > 0 {
