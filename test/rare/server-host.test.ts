@@ -139,7 +139,7 @@ it('are sent, started and loaded there, and nothing is left', async () => {
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
       expect(phase.serverRssBytes).toBeGreaterThan(1e6);
-      expect(phase.turns?.count).toBeGreaterThan(1);
+      expect(phase.turns?.count).toBeGreaterThan(0);
       expect(phase.noise?.serverStealShare).toBeGreaterThanOrEqual(0);
     }
   }

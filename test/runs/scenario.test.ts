@@ -65,7 +65,8 @@ test("stores what it says: result.json, k6's summary and InfluxDB agree", async 
   for (const { variant, round, phase } of rows) {
     expect(phase.responses['2xx']).toBe(phase.requests);
     expect(phase.bytes.body).toBe(phase.requests * 612);
-    expect(phase.seconds).toBeGreaterThanOrEqual(0.5);
+    // A window begins and ends with an answer.
+    expect(phase.seconds).toBeGreaterThan(0.45);
     expect(phase.serverCpuSeconds).toBeGreaterThan(0);
     expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
     expect(phase.noise?.loadAverage).toBeGreaterThan(0);

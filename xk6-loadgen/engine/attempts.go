@@ -112,7 +112,9 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 		}
 		l.sliceEnd = min(l.sliceEnd, end)
 	}
-	return l.attempt(due), true
+	a = l.attempt(due)
+	a.isOfRamp = due < l.dueFrom
+	return a, true
 }
 
 func (l *loop) attempt(due int64) attempt {
@@ -189,7 +191,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	if a.start < l.began {
 		l.older--
 	}
-	if from == noLatency || !l.records(from) {
+	if from == noLatency || a.isOfRamp || !l.records(from) {
 		return
 	}
 	// By the request's start, so that the latencies of a turn's last requests, which end after the window, are not left out.
@@ -210,7 +212,7 @@ func (l *loop) recordsTo() *interval {
 
 // countOf is where an attempt that ended now counts.
 func (l *loop) countOf(a *attempt) *interval {
-	if a.due >= l.began && a.due < l.dueFrom {
+	if a.isOfRamp {
 		return l.outside
 	}
 	return l.current

@@ -75,7 +75,7 @@ func (r *run) choosePace() {
 	}
 	p.patience = max(drainLimit, 2*p99)
 	p.quiet = max(shortestQuiet, 2*p50)
-	age := latency.age()
+	age := latency.ageOf(p99)
 	if r.plan.Rate > 0 {
 		p.ramp = min(2*age, longestRamp)
 		p.slice = max(rateSlice, time.Duration(answersPerRateSlice*age))

@@ -144,14 +144,19 @@ func (r *recorder) recordMany(nanoseconds, count int64) {
 	r.histogram.Record(v, count)
 }
 
-// age is the mean length, in nanoseconds, of the requests that are under way at any time: Σx²/Σx, since long ones are longer under way.
-func (r *recorder) age() int64 {
-	n, first := float64(r.count), float64(r.first)
-	sum := n*first + r.sum
-	if sum <= 0 {
+// ageOf is the mean length, in nanoseconds, of the requests that are under way at any time: Σx²/Σx, since long ones are longer under
+// way. Times count up to `most`: a pause of the machine must not make all turns long.
+func (r *recorder) ageOf(most int64) int64 {
+	sum, squares := 0.0, 0.0
+	for class := range r.histogram.All {
+		x, n := float64(min(class.To, most)), float64(class.Count)
+		sum += n * x
+		squares += n * x * x
+	}
+	if sum == 0 {
 		return 0
 	}
-	return int64((r.squares + 2*first*r.sum + n*first*first) / sum)
+	return int64(squares / sum)
 }
 
 func (r *recorder) reset() {

@@ -18,6 +18,7 @@ type attempt struct {
 	start      int64 // where its latency begins; 0 before it has a stream
 	request    *request
 	expected   expected
+	isOfRamp   bool // at a rate: it was due in a ramp, and does not count
 }
 
 // streaming is what HTTP/2 and HTTP/3 have in common: several attempts on a connection, and those that wait for a stream.

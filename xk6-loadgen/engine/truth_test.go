@@ -90,7 +90,7 @@ func TestUnevenConnectionsCostNothing(t *testing.T) {
 	sides := sidesOf(func(side *Side) {
 		side.Connections, side.Duration, side.Warmup = 100, 600*time.Millisecond, 200*time.Millisecond
 	}, serve(t, queues(func(connection int) *queueing { return workers[share[connection%10]] })).url, serve(t, always(ok)).url)
-	wantNear(t, "requests/s", alternate(t, 0, sides...)[0].RPS, 4000, 0.04)
+	wantNear(t, "requests/s", alternate(t, 0, sides...)[0].RPS, 4000, 0.1)
 }
 
 func TestPausesCountInTurns(t *testing.T) {
@@ -118,7 +118,11 @@ func TestAServerThatWaitsIsNotShownTooFast(t *testing.T) {
 	sides := sidesOf(func(side *Side) {
 		side.Connections, side.Duration, side.Warmup = 50, time.Second, 200*time.Millisecond
 	}, serve(t, after(wait)).url, serve(t, always(ok)).url)
-	wantNear(t, "requests/s", alternate(t, 0, sides...)[0].RPS, 50/wait.Seconds(), 0.04)
+	most := 50 / wait.Seconds()
+	// A busy machine is late with the answers, never early.
+	if got := alternate(t, 0, sides...)[0].RPS; got > 1.03*most || got < 0.7*most {
+		t.Errorf("%g requests/s, by arithmetic %g", got, most)
+	}
 }
 
 func TestTheWarmupGoesOnWhileTheServerGetsFaster(t *testing.T) {

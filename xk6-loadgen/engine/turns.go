@@ -64,6 +64,7 @@ type CoreUse struct {
 // turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
 type turn struct {
 	alone        bool // there are no other sides, so the one turn has no end
+	inOneTurn    bool // the side's window is one turn
 	pace         pace
 	length, ramp int64 // length and ramp of the turn that begins.
 	running      int32 // running loops are not through. The last of them to be ready, its connections open, sets going.
@@ -203,6 +204,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	inOneTurn := slices.ContainsFunc(runs, func(r *run) bool { return r.takesOneTurn(slice) })
 	for _, r := range runs {
 		p := &r.shared.pace
+		r.shared.inOneTurn = inOneTurn
 		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
@@ -496,6 +498,9 @@ func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
 		l.isAtEdge = l.countsByAnswers()
+		if l.isAtEdge && l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.steadyFrom) {
+			l.shared.enterCPU() // No response came in the whole window
+		}
 		if l.growth.next < never {
 			l.noteQueue()
 		}

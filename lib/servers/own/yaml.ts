@@ -41,14 +41,7 @@ function requireShallow(file: string, text: string): void {
 
 function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed {
   requireShallow(file, text);
-  const document = parseDocument(text, {
-    schema: 'failsafe',
-    uniqueKeys: false,
-    logLevel: 'silent',
-    // Each pretty one quotes its line, which may be all of the text.
-    prettyErrors: false,
-    lineCounter,
-  });
+  const document = documentOf(file, text, lineCounter);
   const [error] = document.errors;
   if (error !== undefined) {
     const line = lineCounter.linePos(error.pos[0]).line || 1;
@@ -57,6 +50,24 @@ function parse({ file, text }: Layer, lineCounter: LineCounter): Document.Parsed
     throw new UserError(`h2o config ${file}:${line}: ${problem}`);
   }
   return document;
+}
+
+function documentOf(file: string, text: string, lineCounter: LineCounter): Document.Parsed {
+  try {
+    return parseDocument(text, {
+      schema: 'failsafe',
+      uniqueKeys: false,
+      logLevel: 'silent',
+      // Each pretty one quotes its line, which may be all of the text.
+      prettyErrors: false,
+      lineCounter,
+    });
+  } catch (error) {
+    // Where a quote ends in the middle of a line the parser calls itself without end.
+    if (error instanceof RangeError)
+      throw new UserError(`h2o config ${file}: cannot be read as YAML: look at its quotes`);
+    throw error;
+  }
 }
 
 /** YAML as h2o reads it: all scalars are text. `origin` as of Layer. */
