@@ -89,6 +89,9 @@ func (l *loop) endStretch() (isOver bool) {
 			s.judge(l.plan, l.clock)
 		}
 	}
+	if l.plan.WarmupLimit == 0 || !l.plan.Segment.isWhole() {
+		return true // No loop waits for another one, and no k6 for others
+	}
 	if s.warmth.judged.Load() < w.number {
 		l.phaseEnd = l.clock + recheckEvery
 		return false
@@ -130,7 +133,7 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	w.continuous = c
 	limit := int64(p.WarmupLimit)
-	w.isWarm = length >= limit || !p.Segment.isWhole() || !improves(&sums, p.Rate == 0)
+	w.isWarm = length >= limit || !improves(&sums, p.Rate == 0)
 	w.next = now
 	if p.Threads > 1 {
 		w.next += meetsAfter
