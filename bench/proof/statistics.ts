@@ -2,11 +2,11 @@
 import {
   geometricMean,
   halfWidth,
+  minimumRounds,
   ratioInterval,
   total,
   type RatioInterval,
 } from '../../lib/analysis/statistics.ts';
-import { minimumRounds } from '../../lib/analysis/verdict.ts';
 import type { LatencyRound, Percentiles, Run, TimedRound } from './results.ts';
 
 /** The ratio with its 95 % interval of Student's t on the logarithms. @param ratios at least one, each above 0 */

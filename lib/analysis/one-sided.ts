@@ -2,7 +2,7 @@
 import { percent } from '../format.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
 import { othersMatter } from './limit.ts';
-import { mean, meanInterval, total, type RatioInterval } from './statistics.ts';
+import { mean, meanInterval, minimumRounds, total, type RatioInterval } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 
@@ -54,8 +54,6 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
 
 /** Chance of calling waits one-sided that are not. */
 const falseWaits = 0.05;
-/** Of fewer rounds there is no verdict either. */
-const fewestRounds = 4;
 
 /** @param more the variant that may have waited more for cores that others used @param movedBy what a loss by this factor does */
 function oneStarved(
@@ -71,7 +69,7 @@ function oneStarved(
     // Its tasks waited for each other too, and others may have had the time that it left: their use has to differ as well.
     return byItself ? Math.min(difference, uses[round] as number) : difference;
   });
-  if (differences.length < fewestRounds) return undefined;
+  if (differences.length < minimumRounds) return undefined;
   const { middle, half } = meanInterval(differences, falseWaits);
   if (middle < othersMatter || middle <= half) return undefined;
   return {

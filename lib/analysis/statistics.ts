@@ -1,5 +1,8 @@
 // Statistics over the rounds of a run. The methods: docs/verdicts.md.
 
+/** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
+export const minimumRounds = 4;
+
 /** @throws RangeError without values */
 export function median(values: readonly number[]): number {
   if (values.length === 0) throw new RangeError('the median of nothing');

@@ -14,10 +14,17 @@ import {
 } from './phases.ts';
 import { pageEffects } from './pages.ts';
 import { noiseFloorOf } from './rounds.ts';
-import { alphaOf, exponential, geometricMean, meanInterval, median, total } from './statistics.ts';
+import {
+  alphaOf,
+  exponential,
+  geometricMean,
+  meanInterval,
+  median,
+  minimumRounds,
+  total,
+} from './statistics.ts';
 import {
   compareAll,
-  minimumRounds,
   type Contender,
   type MeasuredVariant,
   type RunFacts,

@@ -31,6 +31,7 @@ import {
   halfWidth,
   logRatios,
   meanInterval,
+  minimumRounds,
   ratioInterval,
   type RatioInterval,
 } from './statistics.ts';
@@ -63,9 +64,6 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it; p50 of pages. */
   metric?: Metric | undefined;
 }
-
-/** The fewest rounds for a verdict: with 3 the interval is wider than most effects. */
-export const minimumRounds = 4;
 
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {

@@ -16,8 +16,8 @@ import {
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
 import { oneSided } from './one-sided.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
-import { extent, groupedBy, median, total } from './statistics.ts';
-import { minimumRounds, type MeasuredVariant, type RunFacts } from './verdict.ts';
+import { extent, groupedBy, median, minimumRounds, total } from './statistics.ts';
+import { type MeasuredVariant, type RunFacts } from './verdict.ts';
 
 /** Sentences on how the run went. */
 export const warning = {

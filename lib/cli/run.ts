@@ -2,7 +2,7 @@
 import { existsSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { minimumRounds } from '../analysis/verdict.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
 import { requireClosedToOthers, requireSpace, writeWhole } from '../files.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';

@@ -92,7 +92,7 @@ export interface CallOptions {
 export interface AlternateOptions extends CallOptions {
   /** A single side has a single turn. */
   sides: readonly SideOptions[];
-  /** Mean length of a turn; each is 75 to 125 % of it. Default: about 20 ms for a server at its limit, longer for a waiting server, 250 ms at a rate. */
+  /** Mean length of a turn; each is 75 to 125 % of it. Default: long against the latencies, at least 20 ms, at a rate at least 250 ms. */
   slice?: string;
   /** The place of the side, from 1, that is warmed up first and has the first turn. Default: any. */
   first?: number;

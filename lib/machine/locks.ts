@@ -16,6 +16,7 @@ export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A stopped process accepts connections and sends nothing. */
 const patienceMs = 1000;
+/** A holder that has ended frees the name within microseconds. */
 const refusedAgainMs = 20;
 const mostRefusals = 10;
 const askAgainMs = 500;
@@ -60,9 +61,7 @@ export async function oneRunAtATime(
         );
         return () => undefined;
       }
-      await delay(refusedAgainMs, undefined, { signal: wait?.signal }).catch(() =>
-        wait?.signal.throwIfAborted(),
-      );
+      await pause(refusedAgainMs, wait?.signal);
       continue;
     }
     if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
@@ -90,10 +89,13 @@ export async function oneRunAtATime(
       );
     if (isFirst) wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}`);
     isFirst = false;
-    await delay(askAgainMs, undefined, { signal: wait.signal }).catch(() =>
-      wait.signal.throwIfAborted(),
-    );
+    await pause(askAgainMs, wait.signal);
   }
+}
+
+/** Throws the signal's reason. */
+async function pause(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  await delay(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
 }
 
 function listen(address: string, about: string): Promise<Server | undefined> {

@@ -18,7 +18,7 @@ import {
 } from '../analysis/latency.ts';
 import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
 import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
-import { minimumRounds } from '../analysis/verdict.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/limit.ts';
 import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
 import type { PlotData } from './html/figure.ts';

@@ -42,7 +42,7 @@ import {
 } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
 import { rateOf } from '../analysis/limit.ts';
-import { minimumRounds } from '../analysis/verdict.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
 
 /** All tables of the terminal and of Markdown: the article's, the link, and charts. */
 export function tableParts(result: Result): Part[] {
@@ -107,7 +107,7 @@ export function variantTable(result: Result): Table {
   // While the queue of a rate grows, the latency is that of the run's length.
   const latency = (key: 'p50' | 'p99' | 'max') =>
     measured(`${key} ms`, (row) =>
-      rateOf(row)?.grows === true ? 'grows' : figure(row.latencyMs?.[key], short),
+      (rateOf(row)?.growthPerSecond ?? 0) > 0 ? 'grows' : figure(row.latencyMs?.[key], short),
     );
   const count = (key: 'hung' | 'unsent') =>
     measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole));
@@ -158,7 +158,7 @@ function rateText(variant: Row, { search }: Result): string {
   if (rps !== null && share < 0.5)
     return `${perSecond(rps.median * share)} of ${perSecond(rps.median)}`;
   const asked = rate === null || rate.reached ? '' : ` of ${perSecond(rate.asked)}`;
-  return `${figure(rps?.median, perSecond)}${asked}`;
+  return `${figure(rate?.made ?? rps?.median, perSecond)}${asked}`;
 }
 
 function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Row>[] {

@@ -115,7 +115,7 @@ const turns = open({
   responses: count,
   /** Mean length of a turn. */
   sliceMs: figure,
-  /** Time from a turn's begin to its window. */
+  /** The longest time from a turn's begin to its window. */
   rampMs: figure,
   /** The server waits for a backend, a timer or such. */
   waits: flag,

@@ -1,7 +1,7 @@
 // Makes the plan of a run, before anything is installed or started.
 import os from 'node:os';
 import { total } from '../analysis/statistics.ts';
-import { minimumRounds } from '../analysis/verdict.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';

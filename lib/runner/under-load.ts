@@ -346,8 +346,7 @@ function spanOfTurns({ turns, latencyMs }: LoadResult, window: UsageWindow): Usa
   if (turns === null || turns.rampMs === 0) return window;
   return {
     ...window,
-    // The engine lengthens a ramp by up to a median.
-    fromMs: window.fromMs - turns.rampMs - latencyMs.p50,
+    fromMs: window.fromMs - turns.rampMs,
     toMs: window.toMs + latencyMs.max,
   };
 }

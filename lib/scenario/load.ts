@@ -108,11 +108,12 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const inTurns = options.inTurns === true && !exact && hours === undefined;
   const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;
   const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
-  const warmUp = {
+  const warmUp: Pick<Load, 'warmupSeconds' | 'warmupLimitSeconds'> = {
     warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
-    // A warm-up that the user names is as long as that.
-    ...(profile.warmupSeconds === undefined && inTurns ? { warmupLimitSeconds } : {}),
   };
+  // A warm-up that the user names is as long as that.
+  if (profile.warmupSeconds === undefined && inTurns)
+    warmUp.warmupLimitSeconds = warmupLimitSeconds;
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);

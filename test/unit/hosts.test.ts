@@ -12,8 +12,15 @@ import {
 import { createServer } from 'node:net';
 import { homedir, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
-import { addressesOf, connect, keepScript, measureLink } from '../../lib/hosts/agent-connection.ts';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import {
+  addressesOf,
+  connect,
+  keepScript,
+  measureLink,
+  openAgent,
+} from '../../lib/hosts/agent-connection.ts';
+import { greeting } from '../../lib/hosts/messages.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
@@ -129,6 +136,23 @@ test('ssh is called as BAKEOFF_SSH says', async () => {
     expect(await sshWith(empty)).toMatch(/^ssh -T .* -- web1 exec sh -c 'true'$/);
   const message = expect.stringMatching(/^BAKEOFF_SSH: the command: \$HOME needs a shell/);
   await expect(sshWith('ssh -i $HOME/key')).rejects.toMatchObject({ exitCode: 2, message });
+});
+
+test("an agent's answer is no exit code of 0, and what it tells no control of the terminal", async () => {
+  const program = join(newFolder(), 'ssh');
+  const answers = [
+    JSON.stringify({ told: 'all \u001b]0;title\u0007 \u202ewell' }),
+    JSON.stringify({ told: 5 }),
+    JSON.stringify({ id: 1, problem: 'no', exitCode: 0 }),
+  ];
+  // It answers once it is asked.
+  const script = `#!/bin/sh\necho '${greeting}'\nread -r asked\ncat <<'END'\n${answers.join('\n')}\nEND\n`;
+  writeFileSync(program, script, { mode: 0o755 });
+  vi.stubEnv('BAKEOFF_SSH', program);
+  const said = vi.spyOn(console, 'error').mockReturnValue();
+  onTestFinished(() => said.mockRestore());
+  await expect(openAgent('web1')).rejects.toMatchObject({ exitCode: 1, message: 'web1: no' });
+  expect(said.mock.calls).toEqual([['web1: all  ]0;title   well'], ['web1: 5']]);
 });
 
 test('addresses of a host', async () => {

@@ -105,6 +105,18 @@ test("a plan gives k6 the engine's options, tags and a longest duration", () => 
   expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
 });
 
+test('a plan has each side first in as many rounds as the others, and other turns in each', () => {
+  const plan = planOf();
+  const rounds = Array.from({ length: 10 }, (_, index) => {
+    const [phase] = loadPlanFor(plan, plan.groups[0] as Group, index + 1, targetsWith({})).phases;
+    return [phase?.first, phase?.seed];
+  });
+  const firsts = rounds.map(([first]) => first);
+  expect(firsts.filter((first) => first === 1)).toHaveLength(5);
+  expect(firsts.filter((first) => first === 2)).toHaveLength(5);
+  expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
+});
+
 test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
   ['the cores of the server', { generatorCpus: [1] }, {}, false],
   ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],

@@ -51,6 +51,44 @@ test('a rate that was not reached has the rate made and the cause, no latency', 
   expect(columnOf(table, 'unsent')).toBeUndefined();
 });
 
+test('a rate that the server cannot hold has what it serves, the growth of its queue, and no latency', () => {
+  // 1,300 a second are due and 1,000 are served: the others come after the turns.
+  const overloaded = (queueGrowth: NonNullable<Phase['queueGrowth']>): Phase =>
+    phase({ requests: 13_000, queueGrowth, latencyMs: latency(40, 90, 95) });
+  const one = atRate(overloaded({ perSecond: 300, standardError: 5 }), 'nginx', 1300);
+  expect(said(one)).toEqual([
+    expect.stringMatching(
+      /^nginx did not reach 1,300 requests\/s: 1,000 were made \(77 %\); its queue grows by 300 each second, so it cannot serve more\./,
+    ),
+  ]);
+  const table = variantTable(result([one]));
+  expect(columnOf(table, 'requests/s')).toEqual(['1,000 of 1,300']);
+  for (const title of ['p50 ms', 'p99 ms', 'max ms'])
+    expect(columnOf(table, title)).toEqual(['grows']);
+  // Each round alone is within chance, and all together are not.
+  const inAll = overloaded({ perSecond: 300, standardError: 150 });
+  expect(columnOf(variantTable(result([atRate(inAll, 'nginx', 1300)])), 'requests/s')).toEqual([
+    '1,000 of 1,300',
+  ]);
+  // Within chance in all rounds, or too little to matter.
+  for (const held of [
+    { perSecond: 300, standardError: 250 },
+    { perSecond: 10, standardError: 1 },
+  ])
+    expect(
+      columnOf(variantTable(result([atRate(overloaded(held), 'nginx', 1300)])), 'requests/s'),
+    ).toEqual(['1,300']);
+  // Without turns the answers that came are all there are.
+  const alone = phase({
+    requests: 10_000,
+    turns: null,
+    queueGrowth: { perSecond: 300, standardError: 5 },
+  });
+  expect(columnOf(variantTable(result([atRate(alone, 'nginx', 1300)])), 'requests/s')).toEqual([
+    '1,000 of 1,300',
+  ]);
+});
+
 test('a rate counts unsent requests in the table and a note', () => {
   const cut = result([atRate(late({ requests: 900_000, seconds: 5, unsent: 600_000 }))]);
   expect(columnOf(variantTable(cut), 'unsent')).toEqual(['2,400,000']);

@@ -44,7 +44,7 @@ test('a server has the CPU time of its own turns', () => {
 });
 
 test("elsewhere it is that of the turns' ramps and drains, too", () => {
-  const turns = { count: 1, responses: 5000, sliceMs: 3000, rampMs: 3000, waits: true };
+  const turns = { count: 1, responses: 5000, sliceMs: 3000, rampMs: 4000, waits: true };
   const monotonicMs: [number, number] = [5000, 6000];
   const loaded = phase({
     requests: 1000,

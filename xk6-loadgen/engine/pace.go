@@ -123,6 +123,41 @@ func (p *plan) window() int64 {
 	return int64(p.Duration)
 }
 
+// settlePaces gives all sides turns of one mean length, which it returns: `asked`, or the longest that one of them needs.
+func settlePaces(runs []*run, asked time.Duration) time.Duration {
+	slice, rateRamp := asked, int64(0)
+	for _, r := range runs {
+		if asked == 0 {
+			slice = max(slice, r.shared.pace.slice)
+		}
+	}
+	inOneTurn := slices.ContainsFunc(runs, func(r *run) bool { return r.takesOneTurn(slice) })
+	for _, r := range runs {
+		p := &r.shared.pace
+		r.shared.inOneTurn = inOneTurn
+		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
+			p.ramp = max(p.ramp, int64(r.plan.Warmup))
+			if isOpen {
+				// A queue settles over a part of a turn that is long against it.
+				p.ramp = max(p.ramp, min(int64(p.slice)/2, r.plan.window(), longestRamp))
+			}
+		}
+		if r.plan.Rate > 0 {
+			rateRamp = max(rateRamp, p.ramp)
+		}
+	}
+	if inOneTurn {
+		slice = longestSlice
+	}
+	for _, r := range runs {
+		p := &r.shared.pace
+		if p.slice = slice; r.plan.Rate > 0 && r.plan.listed == nil {
+			p.ramp = rateRamp // All sides have the same arrivals
+		}
+	}
+	return slice
+}
+
 // cycle is what a side at a rate did in an order of turns and its mirror. If the generator stood still meanwhile, it is repeated.
 type cycle struct {
 	interval

@@ -3,7 +3,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { comparisonOf, variantOf } from '../../analysis/comparisons.ts';
 import { isFailing, roundRps } from '../../analysis/phases.ts';
 import { groupedBy, unpairedRatio } from '../../analysis/statistics.ts';
-import { minimumRounds } from '../../analysis/verdict.ts';
+import { minimumRounds } from '../../analysis/statistics.ts';
 import { effect } from '../../format.ts';
 import { differingFacts, environmentTable } from '../environment.ts';
 import { effectsHtml, headline, shownOf } from './headline.ts';
