@@ -28,12 +28,14 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
 }
 
 /**
- * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate that a server in turns
- * cannot hold, some answers come after the turns: the growth of its queue is no speed either.
+ * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate that the server cannot
+ * hold, those that came within its turns: the others are answered between them, or are from before.
  */
 export function roundRps(phases: readonly LoadResult[]): number {
-  const inTurns = phases.filter(({ turns }) => turns !== null);
-  return meanRps(phases) - queueGrowthOf(inTurns);
+  if (queueGrowthOf(phases) === 0) return meanRps(phases);
+  return (
+    total(phases, ({ rps, seconds }) => rps * seconds) / total(phases, ({ seconds }) => seconds)
+  );
 }
 
 function meanRps(phases: readonly LoadResult[]): number {

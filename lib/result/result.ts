@@ -155,7 +155,7 @@ const loadFields = {
   inFlight: count,
   /** Length of the window; for a count of requests, from the first connect to the last response. */
   seconds: figure,
-  /** Responses per second in the window. */
+  /** Responses per second in the window; at a rate in turns, those that came within the turns, whenever they were due. */
   rps: figure,
   /** Responses by status, from 300 on. */
   statuses: optional(statuses),

@@ -98,6 +98,9 @@ func TestWhatIsLeftOutLeavesNoGap(t *testing.T) {
 		if made := r.Requests + r.InFlight + r.Unsent; r.Turns.StoodStill < 0.8 || made < 190 || made > 210 || r.Seconds < 0.399 || r.Seconds > 0.401 || r.WarmupRequests < 20 {
 			t.Errorf("side %d: %d requests, %d in flight, %d unsent in %g s, %d beside; stood still in %g of the turns", i, r.Requests, r.InFlight, r.Unsent, r.Seconds, r.WarmupRequests, r.Turns.StoodStill)
 		}
+		if g := r.QueueGrowth; g == nil || g.PerSecond < -50 || g.PerSecond > 50 {
+			t.Errorf("side %d: the queue grows by %+v", i, g)
+		}
 	}
 }
 

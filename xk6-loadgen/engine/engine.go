@@ -42,7 +42,7 @@ type Result struct {
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
 	StartedAt, EndedAt time.Time
 	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
-	// RPS is responses of any status per second; at a rate in turns less the growth of the queue, since its answers come after the turns.
+	// RPS is responses of any status per second; at a rate in turns those that came within the windows, whenever their requests were due.
 	Seconds, RPS float64
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
 	Hung         int64
@@ -136,9 +136,10 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	collectors.Wait()
 	for i, r := range runs {
 		results[i].Turns, results[i].ServerCPU = r.shared.figures()
-		results[i].Continuous, results[i].QueueGrowth = r.shared.warmth.continuous, queueGrowthOf(r.loops)
-		if g := results[i].QueueGrowth; g != nil && len(runs) > 1 {
-			results[i].RPS = max(0, results[i].RPS-g.PerSecond)
+		results[i].Continuous = r.shared.warmth.continuous
+		growth, served := queueGrowthOf(r.loops)
+		if results[i].QueueGrowth = growth; growth != nil && len(runs) > 1 {
+			results[i].RPS = served
 		}
 		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {
 			t.StoodStill = float64(c.stood) / float64(max(1, c.all))

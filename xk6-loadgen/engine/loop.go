@@ -156,6 +156,7 @@ func (l *loop) run(entered chan<- error) {
 		l.beginWindow()
 	}
 	l.endSliceEarly()
+	l.watchTurnsQueue()
 	l.setTimer()
 	for !l.ended() {
 		if l.clock >= l.sliceEnd && l.turnIsDone() && !l.windowIsOver {

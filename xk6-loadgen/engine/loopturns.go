@@ -51,9 +51,6 @@ func (l *loop) joinTurn() {
 	case s.alone || l.phase == unbegun:
 	case l.plan.Rate > 0:
 		l.recordFrom, l.dueFrom = l.steadyFrom, l.steadyFrom
-		if l.plan.listed == nil {
-			l.watchQueue(l.steadyFrom)
-		}
 	case s.pace.ramp > 0:
 		l.recordFrom, l.isAtEdge = l.steadyFrom, true
 		l.setCounting(false)
@@ -114,6 +111,7 @@ func (l *loop) nextTurn() {
 		l.startAll()
 	}
 	l.endSliceEarly()
+	l.watchTurnsQueue()
 	l.nextTimer = l.clock
 }
 
@@ -167,7 +165,11 @@ func (l *loop) turnIsDone() bool {
 		}
 	}
 	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
-	if end := l.drainEnd(); l.outstanding > max(0, l.older) && (l.clock < end || !l.sawNothing && l.clock < end+longestServerWork) {
+	awaited := l.outstanding - max(0, l.older)
+	if l.shared.isEmpty {
+		awaited = l.outstanding
+	}
+	if end := l.drainEnd(); awaited > 0 && (l.clock < end || !l.sawNothing && l.clock < end+longestServerWork) {
 		return false
 	}
 	// At a rate the window is over once the last cycle counts.

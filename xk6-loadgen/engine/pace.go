@@ -200,12 +200,12 @@ func (l *loop) startCycles() {
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
-		l.growth.kept = len(l.growth.perSecond)
+		l.growth.kept = len(l.growth.parts)
 		l.interval.Counts.add(&c.Counts)
 		l.interval.latency.merge(c.latency)
 		c.before.add(&l.tally)
 	} else {
-		l.growth.perSecond = l.growth.perSecond[:l.growth.kept]
+		l.growth.parts = l.growth.parts[:l.growth.kept]
 		l.warmup += c.Requests
 		if l.plan.Requests > 0 {
 			l.allowance += c.Requests

@@ -7,12 +7,18 @@ const queueParts = 4
 
 // queueGrowth is how a loop's queue at a rate grew. The queue is the requests that are due and have no answer.
 type queueGrowth struct {
-	perSecond []float64 // perSecond is the growth over each part of the window so far.
-	kept      int       // kept parts belong to cycles that count.
-	lastAt    int64     // lastAt and last are the queue at the end of the last part; 0: no part has begun
-	last      int64
-	next      int64 // next is when the next part ends
+	parts  []queuePart
+	kept   int   // kept parts belong to cycles that count.
+	lastAt int64 // lastAt is when the last part ended, with this queue and so many responses; 0: no part has begun
+	last   int64
+	// answered counts all responses so far, those of requests that were due before the window included.
+	answered int64
+	// next is when the next part ends, part the length of one, until when the last one ends.
+	next, part, until int64
 }
+
+// queuePart is a part of the window: its length in nanoseconds, the growth of the queue, and the responses that came in it.
+type queuePart struct{ length, growth, answered int64 }
 
 // queued is the queue of the loop. Requests that are due while a connection is free wait for the generator, and are not in it.
 func (l *loop) queued(at int64) int64 {
@@ -26,59 +32,81 @@ func (l *loop) queued(at int64) int64 {
 	return l.outstanding + waiting
 }
 
-// watchQueue begins the parts of a turn, or of the window of a load that is alone.
-func (l *loop) watchQueue(from int64) { l.growth.lastAt, l.growth.next = 0, from }
+// watchTurnsQueue begins the parts of a turn in which requests are due.
+func (l *loop) watchTurnsQueue() {
+	l.growth.next = never
+	if s := l.shared; l.plan.Rate > 0 && l.plan.listed == nil && l.phase == measuring && !s.alone && !s.isEmpty {
+		l.watchQueue(l.steadyFrom, l.sliceEnd)
+	}
+}
+
+// watchQueue begins the parts of a turn, or of the window of a load that is alone, whose requests are due until `until`.
+func (l *loop) watchQueue(from, until int64) {
+	g := &l.growth
+	if l.plan.Requests > 0 {
+		// At most until the last request is due, which can be later than it leaves: with all connections taken.
+		until = min(until, from+int64(float64(l.allowance)*float64(l.plan.Threads)/l.plan.Rate*1e9))
+	}
+	g.lastAt, g.next, g.until = 0, from, until
+	g.part = max(1, (until-from)/queueParts)
+}
 
 // noteQueue reads the queue at the begin and the end of each part.
 func (l *loop) noteQueue() {
 	g := &l.growth
-	at := min(l.clock, l.sliceEnd)
-	queue := l.queued(at)
+	queue := l.queued(l.clock)
 	if s := l.shared; g.lastAt == 0 && l.number == 0 && s.ramp > 0 {
 		s.enterCPU()
 	}
-	if g.lastAt > 0 && at > g.lastAt {
-		g.perSecond = append(g.perSecond, float64(queue-g.last)*1e9/float64(at-g.lastAt))
+	if g.lastAt > 0 && l.clock > g.lastAt {
+		g.parts = append(g.parts, queuePart{l.clock - g.lastAt, queue - g.last, l.responses - g.answered})
 	}
-	g.lastAt, g.last, g.next = at, queue, never
-	if at < l.sliceEnd {
-		g.next = min(l.sliceEnd, at+max(1, l.queuePart()))
+	g.lastAt, g.last, g.answered, g.next = l.clock, queue, l.responses, never
+	if l.clock < g.until {
+		g.next = min(g.until, l.clock+g.part)
 	}
 }
 
-func (l *loop) queuePart() int64 {
-	if !l.shared.alone {
-		return l.shared.length / queueParts
-	}
-	return l.plan.window() / queueParts
-}
-
-// QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, and its standard error (0: a single part).
+// QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, weighted by their length, and its standard error
+// (0: a single part).
 // The queue of a server that cannot hold the rate grows by what the rate exceeds the server.
 type QueueGrowth struct{ PerSecond, StandardError float64 }
 
-// queueGrowthOf adds the loops' queues up.
-func queueGrowthOf(loops []*loop) *QueueGrowth {
+// queueGrowthOf adds the loops' queues up. served is the responses per second within the parts, whenever their requests were due.
+func queueGrowthOf(loops []*loop) (growth *QueueGrowth, served float64) {
 	if loops[0].plan.Rate == 0 || loops[0].plan.listed != nil {
-		return nil
+		return nil, 0
 	}
-	parts := len(loops[0].growth.perSecond)
+	parts := len(loops[0].growth.parts)
 	for _, l := range loops {
-		parts = min(parts, len(l.growth.perSecond))
+		parts = min(parts, len(l.growth.parts))
 	}
 	if parts == 0 {
-		return nil
+		return nil, 0
 	}
-	sums := make([]float64, parts)
+	all, whole := make([]queuePart, parts), queuePart{}
 	for _, l := range loops {
-		for i := range sums {
-			sums[i] += l.growth.perSecond[i]
+		for i, part := range l.growth.parts[:parts] {
+			// The loops' parts lie at the same times.
+			all[i].length += part.length / int64(len(loops))
+			all[i].growth += part.growth
+			whole.answered += part.answered
 		}
 	}
-	d := describe(sums)
-	g := &QueueGrowth{PerSecond: d.Mean}
-	if parts > 1 {
-		g.StandardError = d.SD / math.Sqrt(float64(parts))
+	for _, part := range all {
+		whole.length += part.length
+		whole.growth += part.growth
 	}
-	return g
+	seconds := float64(whole.length) / 1e9
+	growth = &QueueGrowth{PerSecond: float64(whole.growth) / seconds}
+	squares := 0.0
+	for _, part := range all {
+		// A turn can end early, so that a part is short: its growth per second may be anything, and hardly counts.
+		off := float64(part.growth) - growth.PerSecond*float64(part.length)/1e9
+		squares += off * off
+	}
+	if parts > 1 {
+		growth.StandardError = math.Sqrt(squares*float64(parts)/float64(parts-1)) / seconds
+	}
+	return growth, float64(whole.answered) / seconds
 }

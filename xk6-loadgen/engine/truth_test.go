@@ -66,12 +66,30 @@ func wantNear(t *testing.T, what string, got, want, share float64) {
 
 func TestARateBeyondTheServerIsNotServed(t *testing.T) {
 	const capacity = 1000
-	sides := sidesOf(func(side *Side) {
-		side.Rate, side.Duration, side.Warmup, side.Connections = 1300, time.Second, 300*time.Millisecond, 2000
-	}, serve(t, oneQueue(every(time.Second/capacity))).url, serve(t, oneQueue(every(time.Second/2000))).url)
-	r := alternate(t, 0, sides...)
+	for name, change := range map[string]func(*Side){
+		"the queue is in the server":               func(side *Side) { side.Connections, side.Duration = 2000, time.Second },
+		"the queue waits for connections":          func(side *Side) { side.Connections, side.Duration = 5, time.Second },
+		"a count, whose last requests leave late":  func(side *Side) { side.Connections, side.Requests = 400, 1300 },
+		"two threads, with arrivals of each's own": func(side *Side) { side.Connections, side.Threads, side.Duration = 2000, 2, time.Second },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sides := sidesOf(func(side *Side) {
+				side.Rate, side.Warmup = 1300, 300*time.Millisecond
+				change(side)
+			}, serve(t, oneQueue(every(time.Second/capacity))).url, serve(t, oneQueue(every(time.Second/2000))).url)
+			wantNotServed(t, alternate(t, 0, sides...), capacity)
+		})
+	}
+}
+
+func wantNotServed(t *testing.T, r []outcome, capacity float64) {
+	t.Helper()
 	wantNear(t, "requests/s of a server that cannot hold the rate", r[0].RPS, capacity, 0.05)
 	wantNear(t, "growth of its queue", r[0].QueueGrowth.PerSecond, 300, 0.1)
+	if r[0].QueueGrowth.StandardError <= 0 || r[0].Turns.Count > 2 {
+		t.Errorf("%+v, %d turns", r[0].QueueGrowth, r[0].Turns.Count)
+	}
 	wantNear(t, "requests/s of a server that can", r[1].RPS, 1300, 0.02)
 	if g := r[1].QueueGrowth; math.Abs(g.PerSecond) > 13+3*g.StandardError {
 		t.Errorf("its queue grows by %+v", g)
@@ -79,6 +97,20 @@ func TestARateBeyondTheServerIsNotServed(t *testing.T) {
 	if growth := r[0].Continuous.QueueGrowthPerSecond; growth < 200 {
 		t.Errorf("in the warm-up by %g", growth)
 	}
+}
+
+func TestTheGrowthOfAQueueIsByLength(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Duration, o.Rate = time.Second, 100
+	one, other := idleLoop(t, o), idleLoop(t, o)
+	const ms = int64(time.Millisecond)
+	one.growth.parts = []queuePart{{1000 * ms, 20, 400}, {1000 * ms, 40, 400}, {ms / 1000, 3, 1}}
+	other.growth.parts = []queuePart{{1000 * ms, 0, 100}, {1000 * ms, 0, 100}, {ms / 1000, 0, 0}, {1000 * ms, 900, 900}}
+	g, served := queueGrowthOf([]*loop{one, other})
+	// 63 in 2 s. From 31.5 a second the parts are 11.5 and 8.5 and, the short one, 3 requests off.
+	wantNear(t, "growth", g.PerSecond, 31.5, 1e-3)
+	wantNear(t, "standard error", g.StandardError, math.Sqrt((11.5*11.5+8.5*8.5+3*3)*3/2)/2, 1e-3)
+	wantNear(t, "responses/s", served, 500.5, 1e-3)
 }
 
 func TestUnevenConnectionsCostNothing(t *testing.T) {
@@ -144,15 +176,41 @@ func TestTheWarmupGoesOnWhileTheServerGetsFaster(t *testing.T) {
 	}
 }
 
-func TestAWarmupThatNeverSettlesEnds(t *testing.T) {
-	var answered atomic.Int64
-	faster := oneQueue(func(int, time.Duration) time.Duration {
-		return time.Duration(float64(5*time.Millisecond) * math.Exp(-float64(answered.Add(1))/500))
-	})
-	sides := sidesOf(func(side *Side) {
-		side.Duration, side.Warmup, side.WarmupLimit = 100*time.Millisecond, 100*time.Millisecond, 700*time.Millisecond
-	}, serve(t, faster).url, serve(t, always(ok)).url)
-	if c := alternate(t, 0, sides...)[0].Continuous; c.WarmupSeconds > 0.9 {
-		t.Errorf("%+v", c)
+func TestAStretchOfTheWarmup(t *testing.T) {
+	const part = 25 * time.Millisecond
+	steady := func(int) float64 { return 1 }
+	faster := func(part int) float64 { return 1 + 0.05*float64(part) }
+	for name, c := range map[string]struct {
+		rate, perPart float64
+		speed, cost   func(part int) float64
+		lasted, limit time.Duration
+		isWarm        bool
+		next          time.Duration
+	}{
+		"steady":                              {perPart: 1000, speed: steady, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"more responses":                      {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"more responses, of few":              {perPart: 5, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"less CPU time":                       {perPart: 1000, speed: steady, cost: func(part int) float64 { return 1 / faster(part) }, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"more CPU time":                       {perPart: 1000, speed: steady, cost: faster, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"more responses, at the limit":        {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Second, isWarm: true},
+		"more responses, before the limit":    {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: 1500 * time.Millisecond, next: 500 * time.Millisecond},
+		"more responses, as a queue is made":  {rate: 1000, perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"up and down, by a tenth of the rate": {perPart: 1000, speed: func(part int) float64 { return 1 + 0.1*float64(part%2) }, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+	} {
+		o := options("http://127.0.0.1:9/")
+		o.Duration, o.Warmup, o.WarmupLimit, o.Rate = time.Second, time.Second, c.limit, c.rate
+		l := idleLoop(t, o)
+		l.shared.loops = []*loop{l}
+		w := &l.stretch
+		w.number = 1
+		for i := range stretchParts {
+			from, to := w.marks[i], &w.marks[i+1]
+			answered := int64(c.perPart * c.speed(i))
+			to.at, to.responses, to.cpu = from.at+int64(part), from.responses+answered, from.cpu+int64(1000*float64(answered)*c.cost(i))
+		}
+		l.shared.judge(l.plan, int64(c.lasted))
+		if s := &l.shared.warmth; s.isWarm != c.isWarm || !c.isWarm && s.until-s.next != int64(c.next) {
+			t.Errorf("%s: warm %v, the next stretch takes %v; want %v, %v", name, s.isWarm, time.Duration(s.until-s.next), c.isWarm, c.next)
+		}
 	}
 }

@@ -64,6 +64,7 @@ type CoreUse struct {
 type turn struct {
 	alone        bool // there are no other sides, so the one turn has no end
 	inOneTurn    bool // the side's window is one turn
+	isEmpty      bool // all requests of a rate have been made, and the turn only awaits responses
 	pace         pace
 	length, ramp int64 // length and ramp of the turn that begins.
 	running      int32 // running loops are not through. The last of them to be ready, its connections open, sets going.
@@ -199,7 +200,9 @@ func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
 	s.length, s.running = int64(length), int32(r.running)
 	s.ramp = s.pace.ramp + int64(part*float64(s.pace.step))
-	if r.plan.Rate > 0 && !slices.ContainsFunc(r.loops, (*loop).hasMoreDue) {
+	isRepeated := s.cycleIsOver && !s.cycleCounts
+	s.isEmpty = r.plan.Rate > 0 && !isRepeated && !slices.ContainsFunc(r.loops, (*loop).hasMoreDue)
+	if s.isEmpty {
 		s.ramp = 0
 	}
 	for _, bound := range []*atomic.Int64{&s.countFrom, &s.countTo, &s.cpuFrom, &s.cpuTo} {
@@ -264,7 +267,9 @@ func (s *shared) beginTurn(opens bool) {
 	s.sliceEnd = never
 	if s.length < never {
 		s.sliceEnd = s.steadyFrom + s.length
-		s.count++
+		if !s.isEmpty {
+			s.count++
+		}
 	}
 	s.between = s.steadyFrom - s.left
 	s.away += s.between

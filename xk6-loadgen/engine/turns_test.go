@@ -13,6 +13,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 // serverVariable makes a process of this test's binary a server, see TestAsServer.
@@ -23,16 +25,52 @@ func TestAsServer(t *testing.T) {
 	if os.Getenv(serverVariable) == "" {
 		t.Skip("runs in a process of its own")
 	}
-	s := serve(t, always(ok))
+	answer := always(ok)
+	if os.Getenv(serverVariable) == worksAfterwards {
+		answer = worksAfter(answer)
+	}
+	s := serve(t, answer)
 	fmt.Println("serving " + s.url)
 	bufio.NewReader(os.Stdin).ReadByte()
 }
 
+// worksAfterwards is a server that uses up CPU time for each connection's bytes after its answer, 20 ms behind at most.
+const worksAfterwards = "afterwards"
+
+func worksAfter(answer func(*testServer, net.Conn)) func(*testServer, net.Conn) {
+	const work, mostLeft = 200 * time.Microsecond, 100
+	todo := make(chan bool, mostLeft)
+	go func() {
+		for range todo {
+			for until := linux.ProcessCPU() + int64(work); linux.ProcessCPU() < until; {
+			}
+		}
+	}()
+	return func(s *testServer, c net.Conn) { answer(s, &noting{c, todo}) }
+}
+
+// noting puts work on a list for each write.
+type noting struct {
+	net.Conn
+	todo chan bool
+}
+
+func (n *noting) Write(p []byte) (int, error) {
+	written, err := n.Conn.Write(p)
+	select {
+	case n.todo <- true:
+	default:
+	}
+	return written, err
+}
+
 // serverProcess is a server in a process group of its own.
-func serverProcess(t *testing.T) (url string, group int) {
+func serverProcess(t *testing.T) (url string, group int) { return serverProcessThat(t, "1") }
+
+func serverProcessThat(t *testing.T, kind string) (url string, group int) {
 	t.Helper()
 	command := exec.Command(os.Args[0], "-test.run=^TestAsServer$")
-	command.Env = append(os.Environ(), serverVariable+"=1")
+	command.Env = append(os.Environ(), serverVariable+"="+kind)
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	stdin, err := command.StdinPipe()
 	if err != nil {

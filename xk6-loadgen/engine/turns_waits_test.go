@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -127,6 +128,22 @@ func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
 	})
 }
 
+func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
+	urlA, a := serverProcessThat(t, worksAfterwards)
+	urlB, b := serverProcess(t)
+	sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}}
+	for i := range sides {
+		sides[i].Duration, sides[i].Warmup = 500*time.Millisecond, 100*time.Millisecond
+	}
+	tried(t, func() string {
+		// Of a turn of 20 ms up to 20 ms are left over.
+		if cpu := alternate(t, 20*time.Millisecond, sides...)[0].ServerCPU; cpu.IdleShare > 0.2 {
+			return fmt.Sprintf("%+v", cpu)
+		}
+		return ""
+	})
+}
+
 func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 	url, pid := serverProcess(t)
 	side := Side{Options: options(url), CPUOf: []int{pid}}
@@ -146,29 +163,31 @@ func TestPaces(t *testing.T) {
 	ms := int64(time.Millisecond)
 	for name, c := range map[string]struct {
 		solo, p50, slow int64
+		rare            bool // slow responses are one in 200, not one in 20
 		rate            float64
 		waits           bool
 		slice           time.Duration
 		ramp            int64
 	}{
-		"computes":                     {solo: ms / 20, p50: ms, slow: ms, slice: shortestTurn, ramp: ms},
-		"computes, with a long queue":  {solo: 50 * ms, p50: 5000 * ms, slow: 5000 * ms, slice: longestSlice, ramp: 5000 * ms},
-		"waits, and is busy":           {solo: 3 * ms, p50: 8 * ms, slow: 8 * ms, slice: 128 * time.Millisecond, ramp: 8 * ms},
-		"waits":                        {solo: 50 * ms, p50: 51 * ms, slow: 51 * ms, waits: true, slice: 816 * time.Millisecond, ramp: 102 * ms},
-		"some take very long":          {solo: ms / 20, p50: ms, slow: 1000 * ms, slice: longestSlice, ramp: 1962 * ms},
-		"hardly loaded, at a rate":     {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
-		"with a short queue at a rate": {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
+		"computes":                         {solo: ms / 20, p50: ms, slow: ms, slice: shortestTurn, ramp: ms},
+		"computes, with a long queue":      {solo: 50 * ms, p50: 5000 * ms, slow: 5000 * ms, slice: longestSlice, ramp: 5000 * ms},
+		"waits, and is busy":               {solo: 3 * ms, p50: 8 * ms, slow: 8 * ms, slice: 128 * time.Millisecond, ramp: 8 * ms},
+		"waits":                            {solo: 50 * ms, p50: 51 * ms, slow: 51 * ms, waits: true, slice: 816 * time.Millisecond, ramp: 102 * ms},
+		"some take very long":              {solo: ms / 20, p50: ms, slow: 1000 * ms, slice: longestSlice, ramp: 1962 * ms},
+		"computes, and the machine pauses": {solo: ms / 20, p50: ms, slow: 50 * ms, rare: true, slice: shortestTurn, ramp: ms},
+		"hardly loaded, at a rate":         {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
+		"with a short queue at a rate":     {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
 	} {
 		o := options("http://127.0.0.1:9/")
 		o.Duration, o.Warmup, o.Rate = time.Second, time.Second, c.rate
 		l := idleLoop(t, o)
 		s := l.shared
-		for range 95 {
-			l.interval.latency.record(c.p50)
+		slow := int64(50)
+		if c.rare {
+			slow = 5
 		}
-		for range 5 {
-			l.interval.latency.record(c.slow)
-		}
+		l.interval.latency.recordMany(c.p50, 1000-slow)
+		l.interval.latency.recordMany(c.slow, slow)
 		s.soloLatency = c.solo
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
@@ -176,5 +195,54 @@ func TestPaces(t *testing.T) {
 		if p := s.pace; p.waits != c.waits || !near(float64(p.slice), float64(c.slice)) || !near(float64(p.ramp), float64(c.ramp)) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice, time.Duration(c.ramp))
 		}
+	}
+}
+
+func TestSidesWhoseTurnsWouldBeFewHaveOne(t *testing.T) {
+	const ms = int64(time.Millisecond)
+	of := func(rate float64, slice time.Duration, ramp int64) *run {
+		o := options("http://127.0.0.1:9/")
+		o.Duration, o.Warmup, o.Rate = time.Second, 400*time.Millisecond, rate
+		l := idleLoop(t, o)
+		l.shared.pace = pace{slice: slice, ramp: ramp}
+		return &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
+	}
+	for name, c := range map[string]struct {
+		rate    float64
+		longest time.Duration // of the second side
+		asked   time.Duration
+		slice   time.Duration
+		ramps   [2]int64
+	}{
+		"short turns":               {longest: 100 * time.Millisecond, slice: 100 * time.Millisecond, ramps: [2]int64{ms, 9 * ms}},
+		"long turns":                {longest: 600 * time.Millisecond, slice: longestSlice, ramps: [2]int64{400 * ms, 400 * ms}},
+		"long turns asked for":      {longest: 100 * time.Millisecond, asked: time.Second, slice: longestSlice, ramps: [2]int64{400 * ms, 400 * ms}},
+		"short turns at a rate":     {rate: 10, longest: 300 * time.Millisecond, slice: 300 * time.Millisecond, ramps: [2]int64{9 * ms, 9 * ms}},
+		"a queue that settles late": {rate: 10, longest: 1200 * time.Millisecond, slice: longestSlice, ramps: [2]int64{600 * ms, 600 * ms}},
+		"a queue that never does":   {rate: 10, longest: longestSlice, slice: longestSlice, ramps: [2]int64{1000 * ms, 1000 * ms}},
+	} {
+		runs := []*run{of(c.rate, 50*time.Millisecond, ms), of(c.rate, c.longest, 9*ms)}
+		slice := settlePaces(runs, c.asked)
+		if got := [2]int64{runs[0].shared.pace.ramp, runs[1].shared.pace.ramp}; slice != c.slice || got != c.ramps {
+			t.Errorf("%s: turns of %v after ramps of %v, want %v, %v", name, slice, got, c.slice, c.ramps)
+		}
+	}
+}
+
+func TestTheOrderBeginsWithTheSideThatIsNamed(t *testing.T) {
+	begins := map[int]bool{}
+	for seed := range uint64(20) {
+		for first := range 4 {
+			order := orderFrom(newRandom(seed), 3, first)
+			if sorted := slices.Sorted(slices.Values(order)); !slices.Equal(sorted, []int{0, 1, 2}) || first > 0 && order[0] != first-1 {
+				t.Errorf("seed %d, first %d: %v", seed, first, order)
+			}
+			if first == 0 {
+				begins[order[0]] = true
+			}
+		}
+	}
+	if len(begins) != 3 {
+		t.Errorf("seeds of 0 to 19 begin with these sides only: %v", begins)
 	}
 }

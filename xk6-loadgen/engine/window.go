@@ -290,7 +290,7 @@ func (l *loop) beginWindow() {
 		l.schedule.listed, l.schedule.span = l.plan.listed, l.plan.span
 		l.schedule.begin(origin - s.ramp)
 		if s.alone {
-			l.watchQueue(from)
+			l.watchQueue(from, from+l.plan.window())
 		} else if l.plan.listed == nil {
 			l.startCycles()
 		}
