@@ -16,8 +16,10 @@ const (
 	// first response after a turn.
 	drainLimit, longestDrain = second, 10 * second
 	// shortestQuiet without a response: a server that waits is not working on the outstanding requests.
-	shortestQuiet   = 50 * int64(time.Millisecond)
-	answersPerSlice = 16 // A turn is long against its responses: what comes in the ramp and the drain does not count
+	shortestQuiet = 50 * int64(time.Millisecond)
+	// A turn is long against its responses, since those in the ramp and the drain do not count; in a short window, where sides would have
+	// few turns, less so. Few turns do not share the machine's noise.
+	answersPerSlice, fewestAnswersPerSlice, turnsPerWindow = 16, 4, 4
 	// A queue at a rate settles over many responses, the more slowly the nearer the rate is to the server's limit.
 	answersPerRateSlice = 40
 	longestRamp         = 10 * second
@@ -85,7 +87,11 @@ func (r *run) choosePace() {
 		p.slice = min(longestSlice, p.slice)
 		return
 	}
-	p.slice = max(shortestTurn, time.Duration(answersPerSlice*age))
+	slice := answersPerSlice * age
+	if window := r.plan.window(); window > 0 {
+		slice = max(fewestAnswersPerSlice*age, min(slice, window/turnsPerWindow))
+	}
+	p.slice = max(shortestTurn, time.Duration(slice))
 	p.ramp, p.step = 2*age-p50, age
 	if p50 < queuesFrom*s.soloLatency {
 		p.waits = true

@@ -2,7 +2,9 @@ package engine
 
 import (
 	"bufio"
+	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -90,7 +92,7 @@ func wantNotServed(t *testing.T, r []outcome, capacity float64) {
 	if r[0].QueueGrowth.StandardError <= 0 || r[0].Turns.Count > 2 {
 		t.Errorf("%+v, %d turns", r[0].QueueGrowth, r[0].Turns.Count)
 	}
-	wantNear(t, "requests/s of a server that can", r[1].RPS, 1300, 0.02)
+	wantNear(t, "requests/s of a server that can", r[1].RPS, 1300, 0.15)
 	if g := r[1].QueueGrowth; math.Abs(g.PerSecond) > 13+3*g.StandardError {
 		t.Errorf("its queue grows by %+v", g)
 	}
@@ -126,21 +128,21 @@ func TestUnevenConnectionsCostNothing(t *testing.T) {
 }
 
 func TestPausesCountInTurns(t *testing.T) {
-	// 300 requests take 0.3 s and a pause of 0.5 s.
-	pausing := oneQueue(func(number int, _ time.Duration) time.Duration {
-		if number%300 == 0 {
-			return 501 * time.Millisecond
+	// 100 requests take 0.1 s, and a pause of 0.15 s after one of them; chance decides, so that pauses are not in step with turns.
+	random := rand.New(rand.NewPCG(1, 2))
+	pausing := oneQueue(func(int, time.Duration) time.Duration {
+		if random.IntN(100) == 0 {
+			return 151 * time.Millisecond
 		}
 		return time.Millisecond
 	})
 	sides := sidesOf(func(side *Side) {
 		side.Connections, side.Duration, side.Warmup = 20, 4*time.Second, 200*time.Millisecond
 	}, serve(t, pausing).url, serve(t, always(ok)).url)
-	r := alternate(t, 0, sides...)[0]
-	// The window may hold a pause more or less.
-
-	wantNear(t, "requests/s", r.RPS, 300/0.8, 0.25)
-	if r.LatencyMs.Max < 450 {
+	// Of the 16 pauses that are due some four more or less come; cut off at the ends of turns, they would leave 700 a second.
+	r := alternate(t, 100*time.Millisecond, sides...)[0]
+	wantNear(t, "requests/s", r.RPS, 100/0.25, 0.5)
+	if r.LatencyMs.Max < 140 {
 		t.Errorf("the longest latency is %g ms", r.LatencyMs.Max)
 	}
 }
@@ -164,16 +166,17 @@ func TestTheWarmupGoesOnWhileTheServerGetsFaster(t *testing.T) {
 			return fast + 4*fast*max(0, gettingFaster-since)/gettingFaster
 		}
 	}
-	sides := sidesOf(func(side *Side) {
-		side.Connections, side.Duration, side.Warmup, side.WarmupLimit = 10, 300*time.Millisecond, 500*time.Millisecond, 10*time.Second
-	}, serve(t, oneQueue(slowly(500*time.Microsecond))).url, serve(t, oneQueue(every(500*time.Microsecond))).url)
-	r := alternate(t, 0, sides...)
-	if c := r[0].Continuous; c.WarmupSeconds < 0.75 || c.WarmupSeconds > 6.5 || c.Gain < 1.5 {
-		t.Errorf("a server that gets faster for 1.2 s: %+v", c)
-	}
-	if c := r[1].Continuous; c.Gain > 1.3 || c.RPS > 2200 {
-		t.Errorf("a server that does not: %+v", c)
-	}
+	tried(t, func() string {
+		sides := sidesOf(func(side *Side) {
+			side.Connections, side.Duration, side.Warmup, side.WarmupLimit = 10, 300*time.Millisecond, 500*time.Millisecond, 10*time.Second
+		}, serve(t, oneQueue(slowly(500*time.Microsecond))).url, serve(t, oneQueue(every(500*time.Microsecond))).url)
+		r := alternate(t, 0, sides...)
+		got, steady := r[0].Continuous, r[1].Continuous
+		if got.WarmupSeconds < 0.75 || got.WarmupSeconds > 6.5 || got.Gain < 1.5 || steady.Gain > 1.3 || steady.RPS > 2200 {
+			return fmt.Sprintf("a server that gets faster for 1.2 s: %+v; one that does not: %+v", got, steady)
+		}
+		return ""
+	})
 }
 
 func TestAStretchOfTheWarmup(t *testing.T) {
