@@ -355,7 +355,10 @@ async function written(
     throw found.isDirectory()
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
-  const unfinished = `${file}.unfinished`;
+  // The folder is opened once: whoever owns one above could put another in its place meanwhile.
+  const folder = await open(dirname(file), constants.O_DIRECTORY);
+  const place = join('/proc/self/fd', String(folder.fd), basename(file));
+  const unfinished = `${place}.unfinished`;
   try {
     await rm(unfinished, { force: true });
     const handle = await open(unfinished, 'wx', mode);
@@ -366,9 +369,11 @@ async function written(
     } finally {
       await handle.close();
     }
-    await finish(unfinished, file);
+    await finish(unfinished, place);
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {});
-    throw error;
+    throw Object.assign(error as NodeJS.ErrnoException, { path: name });
+  } finally {
+    await folder.close();
   }
 }

@@ -39,7 +39,12 @@ import { readProcessors } from '../machine/processors.ts';
 import { headingLines } from '../report/heading.ts';
 import type { Environment } from '../result/result.ts';
 import { plannedVariant, type Plan } from '../runner/plan.ts';
-import { checkResultsFolder, createRunFolder, explainFailure } from '../runner/results-folder.ts';
+import {
+  checkResultsFolder,
+  createRunFolder,
+  explainFailure,
+  type RunFolder,
+} from '../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { settleStore } from '../runner/store-result.ts';
 import type { Variant } from '../scenario/model.ts';
@@ -220,7 +225,7 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
         throw await explainFailure(folder, error);
       } finally {
         // Fails, and leaves the folder, if it has results.
-        await rmdir(folder).catch(() => undefined);
+        await rmdir(folder.name).catch(() => undefined);
         await store.close();
       }
     },
@@ -249,7 +254,7 @@ async function urlHere(
 async function measured(
   { clusterRun, shown, variants, startedAt }: Applied,
   options: RunOptions,
-  place: { kubectl: Kubectl; store: Store; signal: AbortSignal; folder: string },
+  place: { kubectl: Kubectl; store: Store; signal: AbortSignal; folder: RunFolder },
 ): Promise<number> {
   const { store, signal, folder } = place;
   const { run, scenario, image, server, generator, generators } = clusterRun;
@@ -292,7 +297,7 @@ async function measured(
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
-    const context = { plan, folder, store, signal };
+    const context = { plan, folder: folder.path, store, signal };
     outcome = await runRounds(
       context,
       cluster.runGroup,

@@ -29,7 +29,7 @@ import {
 import { checkWhole, writeForUser, writeWhole } from '../files.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
-import { explainFailure, writeReasons } from '../runner/results-folder.ts';
+import { explainFailure, writeReasons, type RunFolder } from '../runner/results-folder.ts';
 import { failIfCode } from './fail-if.ts';
 import type { ExportFlag, Exports, RunOptions } from './run-options.ts';
 
@@ -202,14 +202,14 @@ function seenSoFar(
  * @throws the error that ended the run early; UserError if no request of a row succeeded, and if too many failed in each comparison
  */
 export async function report(
-  { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: string },
+  { result, ended, folder }: Omit<RunOutcome, 'kept'> & { folder: RunFolder },
   options: RunOptions,
   lines?: readonly string[],
 ): Promise<number> {
   // A search that was ended in its first round has steps.
   const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
   if (measured) {
-    const stored = `${storedLine(result.integrity)} · ${join(folder, 'report.html')}`;
+    const stored = `${storedLine(result.integrity)} · ${join(folder.name, 'report.html')}`;
     const terminal = terminalOf(options);
     const text =
       lines === undefined
@@ -217,8 +217,8 @@ export async function report(
         : [...lines, ...wrapLines([stored], terminal.width)];
     say(options, ['', ...text], Infinity);
     const files = await Promise.allSettled([
-      writeHtmlReport(folder, result),
-      writeWhole(join(folder, 'table.md'), markdownReport(result)),
+      writeHtmlReport(folder.path, result),
+      writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
         writeForUser(file, textOf[flag](result)).catch(explained(flag, file, 1)),
       ),

@@ -1,6 +1,4 @@
 // The steps of a run: withRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
-import { existsSync } from 'node:fs';
-import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
@@ -27,6 +25,8 @@ import {
   createRunFolder,
   explainFailure,
   giveToCaller,
+  removeWithoutResult,
+  type RunFolder,
 } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
@@ -239,19 +239,15 @@ export async function runPlan(
   options: RunOptions,
   shorterBy: readonly string[] = [],
   answers?: ReadonlyMap<string, Answer>,
-): Promise<RunOutcome & { folder: string }> {
+): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder));
-  if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder));
-  // A folder that stays must not hide why the run ended.
-  run.onClose(async () => {
-    if (!existsSync(join(folder, 'result.json')))
-      await rm(folder, { recursive: true, force: true }).catch(() => undefined);
-  });
+  if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));
+  run.onClose(() => removeWithoutResult(folder));
   try {
-    const script = join(folder, 'script.js');
+    const script = join(folder.path, 'script.js');
     await compileScript(script);
     const environment = run.environment();
     say(options, [
@@ -262,7 +258,7 @@ export async function runPlan(
       ...shorterLine(draft, options, shorterBy),
     ]);
     const progress = createRunProgress(process.stderr);
-    const context = { ...run, plan, folder, script, ...present({ answers }) };
+    const context = { ...run, plan, folder: folder.path, script, ...present({ answers }) };
     const outcome = await runRounds(
       context,
       (...of) => runGroup(context, ...of),

@@ -1,6 +1,7 @@
 // The folder results/<run>/.
 import { randomBytes } from 'node:crypto';
-import { mkdir } from 'node:fs/promises';
+import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
+import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import {
   checkWhole,
@@ -26,21 +27,48 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
   await requireSpace(out, neededBytes, 'this run', otherwise);
 }
 
+export interface RunFolder {
+  /**
+   * Where its files are. For root it leads by an open descriptor: whoever owns a folder above could otherwise put another in its place, whose
+   * script k6 would run as root.
+   */
+  path: string;
+  /** Its path as people know it. */
+  name: string;
+}
+
 /** Makes the run's folder in `out`, and it and all files from now on this user's alone: they may have secrets. Throws UserError. */
-export async function createRunFolder(out: string, name: string): Promise<string> {
-  const folder = join(out, name);
-  await mkdir(folder, { mode: 0o700 }).catch((error: unknown) => {
+export async function createRunFolder(out: string, run: string): Promise<RunFolder> {
+  const name = join(out, run);
+  await mkdir(name, { mode: 0o700 }).catch((error: unknown) => {
     throw folderError(out, error);
   });
   closeNewFiles();
-  return folder;
+  if (process.geteuid?.() !== 0) return { path: name, name };
+  const descriptor = openSync(name, constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  if (fstatSync(descriptor).uid !== 0)
+    throw new UserError(`${name} was replaced by another user: name another folder with --out`);
+  // Processes that bakeoff starts use it too.
+  return { path: `/proc/${process.pid}/fd/${descriptor}`, name };
+}
+
+/** Removes the folder of a run that has no result; if that fails, it stays. */
+export async function removeWithoutResult({ path, name }: RunFolder): Promise<void> {
+  if (existsSync(join(path, 'result.json'))) return;
+  try {
+    for (const entry of readdirSync(path)) await rm(join(path, entry), { recursive: true });
+    await rmdir(name);
+  } catch {
+    // A folder that stays must not hide why the run ended.
+  }
 }
 
 /** Gives a run's folder to the user who called sudo: it is closed to all but its owner. */
-export async function giveToCaller(folder: string): Promise<void> {
+export async function giveToCaller({ path }: RunFolder): Promise<void> {
   const { SUDO_UID: uid = '', SUDO_GID: gid = '' } = process.env;
   if (process.geteuid?.() !== 0 || !/^\d+$/.test(uid) || !/^\d+$/.test(gid)) return;
-  await run({ command: 'chown', args: ['-R', '-P', `${uid}:${gid}`, '--', folder] });
+  // The path alone may be a link.
+  await run({ command: 'chown', args: ['-R', '-P', `${uid}:${gid}`, '--', `${path}/.`] });
 }
 
 /** The folder of a round, with a folder for each variant's server and each k6. */
@@ -67,15 +95,16 @@ export const writeReasons: Readonly<Record<string, string>> = {
 const fullBelowBytes = 250e3;
 
 /** As folderError. If the file system is full, the line says so: each part fails with other words. */
-export async function explainFailure(folder: string, error: unknown): Promise<unknown> {
-  const isFull = (await freeBytes(folder)) < fullBelowBytes;
-  return folderError(folder, isFull ? { code: 'ENOSPC' } : error);
+export async function explainFailure({ path, name }: RunFolder, error: unknown): Promise<unknown> {
+  const isFull = (await freeBytes(path)) < fullBelowBytes;
+  return folderError(name, isFull ? { code: 'ENOSPC' } : error, path);
 }
 
-function folderError(out: string, error: unknown): unknown {
+/** @param inside its path in errors */
+function folderError(out: string, error: unknown, inside = out): unknown {
   const { code, path } = error as NodeJS.ErrnoException;
   const reason = writeReasons[code ?? ''];
-  const elsewhere = path !== undefined && !path.startsWith(out) && !out.startsWith(path);
+  const elsewhere = path !== undefined && !path.startsWith(inside) && !inside.startsWith(path);
   return reason === undefined || elsewhere
     ? error
     : new UserError(

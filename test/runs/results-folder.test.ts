@@ -1,7 +1,15 @@
 // Where a run's results go: folders that cannot be, and file systems that are small or fill up.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import {
   newOut,
@@ -14,6 +22,7 @@ import {
 } from '../scenario-run.ts';
 
 const name = 'nginx-open-file-cache';
+const nobody = 65534;
 const home = useHome(['k6', 'nginx']);
 
 const start = (flags: string): ScenarioRun => startScenario(`${name} ${flags}`, home.env);
@@ -44,6 +53,32 @@ test('a folder in the place of a file ends the run with one line', async () => {
   );
   expect(readResult(out).state).toBe('partial');
 });
+
+test.runIf(process.getuid?.() === 0)(
+  'a run of root keeps to its folder when the owner of the one above puts another in its place',
+  async () => {
+    const out = newOut();
+    mkdirSync(out);
+    chownSync(out, nobody, nobody);
+    chmodSync(dirname(out), 0o711);
+    const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
+    const swap = 'mv "$1" "$2"; mkdir "$1"; echo "throw new Error()" >"$1/script.js"';
+    await vi.waitFor(() => expect(existsSync(join(runFolder(out), 'script.js'))).toBe(true), {
+      timeout: 60_000,
+      interval: 1,
+    });
+    const mine = runFolder(out);
+    execFileSync('sh', ['-c', swap, 'sh', mine, join(out, 'kept')], { uid: nobody, gid: nobody });
+    expect(await run.ended, run.stderr()).toBe(0);
+    expect(readdirSync(mine)).toEqual(['script.js']);
+    const kept = readdirSync(join(out, 'kept'));
+    expect(kept).toEqual(expect.arrayContaining(['report.html', 'result.json', 'round-2']));
+    expect(run.stdout()).toContain(join(mine, 'report.html'));
+    expect(run.stdout() + readFileSync(join(out, 'kept/result.json'), 'utf8')).not.toContain(
+      '/proc/',
+    );
+  },
+);
 
 test('a file system that is small is refused, and one that fills up keeps its finished rounds', async ({
   skip,

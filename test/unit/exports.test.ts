@@ -8,6 +8,7 @@ import { UserError } from '../../lib/errors.ts';
 import { csvReport, markdownReport } from '../../lib/report/texts.ts';
 import { resultJson, type Result, type VariantResult } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { asRunFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { phase } from '../fixtures/phase.ts';
 import {
@@ -187,7 +188,7 @@ test('files are written whole, and a link stays one', async () => {
   await checkExports(options.exports);
   expect(read('kept/there.csv')).toBe('old');
   expect(readdirSync(folder)).toHaveLength(3);
-  await report({ result: whole, folder: join(folder, 'run') }, options);
+  await report({ result: whole, folder: asRunFolder(join(folder, 'run')) }, options);
   expect(read('kept/there.csv')).toBe(csvReport(whole));
   expect([read('a.md'), read('a.json')]).toEqual([markdownReport(whole), resultJson(whole)]);
   expect(readdirSync(folder)).toHaveLength(5);
@@ -214,13 +215,13 @@ test('files that cannot be written cost nothing else', async () => {
   const folder = await ownFiles({ 'run/x': '' });
   const run = join(folder, 'run');
   mkdirSync(join(folder, 'a.md'));
-  await expect(report({ result: whole, folder: run }, allIn(folder))).rejects.toThrow(
+  await expect(report({ result: whole, folder: asRunFolder(run) }, allIn(folder))).rejects.toThrow(
     `--export-markdown ${folder}/a.md cannot be written: `,
   );
   for (const file of ['a.json', 'a.csv', 'run/table.md'])
     expect(existsSync(join(folder, file)), file).toBe(true);
   const ended = new UserError('round 3 failed twice');
-  const early = { result: whole, ended, folder: run };
+  const early = { result: whole, ended, folder: asRunFolder(run) };
   await expect(report(early, allIn(folder))).rejects.toBe(ended);
 });
 

@@ -24,7 +24,7 @@ import {
   startK6,
 } from '../../lib/runner/k6.ts';
 import { checkResultsFolder, explainFailure } from '../../lib/runner/results-folder.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
+import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 let folder = '';
@@ -190,7 +190,7 @@ test('the folder that cannot have the compiled script says why', async () => {
 test('the folder explains errors of its own files only', async () => {
   const explained = async (code: string, file?: string) => {
     const error = Object.assign(new Error(code), { code, path: file });
-    return ((await explainFailure(folder, error)) as Error).message;
+    return ((await explainFailure(asRunFolder(folder), error)) as Error).message;
   };
   expect(await explained('EACCES', join(folder, 'run'))).toContain('you may not write there');
   expect(await explained('EACCES', '/usr/bin/k6')).toBe('EACCES');

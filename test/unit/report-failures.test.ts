@@ -7,7 +7,7 @@ import { findingLines } from '../../lib/report/sentences.ts';
 import { textOf } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
+import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { answers, latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
@@ -167,7 +167,7 @@ const reset = phase({
 });
 const refused = phase({ requests: 500, responses: answers({ '5xx': 500 }) });
 const ending = (of: Result, ended?: unknown) =>
-  report({ result: of, ended, folder: newFolder() }, options, []);
+  report({ result: of, ended, folder: asRunFolder(newFolder()) }, options, []);
 
 test.each([
   [reset, '6,000 errors (5,940 reset, 60 other, read: no route to host)'],

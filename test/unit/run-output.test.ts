@@ -5,7 +5,7 @@ import { progressEvents, report, shorterLine } from '../../lib/cli/run-output.ts
 import { UserError } from '../../lib/errors.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
+import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { answers, phase } from '../fixtures/phase.ts';
 import { planOf } from '../fixtures/plan.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
@@ -20,7 +20,7 @@ async function reported(folder: string, outcome: Partial<Parameters<typeof repor
   const spies = (['log', 'error'] as const).map((name) =>
     vi.spyOn(console, name).mockImplementation(() => undefined),
   );
-  const code = await report({ result: whole, folder, ...outcome }, options);
+  const code = await report({ result: whole, folder: asRunFolder(folder), ...outcome }, options);
   const [printed = [], complained = []] = spies.map((spy) =>
     spy.mock.calls.flat().flatMap((text) => String(text).split('\n')),
   );
