@@ -225,7 +225,9 @@ function variantWarnings(variant: VariantResult): string[] {
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
   const still = stillText(rounds);
+  const warmed = warmedText(phases);
   const texts = [
+    warmed !== '' && warmed,
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
     failures !== '' &&
@@ -246,6 +248,23 @@ function variantWarnings(variant: VariantResult): string[] {
       `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
   ];
   return texts.flatMap((text) => (text === false ? [] : name + text));
+}
+
+/** Warm-ups are said from these lengths and gains on. */
+const longWarmupSeconds = 3;
+const muchGained = 1.2;
+
+/** " still got faster under load, …"; '' if its warm-ups were short and gained little. */
+function warmedText(phases: readonly Phase[]): string {
+  const ends = phases.flatMap(({ continuous }) => continuous ?? []);
+  // A warm-up of one part has gained nothing.
+  const longer = ends.filter(({ gain }) => gain !== 1);
+  if (longer.length === 0 || 2 * longer.length < ends.length) return '';
+  const seconds = median(longer.map(({ warmupSeconds }) => warmupSeconds));
+  const gain = median(longer.map((end) => end.gain));
+  if (seconds < longWarmupSeconds && gain < muchGained) return '';
+  const rose = gain < muchGained ? '' : `, in which requests/s rose to ${gain.toFixed(1)} times`;
+  return ` still got faster under load: a warm-up took ${seconds.toFixed(1)} s${rose} (--warmup 0 measures it cold)`;
 }
 
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */

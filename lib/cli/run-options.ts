@@ -34,6 +34,10 @@ export const runFlags = {
   },
   'max-time': { value: '10m', help: 'begin no round that would end after this time' },
   duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
+  warmup: {
+    value: '5s',
+    help: 'load before each measured time (auto: as long as a server gets faster, at most 30s)',
+  },
   quick: {
     without: ['precision', 'exact'],
     help: 'at most 4 short rounds, for a first look',
@@ -115,6 +119,10 @@ export function readRunOptions({ flags, lists, read }: Words) {
       failIf: read('fail-if', readFailIf),
       waitSeconds: read('wait', seconds(1)),
       durationSeconds: read('duration', seconds(0.1)),
+      warmupSeconds: read('warmup', (flag, text) =>
+        // Absent: the engine chooses.
+        text === 'auto' ? undefined : seconds(0)(flag, text),
+      ),
       generatorHosts: read('generator-host', (flag) =>
         readGeneratorHosts(flag, lists.get('generator-host') ?? []),
       ),

@@ -40,6 +40,8 @@ export interface PlanOptions
   failIf?: object;
   /** Length of a round's measured window. */
   durationSeconds?: number;
+  /** Length of each warm-up. */
+  warmupSeconds?: number;
   arrivals?: Arrivals;
   /** Requests/s; each variant is loaded at each of these. */
   rates?: readonly number[];
@@ -68,7 +70,7 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const { quick, exact, durationSeconds, rates, arrivals, precision, maxTimeSeconds, metric } =
+  const { quick, exact, durationSeconds, warmupSeconds, rates, arrivals, precision, maxTimeSeconds, metric } =
     options;
   const hosts = hostsOf(cores);
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
@@ -81,7 +83,7 @@ export function makePlan(
       generatorCores: generatorCores(cores),
       exact,
       quick,
-      ...present({ durationSeconds, arrivals, searched: within && (true as const) }),
+      ...present({ durationSeconds, warmupSeconds, arrivals, searched: within && (true as const) }),
     });
     // Each host gets the same number of threads.
     const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
@@ -115,6 +117,7 @@ export function makePlan(
     refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
+  if (warmupSeconds !== undefined) requireWarmups(draft);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
 }
@@ -224,6 +227,14 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
   if (metric !== undefined)
     refuse(
       `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
+    );
+}
+
+function requireWarmups({ variants }: PlanDraft): void {
+  const counted = variants.find(({ load }) => load.requests !== undefined && !isAtRate(load));
+  if (counted !== undefined)
+    refuse(
+      `--warmup: ${counted.variant.name} counts its requests from the first connect on, so that there is no warm-up: add --duration, or leave --warmup out`,
     );
 }
 

@@ -51,6 +51,8 @@ export interface FitOptions {
   exact: boolean;
   /** Measured window instead of the profile's. */
   durationSeconds?: number;
+  /** Length of the warm-up instead of the profile's. */
+  warmupSeconds?: number;
   /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
   /** Arrivals of a rate instead of the profile's. */
@@ -93,6 +95,11 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     threads: exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
   };
+  const namedWarmupSeconds = options.warmupSeconds ?? profile.warmupSeconds;
+  // A warm-up that the user names is as long as that.
+  const limit = present({
+    warmupLimitSeconds: namedWarmupSeconds === undefined && !exact ? warmupLimitSeconds : undefined,
+  });
   const isLogged = arrivals === 'logged';
   const ofRate = {
     ...common,
@@ -103,17 +110,15 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       ...ofRate,
       searched: true,
       durationSeconds: asked ?? turnsSeconds.step,
-      warmupSeconds: profile.warmupSeconds ?? stepWarmupSeconds,
+      warmupSeconds: namedWarmupSeconds ?? stepWarmupSeconds,
     };
   const inTurns = options.inTurns === true && !exact && hours === undefined;
   const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;
   const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
-  const warmUp: Pick<Load, 'warmupSeconds' | 'warmupLimitSeconds'> = {
-    warmupSeconds: profile.warmupSeconds ?? turnsWarmupSeconds + opening,
+  const warmUp = {
+    warmupSeconds: namedWarmupSeconds ?? turnsWarmupSeconds + opening,
+    ...limit,
   };
-  // A warm-up that the user names is as long as that.
-  if (profile.warmupSeconds === undefined && inTurns)
-    warmUp.warmupLimitSeconds = warmupLimitSeconds;
   if (rate !== undefined && requests !== undefined) {
     const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
     const seconds = asked ?? Math.min(requests / rate, most);
@@ -142,13 +147,14 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     };
   }
   const quickFull = Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart));
-  const warmupSeconds = profile.warmupSeconds ?? fullWarmupSeconds;
+  const warmupSeconds = namedWarmupSeconds ?? fullWarmupSeconds;
   // A load whose requests take hours keeps its warm-up.
-  const isShortened = quick && hours === undefined;
+  const isShortened = quick && hours === undefined && options.warmupSeconds === undefined;
   return {
     ...common,
     durationSeconds: asked ?? (quick ? quickFull : full),
     warmupSeconds: isShortened ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
+    ...limit,
   };
 }
 

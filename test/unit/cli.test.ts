@@ -27,6 +27,10 @@ test.each([
   ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
   ['scenario h2o-vs-nginx-h2-rate --metric rps', /^--metric rps: vegeta .* take p50, p90, p99 /],
   ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
+  [
+    'scenario h2o-vs-nginx-h2 --warmup 1s',
+    /^--warmup: \S+ counts its requests from the first connect on, .* leave --warmup out$/,
+  ],
   ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
@@ -56,6 +60,7 @@ test.each([
   ['--rates 1.0005k', /1\.0005k: give requests\/s/],
   ['--rates 10000001', /10000001: give requests\/s/],
   ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
+  ['--warmup warm', /^--warmup warm: give a time from 0 s to 24 h, such as 10s or 2m$/],
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
   ['--quick=yes', /^--quick takes no value$/],
   ['--server-cpus 4000', /^--server-cpus: core 4000 is not there/],
@@ -131,6 +136,9 @@ test.each([
   [['--rates', '1.001k,2.3k,8192.001k'], { rates: [1001, 2300, 8_192_001] }],
   [['--precision', '1.5%'], { precision: 0.015 }],
   [['--duration', '0.5h'], { durationSeconds: 1800 }],
+  [['--warmup', '1ms'], { warmupSeconds: 0.001 }],
+  [['--warmup', '0'], { warmupSeconds: 0 }],
+  [['--warmup', '0s'], { warmupSeconds: 0 }],
 ])('options: %j is %j', (words, options) => {
   expect(readScenarioOptions(words)).toMatchObject(options);
 });

@@ -81,6 +81,7 @@ const rated = vegeta('-rate=1000 -duration=10s');
 const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3 };
 const for2 = { durationSeconds: 2, requests: undefined };
 const counts = { durationSeconds: undefined };
+const cold = { warmupSeconds: 0 };
 
 test('fitLoad runs one thread per generator core', () => {
   expect(fit(timed)).toEqual({
@@ -91,6 +92,7 @@ test('fitLoad runs one thread per generator core', () => {
     keepAlive: true,
     durationSeconds: 10,
     warmupSeconds: 1,
+    warmupLimitSeconds: 30,
     streams: 1,
     timeoutSeconds: 5,
   });
@@ -113,13 +115,23 @@ test('fitLoad keeps the fields of HTTP/2 loads', () => {
 test.each([
   ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
   ['a quick count', counted, { quick: true }, { requests: 100 }],
+  ['a quick one with its warm-up', timed, { quick: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
+  ['one in turns without a warm-up', timed, { inTurns: true, warmupSeconds: 0 }, cold],
+  ['a rate with its warm-up', rated, { inTurns: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
+  ['a search with its warm-up', timed, { searched: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
   ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
   ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
   ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],
   ['a rate, quick', rated, { quick: true }, { rate: 1000, requests: 2000, ...counts }],
   ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
-])('fitLoad: %s', (_, profile, options, expected) => {
+])('fitLoad: %s', (_, profile, options: Partial<FitOptions>, expected) => {
   const { requests, durationSeconds, ...load } = fit(profile, options);
+  // A warm-up that is named is as long as that, and a count has none.
+  const isFixed =
+    options.warmupSeconds !== undefined ||
+    profile.warmupSeconds !== undefined ||
+    load.warmupSeconds === 0;
+  expect(load.warmupLimitSeconds).toBe(isFixed ? undefined : 30);
   expect({ ...load, requests, durationSeconds }).toMatchObject(expected);
 });
 

@@ -260,6 +260,35 @@ test('a server that stood still by itself is named with its rounds', () => {
   ]);
 });
 
+test('a warm-up that took long or gained much is said', () => {
+  const warmed = (...ends: [warmupSeconds: number, gain: number][]) => {
+    const phases = ends.map(([warmupSeconds, gain]) => {
+      const rest = {
+        seconds: 1,
+        rps: 1,
+        p50Ms: 1,
+        p99Ms: 1,
+        queueGrowthPerSecond: 0,
+        cpuMicros: 0,
+      };
+      return phase({ requests: 1000, continuous: { ...rest, warmupSeconds, gain } });
+    });
+    return said('still got faster', variant('workers', phases));
+  };
+  // One part; a short one; in fewer than half of the rounds.
+  expect([warmed([9, 1]), warmed([2.9, 1.1]), warmed([9, 2], [1, 1], [1, 1])]).toEqual([
+    [],
+    [],
+    [],
+  ]);
+  expect([warmed([6.4, 2.3], [6.4, 2.5], [1, 1]), warmed([3, 1.1])]).toEqual([
+    [
+      'workers still got faster under load: a warm-up took 6.4 s, in which requests/s rose to 2.4 times (--warmup 0 measures it cold)',
+    ],
+    ['workers still got faster under load: a warm-up took 3.0 s (--warmup 0 measures it cold)'],
+  ]);
+});
+
 test('sides whose answers took too long for turns are named', () => {
   const inTurns = (name: string, count: number, waits: boolean) =>
     variant(name, [
