@@ -8,12 +8,11 @@ import (
 const (
 	// stretchParts are the parts of a stretch over which its trend is fitted.
 	stretchParts = 8
-	// A trend of at least leastGain over a stretch, and of so many standard errors, makes the warm-up longer: by chance one in 40 does
-	// (Student's t, 6 degrees of freedom).
-	leastGain      = 0.03
-	standardErrors = 2.45
-	// With fewer responses in a part its rate is mostly chance.
-	fewestInPart = 10
+	// A gain of at least leastGain over a stretch, beyond its error, makes the warm-up longer: by chance one in 40 does. One that may be up to
+	// unclearGain, or is not known, is looked at for another stretch.
+	leastGain, unclearGain = 0.03, 0.2
+	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
+	fewestInPart, fewestParts = 10, 4
 )
 
 // stretch is a loop's part in a stretch of the warm-up: continuous load, half of the warm-up so far. A warm-up whose server still gets
@@ -69,7 +68,7 @@ func (l *loop) mark() {
 		}
 		w.marks[w.marked] = m
 		w.marked++
-		w.nextMark = max(w.from+int64(w.marked)*w.part, l.clock+1)
+		w.nextMark = w.from + int64(w.marked)*w.part
 	}
 }
 
@@ -133,7 +132,17 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	w.continuous = c
 	limit := int64(p.WarmupLimit)
-	w.isWarm = length >= limit || !improves(&sums, p.Rate == 0)
+	switch speed, cost := trends(&sums); {
+	case length >= limit:
+		w.isWarm = true
+	case p.Rate > 0:
+		w.isWarm = !cost.rises()
+	case speed.rises() || cost.rises():
+		w.isWarm = false
+	default:
+		isClear := speed.points > 0 && cost.gain+cost.margin < unclearGain
+		w.isWarm = isClear || length >= 2*int64(p.Warmup)
+	}
 	w.next = now
 	if p.Threads > 1 {
 		w.next += meetsAfter
@@ -143,39 +152,66 @@ func (s *shared) judge(p *plan, now int64) {
 	w.judged.Add(1)
 }
 
-// improves tells whether the server became faster over the stretch: in responses/s, except at a rate, or in CPU time per response.
-func improves(marks *[stretchParts + 1]stretchMark, byRate bool) bool {
-	var rates, costs []float64
-	for i := 1; i < len(marks); i++ {
-		from, to := marks[i-1], marks[i]
-		answered := float64(to.responses - from.responses)
-		if answered < fewestInPart || to.at <= from.at {
-			return false
-		}
-		rates = append(rates, math.Log(answered/float64(to.at-from.at)))
-		if cpu := float64(to.cpu - from.cpu); cpu > 0 {
-			costs = append(costs, -math.Log(cpu/answered))
-		}
-	}
-	return byRate && rises(rates) || len(costs) == stretchParts && rises(costs)
+// trend is a line of least squares through the logarithms of a figure: what it gained over the stretch, and the half of that gain's 95 %
+// interval. No points: it is not known.
+type trend struct {
+	points       int
+	gain, margin float64
 }
 
-// rises tells whether a line of least squares through evenly spaced logarithms rises by leastGain or more, beyond chance.
-func rises(y []float64) bool {
-	n, mean := float64(len(y)), 0.0
-	for _, v := range y {
-		mean += v / n
+func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
+
+// trends are those of responses/s and of responses per CPU time. Parts with few responses are joined.
+func trends(marks *[stretchParts + 1]stretchMark) (speed, cost trend) {
+	var at, speeds, costs []float64
+	from := marks[0]
+	for _, to := range marks[1:] {
+		answered := float64(to.responses - from.responses)
+		if answered < fewestInPart || to.at <= from.at {
+			continue
+		}
+		at = append(at, float64(from.at+to.at)/2)
+		speeds = append(speeds, math.Log(answered/float64(to.at-from.at)))
+		if cpu := float64(to.cpu - from.cpu); cpu > 0 {
+			costs = append(costs, math.Log(answered/cpu))
+		}
+		from = to
 	}
+	length := float64(marks[stretchParts].at - marks[0].at)
+	speed = trendOf(at, speeds, length)
+	if len(costs) == len(at) {
+		cost = trendOf(at, costs, length)
+	}
+	return speed, cost
+}
+
+// studentsT is the 97.5 % quantile of Student's t by degrees of freedom, from 2.
+var studentsT = []float64{4.303, 3.182, 2.776, 2.571, 2.447}
+
+func trendOf(x, y []float64, length float64) trend {
+	n := float64(len(y))
+	if len(y) < fewestParts {
+		return trend{}
+	}
+	meanX, meanY := mean(x), mean(y)
 	across, along := 0.0, 0.0
-	for i, v := range y {
-		x := float64(i) - (n-1)/2
-		across += x * (v - mean)
-		along += x * x
+	for i := range y {
+		across += (x[i] - meanX) * (y[i] - meanY)
+		along += (x[i] - meanX) * (x[i] - meanX)
 	}
 	slope, rest := across/along, 0.0
-	for i, v := range y {
-		d := v - mean - slope*(float64(i)-(n-1)/2)
-		rest += d * d
+	for i := range y {
+		off := y[i] - meanY - slope*(x[i]-meanX)
+		rest += off * off
 	}
-	return slope*n >= leastGain && slope >= standardErrors*math.Sqrt(rest/(n-2)/along)
+	standardError := math.Sqrt(rest / (n - 2) / along)
+	return trend{len(y), slope * length, studentsT[len(y)-fewestParts] * standardError * length}
+}
+
+func mean(of []float64) float64 {
+	sum := 0.0
+	for _, v := range of {
+		sum += v
+	}
+	return sum / float64(len(of))
 }
