@@ -111,8 +111,8 @@ function hidesDifference(logs: readonly number[], alpha: number): boolean {
 export const mostRounds = 1000;
 
 /**
- * The number of rounds that would probably decide: the least n ≥ (2 · t(n−1, 1−α/2) · s / δ)². δ is the longer of |mean d| and
- * ln(1 + sameWithin) − |mean d|.
+ * The number of rounds that would probably decide: for a difference the least n ≥ (2 · t(n−1, 1−α/2) · s / |mean d|)², for the same
+ * the least n ≥ ((t(n−1, 1−α) + t(n−1, 1−α/2)) · s / (ln(1 + sameWithin) − |mean d|))².
  * @param logs d = ln(variant / baseline) per round, at least two
  * @returns null for more than 1000 rounds
  */
@@ -122,10 +122,16 @@ export function roundsToDecide(
   sameWithin: number,
 ): number | null {
   const middle = Math.abs(mean(logs));
-  const distance = Math.max(middle, Math.log1p(sameWithin) - middle);
-  const enough = (n: number) =>
-    n >= ((2 * studentQuantile(1 - alpha / 2, n - 1)) ** 2 * variance(logs)) / distance ** 2;
-  if (!(distance > 0) || !enough(mostRounds)) return null;
+  const toMargin = Math.log1p(sameWithin) - middle;
+  const enough = (n: number) => {
+    const [same, differs] = [1 - alpha, 1 - alpha / 2].map((p) => studentQuantile(p, n - 1)) as [
+      number,
+      number,
+    ];
+    const error = Math.sqrt(variance(logs) / n);
+    return 2 * differs * error <= middle || (same + differs) * error <= toMargin;
+  };
+  if (!enough(mostRounds)) return null;
   let rounds = 2;
   while (!enough(rounds)) rounds++;
   return rounds;

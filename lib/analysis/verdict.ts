@@ -27,7 +27,6 @@ import {
 } from './rounds.ts';
 import {
   alphaOf,
-  exponential,
   halfWidth,
   logRatios,
   meanInterval,
@@ -103,11 +102,18 @@ export function unsettled(comparisons: readonly Comparison[], precision: number)
   );
 }
 
-/** The verdict of a ratio's interval. The limits of `same` are symmetric in baseline and variant. */
-export function verdictOf([low, high]: RatioInterval['interval'], sameWithin: number): Judged {
-  if (low >= 1 / (1 + sameWithin) && high <= 1 + sameWithin) return 'same';
-  if (low > 1) return 'faster';
-  return high < 1 ? 'slower' : 'inconclusive';
+/**
+ * The verdict on the rounds of a comparison. *The same* is Schuirmann's two one-sided tests (J. Pharmacokinet. Biopharm. 15, 1987):
+ * the interval with 2 · alpha is within the tolerance. A ratio beyond the tolerance is called the same, or different in the wrong
+ * direction, only if the mean errs towards 1 by more than t(n−1, 1−alpha) · s/√n: with a chance of at most `alpha` for both.
+ * @param gains ln(variant / baseline) per round, above 0 where the variant is better
+ */
+export function verdictOf(gains: readonly number[], alpha: number, sameWithin: number): Judged {
+  const close = meanInterval(gains, 2 * alpha);
+  if (Math.abs(close.middle) + close.half <= Math.log1p(sameWithin)) return 'same';
+  const { middle, half } = meanInterval(gains, alpha);
+  if (Math.abs(middle) <= half) return 'inconclusive';
+  return middle > 0 ? 'faster' : 'slower';
 }
 
 /** All verdicts of the run share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
@@ -220,8 +226,7 @@ function disagreementOf(
 
 /** @param logs ln(variant / baseline) per round */
 function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judged {
-  const gains = lessIsBetter(metric) ? logs.map((log) => -log) : logs;
-  return verdictOf(exponential(meanInterval(gains, alpha)), sameWithin);
+  return verdictOf(lessIsBetter(metric) ? logs.map((log) => -log) : logs, alpha, sameWithin);
 }
 
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
@@ -308,7 +313,7 @@ function answerTo(
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
   const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
   const reasons = {
-    same: `the whole interval is within ${tolerance(sameWithin)} of equal`,
+    same: `the 90 % interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,
     slower: `the whole interval is ${worse} 1`,
     inconclusive: `the interval includes 1: ${

@@ -13,7 +13,6 @@ import {
 import { limitOf, limitText, rateCause, rateOf } from '../analysis/limit.ts';
 import { isFailing, wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
-import { verdictOf } from '../analysis/verdict.ts';
 import {
   amount,
   counts,
@@ -131,7 +130,7 @@ export function comparisonParts(
   if (verdict === 'inconclusive')
     return [
       `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
-      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
+      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison)}`,
     ];
   const same = `as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
@@ -139,10 +138,10 @@ export function comparisonParts(
 }
 
 /** CPU per request, if it has a verdict and the other metric has none. */
-function cpuSentence({ metric, variant, cpu }: Comparison, { sameWithin }: Result): string {
+function cpuSentence({ metric, variant, cpu }: Comparison): string {
   if (metric === 'cpu' || cpu === null) return '';
-  const verdict = verdictOf(cpu.ci95, sameWithin);
-  return verdict === 'faster' || verdict === 'slower'
+  const [low, high] = cpu.ci95;
+  return low > 1 || high < 1
     ? ` But CPU per request is clear: ${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}; --metric cpu compares by that.`
     : '';
 }

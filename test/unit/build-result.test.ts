@@ -53,7 +53,7 @@ test.each([
   [1, asManyAsCores, asManyAsCores, /^the same config and load here$/],
   [1, two, two, /^the same config and load here$/],
   [4, four, asManyAsCores, /^needs 5 server cores$/],
-  [2, one, asManyAsCores, /^the whole interval/],
+  [2, one, asManyAsCores, /^the 90 % interval/],
 ])('on %i cores %j and %j', (cores, a, b, why) => {
   expect(verdictReason(cores, a, b)).toMatch(why);
 });

@@ -82,7 +82,7 @@ test('the sentence on a comparison says what would decide, and if CPU per reques
     /saw \+12 %\. But CPU per request is clear: open-file-cache uses 74 % of the CPU \(.*\); --metric cpu compares by that\.$/,
   );
   for (const changes of [
-    { cpu: { ratio: 1.005, ci95: [1.001, 1.009] } },
+    { cpu: { ratio: 1.005, ci95: [0.999, 1.009] } },
     { cpu: { ratio: 2, ci95: [1.9, 2.1] }, metric: 'cpu' },
   ] as const)
     expect(sentence({ ...inconclusive, ...changes } as never)).toMatch(/saw \+12 %\.$/);

@@ -4,6 +4,7 @@ import { verdictOf } from '../../lib/analysis/verdict.ts';
 import {
   geometricMean,
   halfWidth,
+  logRatios,
   mean,
   median,
   ratioInterval,
@@ -23,6 +24,7 @@ const trials = 200;
 
 /** `kept`: which shares of loads keep the limit at 5 % less than what was found, and at 5 % more. */
 interface Seen {
+  verdicts: string[];
   intervals: [low: number, high: number][];
   widths: number[];
   steps: number[];
@@ -32,11 +34,18 @@ interface Seen {
 /** Searches that came to an end. @param effect how much more the second side can do, in ln. @param after with loads after each */
 function searches(noise: Noise, ms: number, effect: number, after = false) {
   const simulation = new Simulation(noise, { metric: 'p99', ms }, uniform(3));
-  const seen: Seen = { intervals: [], widths: [], steps: [], kept: { below: [], beyond: [] } };
+  const seen: Seen = {
+    verdicts: [],
+    intervals: [],
+    widths: [],
+    steps: [],
+    kept: { below: [], beyond: [] },
+  };
   for (let trial = 0; trial < trials; trial++) {
     const run = simulation.run(rounds, stepSeconds, effect);
     if (run === undefined) continue;
     const one = ratioInterval(...run.found);
+    seen.verdicts.push(verdictOf(logRatios(...run.found), 0.05, 0.01));
     seen.intervals.push(one.interval);
     seen.widths.push(halfWidth(one));
     seen.steps.push(run.steps / rounds);
@@ -48,8 +57,8 @@ function searches(noise: Noise, ms: number, effect: number, after = false) {
   return seen;
 }
 
-const differ = ({ intervals }: Seen) =>
-  mean(intervals.map((one) => (['faster', 'slower'].includes(verdictOf(one, 0.01)) ? 1 : 0)));
+const differ = ({ verdicts }: Seen) =>
+  mean(verdicts.map((verdict) => (['faster', 'slower'].includes(verdict) ? 1 : 0)));
 
 /** Half-width of the interval, steps of a round, and the shares `kept` of Seen. */
 type Expected = [width: number, steps: number, below: number, beyond: number];

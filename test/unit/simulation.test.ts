@@ -15,7 +15,6 @@ import {
   logRatios,
   mean,
   meanInterval,
-  ratioInterval,
 } from '../../lib/analysis/statistics.ts';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
@@ -106,9 +105,8 @@ function comparisons(
 
 const sameWithin = 0.01;
 
-function judgedAt(alpha: number, logs: readonly number[]): Verdict {
-  return verdictOf(exponential(meanInterval(logs, alpha)), sameWithin);
-}
+const judgedAt = (alpha: number, logs: readonly number[]): Verdict =>
+  verdictOf(logs, alpha, sameWithin);
 
 /** A verdict on a true ratio (in ln) that it is no verdict for. */
 function isFalse(verdict: Verdict, truth: number) {
@@ -295,7 +293,7 @@ describe('power', () => {
         baseline,
         variants: [variant = []],
       } = run(usual, random, rounds, [effect]);
-      return verdictOf(ratioInterval(baseline, variant).interval, 0.01) === verdict;
+      return judgedAt(0.05, logRatios(baseline, variant)) === verdict;
     });
   };
 

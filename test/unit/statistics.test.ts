@@ -81,8 +81,9 @@ describe('roundsToDecide', () => {
   test.each([
     // By hand: n = 35 with t(34) = 2.0322: (2 · 2.0322 · 1.45)² = 34.73; n = 34 with t(33) = 2.0345: 34.81.
     [-0.02, 0.029, 35],
-    // Between the two the one that needs fewer: 0.00995 − 0.001 is more than 0.001.
-    [0.001, 0.008_995, 18],
+    // The same needs fewer than a difference would, s by 0.00995 − 0.001 is 1.005: n = 16 with t(15): (1.7531 + 2.1314)² · 1.01 =
+    // 15.24; n = 15 with t(14): (1.7613 + 2.1448)² · 1.01 = 15.41.
+    [0.001, 0.008_995, 16],
   ])('mean %f with a spread of %f: %i', (mean, sd, rounds) => {
     expect(roundsToDecide(logs(mean, sd), 0.05, 0.01)).toBe(rounds);
   });

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
+import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import { type MeasuredVariant, unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Phase } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
@@ -13,14 +14,38 @@ const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
 const failing = second(1000, 0.5, 0.7, { responses: answers({ '2xx': 900, '4xx': 100 }) });
 const b = variant('b', rounds([1100, 1120, 1080, 1130]));
 
+/** Four logarithms with this mean, and with s so that the interval for `alpha` is the mean ± `half`. */
+const withInterval = (middle: number, half: number, alpha: number) => {
+  const deviation = (half * Math.sqrt(3)) / studentQuantile(1 - alpha / 2, 3);
+  return [-1, -1, 1, 1].map((sign) => middle + sign * deviation);
+};
+const limit = Math.log(1.01);
+
 test.each([
-  [[1.001, 1.2], 'faster'],
-  [[1, 1.02], 'inconclusive'],
-  [[1 / 1.01, 1.01], 'same'],
-  // Within 1 % below 1, but not within 1 % as seen from the other side.
-  [[0.9901, 1.0101], 'inconclusive'],
-] as const)('an interval of %j is %s', (interval, verdict) => {
-  expect(verdictOf([...interval], 0.01)).toBe(verdict);
+  ['95', 0.1, 0.099, 'faster'],
+  ['95', -0.1, 0.099, 'slower'],
+  ['95', 0.1, 0.101, 'inconclusive'],
+  ['90', 0, 0.999 * limit, 'same'],
+  ['90', 0, 1.001 * limit, 'inconclusive'],
+  // The limits are symmetric in baseline and variant: 1 / 1.01, and not 0.99.
+  ['90', -0.5 * limit, 0.499 * limit, 'same'],
+  ['90', -0.5 * limit, 0.501 * limit, 'inconclusive'],
+] as const)(
+  'an interval of %s % of the logarithms of %f ± %f is %s',
+  (share, middle, half, verdict) => {
+    expect(verdictOf(withInterval(middle, half, 1 - Number(share) / 100), 0.05, 0.01)).toBe(
+      verdict,
+    );
+  },
+);
+
+test('the 90 % interval is that of two tests, and as much narrower as the comparisons and looks make it wider', () => {
+  // t(3, 0.95) is 2.353363 and t(3, 0.975) is 3.182446, t(3, 0.9875) 4.176535.
+  const rounds = withInterval(0, (3.182446 / 2.353363) * 0.999 * limit, 0.05);
+  expect(verdictOf(rounds, 0.05, 0.01)).toBe('same');
+  const ofTwo = withInterval(0, (4.176535 / 3.182446) * 0.999 * limit, 0.025);
+  expect(verdictOf(ofTwo, 0.025, 0.01)).toBe('same');
+  expect(verdictOf(ofTwo, 0.02, 0.01)).toBe('inconclusive');
 });
 
 test('the rules of a run say what counts as the same, also in words', () => {
@@ -28,7 +53,7 @@ test('the rules of a run say what counts as the same, also in words', () => {
   expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
   expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
     verdict: 'same',
-    why: 'the whole interval is within 2.5 % of equal',
+    why: 'the 90 % interval is within 2.5 % of equal',
   });
   // Narrower than the noise: nothing is the same within it.
   expect(
