@@ -65,7 +65,7 @@ export function pageEffects(
       ? [{ page, times }]
       : [];
   });
-  const alpha = alphaOf(timed.length * measuredComparisons(result).length, 1);
+  const alpha = alphaOf(timed.length * measuredComparisons(result).length);
   return timed.map(({ page, times: [baselineMs, variantMs] }) => {
     const { ratio, interval } = ratioInterval(baselineMs, variantMs, alpha);
     return { page, ratio, ci95: interval, verdict: verdictOn(interval) };

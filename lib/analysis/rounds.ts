@@ -5,7 +5,7 @@ import { confidence, mean, median, studentQuantile, total, variance } from './st
 /** Chance that a run with independent rounds gets a note. */
 export const falseNotes = 0.02;
 
-/** Chance that such a run goes on to the next look of --precision, which costs only rounds. */
+/** Chance that such a run goes on to its next look, which costs only rounds. */
 export const falseHolds = 0.1;
 
 /** With less scatter, dependence does not matter. */

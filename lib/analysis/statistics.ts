@@ -52,9 +52,9 @@ export function groupedBy<T>(items: readonly T[], keyOf: (item: T) => string): M
 /** Confidence that all judged intervals of a run hold together, at every look. */
 export const confidence = 0.95;
 
-/** α of a comparison at a look: 5 % divided by the numbers of both. */
-export function alphaOf(comparisons: number, looks: number): number {
-  return (1 - confidence) / Math.max(1, comparisons) / Math.max(1, looks);
+/** α of each of so many comparisons: 5 % divided by their number. */
+export function alphaOf(comparisons = 1): number {
+  return (1 - confidence) / Math.max(1, comparisons);
 }
 
 /** ln(variant / baseline) of each round. @throws RangeError for figures that are not above 0 */
@@ -94,7 +94,7 @@ export function halfWidth({ ratio, interval: [low, high] }: RatioInterval): numb
 export function ratioInterval(
   baseline: readonly number[],
   variant: readonly number[],
-  alpha = alphaOf(1, 1),
+  alpha = alphaOf(),
 ): RatioInterval {
   const interval = meanInterval(logRatios(baseline, variant), alpha);
   return { ratio: exp(interval.middle), interval: exponential(interval) };
@@ -121,7 +121,7 @@ export function unpairedRatio(
   const half =
     squared === 0
       ? 0
-      : studentQuantile(1 - alphaOf(1, 1) / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
+      : studentQuantile(1 - alphaOf() / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
   return { ratio: exp(middle), interval: exponential({ middle, half }) };
 }
 

@@ -119,7 +119,7 @@ export function foundRates(
   return measured.flatMap(({ name: variant, found = [] }) => {
     if (found.length === 0) return [];
     const rates = found.map(({ rate }) => rate);
-    const interval = meanInterval(rates.map(Math.log), alphaOf(1, 1));
+    const interval = meanInterval(rates.map(Math.log), alphaOf());
     return {
       variant,
       rate: geometricMean(rates),

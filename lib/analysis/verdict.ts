@@ -15,6 +15,7 @@ import type {
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
 import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import { alphaAt, type Look } from './looks.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
@@ -26,7 +27,6 @@ import {
   swayingRound,
 } from './rounds.ts';
 import {
-  alphaOf,
   halfWidth,
   logRatios,
   meanInterval,
@@ -59,7 +59,7 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   sharedCores: boolean;
   /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
-  looks: readonly number[];
+  looks: readonly Look[];
   /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it; p50 of pages. */
   metric?: Metric | undefined;
 }
@@ -91,15 +91,29 @@ interface Question {
   why: string | undefined;
 }
 
-/** Those that need more rounds: wider than `precision`, swayed by a single round, or of dependent rounds. */
-export function unsettled(comparisons: readonly Comparison[], precision: number): Comparison[] {
+/** The half-width of an interval at which a run may end early, as a share. */
+const usualPrecision = 0.01;
+/** An interval so narrow beside its effect, in logarithms, is exact enough too. */
+const exactPart = 0.1;
+
+/**
+ * Those that need more rounds: not exact enough, swayed by a single round, of dependent rounds, or inconclusive, but not if the
+ * interval is as narrow as was asked for. @param precision asked for, as a share
+ */
+export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.filter(
-    ({ verdict, ratio, ci95, roundRatios, swayedBy }) =>
-      (verdict === 'inconclusive' && halfWidth({ ratio, interval: ci95 }) > precision) ||
-      swayedBy !== null ||
-      dependenceOf(roundRatios.map(Math.log), falseHolds / judged.length) !== null,
+    (one) =>
+      (one.verdict === 'inconclusive' && precision === undefined) ||
+      !isExact(one, precision ?? usualPrecision) ||
+      one.swayedBy !== null ||
+      dependenceOf(one.roundRatios.map(Math.log), falseHolds / judged.length) !== null,
   );
+}
+
+function isExact({ ratio, ci95 }: Comparison, precision: number): boolean {
+  const width = halfWidth({ ratio, interval: ci95 });
+  return width <= precision || Math.log1p(width) <= exactPart * Math.abs(Math.log(ratio));
 }
 
 /**
@@ -124,7 +138,8 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
     }),
   );
   const judged = questions.flat().filter(({ why }) => why === undefined);
-  const alpha = alphaOf(judged.length, rules.looks.length);
+  const rounds = Math.max(0, ...pairs.map(({ variant }) => variant.rounds.length));
+  const alpha = alphaAt(rules.looks, rounds, judged.length);
   return questions.map((own) => compare(own, alpha, rules));
 }
 

@@ -1,5 +1,6 @@
 // npm run k8s: prints a scenario's manifests for a cluster with k6-operator, or runs it there.
 import { stringify } from 'yaml';
+import { onlyLook } from '../analysis/looks.ts';
 import { usageError, UserError } from '../errors.ts';
 import {
   type ClusterRun,
@@ -278,7 +279,7 @@ async function measured(
     groups: variants.map((planned) => ({ sides: [planned] })),
     cores,
     rounds,
-    looks: [rounds],
+    looks: onlyLook(rounds),
     sameWithin: defaultSameWithin,
     quick: false,
     exact: false,

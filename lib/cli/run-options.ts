@@ -26,11 +26,11 @@ export const runFlags = {
   rounds: {
     value: 'N',
     without: ['precision'],
-    help: "rounds, each with every variant once (10, a search 6, or the scenario's)",
+    help: "rounds, each with every variant once (4 to 10, a search 6, or the scenario's)",
   },
   precision: {
     value: '1%',
-    help: 'go on until each comparison is decided or known to within this (5 to 80 rounds)',
+    help: 'go on until each effect is known to within this, or a tenth of it (5 to 80 rounds)',
   },
   'max-time': { value: '10m', help: 'begin no round that would end after this time' },
   duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },

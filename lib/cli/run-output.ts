@@ -18,7 +18,13 @@ import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
-import { estimatedSeconds, expectedRounds, type Plan, type PlanDraft } from '../runner/plan.ts';
+import {
+  estimatedSeconds,
+  expectedRounds,
+  nextLook,
+  type Plan,
+  type PlanDraft,
+} from '../runner/plan.ts';
 import {
   resultJson,
   type Comparison,
@@ -137,7 +143,7 @@ export function createRunProgress(stream: {
 
 export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
   const roundOf = (round: number) => {
-    const look = plan.looks.find((one) => one >= round) ?? plan.rounds;
+    const look = nextLook(plan, round);
     return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
   };
   const { within } = plan;

@@ -220,7 +220,7 @@ function linkFigures(result: Result): Figure[] {
   const marks = measured
     .map(({ name, spec, values }) => {
       const at = { name, x: of(spec), y: median(values) };
-      const interval = exponential(meanInterval(values.map(Math.log), alphaOf(1, 1)));
+      const interval = exponential(meanInterval(values.map(Math.log), alphaOf()));
       const shown = `${text(at.y)} [${interval.map(text).join(', ')}]`;
       return { ...at, interval, shown, title: `${name}, ${at.x}: ${shown}` };
     })

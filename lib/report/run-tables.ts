@@ -328,7 +328,7 @@ function perRequestTable(
     rightColumn(heading, (variant: VariantResult) => {
       const values = perRequestOf(variant, key as PerRequest);
       if (values.length === 0) return '';
-      const { middle, half } = meanInterval(values, alphaOf(1, 1));
+      const { middle, half } = meanInterval(values, alphaOf());
       const text = (value: number) => String(Number(value.toPrecision(3)));
       return values.length === 1
         ? text(middle)

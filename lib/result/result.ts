@@ -633,7 +633,7 @@ const result = open({
   comparisons: list(comparison),
   /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
   search: optional(search),
-  /** Numbers of rounds after which verdicts are looked at; several with --precision. */
+  /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
   precision: optional(figure),
   /** Within this of 1, two variants are the same. */

@@ -88,7 +88,7 @@ export function buildResult(
         steps: [...steps, ...known.unfinished],
       },
     }),
-    looks: [...plan.looks],
+    looks: plan.looks.map(({ rounds }) => rounds),
     ...present({ precision: plan.precision }),
     sameWithin: plan.sameWithin,
     noiseFloor,

@@ -1,5 +1,6 @@
 // Makes the plan of a run, before anything is installed or started.
 import os from 'node:os';
+import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
@@ -47,12 +48,9 @@ export interface PlanOptions
   rates?: readonly number[];
 }
 
-const defaultRounds = 10;
 /** A round of a search has some ten loads. */
 const searchRounds = 6;
 const quickRounds = 4;
-/** Looks with --precision: a look after every round would find effects where none are. */
-const precisionLooks = [5, 10, 20, 40, 80];
 export const defaultSameWithin = 0.01;
 
 /**
@@ -76,7 +74,6 @@ export function makePlan(
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;
   const within = options.within ?? scenario.within;
-  const usual = scenario.rounds ?? (within ? searchRounds : defaultRounds);
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
@@ -90,9 +87,8 @@ export function makePlan(
     return plannedVariant(scenario, variant, { ...load, threads });
   });
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
-  const rounds = options.rounds ?? (quick ? Math.min(quickRounds, usual) : usual);
-  const looks = precision === undefined ? [rounds] : precisionLooks;
-  const draft: PlanDraft = {
+  const looks = looksOf(options, scenario.rounds ?? (within && searchRounds));
+  const planned: PlanDraft = {
     // Several hosts would end their turns at different times, so that no variants take turns.
     groups:
       hosts === 1
@@ -103,12 +99,14 @@ export function makePlan(
     variants,
     cores,
     looks,
-    rounds: looks.at(-1) as number,
+    rounds: (looks.at(-1) as Look).rounds,
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,
     ...present({ maxTimeSeconds, precision, metric, within, keepSecrets: options.keepSecrets }),
   };
+  const isOpen = looks !== usualLooks || mayEndEarly(planned);
+  const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };
   requireTime(draft);
   requireMetric(draft);
   requireShort(draft);
@@ -120,6 +118,38 @@ export function makePlan(
   if (warmupSeconds !== undefined) requireWarmups(draft);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
+}
+
+/** @param usual number of rounds; undefined: as verdicts need */
+function looksOf(
+  { precision, rounds, quick }: PlanOptions,
+  usual: number | undefined,
+): readonly Look[] {
+  if (precision !== undefined) return preciseLooks;
+  if (rounds !== undefined) return onlyLook(rounds);
+  if (quick) return onlyLook(Math.min(quickRounds, usual ?? quickRounds));
+  return usual === undefined ? usualLooks : onlyLook(usual);
+}
+
+/**
+ * Whether verdicts may end the run: not without any, not if it is to find the noise floor, and not if the time will end it first, so
+ * that its only look has the whole 5 %.
+ */
+function mayEndEarly(plan: PlanDraft): boolean {
+  return (
+    plan.scenario.control !== true &&
+    isCompared(plan) &&
+    estimatedSeconds(plan, plan.rounds) <= (plan.maxTimeSeconds ?? Infinity)
+  );
+}
+
+function isCompared({ scenario, variants }: PlanDraft): boolean {
+  const isRun = (name: string | undefined) => variants.some(({ variant }) => variant.name === name);
+  const besides = scenario.alsoCompare ?? [];
+  return (
+    variants.some(({ variant }) => isRun(baselineName(scenario, variant))) ||
+    besides.some(({ variant, against }) => isRun(variant) && isRun(against))
+  );
 }
 
 /** Name of a run in UTC, e.g. 2026-11-20T08-15-30-nginx-open-file-cache. */
@@ -239,12 +269,8 @@ function requireWarmups({ variants }: PlanDraft): void {
 }
 
 function requireVerdict(draft: PlanDraft): void {
-  const { scenario, variants, rounds, maxTimeSeconds = Infinity } = draft;
-  const isRun = (name: string | undefined) => variants.some(({ variant }) => variant.name === name);
-  const isCompared =
-    variants.some(({ variant }) => isRun(baselineName(scenario, variant))) ||
-    scenario.alsoCompare?.some(({ variant, against }) => isRun(variant) && isRun(against));
-  if (isCompared !== true)
+  const { rounds, maxTimeSeconds = Infinity } = draft;
+  if (!isCompared(draft))
     refuse(
       '--fail-if asks for a verdict, and nothing is compared: name a variant and its baseline with --variants',
     );

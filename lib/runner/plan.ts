@@ -1,5 +1,6 @@
 // A run: its plan (variants, groups of each round, times), and what its rounds get, return and fail with.
 import { createHash } from 'node:crypto';
+import type { Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
@@ -42,11 +43,11 @@ export interface Plan {
   cores: Cores;
   /** At most. */
   rounds: number;
-  /** Numbers of rounds after which verdicts are looked at, ascending; the last is `rounds`. */
-  looks: readonly number[];
+  /** The looks at the verdicts, ascending; the last is after `rounds`. */
+  looks: readonly Look[];
   /** No round begins that would not end within this time. */
   maxTimeSeconds?: number;
-  /** The run goes on until each interval is decided, or within this of its ratio (0.01: 1 %). */
+  /** The run goes on until each interval is within this of its ratio (0.01: 1 %), or within a tenth of its effect. */
   precision?: number;
   /** As in Result. */
   sameWithin: number;
@@ -241,13 +242,18 @@ export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).
 export function expectedRounds(plan: PlanDraft) {
   const { maxTimeSeconds = Infinity } = plan;
   const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
-  return { fewest: Math.min(plan.looks[0] as number, inTime), most: Math.min(plan.rounds, inTime) };
+  const [{ rounds }] = plan.looks as [Look];
+  return { fewest: Math.min(rounds, inTime), most: Math.min(plan.rounds, inTime) };
+}
+
+/** Returns the rounds after which the verdicts are looked at next. @param place of the present round, from 1 */
+export function nextLook({ looks, rounds }: PlanDraft, place: number): number {
+  return looks.find((look) => look.rounds >= place)?.rounds ?? rounds;
 }
 
 /** Returns the number of rounds to the next look at the verdicts, or to the end. @param place of the present round, from 1 */
 export function roundsToLook(plan: PlanDraft, place: number): number {
-  const look = plan.looks.find((one) => one >= place) ?? plan.rounds;
-  return Math.max(1, Math.min(look, expectedRounds(plan).most) - place + 1);
+  return Math.max(1, Math.min(nextLook(plan, place), expectedRounds(plan).most) - place + 1);
 }
 
 /** What all rounds of a run share. */

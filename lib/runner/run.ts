@@ -10,6 +10,7 @@ import { buildResult, type KeptRound } from './build-result.ts';
 import {
   Disturbance,
   RoundFailure,
+  nextLook,
   roundsToLook,
   secondsPerGroup,
   secondsPerRound,
@@ -260,15 +261,16 @@ export async function runRounds(
   }
 
   function verdictsAreDecided() {
-    const next = plan.looks.find((look) => look > kept.length);
-    if (next === undefined || !plan.looks.includes(kept.length)) return false;
+    if (nextLook(plan, kept.length) !== kept.length) return false;
     const { comparisons } = resultNow('partial');
-    const open = unsettled(comparisons, plan.precision ?? 0).map(({ variant }) => variant);
-    if (open.length === 0) return true;
+    const open = unsettled(comparisons, plan.precision).map(({ variant }) => variant);
+    const isJudged = comparisons.some(({ verdict }) => verdict !== 'none');
+    // Without a verdict a usual run still measures all its rounds.
+    if (open.length === 0) return isJudged || plan.precision !== undefined;
     const names = [...new Set(open)];
-    if (!timeIsOver())
+    if (plan.precision !== undefined && !timeIsOver())
       events.say(
-        `after ${kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} inconclusive: going on to ${next}`,
+        `after ${kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known exactly enough: going on to ${nextLook(plan, kept.length + 1)}`,
       );
     return false;
   }

@@ -1,5 +1,6 @@
 // Figures of a network over rounds, and their effect on verdicts.
 import { expect, test } from 'vitest';
+import { onlyLook } from '../../lib/analysis/looks.ts';
 import { delayText, networkResult } from '../../lib/analysis/phases.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
@@ -112,7 +113,7 @@ function variant(
 }
 
 const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
-  summarise({ ...facts, looks: [4], ...run }, variants);
+  summarise({ ...facts, looks: onlyLook(4), ...run }, variants);
 
 test('comparisons and a warning name the sides whose delay did not hold', () => {
   const { comparisons, warnings } = summary([

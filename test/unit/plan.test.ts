@@ -129,6 +129,7 @@ test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
 
 test.each([
   [{}, {}, 10],
+  [{ rounds: 8 }, {}, 8],
   [{ rounds: 8 }, { quick: true }, 4],
 ])(
   'has the rounds that are asked for, else of the scenario, else 10: %j %j',
@@ -137,17 +138,29 @@ test.each([
   },
 );
 
+const looksOf = ({ looks }: Plan) => looks.map(({ rounds }) => rounds);
+
 test.each<[Partial<PlanOptions>, number[]]>([
+  [{}, [4, 6, 10]],
   [{ rounds: 3 }, [3]],
+  [{ rounds: 10 }, [10]],
+  [{ quick: true }, [4]],
   [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
-])(
-  'a plan looks at the verdicts at the end, or with --precision several times: %j',
-  (options, looks) => {
-    const plan = planOf(options);
-    expect(plan).toMatchObject({ looks, rounds: looks.at(-1), sameWithin: 0.01 });
-    expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
-  },
-);
+])('a plan looks at the verdicts once if the number of rounds is set: %j', (options, looks) => {
+  const plan = planOf(options);
+  expect(looksOf(plan)).toEqual(looks);
+  expect(plan).toMatchObject({ rounds: looks.at(-1), sameWithin: 0.01 });
+  expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
+});
+
+test('a plan has all rounds before its only look if no verdict could end it, or the time will', () => {
+  const alone = anyPlan(cached, {}, { variants: cached.variants.slice(1, 2) });
+  const control = planOf({}, { scenario: { ...cached, control: true } });
+  expect([alone, control].map(looksOf)).toEqual([[10], [10]]);
+  const slow = { durationSeconds: 9.24 };
+  expect(looksOf(planOf({ ...slow, maxTimeSeconds: 199 }))).toEqual([10]);
+  expect(looksOf(planOf({ ...slow, maxTimeSeconds: 201 }))).toEqual([4, 6, 10]);
+});
 
 // 20 s a round.
 const slow = { durationSeconds: 9.24 };

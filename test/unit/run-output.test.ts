@@ -80,6 +80,8 @@ test('progress says what a variant did in a round', () => {
     });
     return lines;
   };
-  expect(printed(0)).toEqual(['round 1 of 10 · x · 1,000 requests/s · 0 errors']);
-  expect(printed(1)).toEqual(['round 1 of 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded']);
+  expect(printed(0)).toEqual(['round 1 of 4 to 10 · x · 1,000 requests/s · 0 errors']);
+  expect(printed(1)).toEqual([
+    'round 1 of 4 to 10 · x · 1,000 requests/s · 1 error, 99.99 % succeeded',
+  ]);
 });

@@ -1,6 +1,13 @@
 // Whether verdicts are right as often as they say, in simulated runs. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
 import {
+  alphaAt,
+  onlyLook,
+  preciseLooks,
+  usualLooks,
+  type Look,
+} from '../../lib/analysis/looks.ts';
+import {
   dependenceOf,
   falseNotes,
   outliersOf,
@@ -10,13 +17,13 @@ import {
   roundsToDecide,
 } from '../../lib/analysis/rounds.ts';
 import {
-  alphaOf,
   exponential,
   logRatios,
   mean,
   meanInterval,
+  median,
 } from '../../lib/analysis/statistics.ts';
-import { verdictOf } from '../../lib/analysis/verdict.ts';
+import { unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 
@@ -117,35 +124,43 @@ function isFalse(verdict: Verdict, truth: number) {
   );
 }
 
+type Judged = Comparison & { truth: number };
+
 interface Simulated {
   noise: Noise;
   shape: 'ladder' | 'star';
   effects: readonly number[];
-  looks: readonly number[];
+  looks: readonly Look[];
+  precision?: number;
 }
 
-/** The verdicts of a run that ends at the first look without an inconclusive comparison, each with what is true. */
-function verdictsOfRun({ noise, shape, effects, looks }: Simulated, random: () => number) {
-  const measured = run(noise, random, looks.at(-1) as number, effects);
+/** The comparisons of a run that ends at the first look that settles all of them, each with what is true. */
+function comparisonsOfRun({ noise, shape, effects, ...plan }: Simulated, random: () => number) {
+  const { looks, precision } = plan;
+  const most = (looks.at(-1) as Look).rounds;
+  const measured = run(noise, random, most, effects);
   const truths = effects.map(
     (effect, index) => effect - (shape === 'ladder' ? (effects[index - 1] ?? 0) : 0),
   );
-  for (const look of looks) {
-    const judged = comparisons(measured, shape, look).map((logs) =>
-      judgedAt(alphaOf(effects.length, looks.length), logs),
+  const at = (rounds: number) =>
+    comparisons(measured, shape, rounds).map((logs) =>
+      comparisonOf(logs, alphaAt(looks, rounds, effects.length)),
     );
-    if (look < (looks.at(-1) as number) && judged.includes('inconclusive')) continue;
-    return judged.map((verdict, index) => ({ verdict, truth: truths[index] as number }));
-  }
-  return [];
+  const ended = looks.find(
+    ({ rounds }) => rounds === most || unsettled(at(rounds), precision).length === 0,
+  ) as Look;
+  return {
+    rounds: ended.rounds,
+    judged: at(ended.rounds).map((one, index) => ({ ...one, truth: truths[index] as number })),
+  };
 }
-
-const threeLooks = [5, 10, 20];
 
 function expectFew(trials: number, seed: number, simulated: Simulated) {
   const random = uniform(seed);
   const falseRuns = frequency(trials, () =>
-    verdictsOfRun(simulated, random).some(({ verdict, truth }) => isFalse(verdict, truth)),
+    comparisonsOfRun(simulated, random).judged.some(({ verdict, truth }) =>
+      isFalse(verdict, truth),
+    ),
   );
   expect(falseRuns).toBeLessThanOrEqual(0.05 + chance(trials));
 }
@@ -158,15 +173,20 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
   test.each([4, 6, 10, 20])(
     'is called different after %i rounds in one run of twenty at most',
     (rounds) => {
-      expectFew(2 * trials, rounds, { noise, shape: 'star', effects: [0], looks: [rounds] });
+      expectFew(2 * trials, rounds, {
+        noise,
+        shape: 'star',
+        effects: [0],
+        looks: onlyLook(rounds),
+      });
     },
   );
 
   test.each(['ladder', 'star'] as const)(
     'eight times over, as a %s, has any called different in one run of twenty at most',
     (shape) => {
-      expectFew(trials / 2, 3, { noise, shape, effects: none(8), looks: [6] });
-      expectFew(trials / 4, 3, { noise, shape, effects: none(8), looks: threeLooks });
+      expectFew(trials / 2, 3, { noise, shape, effects: none(8), looks: onlyLook(6) });
+      expectFew(trials / 4, 3, { noise, shape, effects: none(8), looks: usualLooks });
     },
   );
 });
@@ -185,8 +205,48 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
     let sum = 0;
     const effects = shape === 'ladder' ? steps.map((step) => (sum += step)) : steps;
     const noise: Noise = (random) => () => size * normal(random);
-    expectFew(trials, 8, { noise, shape, effects, looks: [6] });
-    expectFew(trials / 3, 9, { noise, shape, effects, looks: threeLooks });
+    expectFew(trials, 8, { noise, shape, effects, looks: onlyLook(6) });
+    expectFew(trials / 3, 9, { noise, shape, effects, looks: usualLooks });
+  });
+});
+
+describe('a run that ends as soon as its interval is narrow', () => {
+  const plans: [string, Pick<Simulated, 'looks' | 'precision'>, number][] = [
+    ['by default', { looks: usualLooks }, 4000],
+    ['with --precision 1%', { looks: preciseLooks, precision: 0.01 }, 1500],
+    ['with --rounds 10', { looks: onlyLook(10) }, 4000],
+  ];
+  // Just no longer the same, and effects for whose tenth 4 and 6 rounds are enough.
+  const effects = [0, Math.log1p(sameWithin) * 1.0001, 0.02, 0.1, 0.3];
+  const cases = plans.flatMap((plan) => effects.map((effect) => [...plan, effect] as const));
+
+  test.each(cases)(
+    '%s has a false verdict, or an interval without the true ratio, in one of twenty at most: %j, %i of %f',
+    (_, plan, trials, effect) => {
+      for (const size of [0.003, 0.015]) {
+        const random = uniform(11);
+        const noise: Noise = (of) => () => (size / Math.SQRT2) * normal(of);
+        const seen = times(trials, () => {
+          const simulated: Simulated = { noise, shape: 'star', effects: [effect], ...plan };
+          return comparisonsOfRun(simulated, random).judged[0] as Judged;
+        });
+        const shareOf = (is: (one: Judged) => boolean) => seen.filter(is).length / trials;
+        const missed = ({ ci95: [low, high] }: Judged) =>
+          Math.log(low) > effect || Math.log(high) < effect;
+        expect(shareOf(missed)).toBeLessThan(0.05 + chance(trials));
+        expect(shareOf((one) => isFalse(one.verdict, effect))).toBeLessThan(0.05 + chance(trials));
+      }
+    },
+  );
+
+  test('has 4 rounds for a large effect, 10 for a small one', () => {
+    const noise: Noise = (random) => () => (0.015 / Math.SQRT2) * normal(random);
+    const roundsFor = (effect: number) => {
+      const random = uniform(12);
+      const simulated: Simulated = { noise, shape: 'star', effects: [effect], looks: usualLooks };
+      return median(times(500, () => comparisonsOfRun(simulated, random).rounds));
+    };
+    expect([Math.log(2.5), 0.4, 0.1].map(roundsFor)).toEqual([4, 6, 10]);
   });
 });
 

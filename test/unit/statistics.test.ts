@@ -58,7 +58,7 @@ describe('ratioInterval', () => {
     expect(interval[0]).toBeCloseTo(1.1, 12);
     expect(interval[1]).toBeCloseTo(1.1, 12);
     // Rounds far apart stay numbers that JSON has.
-    const { interval: wide } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(10, 3));
+    const { interval: wide } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(30));
     expect(wide).toEqual([0, Number.MAX_VALUE]);
   });
 

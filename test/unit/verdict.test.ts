@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest';
+import { usualLooks } from '../../lib/analysis/looks.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import { type MeasuredVariant, unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
-import type { Comparison, Phase } from '../../lib/result/result.ts';
+import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { answers } from '../fixtures/phase.ts';
 import { facts, renumbered } from '../fixtures/result.ts';
@@ -77,7 +78,9 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
   expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
   const alsoCompare = [{ variant: 'c', against: 'b' }];
   expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
-  expect(t([a, b, c], { looks: [5, 10, 20] })).toBeCloseTo(6.231527, 4);
+  // Of its first look a run with one comparison has 0.5 %: at 0.9975. With two it is 0.005 / 0.0538 · 0.025: at 0.998838.
+  expect(t([a, b], { looks: usualLooks })).toBeCloseTo(7.453319, 4);
+  expect(t([a, b, c], { looks: usualLooks })).toBeCloseTo(9.705008, 4);
 });
 
 test('the rules of a run do not count what gets no verdict anyway', () => {
@@ -239,23 +242,50 @@ test('a disagreement is none without a verdict: few rounds, failures, a rate', (
   expect(words(measured('a', 1, 0.7, { load }), measured('b', 0.5, 0.7, { load }))).toBe('');
 });
 
-const names = (all: readonly Comparison[], precision = 0) =>
+const names = (all: readonly Comparison[], precision?: number) =>
   unsettled(all, precision).map(({ variant: name }) => name);
 const of = (...requests: number[]): Comparison[] =>
   compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
 
-test('more rounds are for what is inconclusive, and not known as exactly as was asked', () => {
-  const all = compare([a, b, variant('c', rounds([1040, 1000, 1030, 1050]))]);
-  expect(names(all)).toEqual(['c']);
-  const open = all[1] as Comparison;
-  const width = Math.max(open.ci95[1] / open.ratio, open.ratio / open.ci95[0]) - 1;
-  expect([0.99, 1.01].map((part) => names(all, width * part))).toEqual([['c'], []]);
-  expect(names(compare([a, { ...b, setup: 'a' }]))).toEqual([]);
+/** One comparison with this interval and verdict, of rounds that do not depend on each other. */
+const known = (ratio: number, halfWidth: number, verdict: Verdict): Comparison[] => [
+  {
+    ...(of(2110, 2140, 2100, 2129, 2121, 2150)[0] as Comparison),
+    ratio,
+    ci95: [ratio / (1 + halfWidth), ratio * (1 + halfWidth)],
+    verdict,
+  },
+];
+
+test.each([
+  [known(1.03, 0.0099, 'faster'), []],
+  [known(1.03, 0.0101, 'faster'), ['b']],
+  // A tenth of the effect: ln 1.5 / 10 is 0.0405, and e^0.0405 1.0414.
+  [known(1.5, 0.0413, 'faster'), []],
+  [known(1.5, 0.0415, 'faster'), ['b']],
+  [known(1 / 1.5, 0.0413, 'slower'), []],
+  [known(1.001, 0.008, 'same'), []],
+  // Narrow enough, and still not known on which side.
+  [known(1.005, 0.008, 'inconclusive'), ['b']],
+  // Nothing is asked of it.
+  [known(1.5, 0.5, 'none'), []],
+])(
+  'more rounds are for what is open, or wider than 1 %% and a tenth of its effect: %#',
+  (all, open) => {
+    expect(names(all)).toEqual(open);
+  },
+);
+
+test('more rounds are for what is wider than the precision that was asked for', () => {
+  expect(names(known(1.03, 0.0059, 'faster'), 0.006)).toEqual([]);
+  expect(names(known(1.03, 0.0061, 'faster'), 0.006)).toEqual(['b']);
+  expect(names(known(1.005, 0.0059, 'inconclusive'), 0.006)).toEqual([]);
+  expect(names(known(1.5, 0.0413, 'faster'), 0.006)).toEqual([]);
 });
 
 test('more rounds are for what dependent rounds or one round decided', () => {
-  expect(names(of(1100, 1110, 1121, 1129, 1140, 1150))).toEqual(['b']);
-  const mixed = of(1110, 1140, 1100, 1129, 1121, 1150);
+  expect(names(of(2100, 2110, 2121, 2129, 2140, 2150))).toEqual(['b']);
+  const mixed = of(2110, 2140, 2100, 2129, 2121, 2150);
   expect(names(mixed)).toEqual([]);
   const swayedBy = { round: 3, without: 'inconclusive' as const };
   expect(names(mixed.map((each) => ({ ...each, swayedBy })))).toEqual(['b']);
