@@ -95,6 +95,11 @@ export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
   return isServer ? 'server' : 'neither';
 }
 
+export function isServerAtLimit(variant: Shares): boolean {
+  const found = limitOf(variant);
+  return found === 'server' || found === 'both';
+}
+
 interface SideCores {
   server: number;
   generator: number;

@@ -5,7 +5,6 @@ import type {
   BesideRatio,
   Comparison,
   FoundRate,
-  LatencyMetric,
   Metric,
   Result,
   Round,
@@ -14,7 +13,7 @@ import type {
 } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
-import { limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import { isServerAtLimit, limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
@@ -143,10 +142,18 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   return questions.map((own) => compare(own, alpha, rules));
 }
 
-function metricsOf({ baseline, variant }: Pair, { metric }: Rules): readonly Metric[] {
+/** The first decides, the others have a verdict beside it. */
+function metricsOf(
+  { baseline, variant }: Pair,
+  { metric, control, sharedCores }: Rules,
+): readonly [Metric, ...Metric[]] {
   if (metric !== undefined) return [metric];
-  if (filesOf(baseline) > 1 || filesOf(variant) > 1) return ['p50'];
-  return rateIsSet(baseline) || rateIsSet(variant) ? ['p99', 'p50'] : ['rps'];
+  const both = [baseline, variant];
+  if (both.some((one) => filesOf(one) > 1)) return ['p50'];
+  if (both.some(rateIsSet)) return ['p99', 'p50'];
+  // A server at its limit has as many requests/s as its CPU time per request allows. On shared cores no share is a limit.
+  const decides = !control && !sharedCores && both.every(isServerAtLimit);
+  return decides && both.every(({ found }) => found === undefined) ? ['rps', 'cpu'] : ['rps'];
 }
 
 function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
@@ -159,14 +166,14 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
     const { ratio, interval } = ratioInterval(...figures, alpha);
     return { ratio, ci95: interval };
   };
-  const beside = (one: LatencyMetric): BesideRatio | null => {
+  const beside = (one: Metric): BesideRatio | null => {
     const ratio = ratioBy(one);
     const asked = questions.find((other) => other.metric === one);
     return ratio && { ...ratio, verdict: asked ? answerTo(asked, alpha, rules).verdict : 'none' };
   };
   const about = {
     ...uncompared(pair, metric, why),
-    cpu: ratioBy('cpu'),
+    cpu: beside('cpu'),
     latency: byName(latencyMetrics, beside),
     delayNotHeld: [baseline, variant]
       .filter(({ network }) => network?.delayHeld === false)

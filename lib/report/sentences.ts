@@ -115,7 +115,10 @@ export function comparisonParts(
       hasRatio(comparison) &&
       !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
     const effect = isMeasured ? ` (measured ${effectText(comparison)}${marks}${others})` : others;
-    return [`No verdict on ${subject}${against('against')}: ${why}`, effect + article];
+    return [
+      `No verdict on ${subject}${against('against')}: ${why}`,
+      effect + article + cpuSentence(comparison, result),
+    ];
   }
   if (result.control === true) {
     const change = `: ${measuredChange(comparison)}${marks}.`;
@@ -127,22 +130,28 @@ export function comparisonParts(
       : [`${variant} and ${baseline} are the same, and not called different`, change];
   }
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
-  if (verdict === 'inconclusive')
+  if (verdict === 'inconclusive') {
+    const byCpu = metric === 'rps' ? (comparison.cpu?.verdict ?? 'none') : 'none';
     return [
-      `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
-      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison)}`,
+      byCpu === 'faster' || byCpu === 'slower'
+        ? `${subject} is ${byCpu}${against('than')} at its limit, by CPU per request`
+        : `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
+      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
     ];
+  }
   const same = `as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
   return [`${subject} is ${claim}`, measured + article];
 }
 
-/** CPU per request, if it has a verdict and the other metric has none. */
-function cpuSentence({ metric, variant, cpu }: Comparison): string {
-  if (metric === 'cpu' || cpu === null) return '';
-  const [low, high] = cpu.ci95;
-  return low > 1 || high < 1
-    ? ` But CPU per request is clear: ${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}; --metric cpu compares by that.`
+/** CPU per request, if it is decided and requests/s are not. */
+function cpuSentence({ metric, variant, cpu }: Comparison, result: Result): string {
+  if (metric !== 'rps' || cpu === null) return '';
+  const change = `: ${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}.`;
+  if (cpu.verdict === 'faster' || cpu.verdict === 'slower')
+    return ` Requests/s are not clear, but CPU per request is${change}`;
+  return cpu.verdict === 'same'
+    ? ` CPU per request is the same, within ${tolerance(result.sameWithin)}${change}`
     : '';
 }
 
@@ -200,8 +209,8 @@ export function partialLines({ state, variants, comparisons, looks }: Result): s
 
 function hasVerdict(comparisons: readonly Comparison[]): boolean {
   return comparisons
-    .flatMap((one) => [one, ...besideVerdicts(one)])
-    .some(({ verdict }) => verdict !== 'none' && verdict !== 'inconclusive');
+    .flatMap((one) => [one, one.cpu, ...besideVerdicts(one)])
+    .some((one) => one !== null && one.verdict !== 'none' && one.verdict !== 'inconclusive');
 }
 
 /** The smallest effect that a run of a config against itself can show. */

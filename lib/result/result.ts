@@ -450,8 +450,8 @@ const comparison = open({
   verdict,
   why: text,
   publishedRatio: orNull(figure),
-  /** CPU time per request; its interval is for this comparison alone. */
-  cpu: orNull(open(ratioFields)),
+  /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
+  cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
   /** null if a round has fewer than 10 slower responses. */
   latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(besideRatio))), () => ({
     p50: null,

@@ -69,8 +69,9 @@ test('CSV has a row per variant that was run', () => {
       baseline: 'workers',
       metric: 'rps',
       ratio: '1.32795',
-      ratio_low: '1.31433',
-      ratio_high: '1.3417',
+      // Requests/s and CPU per request share α: t(5, 0.9875) is 3.163, and t(5, 0.975) 2.571.
+      ratio_low: '1.31122',
+      ratio_high: '1.34489',
       verdict: 'faster',
       cpu_ratio: '0.742138',
       rate_asked_per_s: '',

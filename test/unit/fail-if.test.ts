@@ -45,7 +45,7 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
   // Requests/s do not decide this effect.
   [
     'slower, cpu>3%',
-    { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98] } },
+    { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98], verdict: 'none' } },
     3,
     [`: ${pair}: CPU per request +66 % [38, 98]`],
   ],

@@ -73,7 +73,7 @@ test.each([
   (metric, ratio, verdict, words) => {
     const ci95: [number, number] = [ratio * 0.99, ratio * 1.01];
     const why = 'needs 4 rounds';
-    const of = compared(both, { metric, ratio, ci95, verdict, why });
+    const of = compared(both, { metric, ratio, ci95, verdict, why, cpu: null });
     const text = plain(headlineHtml(of)).replaceAll('open-file-cache', 'b');
     expect(text.slice(0, words.length + 1)).toBe(`${words} `);
   },

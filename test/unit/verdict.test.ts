@@ -1,8 +1,13 @@
 import { expect, test } from 'vitest';
 import { usualLooks } from '../../lib/analysis/looks.ts';
-import { summarise } from '../../lib/analysis/summarise.ts';
+import { summarise, type Asked } from '../../lib/analysis/summarise.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
-import { type MeasuredVariant, unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
+import {
+  type MeasuredVariant,
+  type RunFacts,
+  unsettled,
+  verdictOf,
+} from '../../lib/analysis/verdict.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { answers } from '../fixtures/phase.ts';
@@ -14,6 +19,8 @@ const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
 });
 const failing = second(1000, 0.5, 0.7, { responses: answers({ '2xx': 900, '4xx': 100 }) });
 const b = variant('b', rounds([1100, 1120, 1080, 1130]));
+
+const widthOf = ({ ci95: [low, high] }: Comparison) => Math.log(high / low);
 
 /** Four logarithms with this mean, and with s so that the interval for `alpha` is the mean ± `half`. */
 const withInterval = (middle: number, half: number, alpha: number) => {
@@ -68,10 +75,9 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
     variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
   ];
   /** The quantile of t(3) that the interval is made with. */
-  const t = (...of: Parameters<typeof one>) => {
-    const width = ([low, high]: [number, number]) => Math.log(high / low);
-    return (3.182446 * width(one(...of).ci95)) / width(one([a, b]).ci95);
-  };
+  const byRps = (of: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) =>
+    widthOf(one(of, { metric: 'rps', ...run }, asked));
+  const t = (...of: Parameters<typeof byRps>) => (3.182446 * byRps(...of)) / byRps([a, b]);
   // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
   expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
   // d has a baseline of its own, and is of the same run.
@@ -81,6 +87,46 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
   // Of its first look a run with one comparison has 0.5 %: at 0.9975. With two it is 0.005 / 0.0538 · 0.025: at 0.998838.
   expect(t([a, b], { looks: usualLooks })).toBeCloseTo(7.453319, 4);
   expect(t([a, b, c], { looks: usualLooks })).toBeCloseTo(9.705008, 4);
+});
+
+test('CPU per request is judged beside requests/s where both servers are at their limit, and has its share of α', () => {
+  const t = (variants: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) => {
+    const found = one(variants, run, asked);
+    const share = widthOf(found) / widthOf(one(variants, { ...run, metric: 'rps' }, asked));
+    return [found.cpu?.verdict, (3.182446 * share).toFixed(4)];
+  };
+  // 1 % less CPU per request in each round, and noise that requests/s alone have.
+  const busy = (name: string, cpuSeconds: number, requests: readonly number[]) =>
+    variant(
+      name,
+      requests.map((count) => second(count, (cpuSeconds * count) / 1000)),
+    );
+  const [one1, other] = [
+    busy('a', 0.99, [1000, 1005, 970, 1000]),
+    busy('b', 0.96, [1000, 980, 1005, 1002]),
+  ];
+  expect(one([one1, other])).toMatchObject({
+    verdict: 'inconclusive',
+    cpu: { verdict: 'faster', ratio: expect.closeTo(0.96 / 0.99, 9) },
+  });
+  // t(3) at 0.9875 and at 0.975.
+  expect(t([one1, other])).toEqual(['faster', '4.1765']);
+  const idle = busy('b', 0.89, [1000, 980, 1005, 1002]);
+  expect(t([one1, idle])).toEqual(['none', '3.1824']);
+  expect(t([one1, other], { sharedCores: true })).toEqual(['none', '3.1824']);
+  expect(t([one1, other], {}, { control: true })).toEqual(['none', '3.1824']);
+  const found = [1, 2, 3, 4].map((rate) => ({ rate, atLeast: false }));
+  expect(
+    t([
+      { ...one1, found },
+      { ...other, found },
+    ]),
+  ).toEqual(['none', 'NaN']);
+  expect(one([one1, other], { metric: 'cpu' })).toMatchObject({
+    metric: 'cpu',
+    verdict: 'faster',
+    cpu: { verdict: 'faster' },
+  });
 });
 
 test('the rules of a run do not count what gets no verdict anyway', () => {
@@ -169,7 +215,7 @@ test('nothing stands beside a verdict where requests/s are once 0', () => {
 
 test('an inconclusive verdict says how many rounds would decide', () => {
   const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
-  expect(one([a, noisy])).toMatchObject({
+  expect(one([a, noisy], { metric: 'rps' })).toMatchObject({
     verdict: 'inconclusive',
     roundsNeeded: 16,
     why: 'the interval includes 1: about 16 rounds would probably decide',
@@ -312,7 +358,10 @@ test('no round hides a difference if it changes nothing, is not alone, or has to
     [5890, 530, 530, 480],
   ]) {
     const unchanged = variant('a', rounds(requests.map(() => 1000)));
-    expect(one([unchanged, variant('b', rounds(requests))]).swayedBy, `${requests}`).toBeNull();
+    expect(
+      one([unchanged, variant('b', rounds(requests))], { metric: 'rps' }).swayedBy,
+      `${requests}`,
+    ).toBeNull();
   }
   expect(one([base, { ...hidden, setup: 'a' }]).swayedBy).toBeNull();
 });

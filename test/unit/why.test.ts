@@ -145,7 +145,7 @@ describe('the sentence', () => {
 
   it('says that a side waits, if CPU time does not explain the difference', () => {
     const made = looked(plain, plain);
-    const cpu = { ratio: 1.01, ci95: [1, 1.02] as [number, number] };
+    const cpu = { ratio: 1.01, ci95: [1, 1.02] as [number, number], verdict: 'none' as const };
     const slower = compared(made, { ratio: 0.5, verdict: 'slower', cpu });
     Object.assign(slower.variants[1] ?? {}, { serverShare: 0.2 });
     expect(whyLines(slower)).toEqual([
