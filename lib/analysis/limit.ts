@@ -80,7 +80,7 @@ export function isUnanswered(phase: Pick<Phase, 'responses' | 'errors'>): boolea
 }
 
 /** From this share of its cores on a side is at its limit; the kernel, the runner and InfluxDB use the rest. */
-const limit = 0.9;
+export const limit = 0.9;
 
 type Limit = 'server' | 'generator' | 'both' | 'neither';
 

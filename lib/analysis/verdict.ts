@@ -28,6 +28,7 @@ import {
 import {
   halfWidth,
   logRatios,
+  mean,
   meanInterval,
   minimumRounds,
   ratioInterval,
@@ -195,7 +196,8 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
-    disagreement: cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha),
+    disagreement:
+      cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin),
     ...answer,
   };
 }
@@ -228,7 +230,8 @@ export function uncompared({ baseline, variant }: Pair, metric: Metric, why: str
 const leastDisagreement = Math.log(1.05);
 
 /**
- * Names the variant with which the server used less of its cores, if requests/s and CPU per request disagree; else ''.
+ * Names the variant with which the server used less of its cores, and why, if requests/s and CPU per request disagree; else ''. They
+ * agree if both say better, or both worse, however much each.
  * @param rps ln(variant / baseline) per round. @param cpu the same of CPU per request. Their sum is CPU use.
  */
 function disagreementOf(
@@ -236,14 +239,23 @@ function disagreementOf(
   rps: readonly number[],
   cpu: readonly number[],
   alpha: number,
+  sameWithin: number,
 ): string {
+  const [gain, saved] = [mean(rps), -mean(cpu)];
+  const isBeyond = Math.min(Math.abs(gain), Math.abs(saved)) > Math.log1p(sameWithin);
+  if (isBeyond && gain > 0 === saved > 0) return '';
   const { middle, half } = meanInterval(
     cpu.map((log, round) => log + (rps[round] as number)),
     alpha,
   );
   if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return '';
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  return `with ${less.name} the server's cores were ${percent(1 - Math.exp(-Math.abs(middle)))} less busy than with ${more.name}`;
+  const share = percent(1 - Math.exp(-Math.abs(middle)));
+  // Shares are of the time that was left: if they say little of it, the rest was taken.
+  const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
+  return idle < Math.abs(middle) / 2
+    ? `other programs or the host left ${less.name} ${share} less of the server's CPU time than ${more.name}`
+    : `with ${less.name} the server's cores were ${share} less busy than with ${more.name}`;
 }
 
 /** @param logs ln(variant / baseline) per round */

@@ -3,6 +3,7 @@ import { effect, counts, enumeration, percent, scaledTime, whole } from '../form
 import type { Comparison, ErrorCause, Phase, Round, VariantResult } from '../result/result.ts';
 import {
   lateSends,
+  limit,
   limitOf,
   noiseOf,
   othersMatter,
@@ -116,9 +117,6 @@ function oneSidedWarnings(
   });
 }
 
-/** From this share of its cores on a server is busy: it has no time to wait for the generator. */
-const busy = 0.95;
-
 /** "every round", "4 of 10 rounds" or "rounds 2 and 4". */
 function roundsText(numbers: readonly number[], all: number): string {
   if (numbers.length === all) return `${all === 1 ? 'the only' : 'every'} round`;
@@ -127,9 +125,11 @@ function roundsText(numbers: readonly number[], all: number): string {
 }
 
 interface VariantRound {
+  name: string;
   round: number;
   noise: RoundNoise;
-  isBusy: boolean;
+  /** The server was below its limit, so that it may have waited for the generator. */
+  hadTime: boolean;
 }
 
 /**
@@ -146,8 +146,8 @@ function noiseWarnings(
     variant.rounds.flatMap((one): VariantRound[] => {
       const noise = noiseOf(one);
       const { serverShare } = sharesOf(one, variant, cores);
-      const isBusy = (serverShare ?? 0) >= busy;
-      return noise === null ? [] : [{ round: one.round, noise, isBusy }];
+      const hadTime = (serverShare ?? 0) < limit;
+      return noise === null ? [] : [{ name: variant.name, round: one.round, noise, hadTime }];
     }),
   );
   const tookTurns = measured.every(({ rounds }) =>
@@ -173,6 +173,10 @@ function noiseWarnings(
       `${percent(highest)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`,
     ];
   };
+  const keptWaiting = ({ noise, hadTime }: VariantRound) =>
+    hadTime ? noise.generatorOthersShare : 0;
+  const waited = all.filter((one) => keptWaiting(one) >= othersMatter);
+  const waiting = enumeration([...new Set(waited.map(({ name }) => name))]);
   const upstreams = all.map(({ noise: { upstreamShare } }) => upstreamShare);
   const host = facts.serverHost ?? 'this machine';
   const butBackend = upstreams.some((one) => one !== undefined) ? ', but not the backend,' : '';
@@ -185,11 +189,9 @@ function noiseWarnings(
         (share) =>
           `steal time: the host gave others up to ${share}: run again when it is quieter, or on a machine of your own`,
       ),
-    ...high(apart(all), 'generator', othersMatter, ({ noise, isBusy }) =>
-      isBusy ? 0 : noise.generatorOthersShare,
-    ).map(
+    ...high(apart(all), 'generator', othersMatter, keptWaiting).map(
       (share) =>
-        `others used up to ${share}, and the server had time left: requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
+        `others used up to ${share}, when ${waiting} had time left: requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
     ),
     // The backend is part of the measurement, even if it shares the server's cores.
     ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(

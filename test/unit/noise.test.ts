@@ -2,10 +2,11 @@ import { expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
+import { limitLines } from '../../lib/report/sentences.ts';
 import type { Noise, Phase } from '../../lib/result/result.ts';
 import { measured } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
-import { facts } from '../fixtures/result.ts';
+import { facts, result } from '../fixtures/result.ts';
 
 const quiet: Noise = {
   serverStealShare: 0,
@@ -111,11 +112,28 @@ test("noise is said where others used the generator's core", () => {
       run,
     );
   expect(pair([7, 6])).toEqual([line]);
+  expect(pair([7, 6])[0]).toContain(', when workers and cache had time left: ');
+  expect(pair([7, 9.6])[0]).toContain(', when workers had time left: ');
   expect(pair([null, null])).toEqual([line]);
   // Whom the generator never kept waiting lost nothing by it.
   expect(pair([9.6, 9.7])).toEqual([]);
+  expect(pair([9.1, 9.2])).toEqual([]);
   // On shared cores it is missing on both sides.
   expect(pair([7, 6], { sharedCores: true })).toEqual([]);
+});
+
+test('a server that is called the limit had time left in the rounds that are named alone', () => {
+  const disturbed = { ...quiet, generatorOthersShare: 0.5, serverOthersShare: 0 };
+  const rounds = [9.9, 9.9, 8, 9.9].map((serverCpuSeconds) =>
+    phase({ requests: 1000, serverCpuSeconds, generatorCpuSeconds: 3, noise: disturbed }),
+  );
+  const of = result([measured('workers', rounds)]);
+  expect(limitLines(of)).toEqual([expect.stringMatching(/^nginx was the limit: nginx at 99 %, /)]);
+  expect(of.warnings).toEqual([
+    expect.stringMatching(
+      /^others used up to 50 % of the generator's core in round 3, when workers had time left: /,
+    ),
+  ]);
 });
 
 test('noise is said: the use of a backend is told apart', () => {

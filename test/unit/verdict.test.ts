@@ -8,10 +8,11 @@ import {
   unsettled,
   verdictOf,
 } from '../../lib/analysis/verdict.ts';
+import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';
 import { answers } from '../fixtures/phase.ts';
-import { facts, renumbered } from '../fixtures/result.ts';
+import { facts, renumbered, result } from '../fixtures/result.ts';
 
 const few = (all: MeasuredVariant, count = 3): MeasuredVariant => ({
   ...all,
@@ -279,6 +280,44 @@ test('a disagreement names the variant that left the server time', () => {
     "with b the server's cores were 25 % less busy than with a",
   );
   expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
+});
+
+test('a disagreement is none if requests/s and CPU per request both say better, or both worse', () => {
+  const using = (name: string, requests: number, cpuSeconds: number) =>
+    variant(name, times(4, second(requests, cpuSeconds)));
+  // As a review saw it: +14 % requests/s and −27 % CPU per request, and the reverse.
+  const better = using('b', 1140, 0.99 * 1.14 * 0.73);
+  expect(words(using('a', 1000, 0.99), better)).toBe('');
+  expect(words(using('a', 1140, 0.99 * 1.14 * 0.73), using('b', 1000, 0.99))).toBe('');
+  // More requests/s, each with more CPU; and no more requests/s with less CPU.
+  expect(words(using('a', 1000, 0.7), using('b', 1140, 0.95))).toMatch(
+    /^with a .* 26 % less busy /,
+  );
+  expect(words(using('a', 1000, 0.99), using('b', 1005, 0.72))).toMatch(
+    /^with b .* 27 % less busy /,
+  );
+});
+
+test('a disagreement of servers at their limit is of the CPU time that was left to them', () => {
+  const left = (name: string, serverOthersShare: number) => {
+    const noise = {
+      serverStealShare: 0,
+      generatorStealShare: 0,
+      serverOthersShare,
+      generatorOthersShare: 0,
+      loadAverage: 1,
+      serverMhz: null,
+    };
+    return variant(name, times(4, second(1000, 0.99 - serverOthersShare, 0.7, { noise })));
+  };
+  const all = [left('a', 0), left('b', 0.2)] as const;
+  expect(words(...all)).toBe(
+    "other programs or the host left b 20 % less of the server's CPU time than a",
+  );
+  // What the other line says of the same run.
+  expect(limitLines(result(all))).toEqual([
+    'nginx was the limit: nginx at 99 %, the generator at 70 % of its available CPU.',
+  ]);
 });
 
 test('a disagreement is none without a verdict: few rounds, failures, a rate', () => {
