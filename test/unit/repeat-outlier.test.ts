@@ -1,16 +1,10 @@
 // The round that is measured again because a verdict hangs on it alone.
 import { describe, expect, test } from 'vitest';
 import { roundToRepeat } from '../../lib/analysis/rounds.ts';
-import { underSignals } from '../../lib/process.ts';
-import type { Comparison, Result } from '../../lib/result/result.ts';
-import { Disturbance, RoundFailure, type Attempt } from '../../lib/runner/plan.ts';
-import { runRounds, type RunEvents } from '../../lib/runner/run.ts';
-import { findScenario } from '../../lib/scenario/catalogue.ts';
-import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
-import { one, rounds, second, variant } from '../fixtures/comparison.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { outcomeOf, planOf } from '../fixtures/plan.ts';
-import { result } from '../fixtures/result.ts';
+import type { Comparison } from '../../lib/result/result.ts';
+import { Disturbance } from '../../lib/runner/plan.ts';
+import { one, rounds, variant } from '../fixtures/comparison.ts';
+import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 /** Of ten rounds, thousandths of the baseline's requests/s in each of them. */
 const hidden = [530, 5890, 530, 480, 770, 520, 560, 600, 500, 540];
@@ -48,41 +42,7 @@ test('a round is not measured again where the others are the same, or nothing is
   expect(roundToRepeat([])).toBeUndefined();
 });
 
-describe('a run', async () => {
-  const scenario = await findScenario('nginx-open-file-cache');
-  const [first] = scenario.variants;
-
-  /** Its rounds have so many thousandths of the baseline's requests/s, in the order in which they are tried; null fails, an error is thrown. */
-  async function runOf(
-    thousandths: readonly (number | null | Error)[],
-  ): Promise<{ result: Result; said: string[]; ended?: unknown }> {
-    const variants = scenario.variants.slice(0, 2);
-    const plan = planOf(scenario, {}, { variants });
-    const said: string[] = [];
-    const say = (line: string) => void said.push(line);
-    const events: RunEvents = { load() {}, stepped() {}, measured() {}, say };
-    const { server } = first as Variant;
-    const outcome = (requests: number) => outcomeOf(server as ServerSpec, second(requests));
-    const runGroup = async (_: unknown, __: number, { round }: Attempt) => {
-      const count = thousandths[round - 1];
-      if (count === undefined) throw new Error(`round ${round} was not asked for`);
-      if (count === null) throw new RoundFailure('nginx ended');
-      if (count instanceof Error) throw count;
-      return new Map(variants.map(({ name }, side) => [name, outcome(side === 0 ? 1000 : count)]));
-    };
-    const { result: found, ended } = await underSignals('', (signal) =>
-      runRounds(
-        { plan, folder: newFolder(), store: null, signal },
-        runGroup,
-        result([]).environment,
-        events,
-        new Date(),
-      ),
-    );
-    return { result: found, said, ...(ended === undefined ? {} : { ended }) };
-  }
-  const roundsOf = ({ variants }: Result) => variants[0]?.rounds.map(({ round }) => round) ?? [];
-
+describe('a run', () => {
   test('replaces the outlier by one more round, and says so', async () => {
     const { result: found, said } = await runOf([...hidden, 550]);
     expect(roundsOf(found)).toEqual([1, 3, 4, 5, 6, 7, 8, 9, 10, 11]);
