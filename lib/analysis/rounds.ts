@@ -1,5 +1,5 @@
 // Tests on the rounds of a comparison: dependence, outliers, and how many rounds are needed. The methods: docs/verdicts.md.
-import type { Comparison, NoiseFloor, Verdict } from '../result/result.ts';
+import type { NoiseFloor, Verdict } from '../result/result.ts';
 import { confidence, mean, median, studentQuantile, total, variance } from './statistics.ts';
 
 /** Chance that a run with independent rounds gets a note. */
@@ -76,36 +76,6 @@ export function swayingRound(
   return (verdictOf(logs) === 'inconclusive') === (without === 'inconclusive')
     ? null
     : { index, without };
-}
-
-/** Chance that an undisturbed round is repeated. More would add false verdicts. */
-const falseRepeats = 0.001;
-
-/** The round to repeat after all rounds, and why; undefined in most runs. */
-export function roundToRepeat(comparisons: readonly Comparison[]) {
-  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
-  for (const { variant, baseline, verdict, swayedBy, roundRatios } of judged) {
-    if (swayedBy === null) continue;
-    const { round, without } = swayedBy;
-    const pair = `${variant} against ${baseline}`;
-    if (verdict !== 'inconclusive') return { round, why: `an outlier, it alone decided ${pair}` };
-    if (
-      without !== 'same' &&
-      hidesDifference(roundRatios.map(Math.log), falseRepeats / judged.length)
-    )
-      return { round, why: `an outlier, it alone prevented a verdict on ${pair}` };
-  }
-  return undefined;
-}
-
-/** Whether the only outlier keeps the direction of the others and is beyond Grubbs's limit. */
-function hidesDifference(logs: readonly number[], alpha: number): boolean {
-  const [index] = outliersOf(logs) as [number];
-  const others = logs.toSpliced(index, 1);
-  const n = others.length;
-  const limit =
-    studentQuantile(1 - alpha / 2 / logs.length, n - 1) * Math.sqrt(variance(others) * (1 + 1 / n));
-  return mean(logs) * mean(others) > 0 && Math.abs((logs[index] as number) - mean(others)) > limit;
 }
 
 export const mostRounds = 1000;

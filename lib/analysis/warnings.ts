@@ -22,9 +22,8 @@ import { type MeasuredVariant, type RunFacts } from './verdict.ts';
 
 /** Sentences on how the run went. */
 export const warning = {
-  repeated: (round: number, why: string, as = round + 1) =>
-    `round ${round} was dropped and repeated as round ${as}: ${why}`,
-  notRepeated: (round: number, why: string) => `round ${round} could not be measured again: ${why}`,
+  repeated: (round: number, why: string) =>
+    `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
   dropped: (round: number, why: string) =>
     `round ${round} was dropped, and there was no time to repeat it: ${why}`,
   timeOver: (rounds: number, most: number) =>

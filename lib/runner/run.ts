@@ -1,10 +1,9 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { roundToRepeat } from '../analysis/rounds.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warning } from '../analysis/warnings.ts';
-import { messageOf, UserError } from '../errors.ts';
+import { UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import {
@@ -31,7 +30,7 @@ import {
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../files.ts';
-import { forgetRound, storeResult } from './store-result.ts';
+import { storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -99,10 +98,7 @@ export async function runRounds(
     await save('partial', false);
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
-      if (failure === undefined && (kept.length === plan.rounds || verdictsAreDecided())) {
-        await repeatOutlier();
-        break;
-      }
+      if (failure === undefined && (kept.length === plan.rounds || verdictsAreDecided())) break;
       const pauseMs =
         failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
       if (timeIsOver(pauseMs)) {
@@ -273,26 +269,5 @@ export async function runRounds(
         `after ${kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known exactly enough: going on to ${nextLook(plan, kept.length + 1)}`,
       );
     return false;
-  }
-
-  /** After all rounds, repeats an outlier that alone decides a verdict. If the new round fails, the outlier stays. */
-  async function repeatOutlier() {
-    if (kept.length < plan.rounds || timeIsOver()) return;
-    const outlier = roundToRepeat(resultNow('partial').comparisons);
-    if (outlier === undefined) return;
-    await save('partial', false);
-    const index = kept.findIndex(({ round }) => round === outlier.round);
-    const replaced = kept.splice(index, 1);
-    events.say(`round ${index + 1} is measured again: ${outlier.why}`);
-    const failure = await tryRound().catch((error: unknown) => error);
-    if (failure !== undefined) {
-      kept.splice(index, 0, ...replaced);
-      steps = [];
-      notes.add(warning.notRepeated(outlier.round, messageOf(failure)));
-      return;
-    }
-    notes.add(warning.repeated(outlier.round, outlier.why, attempts));
-    const problem = await forgetRound(context, outlier.round);
-    if (problem !== null) notes.add(problem);
   }
 }

@@ -16,8 +16,6 @@ import {
   tablePoints,
   whyPoints,
 } from '../store/points.ts';
-import { quoteString } from '../store/line-protocol.ts';
-import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';
 import { totalIntegrity, type KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -115,17 +113,6 @@ async function written(work: Promise<unknown>): Promise<string | null> {
     if (error instanceof UserError) return error.message;
     throw error;
   }
-}
-
-/** Deletes a round that was replaced. Returns the database's error as a line. */
-export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
-  return store === null
-    ? null
-    : written(
-        store.query(
-          `DELETE FROM "${benchRound.measurement}" WHERE "run" = ${quoteString(plan.run)} AND "round" = '${round}'`,
-        ),
-      );
 }
 
 /**

@@ -1,6 +1,7 @@
 // When a run ends.
 import { expect, test } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
+import { Disturbance } from '../../lib/runner/plan.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
@@ -32,4 +33,19 @@ test('a run with --precision says at a look why it goes on', async () => {
   expect(said).toEqual([
     'after 5 rounds open-file-cache is not known exactly enough: going on to 10',
   ]);
+});
+
+test('a run keeps an outlier that alone prevents a verdict, and says so', async () => {
+  const { result, ended } = await runOf([530, 5890, 530, 480, 770, 520, 560, 600, 500, 540]);
+  expect(ended).toBeUndefined();
+  expect(roundsOf(result)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
+  expect(result.comparisons).toMatchObject([{ verdict: 'inconclusive', swayedBy: { round: 2 } }]);
+  expect(result.warnings.join()).toContain('round 2 is an outlier and alone prevents a verdict');
+});
+
+test('a run ends where each of five tries at a round is disturbed', async () => {
+  const { ended } = await runOf([1, 2, 3, 4, 5].map((one) => new Disturbance(`reason ${one}`)));
+  expect(String(ended)).toContain(
+    'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
+  );
 });

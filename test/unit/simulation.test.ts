@@ -11,7 +11,6 @@ import {
   dependenceOf,
   falseNotes,
   outliersOf,
-  roundToRepeat,
   swayingRound,
   noiseFloorOf,
   roundsToDecide,
@@ -134,9 +133,19 @@ interface Simulated {
   precision?: number;
 }
 
-/** The comparisons of a run that ends at the first look that settles all of them, each with what is true. */
+/** The first look that settles all comparisons of a run, or its last. @param at the comparisons after so many rounds */
+function lookThatEnds(
+  { looks, precision }: Pick<Simulated, 'looks' | 'precision'>,
+  at: (rounds: number) => Comparison[],
+): Look {
+  return looks.find(
+    (look) => look === looks.at(-1) || unsettled(at(look.rounds), precision).length === 0,
+  ) as Look;
+}
+
+/** The comparisons of a run at the look that ends it, each with what is true. */
 function comparisonsOfRun({ noise, shape, effects, ...plan }: Simulated, random: () => number) {
-  const { looks, precision } = plan;
+  const { looks } = plan;
   const most = (looks.at(-1) as Look).rounds;
   const measured = run(noise, random, most, effects);
   const truths = effects.map(
@@ -146,12 +155,10 @@ function comparisonsOfRun({ noise, shape, effects, ...plan }: Simulated, random:
     comparisons(measured, shape, rounds).map((logs) =>
       comparisonOf(logs, alphaAt(looks, rounds, effects.length)),
     );
-  const ended = looks.find(
-    ({ rounds }) => rounds === most || unsettled(at(rounds), precision).length === 0,
-  ) as Look;
+  const { rounds } = lookThatEnds(plan, at);
   return {
-    rounds: ended.rounds,
-    judged: at(ended.rounds).map((one, index) => ({ ...one, truth: truths[index] as number })),
+    rounds,
+    judged: at(rounds).map((one, index) => ({ ...one, truth: truths[index] as number })),
   };
 }
 
@@ -275,51 +282,24 @@ function comparisonOf(logs: readonly number[], alpha: number): Comparison {
   } as unknown as Comparison;
 }
 
-describe('a run in which an outlier that sways a verdict is measured once more', () => {
-  /** Shares of runs with a false verdict, without that and with it. */
-  function falseShares(
-    trials: number,
-    rounds: number,
-    truth: number,
-    draw: (random: () => number) => number,
-  ) {
-    const random = uniform(rounds);
-    const seen = times(trials, () => {
-      const all = times(rounds, () => draw(random));
-      const before = comparisonOf(all, 0.05);
-      const outlier = roundToRepeat([before]);
-      if (outlier !== undefined) all[outlier.round] = draw(random);
-      return [before, comparisonOf(all, 0.05)];
+// docs/verdicts.md has these figures, of 10,000 runs: slow rounds cost as much as the lead in the others gains.
+test.each([
+  ['10', onlyLook(10), 0.35],
+  ['4, 6 or 10', usualLooks, 0.48],
+])(
+  'a variant that is ahead but for one round of ten is called faster too often: of %s rounds',
+  (_, looks, expected) => {
+    const random = uniform(10);
+    const calledFaster = frequency(3000, () => {
+      const logs = times(10, () => 0.05 + 0.005 * normal(random) - (random() < 0.1 ? 0.5 : 0));
+      const at = (rounds: number) => [
+        comparisonOf(logs.slice(0, rounds), alphaAt(looks, rounds, 1)),
+      ];
+      return at(lookThatEnds({ looks }, at).rounds)[0]?.verdict === 'faster';
     });
-    const share = (when: number) =>
-      seen.filter((one) => isFalse(one[when]?.verdict as Verdict, truth)).length / trials;
-    return { before: share(0), after: share(1) };
-  }
-  test.each([5, 6, 10, 20])(
-    'has one false verdict in twenty at most, hardly more than without: %i rounds',
-    (rounds) => {
-      const draw = (random: () => number) => Math.SQRT2 * sd * normal(random);
-      const { before, after } = falseShares(10_000, rounds, 0, draw);
-      expect(after).toBeLessThanOrEqual(0.05 + chance(10_000));
-      expect(after - before).toBeLessThan(0.0015);
-    },
-  );
-
-  // docs/verdicts.md has these figures, of 10,000 runs: what slow rounds cost is as much as the lead in the others.
-  test('calls a variant faster more often that is ahead but for one round of ten', () => {
-    const draw = (random: () => number) =>
-      0.05 + 0.005 * normal(random) - (random() < 0.1 ? 0.5 : 0);
-    const { before, after } = falseShares(3000, 10, 0, draw);
-    expect(Math.abs(before - 0.35)).toBeLessThan(0.03);
-    expect(Math.abs(after - 0.52)).toBeLessThan(0.03);
-  });
-
-  test('does not hide that a variant is slow in one round of ten', () => {
-    const { draw, truth } = seldomSlow(0.5);
-    const { before, after } = falseShares(3000, 10, truth, draw);
-    expect(after - before).toBeLessThan(0.005);
-  });
-});
+    expect(Math.abs(calledFaster - expected)).toBeLessThan(0.03);
+  },
+);
 
 describe('rounds that depend on each other', () => {
   const noted = (trials: number, rounds: number, draw: (random: () => number) => number[]) => {
