@@ -2,6 +2,7 @@
 import { byName, present } from '../present.ts';
 import type { Comparison, FoundRate, VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
+import { againstContinuous } from './continuous.ts';
 import { latencyMetrics, mergedDistribution, percentilePerRound } from './latency.ts';
 import { sharesOf, usableCores } from './limit.ts';
 import {
@@ -95,8 +96,11 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const shares = rounds.map((round) => sharesOf(round, variant, cores));
   const serverShares = shares.flatMap(({ serverShare }) => serverShare ?? []);
   const { p50, p99, max, histogram } = mergedDistribution(phases.map((phase) => phase.latencyMs));
+  const check = againstContinuous(rounds);
+  const turnsAgainstContinuous = check && { ratio: check.ratio, ci95: check.interval };
   return {
     ...about,
+    ...present({ turnsAgainstContinuous }),
     rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
     serverCpuMicrosPerRequest:
       cpuSeconds.length === 0 ? null : { median: 1e6 * median(cpuSeconds) },

@@ -17,7 +17,14 @@ import {
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
 import { oneSided } from './one-sided.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
-import { extent, groupedBy, median, minimumRounds, total } from './statistics.ts';
+import {
+  extent,
+  groupedBy,
+  median,
+  minimumRounds,
+  total,
+  type RatioInterval,
+} from './statistics.ts';
 import { type MeasuredVariant, type RunFacts } from './verdict.ts';
 
 /** Sentences on how the run went. */
@@ -30,6 +37,10 @@ export const warning = {
     `--max-time ended the run after ${rounds} of at most ${most} rounds`,
   alone: (variant: string, why: string) =>
     `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
+  notInTurns: (variant: string, ratio: RatioInterval, rounds: number) =>
+    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
+  turnsDiffer: (variant: string, ratio: RatioInterval) =>
+    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
   linkNotAtRest: (variant: string, round: number) =>
     `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`,
   serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,

@@ -298,6 +298,7 @@ export function loadPart(result: Result): Part[] {
       wireBytesIn: 'B from it',
     }),
     memoryTable(result),
+    turnsTable(result),
   ].filter(({ rows }) => rows.length > 0);
   const below = `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
@@ -316,6 +317,16 @@ function memoryTable({ variants }: Result): Table {
     rightColumn('kB per connection', ({ kB, connections }) =>
       connections === undefined ? '' : short(kB / connections),
     ),
+  ]);
+}
+
+function turnsTable({ variants }: Result): Table {
+  const rows = variants.flatMap(({ name, turnsAgainstContinuous: check }) =>
+    check === undefined ? [] : [{ name, against: effect(check.ratio, check.ci95) }],
+  );
+  return tableOf(rows, [
+    leftColumn('turns', ({ name }) => name),
+    rightColumn('requests/s against continuous load', ({ against }) => against),
   ]);
 }
 

@@ -378,6 +378,11 @@ const load = v.pipe(
   ),
 );
 
+/** Two rounds far apart can give an interval whose ends are beyond all figures. */
+const bound = within(0, Number.MAX_VALUE);
+const ci95 = v.strictTuple([bound, bound], two);
+const ratioFields = { ratio: figure, ci95 };
+
 /** A row of the table. Figures are null for a variant that was not run here. */
 const variant = open({
   name,
@@ -417,6 +422,8 @@ const variant = open({
   ...each(['serverShare', 'generatorShare'], orNull(figure)),
   /** null on loopback. */
   network: orNull(networkResult),
+  /** Requests/s in turns as a multiple of those of continuous load; absent without turns, and at a rate. */
+  turnsAgainstContinuous: optional(open(ratioFields)),
   /** Over all phases of a round. */
   traffic: orNull(traffic),
   phases: list(phaseResult),
@@ -430,10 +437,6 @@ export type LatencyMetric = Exclude<Metric, 'rps' | 'cpu'>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
 
-/** Two rounds far apart can give an interval whose ends are beyond all figures. */
-const bound = within(0, Number.MAX_VALUE);
-const ci95 = v.strictTuple([bound, bound], two);
-const ratioFields = { ratio: figure, ci95 };
 /** A comparison by another metric; its verdict is 'none' if only the ratio was asked for. */
 const besideRatio = open({ ...ratioFields, verdict });
 export type BesideRatio = v.InferOutput<typeof besideRatio>;

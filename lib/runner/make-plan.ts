@@ -68,8 +68,17 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const { quick, exact, durationSeconds, warmupSeconds, rates, arrivals, precision, maxTimeSeconds, metric } =
-    options;
+  const {
+    quick,
+    exact,
+    durationSeconds,
+    warmupSeconds,
+    rates,
+    arrivals,
+    precision,
+    maxTimeSeconds,
+    metric,
+  } = options;
   const hosts = hostsOf(cores);
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
   const shown = rates === undefined ? asked : scenario.variants;

@@ -350,6 +350,30 @@ export class RoundFailure extends Error {}
 /** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
 export class Disturbance extends RoundFailure {}
 
+/** A server still got faster after its warm-up. The round is repeated with longer ones. */
+export class StillCold extends RoundFailure {
+  /** Of the cold variants, in later rounds. */
+  readonly warmupSeconds: ReadonlyMap<string, number>;
+
+  constructor(message: string, warmupSeconds: ReadonlyMap<string, number>) {
+    super(message);
+    this.warmupSeconds = warmupSeconds;
+  }
+}
+
+/** Returns the groups with these warm-ups, in seconds by variant. */
+export function withWarmups(
+  groups: readonly Group[],
+  warmupSeconds: ReadonlyMap<string, number>,
+): Group[] {
+  const lengthened = (side: PlannedVariant): PlannedVariant => {
+    const seconds = warmupSeconds.get(side.variant.name);
+    if (seconds === undefined) return side;
+    return { ...side, load: { ...side.load, warmupSeconds: seconds } };
+  };
+  return groups.map((group) => ({ ...group, sides: group.sides.map(lengthened) }));
+}
+
 /** A UserError at a later start is a failure of the round. */
 export function asRoundFailure(error: unknown): never {
   throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;

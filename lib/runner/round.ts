@@ -1,10 +1,12 @@
 // A group in a round: starts its networks and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { coldCosts } from '../analysis/continuous.ts';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
+import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { present } from '../present.ts';
@@ -21,6 +23,7 @@ import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSampled, requireSound } from './disturbance.ts';
 import {
   asRoundFailure,
+  StillCold,
   type Group,
   type PlannedVariant,
   type Attempt,
@@ -61,6 +64,7 @@ export async function runGroup(
     await stopAll(stages);
     // All sides are checked before any samples are stored.
     const phases = phasesOfAll(context, stages, measured);
+    requireWarm(stages, phases);
     const outcomes = stages.map((_, side) =>
       outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
     );
@@ -100,6 +104,29 @@ function phasesOfAll(
   return stages.map(({ planned, server }, side) =>
     phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
   );
+}
+
+/** The warm-up that follows one after which the server was still cold. */
+const longerWarmup = 4;
+
+/** Throws StillCold if a server whose warm-up's length is the engine's to choose still got faster after it, and it can be longer. */
+function requireWarm(stages: readonly Stage[], phasesOfSides: readonly Phase[][]): void {
+  const longer = new Map<string, number>();
+  const texts: string[] = [];
+  for (const [side, { planned }] of stages.entries()) {
+    const { variant, load } = planned;
+    const phases = phasesOfSides[side] as Phase[];
+    const costs = coldCosts(phases);
+    const had = phases[0]?.continuous?.warmupSeconds ?? 0;
+    const most = load.warmupLimitSeconds ?? 0;
+    if (costs === undefined || had >= most) continue;
+    const seconds = Math.min(most, longerWarmup * had);
+    longer.set(variant.name, seconds);
+    texts.push(
+      `${variant.name} still got faster after its warm-up of ${had.toFixed(1)} s (from ${whole(costs.before)} to ${whole(costs.after)} µs of CPU time per request), which takes ${seconds.toFixed(1)} s from now on`,
+    );
+  }
+  if (longer.size > 0) throw new StillCold(texts.join('; '), longer);
 }
 
 function outcomeOf(

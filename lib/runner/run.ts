@@ -1,6 +1,8 @@
 // The rounds of a run, and its result after each of them.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { turnsDisagree } from '../analysis/continuous.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
@@ -9,12 +11,15 @@ import { buildResult, type KeptRound } from './build-result.ts';
 import {
   Disturbance,
   RoundFailure,
+  StillCold,
+  apart,
   nextLook,
   roundsToLook,
   secondsPerGroup,
   secondsPerRound,
   portsTaken,
   orderOfRound,
+  withWarmups,
   type Attempt,
   type RunBase,
   type RunGroup,
@@ -30,7 +35,7 @@ import {
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../files.ts';
-import { storeResult } from './store-result.ts';
+import { forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -87,6 +92,8 @@ export async function runRounds(
   const answers = new Map(context.answers);
   let said: readonly string[] = [];
   let attempts = 0;
+  /** The plan's, with longer warm-ups, and sides apart, where that turned out to be needed. */
+  let groups = plan.groups;
   /** Failed tries at the next round. */
   let failures: RoundFailure[] = [];
   let slowestSeconds = 0;
@@ -98,6 +105,7 @@ export async function runRounds(
     await save('partial', false);
     while (kept.length < plan.rounds) {
       const failure = await tryRound();
+      if (failure === undefined && (await leavesTurns())) continue;
       if (failure === undefined && (kept.length === plan.rounds || verdictsAreDecided())) break;
       const pauseMs =
         failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
@@ -191,6 +199,10 @@ export async function runRounds(
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       steps = [];
+      if (error instanceof StillCold) {
+        groups = withWarmups(groups, error.warmupSeconds);
+        return error;
+      }
       failures.push(error);
       if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing)
         throw new UserError(`round ${place} failed twice: ${error.message}`);
@@ -205,8 +217,8 @@ export async function runRounds(
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
   async function runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
     const outcomes = new Map<string, VariantRound>();
-    let laterSeconds = secondsPerRound(plan) * roundsToLook(plan, place);
-    for (const [index, group] of orderOfRound(plan.groups, place, plan.run).entries()) {
+    let laterSeconds = secondsPerRound({ ...plan, groups }) * roundsToLook(plan, place);
+    for (const [index, group] of orderOfRound(groups, place, plan.run).entries()) {
       const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
       laterSeconds -= seconds;
       const onLoad = (rps: number | null) => {
@@ -247,13 +259,40 @@ export async function runRounds(
     );
   }
 
-  /** Whether there is no time for another round after a pause. There always is for the first round. */
-  function timeIsOver(pauseMs = 0) {
+  /** Whether there is no time for so many more rounds after a pause. There always is for the first round. */
+  function timeIsOver(pauseMs = 0, rounds = 1) {
     const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
-    return (
-      kept.length > 0 &&
-      elapsedSeconds + pauseMs / 1000 + slowestSeconds > (plan.maxTimeSeconds ?? Infinity)
-    );
+    const neededSeconds = pauseMs / 1000 + rounds * slowestSeconds;
+    return kept.length > 0 && elapsedSeconds + neededSeconds > (plan.maxTimeSeconds ?? Infinity);
+  }
+
+  /**
+   * At a look: whether turns turn out not to agree with continuous load. Then the rounds so far no longer count, and the sides of that
+   * group are loaded one after the other.
+   */
+  async function leavesTurns(): Promise<boolean> {
+    if (kept.length < minimumRounds || nextLook(plan, kept.length) !== kept.length) return false;
+    const { variants } = resultNow('partial');
+    for (const { sides } of groups) {
+      const names = new Set(sides.map(({ variant }) => variant.name));
+      const found = turnsDisagree(variants.filter(({ name }) => names.has(name)));
+      if (found === undefined) continue;
+      if (timeIsOver(0, minimumRounds)) {
+        notes.add(warning.turnsDiffer(found.name, found.ratio));
+        continue;
+      }
+      const note = warning.notInTurns(found.name, found.ratio, kept.length);
+      notes.add(note);
+      events.say(note);
+      groups = apart(groups, names);
+      for (const { round } of kept.splice(0)) {
+        const problem = await forgetRound(context, round);
+        if (problem !== null) notes.add(problem);
+      }
+      comparisonsSoFar = [];
+      return true;
+    }
+    return false;
   }
 
   function verdictsAreDecided() {

@@ -16,6 +16,8 @@ import {
   tablePoints,
   whyPoints,
 } from '../store/points.ts';
+import { quoteString } from '../store/line-protocol.ts';
+import { benchRound } from '../store/schema.ts';
 import { programOf } from '../scenario/variants.ts';
 import { totalIntegrity, type KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';
@@ -113,6 +115,13 @@ async function written(work: Promise<unknown>): Promise<string | null> {
     if (error instanceof UserError) return error.message;
     throw error;
   }
+}
+
+/** Deletes a round that no longer counts. Returns the database's error as a line. */
+export async function forgetRound({ plan, store }: RunBase, round: number): Promise<string | null> {
+  if (store === null) return null;
+  const which = `"run" = ${quoteString(plan.run)} AND "round" = '${round}'`;
+  return written(store.query(`DELETE FROM "${benchRound.measurement}" WHERE ${which}`));
 }
 
 /**

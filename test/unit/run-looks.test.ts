@@ -1,7 +1,7 @@
 // When a run ends.
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { Disturbance } from '../../lib/runner/plan.ts';
+import { Disturbance, StillCold } from '../../lib/runner/plan.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
@@ -47,5 +47,51 @@ test('a run ends where each of five tries at a round is disturbed', async () => 
   const { ended } = await runOf([1, 2, 3, 4, 5].map((one) => new Disturbance(`reason ${one}`)));
   expect(String(ended)).toContain(
     'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
+  );
+});
+
+test('a server that is still cold is warmed up for longer, and does not count as a failure', async () => {
+  const cold = (seconds: number) =>
+    new StillCold(`cold after ${seconds} s`, new Map([['workers', 4 * seconds]]));
+  const rounds = [cold(0.4), cold(1.6), cold(6.4), ...clear];
+  const { result, said, groups } = await runOf(rounds, { rounds: 4 });
+  expect(roundsOf(result)).toEqual([4, 5, 6, 7]);
+  const [usual, other] = [groups[0], groups.at(-1)].map((group) =>
+    group?.sides.map(({ load }) => load.warmupSeconds),
+  );
+  expect(other).toEqual([25.6, usual?.[1]]);
+  expect(said).toHaveLength(3);
+  expect(result.warnings.join()).toContain('round 1 was dropped and repeated as round 2: cold');
+});
+
+test.each<[string, [number, number], RegExp]>([
+  ['the sides differ', [1.1, 1], /^open-file-cache: .* against continuous load are ±0/],
+  ['all gain', [1.5, 1.5], /^workers: requests\/s in turns against continuous load are \+50/],
+])('turns that do not agree with continuous load are left: %s', async (_, inTurns, line) => {
+  const { result, said, groups } = await runOf([...clear, ...clear], {}, inTurns);
+  expect(said).toEqual([expect.stringMatching(line)]);
+  expect(result.warnings.join()).toContain('4 rounds were dropped and the sides loaded one after');
+  expect(roundsOf(result)).toEqual([5, 6, 7, 8]);
+  expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)]);
+});
+
+test('turns that agree with continuous load within the tolerance stay', async () => {
+  const { result, said } = await runOf(clear, {}, [1.09, 1.05]);
+  expect(said).toEqual([]);
+  const [first] = result.variants;
+  expect(first?.turnsAgainstContinuous).toEqual({
+    ratio: expect.closeTo(1.09),
+    ci95: [1.09, 1.09],
+  });
+});
+
+test('without time for four more rounds the figures of turns stay, with a note', async () => {
+  let seconds = 0;
+  vi.spyOn(performance, 'now').mockImplementation(() => 1000 * seconds++);
+  onTestFinished(() => void vi.restoreAllMocks());
+  const { result } = await runOf(clear, { rounds: 4, maxTimeSeconds: 30 }, [1.5, 1.5]);
+  expect(roundsOf(result)).toEqual([1, 2, 3, 4]);
+  expect(result.warnings.join()).toMatch(
+    /workers: .* \+50 .* there was no time to load the sides one/,
   );
 });

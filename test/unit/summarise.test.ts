@@ -3,7 +3,15 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { measured as variant } from '../fixtures/comparison.ts';
-import { answers, latency, nginxWith, noCauses, noLatency, phase } from '../fixtures/phase.ts';
+import {
+  answers,
+  latency,
+  nginxWith,
+  noCauses,
+  noLatency,
+  phase,
+  continuousEnd,
+} from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
 const counts = (requests: readonly number[]): Phase[] =>
@@ -263,15 +271,7 @@ test('a server that stood still by itself is named with its rounds', () => {
 test('a warm-up that took long or gained much is said', () => {
   const warmed = (...ends: [warmupSeconds: number, gain: number][]) => {
     const phases = ends.map(([warmupSeconds, gain]) => {
-      const rest = {
-        seconds: 1,
-        rps: 1,
-        p50Ms: 1,
-        p99Ms: 1,
-        queueGrowthPerSecond: 0,
-        cpuMicros: 0,
-      };
-      return phase({ requests: 1000, continuous: { ...rest, warmupSeconds, gain } });
+      return phase({ requests: 1000, continuous: { ...continuousEnd, warmupSeconds, gain } });
     });
     return said('still got faster', variant('workers', phases));
   };

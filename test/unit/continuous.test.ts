@@ -1,0 +1,62 @@
+// Turns held against continuous load.
+import { expect, test } from 'vitest';
+import { againstContinuous, coldCosts, turnsDisagree } from '../../lib/analysis/continuous.ts';
+import type { Phase } from '../../lib/result/result.ts';
+import { continuousEnd, phase } from '../fixtures/phase.ts';
+
+const inTurns = (rps: number, continuousRps: number, more: Partial<Phase> = {}) =>
+  phase({
+    requests: 10 * rps,
+    rps,
+    continuous: { ...continuousEnd, rps: continuousRps },
+    ...more,
+  });
+const side = (name: string, ...phases: Phase[]) => ({
+  name,
+  rounds: phases.map((one, index) => ({ round: index + 1, serverPid: null, phases: [one] })),
+});
+
+test('a server is cold if a response cost a quarter more at the end of its warm-up', () => {
+  const costs = (cpuMicros: number, serverCpuSeconds: number | null = 1) =>
+    coldCosts([
+      phase({ requests: 10_000, serverCpuSeconds, continuous: { ...continuousEnd, cpuMicros } }),
+    ]);
+  expect(costs(140)).toEqual({ before: 140, after: 100 });
+  // A little dearer; unknown at the end of the warm-up, in the window, without a warm-up.
+  expect([costs(130), costs(0), costs(140, null), coldCosts([phase({ requests: 1 })])]).toEqual([
+    undefined,
+    undefined,
+    undefined,
+    undefined,
+  ]);
+});
+
+test('requests/s in turns are a multiple of those of continuous load', () => {
+  const of = (...phases: Phase[]) => againstContinuous(side('a', ...phases).rounds);
+  expect(of(inTurns(1200, 1000), inTurns(1200, 1000))).toEqual({
+    ratio: expect.closeTo(1.2, 9),
+    interval: [expect.closeTo(1.2, 9), expect.closeTo(1.2, 9)],
+  });
+  const oneTurn = { turns: { count: 1, responses: 0, sliceMs: 10, rampMs: 1, waits: false } };
+  const atRate = { queueGrowth: { perSecond: 0, standardError: 0 } };
+  for (const other of [
+    inTurns(1200, 1000, { turns: null }),
+    inTurns(1200, 1000, oneTurn),
+    inTurns(1200, 1000, atRate),
+    inTurns(1200, 0),
+    phase({ requests: 1 }),
+  ])
+    expect(of(inTurns(1200, 1000), other)).toBeUndefined();
+});
+
+test('turns disagree only beyond the tolerance and the noise', () => {
+  const steady = side('a', ...[1000, 1005, 995, 1000].map((rps) => inTurns(rps, 1000)));
+  const gains = side('b', ...[1100, 1095, 1105, 1100].map((rps) => inTurns(rps, 1000)));
+  const noisy = side('b', ...[1900, 700, 1600, 1000].map((rps) => inTurns(rps, 1000)));
+  expect(turnsDisagree([steady, gains])).toMatchObject({ name: 'b' });
+  expect(
+    turnsDisagree([steady, side('c', ...steady.rounds.map(({ phases: [one] }) => one as Phase))]),
+  ).toBeUndefined();
+  // Alone, its distance is within what the machine's noise between warm-up and turns may be.
+  expect([turnsDisagree([gains]), turnsDisagree([steady, noisy])]).toEqual([undefined, undefined]);
+});
