@@ -5,12 +5,12 @@ import { asWords, usageError, unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
 import { bodyOfFile, headersOf, type Reader } from '../scenario/load/flags.ts';
 import { shownHeader } from '../secrets.ts';
-import type { LoadProfile, LoadRequest } from '../scenario/model.ts';
+import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/model.ts';
 import { pathOrUrl, readPageList, type AskedPages } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
-import { type Given, type Source, serverNames } from './sides.ts';
+import type { Given, Source } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
 type OfSides = (name: string) => string | undefined;

@@ -28,7 +28,12 @@ import { terminalTable, wrapLines } from '../report/table.ts';
 import { whyLines } from '../report/why.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { PlanDraft } from '../runner/plan.ts';
-import type { ConfiguredServer, Page, ServerName } from '../scenario/model.ts';
+import {
+  serverNames,
+  type ConfiguredServer,
+  type Page,
+  type ServerName,
+} from '../scenario/model.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { changeLines } from '../servers/own/changes.ts';
@@ -39,7 +44,7 @@ import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { report, say, terminalOf } from './run-output.ts';
 import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
-import { namesOf, readSource, serverNames, type Source } from './sides.ts';
+import { namesOf, readSource, type Source } from './sides.ts';
 import { tryOnce } from './start-sides.ts';
 import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
 

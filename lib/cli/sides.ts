@@ -7,7 +7,6 @@ import { check, givenName } from '../form.ts';
 import { repeated } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
-import type { ServerName } from '../scenario/model.ts';
 import { defaultPort, urlParts, type UrlParts } from '../scenario/pages.ts';
 import { readOwnConfig, type OwnConfig } from '../servers/index.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
@@ -24,9 +23,6 @@ export interface Given {
   given: string;
   source: Source;
 }
-
-/** The servers whose configs bakeoff reads. */
-export const serverNames: readonly ServerName[] = ['nginx', 'h2o', 'nghttpd'];
 
 /** A table of more sides is hard to read, and each has too small a part of the time. */
 const mostSides = 16;

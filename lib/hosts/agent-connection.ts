@@ -4,22 +4,24 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { connect as connectTo, type Socket } from 'node:net';
-import { homedir } from 'node:os';
+import { homedir, networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, asWords, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
+import { check } from '../form.ts';
 import { machineClock } from '../machine/usage.ts';
 import { startChild, run } from '../process.ts';
 import type { LinkFigures } from '../result/result.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import { shippedConfigs } from '../servers/config-files.ts';
-import type { Address } from '../servers/ports.ts';
+import { isLoopback, type Address } from '../servers/ports.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { findAll, thisMachine } from '../setup/machine.ts';
 import type { Calls } from './agent.ts';
-import { type Reply, greeting, patienceMs, wanted } from './messages.ts';
+import { answerForms, replyForm } from './answers.ts';
+import { greeting, patienceMs, wanted } from './messages.ts';
 
 type Agent = Awaited<ReturnType<typeof greeted>>;
 
@@ -76,11 +78,25 @@ export async function openAgent(name: string) {
   const connection = await connect(name, startScript(hash, text.length));
   try {
     const agent = await greeted(name, connection, text);
-    return { ...agent, facts: await agent.ask('facts', undefined) };
+    const facts = await agent.ask('facts', undefined);
+    await requireAway(name, facts.address);
+    return { ...agent, facts };
   } catch (error) {
     await connection.close();
     throw error;
   }
+}
+
+/** Throws UserError if the address that a host gives itself leads to this machine: the load goes there. */
+async function requireAway(name: string, address: string): Promise<void> {
+  const interfaces = Object.values(networkInterfaces()).flat();
+  const isHere = interfaces.some((one) => one?.address === address);
+  // Who names an address of this machine means this machine.
+  const isMeant = async () => (await addressesOf(name)).includes(address);
+  if (!isLoopback(address) && (!isHere || (await isMeant()))) return;
+  throw new UserError(
+    `${name} says that its address is ${address}, which is one of this machine: nothing else than the host is loaded`,
+  );
 }
 
 /** Needs only Node. Contains the shipped configs by path, in base64. */
@@ -99,6 +115,9 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
   let count = 0;
+  /** Questions under way whose answers may be long. */
+  let longAsked = 0;
+  const allowLines = () => connection.allowLines(longAsked > 0 ? longLineBytes : usualLineBytes);
   const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
   const ended = connection.ended.then((how) =>
     how.replace(/: there is no Node there$/, `$&: ${remedy}`),
@@ -122,21 +141,30 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   const plain = (key: string, value: unknown) =>
     typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value;
   function hear(line: string) {
-    let reply: Reply;
+    let said: unknown;
     try {
-      reply = JSON.parse(line, plain) as Reply;
+      said = JSON.parse(line, plain);
     } catch {
       return;
     }
+    const checked = check(replyForm, said);
+    if (!('value' in checked)) return;
+    const reply = checked.value;
     if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
     if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
-    if ('told' in reply)
-      return console.error(`${name}: ${printable(String(reply.told)).trimEnd()}`);
+    if ('told' in reply) return tell(reply.told);
     const question = asked.get(reply.id);
     asked.delete(reply.id);
     if ('problem' in reply)
       question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode === 2 ? 2 : 1));
     else question?.resolve(reply.answer);
+  }
+  let toldCharacters = 0;
+  function tell(told: string) {
+    toldCharacters += told.length;
+    if (toldCharacters > mostTold)
+      return connection.refuse(`${name}: bakeoff's agent there prints lines without end`);
+    console.error(`${name}: ${printable(told).trimEnd()}`);
   }
   const slow = `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`;
   const late = delay(greetingLimitMs, slow, { ref: false });
@@ -155,6 +183,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
       signal?.throwIfAborted();
       if (over !== undefined) throw new UserError(over);
       const id = ++count;
+      const isLong = longAnswers.has(call);
       const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
       const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
       signal?.addEventListener('abort', stop);
@@ -164,10 +193,18 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
         void connection.close();
       };
       const tooLate = limitMs === Infinity ? undefined : setTimeout(giveUp, limitMs);
+      if (isLong) longAsked++;
+      allowLines();
       try {
         connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-        return (await answer) as AnswerOf<Name>;
+        const checked = check<AnswerOf<Name>>(answerForms[call], await answer);
+        if ('value' in checked) return checked.value;
+        throw new UserError(
+          `${name}: bakeoff's agent there gives no right answer to "${call}": ${checked.problem}`,
+        );
       } finally {
+        if (isLong) longAsked--;
+        allowLines();
         clearTimeout(tooLate);
         signal?.removeEventListener('abort', stop);
       }
@@ -184,6 +221,12 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
     close: () => connection.close(),
   };
 }
+
+/** In characters. An installation tells a few lines. */
+const mostTold = 100_000;
+
+/** Calls whose answers have samples, or a complete record of k6. */
+const longAnswers: ReadonlySet<keyof Calls> = new Set(['watched', 'k6']);
 
 /** Properties that keep control characters: files, and the output of scripts. */
 const asItIs = new Set(['console', 'log', 'record', 'text']);
@@ -252,8 +295,9 @@ export async function addressesOf(host: string): Promise<string[]> {
 /** For the agent's end; servers get 5 s. */
 const closeMs = 10_000;
 
-/** A line of the agent may hold a complete record of k6. */
-const mostLineBytes = 256e6;
+/** Of a line of the agent, and of one whose answer may be long. */
+const usualLineBytes = 4e6;
+const longLineBytes = 256e6;
 
 /** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
 export async function connect(host: string, script: string) {
@@ -276,12 +320,21 @@ export async function connect(host: string, script: string) {
   const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
   const drained = new Promise((resolve) => child.process.once('close', resolve));
   let unended = 0;
+  let mostLineBytes = usualLineBytes;
+  let refusal: string | undefined;
+  const refuse = (reason: string) => {
+    refusal ??= reason;
+    lines.close();
+    stdout?.destroy();
+    child.stop(0).catch(() => undefined);
+  };
   stdout?.on('data', (bytes: Buffer) => {
     const end = bytes.lastIndexOf('\n');
     unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
-    if (unended <= mostLineBytes) return;
-    stdout.destroy();
-    child.stop(0).catch(() => undefined);
+    if (unended > mostLineBytes)
+      refuse(
+        `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`,
+      );
   });
   let closing: Promise<void> | undefined;
   const end = async () => {
@@ -293,12 +346,14 @@ export async function connect(host: string, script: string) {
     /** Lines that the remote command prints. */
     onLine: (listen: (line: string) => void) => void lines.on('line', listen),
     write: (data: string | Buffer) => void stdin?.write(data),
+    /** How long a line may be from now on. */
+    allowLines: (bytes: number) => void (mostLineBytes = bytes),
+    /** Ends the connection for this reason. */
+    refuse,
     /** Settles at the connection's end, with the reason in a line. */
     ended: child.exited.then(async ({ code }) => {
       await drained;
-      return unended > mostLineBytes
-        ? `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`
-        : explained(host, code, said);
+      return refusal ?? explained(host, code, said);
     }),
     /** Ends the command's input, then the connection. Never throws; may be called twice. */
     close: () => (closing ??= end()),

@@ -87,7 +87,7 @@ const calls = {
     const used = { serverCpus: cpusOf(cores), generatorCpus: [] };
     return {
       address: ownAddress(),
-      architecture: process.arch,
+      architecture: process.arch as string,
       processors: { cores, quota: quota === Infinity ? null : quota },
       environment: readEnvironment(processors, used, {}),
       files: hardFilesLimit(),
@@ -105,7 +105,11 @@ const calls = {
     process.env[installVariable] = mayInstall ? 'yes' : 'no';
     const progress = new Progress({ write: (text) => say({ told: text }) });
     const machine = { ...thisMachine(), progress };
-    const binaries = await ensureTools(names, machine, over.signal);
+    const binaries: Partial<Record<ServerName, string>> = await ensureTools(
+      names,
+      machine,
+      over.signal,
+    );
     return { binaries, versions: await versionsOf(binaries, over.signal) };
   },
   /** Keeps other runs from measuring on the host until the agent ends. */

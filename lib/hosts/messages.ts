@@ -33,7 +33,7 @@ export interface SampleThere extends ServerSample, TreeUsage {
 /** An answer, a server that has ended by itself, output of a k6 script, or a line for the user. */
 export type Reply =
   | { id: number; answer?: unknown }
-  | { id: number; problem: string; exitCode: 1 | 2 | undefined }
+  | { id: number; problem: string; exitCode?: number | undefined }
   | { died: number; how: string }
   | { printed: number; text: string }
   | { told: string };

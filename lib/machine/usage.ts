@@ -25,7 +25,7 @@ export interface MachineReading {
   generator: CoreSeconds | null;
   loadAverage: number;
   /** The mean clock of the server's cores; undefined if not read this time. */
-  serverMhz: number | null | undefined;
+  serverMhz?: number | null | undefined;
 }
 
 /** Reading /proc/cpuinfo takes long on a machine with many cores. */

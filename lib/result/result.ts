@@ -26,7 +26,8 @@ import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '..
 
 const schema = 1;
 
-const optional = <T>(form: Form<T>): v.ExactOptionalSchema<Form<T>, undefined> =>
+/** A field that is left out where it is unknown. */
+export const optional = <T>(form: Form<T>): v.ExactOptionalSchema<Form<T>, undefined> =>
   v.exactOptional(form);
 const instant = v.pipe(
   text,
@@ -542,7 +543,7 @@ const cluster = open({
 export type ClusterFacts = v.InferOutput<typeof cluster>;
 
 const cpus = list(whole(0, 9999));
-const environment = open({
+export const environmentForm = open({
   ...machineFields,
   bakeoff: text,
   loadAverage: v.strictTuple([figure, figure, figure], 'has to be a list of three numbers'),
@@ -560,7 +561,7 @@ const environment = open({
   /** Where both are, if in a cluster: `serverCpus` then are the cores of each server. */
   cluster: optional(cluster),
 });
-export type Environment = v.InferOutput<typeof environment>;
+export type Environment = v.InferOutput<typeof environmentForm>;
 
 /** The smallest effect (a ratio above 1) that so many rounds tell from noise. */
 const noiseFloor = open({ rounds: count, ratio: figure });
@@ -631,7 +632,7 @@ const result = open({
   /** 'partial': ended early; its rounds are complete. */
   state: oneOf(['complete', 'partial']),
   quick: flag,
-  environment,
+  environment: environmentForm,
   variants: list(variant),
   comparisons: list(comparison),
   /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */

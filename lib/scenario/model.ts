@@ -56,7 +56,9 @@ const perSecond = upTo(1e9);
 const seconds = upTo(day);
 const secondsOrNone = within(0, day);
 
-const serverName = oneOf(['nginx', 'h2o', 'nghttpd']);
+/** The servers whose configs bakeoff reads. */
+export const serverNames = ['nginx', 'h2o', 'nghttpd'] as const;
+const serverName = oneOf(serverNames);
 export type ServerName = v.InferOutput<typeof serverName>;
 
 const laidFields = {
@@ -216,7 +218,7 @@ const requestFields = {
 };
 /** One of the requests that a load mixes. */
 export interface LoadRequest extends Of<typeof requestFields> {}
-const requests = v.pipe(
+export const requestsForm = v.pipe(
   list(given(requestFields)),
   v.check((all) => all.length <= mostPages, `has to have at most ${mostPages} requests`),
 );
@@ -228,7 +230,7 @@ const pageFields = {
   /** The Host or :authority to send. Default: the server's address. */
   host: orAbsent(text),
   /** The requests to mix, with `path` among their targets. Default: `path` alone. */
-  requests: orAbsent(requests),
+  requests: orAbsent(requestsForm),
   /** The exact length of the body; of several pages the weighted mean, rounded. */
   bodyBytes: count,
   /** The expected status. Default: 200. Under load, answers of another class fail. */

@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:net';
-import { homedir, userInfo } from 'node:os';
+import { homedir, networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import {
@@ -22,10 +22,13 @@ import {
 } from '../../lib/hosts/agent-connection.ts';
 import { greeting } from '../../lib/hosts/messages.ts';
 import { filesOf } from '../../lib/hosts/server-host.ts';
+import { readEnvironment } from '../../lib/machine/cores.ts';
+import { readProcessors } from '../../lib/machine/processors.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 test('a folder is sent, and what a link points to is not', async () => {
   const own = newFolder();
@@ -138,21 +141,102 @@ test('ssh is called as BAKEOFF_SSH says', async () => {
   await expect(sshWith('ssh -i $HOME/key')).rejects.toMatchObject({ exitCode: 2, message });
 });
 
-test("an agent's answer is no exit code of 0, and what it tells no control of the terminal", async () => {
+/** Has ssh be an agent that runs this script once it is asked. */
+function agentThat(script: string) {
   const program = join(newFolder(), 'ssh');
-  const answers = [
-    JSON.stringify({ told: 'all \u001b]0;title\u0007 \u202ewell' }),
-    JSON.stringify({ told: 5 }),
-    JSON.stringify({ id: 1, problem: 'no', exitCode: 0 }),
-  ];
-  // It answers once it is asked.
-  const script = `#!/bin/sh\necho '${greeting}'\nread -r asked\ncat <<'END'\n${answers.join('\n')}\nEND\n`;
-  writeFileSync(program, script, { mode: 0o755 });
+  const shell = `#!/bin/sh\n[ "$1" = -G ] && exit 1\necho '${greeting}'\nread -r asked\n${script}\n`;
+  writeFileSync(program, shell, { mode: 0o755 });
   vi.stubEnv('BAKEOFF_SSH', program);
+}
+
+/** Has it answer with these lines. */
+const agentOf = (...answers: unknown[]) =>
+  agentThat(
+    `cat <<'END'\n${answers.map((one) => JSON.stringify(one)).join('\n')}\nEND\ncat >/dev/null`,
+  );
+
+test("an agent's answer is no exit code of 0, and what it tells no control of the terminal", async () => {
+  agentOf(
+    { told: 'all \u001b]0;title\u0007 \u202ewell' },
+    { told: 5 },
+    { told: { toString: 5, valueOf: 5 } },
+    { id: 1, problem: 'no', exitCode: 0 },
+  );
   const said = vi.spyOn(console, 'error').mockReturnValue();
   onTestFinished(() => said.mockRestore());
   await expect(openAgent('web1')).rejects.toMatchObject({ exitCode: 1, message: 'web1: no' });
-  expect(said.mock.calls).toEqual([['web1: all  ]0;title   well'], ['web1: 5']]);
+  expect(said.mock.calls).toEqual([['web1: all  ]0;title   well']]);
+});
+
+/** Facts as an agent gives them. */
+function factsAt(address: unknown) {
+  const processors = readProcessors();
+  return {
+    address,
+    architecture: process.arch,
+    processors: { ...processors, quota: null },
+    environment: readEnvironment(processors, { serverCpus: [0], generatorCpus: [] }, {}),
+    files: 1024,
+  };
+}
+
+test.each([
+  [null, 'has to be an object'],
+  [undefined, 'has to be an object'],
+  [{}, 'address is missing'],
+  [factsAt(7), 'address has to be a text'],
+  [factsAt('::1'), 'address "::1" has to be the IPv4 address of a host'],
+  [factsAt('0.0.0.0'), 'address "0.0.0.0" has to be the IPv4 address of a host'],
+  [{ ...factsAt('192.0.2.1'), processors: { cores: [], quota: null } }, /cores has to have a core/],
+  [{ ...factsAt('192.0.2.1'), environment: null }, 'environment has to be an object'],
+])('facts of an agent that are none %#', async (answer, problem) => {
+  agentOf({ id: 1, answer });
+  const said = await refusalOf(openAgent('web1'));
+  expect(said).toMatch(/^web1: bakeoff's agent there gives no right answer to "facts": [^\n]+$/);
+  expect(said).toMatch(problem);
+});
+
+const ownAddresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
+const otherOwn = ownAddresses.find(({ family, internal }) => family === 'IPv4' && !internal);
+
+test.each(['127.0.0.1', '127.9.9.9', ...(otherOwn === undefined ? [] : [otherOwn.address])])(
+  'a host that says that its address is one of this machine: %s',
+  async (address) => {
+    agentOf({ id: 1, answer: factsAt(address) });
+    expect(await refusalOf(openAgent('192.0.2.1'))).toBe(
+      `192.0.2.1 says that its address is ${address}, which is one of this machine: nothing else than the host is loaded`,
+    );
+  },
+);
+
+test('a host at another address, and this machine by an address of its own', async () => {
+  for (const address of ['192.0.2.1', ...(otherOwn === undefined ? [] : [otherOwn.address])]) {
+    agentOf({ id: 1, answer: factsAt(address) });
+    const agent = await openAgent(address);
+    expect(agent.facts.address).toBe(address);
+    await agent.close();
+  }
+});
+
+test('an agent that tells without end', async () => {
+  agentThat(`exec yes '{"told":"${'x'.repeat(1000)}"}'`);
+  const said = vi.spyOn(console, 'error').mockReturnValue();
+  onTestFinished(() => said.mockRestore());
+  expect(await refusalOf(openAgent('web1'))).toBe(
+    "web1: bakeoff's agent there prints lines without end",
+  );
+  expect(said.mock.calls).toHaveLength(100);
+});
+
+test('an agent that complains without end, and one that answers with a long line', async () => {
+  agentThat('yes complaint | head -c 100000000 >&2; exit 3');
+  expect(await refusalOf(openAgent('web1'))).toBe(
+    'the connection to web1 ended with code 3: complaint',
+  );
+  agentThat(
+    `printf '{"id":1,"answer":"'; head -c 5000000 /dev/zero | tr '\\0' x; printf '"}\\n'; cat`,
+  );
+  expect(await refusalOf(openAgent('web1'))).toMatch(/^web1 prints a line without end: /);
 });
 
 test('addresses of a host', async () => {

@@ -1,0 +1,120 @@
+// What an agent on another host may say: the host may be hostile, so nothing of another form is used.
+import { isIPv4 } from 'node:net';
+import * as v from 'valibot';
+import {
+  count,
+  each,
+  figure,
+  flag,
+  list,
+  oneOf,
+  open,
+  orNull,
+  signed,
+  text,
+  texts,
+  whole,
+  type Form,
+} from '../form.ts';
+import { environmentForm, optional } from '../result/result.ts';
+import { requestsForm, serverNames } from '../scenario/model.ts';
+import type { Calls } from './agent.ts';
+import type { Reply } from './messages.ts';
+
+const nothing: Form<void> = v.pipe(
+  v.unknown(),
+  v.transform(() => undefined),
+);
+/** Linux takes 0.0.0.0 for this machine; from 224.0.0.0 on an address is of many. */
+function isHost(address: string): boolean {
+  const first = Number(address.split('.')[0]);
+  return isIPv4(address) && first > 0 && first < 224;
+}
+
+const port = whole(1, 65_535);
+const words = v.record(text, text, 'has to be an object');
+
+const body = { status: count, bytes: figure, hash: text, encoding: text };
+const answer = open({
+  ...body,
+  sdBytes: optional(figure),
+  requests: optional(requestsForm),
+  each: optional(list(open(body))),
+  otherStatuses: optional(text),
+  type: text,
+  location: text,
+});
+
+const coreSeconds = orNull(
+  open({ processes: figure, interrupts: figure, steal: figure, idle: figure }),
+);
+const machine = open({
+  server: coreSeconds,
+  generator: coreSeconds,
+  loadAverage: figure,
+  // JSON leaves undefined out.
+  serverMhz: v.optional(orNull(figure)),
+});
+const sample = open({
+  atMs: signed,
+  cpuSeconds: figure,
+  waitedSeconds: figure,
+  rssBytes: figure,
+  quotaThrottledMs: figure,
+  quotas: text,
+  stopped: flag,
+  machine: optional(machine),
+});
+
+/** The forms of the answers, by call. */
+export const answerForms: { [Name in keyof Calls]: Form<Awaited<ReturnType<Calls[Name]>>> } = {
+  facts: open({
+    address: v.pipe(text, v.check(isHost, 'has to be the IPv4 address of a host')),
+    architecture: text,
+    processors: open({
+      cores: v.pipe(
+        list(open({ cpus: list(count), node: count, capacity: figure })),
+        v.minLength(1, 'has to have a core'),
+      ),
+      quota: orNull(figure),
+    }),
+    environment: environmentForm,
+    files: count,
+  }),
+  keep: text,
+  tools: open({ binaries: open(each(serverNames, optional(text))), versions: words }),
+  alone: nothing,
+  start: open({
+    id: count,
+    name: oneOf(serverNames),
+    version: text,
+    origin: text,
+    workers: count,
+    redirections: texts,
+    upstreams: list(v.union([open({ port }), open({ socket: text })])),
+    answer,
+  }),
+  stop: nothing,
+  watch: nothing,
+  watched: list(sample),
+  alarms: open({ crash: optional(text), first: optional(text), last: optional(text) }),
+  clocks: open({ monotonicMs: signed, wallMs: signed }),
+  echo: port,
+  k6: open({
+    code: orNull(count),
+    signal: orNull(text),
+    console: text,
+    log: text,
+    record: text,
+  }),
+  endK6: nothing,
+};
+
+/** The form of a line of the agent. */
+export const replyForm: Form<Reply> = v.union([
+  open({ died: count, how: text }),
+  open({ printed: count, text }),
+  open({ told: text }),
+  open({ id: count, problem: text, exitCode: v.optional(signed) }),
+  open({ id: count, answer: v.optional(v.unknown()) }),
+]);
