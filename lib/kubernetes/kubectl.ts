@@ -76,8 +76,12 @@ export async function findKubectl(namespace: string | undefined) {
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
   const parsed = async <T>(...args: string[]) =>
     JSON.parse(await kubectl(['get', ...args, '--output=json', ...limited])) as T;
-  const items = async (...args: string[]) =>
-    (await parsed<{ items: ClusterObject[] }>(...args)).items;
+  const items = async (...args: string[]) => {
+    const all = (await parsed<{ items: ClusterObject[] }>(...args)).items;
+    for (const { kind, metadata, spec } of all)
+      for (const name of [metadata.name, spec?.nodeName]) requireName(kind, name);
+    return all;
+  };
   return {
     context,
     /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
@@ -105,6 +109,17 @@ export async function findKubectl(namespace: string | undefined) {
     /** The end of a pod's log; '' without a log. */
     log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };
+}
+
+/** Of DNS-1123, as the API server has it for these objects. */
+const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
+
+/** Throws UserError for a name that is none: kubectl would take --server=… for its own word. */
+function requireName(kind: string, name: string | undefined): void {
+  if (name === undefined || objectName.test(name)) return;
+  throw new UserError(
+    `the cluster tells of a ${kind} with the name ${JSON.stringify(name)}, which no object of a cluster can have: see which cluster answers (kubectl cluster-info)`,
+  );
 }
 
 function selector(labels: Labels): string {

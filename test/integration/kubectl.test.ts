@@ -5,6 +5,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { findKubectl } from '../../lib/kubernetes/kubectl.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 
 const kubectl = await find('kubectl', thisMachine());
 if (kubectl === undefined) console.warn('SKIPPED, tests with kubectl: there is none');
@@ -44,4 +45,29 @@ test.skipIf(kubectl === undefined)('no cluster is said in one line', async () =>
     'kubectl delete testruns.k6.io,deployments.apps,services,configmaps -l bakeoff/run=mine --context=nowhere --namespace=lab',
   );
   expect((await findKubectl('mine')).removal({})).toMatch(/ --context=nowhere --namespace=mine$/);
+});
+
+test.each([
+  [{ name: '--server=http://192.0.2.1' }, undefined, '--server=http://192.0.2.1'],
+  [{ name: 'pod-1' }, { nodeName: '--kubeconfig=/tmp/x' }, '--kubeconfig=/tmp/x'],
+  [{ name: 'pod-1' }, { nodeName: '' }, ''],
+])('no name that a cluster tells is a word for kubectl %#', async (metadata, spec, told) => {
+  const folder = newFolder();
+  const contexts = [{ name: 'here', context: {} }];
+  writeFileSync(path.join(folder, 'config.json'), JSON.stringify({ contexts }));
+  const items = [
+    { kind: 'Pod', metadata: { name: 'web-1.lab' }, spec: { nodeName: '10.0.0.7' } },
+    { kind: 'Pod', metadata, spec },
+  ];
+  writeFileSync(path.join(folder, 'get.json'), JSON.stringify({ items }));
+  writeFileSync(path.join(folder, 'kubectl'), `#!/bin/sh\ncat ${folder}/$1.json\n`, {
+    mode: 0o755,
+  });
+  stub('PATH', `${folder}:${process.env['PATH'] ?? ''}`);
+  const { list } = await findKubectl('lab');
+  expect(await refusalOf(list('pods'))).toBe(
+    `the cluster tells of a Pod with the name ${JSON.stringify(told)}, which no object of a cluster can have: see which cluster answers (kubectl cluster-info)`,
+  );
+  writeFileSync(path.join(folder, 'get.json'), JSON.stringify({ items: items.slice(0, 1) }));
+  expect(await list('pods')).toHaveLength(1);
 });
