@@ -225,12 +225,16 @@ function requireOpenToAll(descriptor: number): void {
   const found = fstatSync(descriptor);
   const needed = found.isDirectory() ? 0o5 : 0o4;
   const place = readlinkSync(`/proc/self/fd/${descriptor}`);
-  const letsIn = (folder: string) => (statSync(folder).mode & 0o1) !== 0;
-  const isOpen = (found.mode & needed) === needed && foldersUp(dirname(place)).every(letsIn);
+  const isOpen = (found.mode & needed) === needed && allMayEnter(dirname(place));
   if (isOpen && !place.startsWith('/proc/')) return;
   throw new UserError(
     `not every user may ${found.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
   );
+}
+
+/** Whether a user who owns nothing may enter a folder and those above it. @param folder without links */
+export function allMayEnter(folder: string): boolean {
+  return foldersUp(folder).every((one) => (statSync(one).mode & 0o1) !== 0);
 }
 
 /** A folder and all above it, the root last. @param folder without links */

@@ -20,6 +20,7 @@ export interface ChildOptions {
   user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
+  /** For a `user` without links: the command is not started if another folder has come there. */
   cwd?: string;
   env?: NodeJS.ProcessEnv | undefined;
   stdio?: StdioOptions;
@@ -62,6 +63,14 @@ export const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => 
   '--bounding-set=-all,+net_bind_service',
   '--no-new-privs',
   '--',
+];
+
+/** Words before a command that becomes another user: root may have followed a new link to where that user may not go. */
+const stillAt = (folder = '/'): string[] => [
+  'sh',
+  '-c',
+  '[ "$(pwd -P)" = "$0" ] && exec "$@"; echo "another folder has come to $0" >&2; exit 1',
+  folder,
 ];
 
 /** Words before a command whose files are as open as those that the person makes. */
@@ -116,12 +125,12 @@ export async function startChild(options: ChildOptions): Promise<Child> {
       '--',
       ...pin,
       ...(options.before ?? []),
-      ...(options.user === undefined ? [] : becoming(options.user)),
+      ...(options.user === undefined ? [] : [...stillAt(options.cwd), ...becoming(options.user)]),
       options.command,
       ...options.args,
     ],
     {
-      cwd: options.cwd,
+      cwd: options.cwd ?? (options.user === undefined ? undefined : '/'),
       env: options.env,
       stdio: closingInherited(options.stdio ?? ['ignore', 'pipe', 'pipe']),
       detached: true,

@@ -77,7 +77,7 @@ export async function prepareConfigured(
     env:
       user &&
       Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
-    cwd: config.workingFolder ?? folder,
+    cwd: config.workingFolder ?? (user === undefined ? folder : scratch.temp),
   };
   scratch.give();
   const complaintAbout = (said: string) =>

@@ -49,7 +49,7 @@ export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
  * @param user of the server, as which nothing else runs; absent: the current user
  */
 export async function makeScratch(user?: RunAs) {
-  const folder = await temporaryFolder();
+  const folder = realpathSync(await temporaryFolder());
   const temp = path.join(folder, 'temp');
   const kept = path.join(folder, 'kept');
   for (const inner of [temp, kept]) mkdirSync(inner, { mode: 0o700 });

@@ -167,7 +167,7 @@ export interface AdoptedConfig
   /** Says which line closes connections that may be the load's, without an answer. */
   hangsUp?: string;
   /** The working folder of its relative paths; absent: any. */
-  workingFolder?: string;
+  workingFolder?: string | undefined;
 }
 
 /** The steps that differ by server; startServer does the rest. */

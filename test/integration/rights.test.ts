@@ -1,10 +1,11 @@
 // The user of the real servers if root starts them, and what a stranger's config can do with its rights.
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { readlinkSync } from 'node:fs';
+import { chmod, readFile, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { machineCertificate } from '../../lib/servers/certificate.ts';
-import { userOf } from '../../lib/process.ts';
+import { run, userOf } from '../../lib/process.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartedServer } from '../../lib/servers/index.ts';
@@ -84,6 +85,53 @@ asRoot.each(Object.keys(configs))("%s with a user's own config does so too", asy
   const words = [path.join(test.folder, scratch as string), '-name', '*.conf'];
   expect(execFileSync('find', words, { encoding: 'utf8' })).toBe('');
   await server.stop();
+});
+
+/** A config of h2o, in an open folder within one that is closed, which has another open folder. */
+async function closedFolder(served: string) {
+  const folder = await ownFiles({
+    'closed/conf/own.conf': `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${served}}\n`,
+    'closed/private/index.html': 'secret',
+    'closed/conf/www/index.html': 'hello',
+  });
+  await chmod(path.join(folder, 'closed'), 0o700);
+  return path.join(folder, 'closed/conf');
+}
+
+asRoot.each(['../private', 'www'])(
+  'is not handed the folder of its config past closed folders: %s',
+  async (served) => {
+    const folder = await closedFolder(served);
+    expect(await refusal(startOwn(path.join(folder, 'own.conf')))).toBe(
+      `${folder}/own.conf:5: file.dir ${served} begins at ${folder}, where not every user may go, and the server runs as an unprivileged user: open the folder and those above it to all (chmod a+x), put a copy elsewhere, or start bakeoff as another user`,
+    );
+  },
+);
+
+asRoot('begins in the folder of its config where every user may go, else in its own', async () => {
+  const site = await ownFiles({ 'index.html': 'hello' });
+  const cwdOf = ({ pid }: StartedServer) => readlinkSync(`/proc/${pid}/cwd`);
+  const closed = await startOwn(path.join(await closedFolder(site), 'own.conf'));
+  expect(closed.answer.bytes).toBe('hello'.length);
+  expect(cwdOf(closed)).toMatch(/\/bakeoff-server-[^/]+\/temp$/);
+  const { folder, file } = await ownFolder('h2o');
+  expect(cwdOf(await startOwn(file))).toBe(folder);
+  for (const [, spec] of servers)
+    expect(cwdOf(await test.start(spec))).toMatch(/\/bakeoff-server-[^/]+\/temp$/);
+});
+
+asRoot('is not started where a link has come to the place of its folder', async () => {
+  const folder = await ownFiles({ 'private/file': '' });
+  const link = path.join(folder, 'link');
+  await symlink('private', link);
+  const user = { uid: 0x7000_0000, gid: 0x7000_0000 };
+  const ls = (cwd: string) => run({ command: 'ls', args: ['-A'], cwd, user });
+  expect(await ls(path.join(folder, 'private'))).toMatchObject({ code: 0, stdout: 'file\n' });
+  expect(await ls(link)).toMatchObject({
+    code: 1,
+    stdout: '',
+    stderr: `another folder has come to ${link}\n`,
+  });
 });
 
 asRoot('says in one line that its user may not read a key', async () => {

@@ -1,6 +1,9 @@
 // A user's own h2o config: its copy, which runs beside a running server, and knobs' lines laid over it.
+import { realpathSync } from 'node:fs';
+import path from 'node:path';
 import { parse } from 'yaml';
 import { addressIn, UserError, withShortQuotes } from '../../errors.ts';
+import { allMayEnter } from '../../files.ts';
 import type { LaidLines } from '../../scenario/model.ts';
 import { isLoopback } from '../ports.ts';
 import type { AdoptPlace, AdoptedConfig } from '../server.ts';
@@ -56,8 +59,26 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
     args: (configFile) => ['-c', configFile],
-    workingFolder: here.folder,
+    workingFolder: workingFolderOf(config, here),
   };
+}
+
+/** Keys whose values are names of files and folders. */
+const pathKeys =
+  /^(?:file\.dir|(?:file\.|mruby\.handler-|certificate-|key-|dh-|client-ca-)?file)$/i;
+
+/** Where relative names begin; undefined if the server's user may not go there. Throws UserError if the config has a relative name then. */
+function workingFolderOf(config: MapTree, { folder, place: { user } }: Here): string | undefined {
+  const place = realpathSync(folder);
+  if (user === undefined || allMayEnter(place)) return place;
+  for (const { key, value } of pairsIn(config)) {
+    const name = pathKeys.test(key) ? textOf(value) : undefined;
+    if (name !== undefined && !path.isAbsolute(name))
+      throw new UserError(
+        `${value.origin}: ${key} ${addressIn(name)} begins at ${folder}, where not every user may go, and the server runs as ${user.name}: open the folder and those above it to all (chmod a+x), put a copy elsewhere, or start bakeoff as another user`,
+      );
+  }
+  return undefined;
 }
 
 function textOf(tree: Tree | undefined): string | undefined {
