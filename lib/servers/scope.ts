@@ -64,10 +64,11 @@ export async function openScope(folder: string, user?: RunAs) {
 
   const joining = cgroup === undefined ? [] : ['sh', '-c', joinCgroup, cgroup];
   const marking = isMarked ? ['env', mark] : [];
+  const ofAnother = user === undefined ? [] : leavingKeys();
   let ending: Promise<void> | undefined;
   return {
     /** Words that go before a command of the server. */
-    enter: [...withUserUmask, ...joining, ...marking],
+    enter: [...withUserUmask, ...joining, ...marking, ...ofAnother],
     processes,
     /** CPU seconds of all that has run in the scope, ended processes too; undefined if there is no control group that counts them. */
     cpuSeconds: () => (cgroup === undefined ? undefined : cpuSecondsOf(cgroup)),
@@ -78,6 +79,25 @@ export async function openScope(folder: string, user?: RunAs) {
     /** Kills all that runs, and removes the folder. Never throws; may be called again. */
     end: () => (ending ??= end()),
   };
+}
+
+/** The number of keyctl(2), by Node's names of architectures. */
+const keyctl = new Map<string, number>([
+  ['x64', 250],
+  ['arm64', 219],
+]);
+
+/**
+ * Words that begin a new session keyring (KEYCTL_JOIN_SESSION_KEYRING) before a command: root's, with root's keys, goes to children of
+ * any user. Of what is at hand everywhere only Perl makes this call; without Perl the keyring stays.
+ */
+function leavingKeys(): string[] {
+  const number = keyctl.get(process.arch);
+  if (number === undefined) return [];
+  // Perl complains of a locale that is not installed.
+  const script = `command -v perl >/dev/null || exec "$@"
+PERL_BADLANG=0 exec perl -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
+  return ['sh', '-c', script, 'sh'];
 }
 
 const joinCgroup = 'echo $$ >"$0/cgroup.procs" && exec "$@"';

@@ -9,8 +9,9 @@ import { run, userOf } from '../../lib/process.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartedServer } from '../../lib/servers/index.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
-import { processesOf, servers, useServers } from '../fixtures/servers.ts';
+import { processesOf, servers, startedBy, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
 const { startOwn, refusal } = test;
@@ -162,6 +163,41 @@ asRoot("gets no environment of root's, but for what it may need", async () => {
   expect(names).toEqual(expect.arrayContaining(['PATH', 'MALLOC_ARENA_MAX']));
   expect(names).not.toContain('INFLUX_TOKEN');
   expect(names).not.toContain('HOME');
+});
+
+/** Numbers of add_key(2) and keyctl(2). */
+const [addKey, keyctl] = process.arch === 'x64' ? [248, 250] : [217, 219];
+/** Puts a key into a new session keyring, and starts a command. */
+const withKey = [
+  'perl',
+  '-e',
+  `syscall(${keyctl}, 1, 0); my @key = ("user\\0", "bakeoff\\0", "hunter2"); syscall(${addKey}, @key, 7, -3) > 0 or die; exec @ARGV`,
+];
+/** Prints that key, or -1. */
+const readKey = [
+  'perl',
+  '-e',
+  `my @key = ("user\\0", "bakeoff\\0"); my $text = "-" x 7; my $id = syscall(${keyctl}, 10, -3, @key, 0); print syscall(${keyctl}, 11, $id, $text, 7) < 0 ? -1 : $text, "\\n"`,
+];
+const hasKeys =
+  isRoot &&
+  /x64|arm64/.test(process.arch) &&
+  spawnSync('perl', [...withKey.slice(1), 'true']).status === 0;
+
+it.runIf(hasKeys)("comes to no key of root's", async () => {
+  const became = ['setpriv', '--reuid=1879048199', '--clear-groups', '--no-new-privs', ...readKey];
+  expect(execFileSync('perl', [...withKey.slice(1), ...became], { encoding: 'utf8' })).toBe(
+    'hunter2\n',
+  );
+  const reader = await ownFiles({ 'read.sh': `perl -e '${readKey[2]}'` });
+  const { folder, spec } = await ownNginx(
+    0o777,
+    `case "$*" in -V) ;; *) sh ${reader}/read.sh >>$(dirname "$0")/keys;; esac;`,
+  );
+  const options = { binaries: test.binaries, folder: path.join(newFolder(), 'run') };
+  const { said } = await startedBy(spec, options, { before: withKey });
+  expect(said).toMatch(/^\d+\n$/);
+  expect(await readFile(path.join(folder, 'keys'), 'utf8')).toBe('-1\n-1\n');
 });
 
 asRoot.each([
