@@ -21,6 +21,8 @@ export type Scope = Awaited<ReturnType<typeof openScope>>;
 
 /** Removing millions of files takes longer, and then goes on by itself. */
 const endMs = 15_000;
+/** For what a killed bakeoff has left: a process that hangs in the kernel never ends. */
+const leftMs = 5000;
 
 /**
  * Makes a scope for the processes of a server. They end, and the folder is removed, when `end` is called, or within 5 s if this process
@@ -210,7 +212,10 @@ function startEnding({ cgroup = '', user, mark, folder }: Ending) {
   });
 }
 
-/** Ends what a killed bakeoff has left of a server: its processes, its cgroup and its folder, in which `temp` is the server's. */
+/**
+ * Ends what a killed bakeoff has left of a server: its processes, its cgroup and its folder, in which `temp` is the server's. Returns
+ * after 5 s at the latest, and goes on by itself then.
+ */
 export async function endLeft(folder: string): Promise<void> {
   const place = await cgroupPlace();
   const cgroup = place && path.join(place, path.basename(folder));
@@ -224,7 +229,8 @@ export async function endLeft(folder: string): Promise<void> {
     folder,
   });
   ending.process.stdin?.on('error', () => undefined).end('\n');
-  await ending.exited;
+  await Promise.race([ending.exited, delay(leftMs, undefined, { ref: false })]);
+  ending.process.unref();
 }
 
 let place: Promise<string | undefined> | undefined;

@@ -19,6 +19,9 @@ import { foldersUp, ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
 import { endLeft, openScope } from './scope.ts';
 
+/** Folders of killed processes. What cannot be ended, such as a process that hangs in the kernel, is waited for once. */
+const ending = new Map<string, Promise<void>>();
+
 /**
  * Makes a folder closed to other users, and removes those of killed processes. Takes /tmp if the server's user cannot enter root's
  * temporary folder (pam_tmpdir), or another user could put something else in place of a folder there.
@@ -31,8 +34,10 @@ export async function temporaryFolder(prefix = 'bakeoff-server-'): Promise<strin
   for (const name of readdirSync(place)) {
     const pid = name.startsWith(names) && /^(\d+)-/.exec(name.slice(names.length))?.[1];
     const folder = path.join(place, name);
-    if (pid && !existsSync(`/proc/${pid}`) && isOwnFolder(folder)) await endLeft(folder);
+    if (pid && !existsSync(`/proc/${pid}`) && isOwnFolder(folder) && !ending.has(folder))
+      ending.set(folder, endLeft(folder));
   }
+  await Promise.all(ending.values());
   return mkdtemp(path.join(place, `${names}${process.pid}-`));
 }
 

@@ -62,6 +62,21 @@ asRoot('removes only folders that killed processes of this user and namespace le
   expect(existsSync(precious)).toBe(true);
 });
 
+asRoot('waits once for what cannot be removed', async () => {
+  const folder = temporary();
+  const left = (await temporaryFolder()).replace(/-\d+-\w+$/, '-99999999-busy');
+  mkdirSync(path.join(left, 'temp'), { recursive: true });
+  const mounted = spawnSync('mount', ['-t', 'tmpfs', 'tmpfs', path.join(left, 'temp')]);
+  expect(mounted.status, String(mounted.stderr)).toBe(0);
+  onTestFinished(() => void spawnSync('umount', [path.join(left, 'temp')]));
+  await temporaryFolder();
+  expect(readdirSync(folder)).toContain(path.basename(left));
+  const file = path.join(left, 'temp/file');
+  writeFileSync(file, '');
+  await temporaryFolder();
+  expect(existsSync(file)).toBe(true);
+});
+
 asRoot('is closed to other users, and its user gets only its files', async () => {
   temporary();
   const scratch = await makeScratch({ name: 'other', uid: 65_533, gid: 65_533 });
