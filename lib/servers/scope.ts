@@ -155,6 +155,10 @@ const endScript = `
     shift
     timeout -s KILL "$limit" "$@"
   }
+  # A file system of the user's own whose program hangs or has ended keeps who uses it in the kernel, even from KILL.
+  abort_fuse() {
+    for one in $(find /sys/fs/fuse/connections -name abort -user "$uid"); do echo 1 >"$one"; done
+  }
   kill_all() {
     [ -e "$cgroup/cgroup.kill" ] && echo 1 >"$cgroup/cgroup.kill"
     [ -e "$cgroup/freezer.state" ] && echo FROZEN >"$cgroup/freezer.state"
@@ -182,6 +186,7 @@ const endScript = `
     if [ -n "$found" ]; then
       empty=0
       kill_all $found
+      [ "$uid" -gt 0 ] && [ $tries -gt 2 ] && abort_fuse
       sleep 0.02
     fi
   done

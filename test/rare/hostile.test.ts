@@ -1,8 +1,15 @@
 // Code that leaves its server ends with it, by each kind of cgroup and without, and if bakeoff is killed.
-import { existsSync } from 'node:fs';
-import { it } from 'vitest';
+import { spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, readFileSync } from 'node:fs';
+import { chmod, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { userOf } from '../../lib/process.ts';
 import { expectHarmless, type Case } from '../fixtures/attack.ts';
-import { useServers } from '../fixtures/servers.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
+import { isRunning } from '../fixtures/processes.ts';
+import { startedBy, useServers } from '../fixtures/servers.ts';
 
 const test = useServers();
 
@@ -53,5 +60,72 @@ it.each(Object.entries(ways))('of %s', (_, way) => expectHarmless(test, way));
 it.runIf(process.getuid?.() === 0).each(Object.entries(waysOfRoot))('of %s', (_, way) =>
   expectHarmless(test, way),
 );
+
+/**
+ * Mounts a file system of its own whose program never answers, and has a process ask it, which holds the connection open: KILL does not end
+ * this process. Its ids go to a file.
+ */
+const hangs = `
+use Fcntl;
+my ($pids) = @ARGV;
+sysopen my $fuse, '/dev/fuse', O_RDWR or die $!;
+my @mount = ("x\0", "/mnt\0", "fuse\0");
+my $options = 'fd=' . fileno($fuse) . ",rootmode=40000,user_id=0,group_id=0\0";
+syscall(165, @mount, 6, $options) == 0 or die $!;
+my $reader = fork;
+unless ($reader) { stat '/mnt/a'; exit; }
+sysread $fuse, my $asked, 1 << 20;
+my $version = pack 'L<4 S<2 L<2 S<2 L< x28', 7, 31, 0, 0, 16, 12, 131072, 1, 0, 0, 0;
+syswrite $fuse, pack('L<l<Q<', 80, 0, unpack('x8 Q<', $asked)) . $version;
+sysread $fuse, $asked, 1 << 20;
+open my $out, '>', $pids; print $out "$$ $reader\n"; close $out;
+sleep 9 while 1;`;
+
+const atConnections = (script: string) => [
+  'unshare',
+  '--mount',
+  'sh',
+  '-c',
+  `mount -t fusectl none /sys/fs/fuse/connections; ${script}`,
+  'sh',
+];
+const canHang =
+  process.getuid?.() === 0 &&
+  process.arch === 'x64' &&
+  spawnSync('unshare', [
+    ...atConnections('[ -w /dev/fuse ] && exec "$@"').slice(1),
+    ...nobody,
+    'unshare',
+    '-Urm',
+    'true',
+  ]).status === 0;
+
+it.runIf(canHang)('that hangs in the kernel, in a file system of its own', async () => {
+  const folder = await ownFiles({ 'hangs.pl': hangs, 'www/index.html': 'hello', pids: '' });
+  const pids = path.join(folder, 'pids');
+  await chmod(pids, 0o666);
+  const pidsNow = () => (readFileSync(pids, 'utf8').match(/\d+/g) ?? []).map(Number);
+  const config = `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${folder}/www}\n      /code: {fastcgi.spawn: "exec unshare -Urm perl ${folder}/hangs.pl ${pids}"}\n`;
+  const file = path.join(folder, 'own.yaml');
+  await writeFile(file, config);
+  const { said, runner } = await startedBy(
+    { name: 'h2o', config: [file], workers: 1, asIs: {} },
+    { binaries: test.binaries, folder: path.join(folder, 'run'), page: { path: '/' } },
+    { before: atConnections('exec "$@"'), env: { TMPDIR: test.folder } },
+  );
+  expect(said).toMatch(/^\d+\n$/);
+  await vi.waitFor(() => expect(pidsNow()).toHaveLength(2), { timeout: 30_000, interval: 20 });
+  const user = userOf(String(pidsNow()[1]));
+  onTestFinished(() => {
+    const abort = `find /sys/fs/fuse/connections -name abort -user ${user} -exec sh -c 'echo 1 >$0' {} ";"`;
+    const [command = '', ...words] = atConnections(abort);
+    spawnSync(command, words);
+  });
+  const exited = once(runner, 'exit');
+  runner.kill('SIGTERM');
+  await exited;
+  expect(pidsNow().filter(isRunning)).toEqual([]);
+  expect(await test.scratchFolders()).toEqual([]);
+});
 
 it.runIf(hasPerl)("of nginx's perl", () => expectHarmless(test, { server: 'nginx' }));
