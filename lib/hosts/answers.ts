@@ -88,7 +88,7 @@ export const answerForms: { [Name in keyof Calls]: Form<Awaited<ReturnType<Calls
     id: count,
     name: oneOf(serverNames),
     version: text,
-    origin: text,
+    origin: v.pipe(text, v.regex(/^https?:\/\/[\d.]+:\d+$/, 'has to be http://ADDRESS:PORT')),
     workers: count,
     redirections: texts,
     upstreams: list(v.union([open({ port }), open({ socket: text })])),

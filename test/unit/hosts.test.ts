@@ -21,10 +21,11 @@ import {
   openAgent,
 } from '../../lib/hosts/agent-connection.ts';
 import { greeting } from '../../lib/hosts/messages.ts';
-import { filesOf } from '../../lib/hosts/server-host.ts';
+import { filesOf, openServerHost } from '../../lib/hosts/server-host.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
+import { nginx } from '../../lib/scenario/index.ts';
 import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -216,6 +217,31 @@ test('a host at another address, and this machine by an address of its own', asy
     expect(agent.facts.address).toBe(address);
     await agent.close();
   }
+});
+
+test.each([
+  [
+    { origin: 'http://127.0.0.1:80' },
+    /is at 192\.0\.2\.1, and says that its server is at http:\/\/127\./,
+  ],
+  [{ origin: 'nowhere' }, /no right answer to "start": origin "nowhere" has to be http:/],
+  [{ origin: 'http://192.0.2.1:80@127.0.0.1:80' }, /no right answer to "start": origin /],
+  [{ answer: null }, /no right answer to "start": answer has to be an object/],
+])('a server that an agent says to have started: %j', async (wrong, problem) => {
+  const page = { status: 200, bytes: 1, hash: '', encoding: '', type: '', location: '' };
+  const about = { id: 1, name: 'nginx', version: '1', origin: 'http://192.0.2.1:80', workers: 1 };
+  const started = { ...about, redirections: [], upstreams: [], answer: page, ...wrong };
+  const answers = [{ answer: factsAt('192.0.2.1') }, {}, { answer: started }];
+  const lines = answers.map((one, index) => JSON.stringify({ id: index + 1, ...one }));
+  agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));
+  const host = await openServerHost('web1');
+  onTestFinished(host.close);
+  const options = { binaries: {}, folder: '/', cpus: [0], workers: 1 };
+  const starting = host.start(nginx(['base'], { workers: 1 }), {
+    ...options,
+    page: { docroot: 'small', path: '/' },
+  });
+  expect(await refusalOf(starting)).toMatch(problem);
 });
 
 test('an agent that tells without end', async () => {
