@@ -1,0 +1,3 @@
+module timed
+
+go 1.26

@@ -1,0 +1,269 @@
+// A server whose answers leave, and whose CPU time is used, by arithmetic. It listens on 127.0.0.1:$PORT, and speaks as much of
+// HTTP/1.1 as a load generator needs: requests without a body, one at a time on a connection. See flags below.
+//
+// Answers leave within 0.1 ms after they are due. CPU time is exact over many requests: what the server itself needs for a
+// request, system calls included, is part of the CPU time that it was told to use, if that is enough: about 15 µs, and 100 µs where
+// it sleeps before each request on a busy machine.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// bodyBytes is the length of server-configs/www/nginx/index.html.
+const bodyBytes = 612
+
+var answer = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s\n",
+	bodyBytes, strings.Repeat(".", bodyBytes-1))
+
+type server struct {
+	schedule schedule
+	cpu      work
+	epoll    int
+	listener int
+	began    time.Time
+	// first is when the first request came; -1 before.
+	first       int64
+	connections map[int32]*connection
+	accepted    int
+	waiting     queue
+	buffer      [16 << 10]byte
+}
+
+type connection struct {
+	fd     int
+	number int
+	// matched is how much of the empty line that ends a request has been read.
+	matched int
+}
+
+func main() {
+	workers := flag.Int("workers", 1, "workers, which each take one request at a time")
+	service := flag.Duration("service", 0, "time that a request takes of a worker")
+	uneven := flag.Bool("uneven", false, "of 4 workers, the first has 40 % of the connections, the others 30, 20 and 10")
+	then := flag.Duration("then", 0, "time that an answer waits after its worker")
+	stall := flag.Duration("stall", 0, "time in which no worker works: with -stall-after or -stall-each")
+	stallAfter := flag.Int64("stall-after", 0, "requests between two stalls (one worker)")
+	stallEach := flag.Duration("stall-each", 0, "time from a stall's end to the next one's, from the server's start")
+	tokens := flag.Int64("tokens", 0, "answers a second: each takes a token, or waits for one")
+	burst := flag.Int64("burst", 1, "tokens that are kept at most")
+	cpu := flag.Duration("cpu", 0, "CPU time of a request, before its answer")
+	slowFor := flag.Duration("slow-for", 0, "time from the first request in which -cpu is twice as much")
+	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
+	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
+	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
+	flag.Parse()
+
+	s := server{schedule: newSchedule(*workers, *service), first: -1, connections: map[int32]*connection{}}
+	s.schedule.uneven, s.schedule.then = *uneven, int64(*then)
+	s.schedule.stall, s.schedule.stallAfter, s.schedule.stallEach = int64(*stall), *stallAfter, int64(*stallEach)
+	if *tokens > 0 {
+		s.schedule.interval, s.schedule.burst = int64(time.Second) / *tokens, *burst
+	}
+	s.cpu = work{before: int64(*cpu), slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
+
+	// Nothing is allocated per request, and a collector's threads would be in the CPU time.
+	debug.SetGCPercent(-1)
+	runtime.LockOSThread()
+	if err := s.listen(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := s.serve(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func (s *server) listen() error {
+	port, err := strconv.Atoi(os.Getenv("PORT"))
+	if err != nil {
+		return fmt.Errorf("PORT: %w", err)
+	}
+	if s.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
+		return err
+	}
+	s.listener, err = syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	if err := syscall.SetsockoptInt(s.listener, syscall.SOL_SOCKET, syscall.SO_REUSEADDR, 1); err != nil {
+		return err
+	}
+	if err := syscall.Bind(s.listener, &syscall.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return fmt.Errorf("127.0.0.1:%d: %w", port, err)
+	}
+	if err := syscall.Listen(s.listener, 4096); err != nil {
+		return err
+	}
+	return s.watch(s.listener)
+}
+
+func (s *server) watch(fd int) error {
+	return syscall.EpollCtl(s.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
+}
+
+// serve returns an error only.
+func (s *server) serve() error {
+	if err := exactTimeouts(); err != nil {
+		return err
+	}
+	s.began = time.Now()
+	// Where an answer takes CPU time, requests are read one by one: in batches, one that just misses a batch waits for two.
+	events := make([]syscall.EpollEvent, 1)
+	if !s.schedule.empty() {
+		events = make([]syscall.EpollEvent, 256)
+	}
+	for {
+		n, err := epollWait(s.epoll, events, s.timeout())
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		for _, event := range events[:n] {
+			s.handle(event, now)
+			s.answerDue()
+		}
+		s.answerDue()
+		if n == 0 {
+			s.cpu.workOff()
+		}
+		s.cpu.reap()
+	}
+}
+
+func (s *server) now() int64 { return int64(time.Since(s.began)) }
+
+// timeout returns nanoseconds until there is something to do by itself; -1: nothing.
+func (s *server) timeout() int64 {
+	if s.cpu.owed > 0 {
+		return 0
+	}
+	if len(s.waiting) > 0 {
+		return max(0, s.waiting[0].due-s.now())
+	}
+	return s.cpu.reapSoon()
+}
+
+func (s *server) handle(event syscall.EpollEvent, now int64) {
+	if int(event.Fd) == s.listener {
+		s.accept()
+		return
+	}
+	c := s.connections[event.Fd]
+	n, err := syscall.Read(c.fd, s.buffer[:])
+	if err == syscall.EAGAIN || err == syscall.EINTR {
+		return
+	}
+	if err != nil || n == 0 {
+		delete(s.connections, event.Fd)
+		// A child may have the connection too, and then closing does not end the watch.
+		_ = syscall.EpollCtl(s.epoll, syscall.EPOLL_CTL_DEL, c.fd, nil)
+		syscall.Close(c.fd)
+		return
+	}
+	for range c.requestsIn(s.buffer[:n]) {
+		s.request(c, now)
+	}
+}
+
+func (s *server) request(c *connection, now int64) {
+	if s.first < 0 {
+		s.first = now
+		s.cpu.begin()
+	}
+	if s.cpu.fork > 0 {
+		s.cpu.forkFor(c.fd)
+		return
+	}
+	due := s.schedule.due(now, c.number)
+	s.cpu.request(now - s.first)
+	if s.schedule.empty() {
+		reply(c)
+		return
+	}
+	s.waiting.push(waiting{due: due, to: c})
+}
+
+func (s *server) answerDue() {
+	for len(s.waiting) > 0 && s.waiting[0].due <= s.now() {
+		reply(s.waiting.pop())
+	}
+}
+
+// reply leaves errors to the connection's next read.
+func reply(c *connection) { _, _ = syscall.Write(c.fd, answer) }
+
+func (s *server) accept() {
+	for {
+		fd, _, err := syscall.Accept4(s.listener, syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC)
+		if err != nil {
+			return
+		}
+		_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+		s.connections[int32(fd)] = &connection{fd: fd, number: s.accepted}
+		s.accepted++
+		if s.watch(fd) != nil {
+			delete(s.connections, int32(fd))
+			syscall.Close(fd)
+		}
+	}
+}
+
+// requestsIn returns how many requests end in the bytes.
+func (c *connection) requestsIn(bytes []byte) (requests int) {
+	const end = "\r\n\r\n"
+	for _, b := range bytes {
+		switch {
+		case b == end[c.matched]:
+			c.matched++
+		case b == '\r':
+			c.matched = 1
+		default:
+			c.matched = 0
+		}
+		if c.matched == len(end) {
+			requests++
+			c.matched = 0
+		}
+	}
+	return requests
+}
+
+// exactTimeouts ends timer slack, by which Linux wakes a thread up to 50 µs late.
+func exactTimeouts() error {
+	const prSetTimerslack = 29
+	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerslack, 1, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// epollWait waits for so many nanoseconds at most, -1 for ever. Go's own has milliseconds.
+func epollWait(epoll int, events []syscall.EpollEvent, timeout int64) (int, error) {
+	const epollPwait2 = 441
+	var limit *syscall.Timespec
+	if timeout >= 0 {
+		spec := syscall.NsecToTimespec(timeout)
+		limit = &spec
+	}
+	n, _, errno := syscall.Syscall6(epollPwait2, uintptr(epoll), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)),
+		uintptr(unsafe.Pointer(limit)), 0, 0)
+	if errno == syscall.EINTR {
+		return 0, nil
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
+}
