@@ -44,6 +44,10 @@ const flags = {
     help: 'rounds, each with every generator once (6); of proof-…: how often, for a try that is kept in results/proof-try/',
   },
   duration: { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
+  only: {
+    value: 'NAME',
+    help: 'of proof-waiting: only cases whose names begin so, kept in results/proof-try/',
+  },
   ...noInstall,
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
@@ -203,9 +207,11 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
       args,
       words: names,
       repeats: askedRounds === undefined ? undefined : rounds,
+      only: given.get('only'),
       cores,
     });
   }
+  if (given.has('only')) throw new UserError('--only: name proof-waiting as well', 2);
   const release = await oneRunAtATime();
   // Some of it does not replace what was measured of all.
   const name =

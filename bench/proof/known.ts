@@ -3,6 +3,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command, nginx } from '../../lib/scenario/index.ts';
 import type {
+  Arrivals,
   CommandServer,
   ConfiguredServer,
   LoadProfile,
@@ -34,6 +35,8 @@ export interface Known extends KnownServer {
   expected(alone: KnownFigures, plain: KnownFigures): Expected;
   /** Also loaded alone in each round. Default: the server itself. */
   plain?: ServerSpec;
+  /** Measured only if it is named. */
+  onRequest?: boolean;
 }
 
 /** Enough for a percent, and so short that all cases take 8 minutes. */
@@ -50,7 +53,7 @@ export const companion: KnownServer = {
 };
 
 const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
-const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
+export const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
 
 /** No compiler or garbage collector thread shares its core: that would be in p99. @param options of servers/known.mjs */
 export function known(options: string): CommandServer {
@@ -59,7 +62,7 @@ export function known(options: string): CommandServer {
   );
 }
 
-function closedLoad(connections: number): LoadProfile {
+export function closedLoad(connections: number): LoadProfile {
   return {
     command: `${connections} connections`,
     protocol: 'http/1.1',
@@ -70,12 +73,17 @@ function closedLoad(connections: number): LoadProfile {
   };
 }
 
-function loadAtRate(connections: number, rate: number): LoadProfile {
+export function loadAtRate(
+  connections: number,
+  rate: number,
+  arrivals: Arrivals = 'constant',
+): LoadProfile {
   const { durationSeconds: _, ...load } = closedLoad(connections);
   return {
     ...load,
     command: `${rate} requests/s, ${connections} connections`,
     rate,
+    arrivals,
     requests: rate,
   };
 }

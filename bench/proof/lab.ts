@@ -31,6 +31,8 @@ export interface Lab {
   script: string;
   /** How often a part repeats its measurement. */
   repeats: number;
+  /** The case to measure by its name, or cases by how their names begin; undefined: all that are usual. */
+  only: string | undefined;
   failures: Failure[];
   say(line: string): void;
 }

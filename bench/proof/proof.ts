@@ -1,6 +1,7 @@
 // npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
+import { UserError } from '../../lib/errors.ts';
 import { pin, underSignals } from '../../lib/process.ts';
 import { duration } from '../../lib/format.ts';
 import { terminalTable } from '../../lib/report/table.ts';
@@ -103,10 +104,10 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   },
   waiting: {
     title:
-      'servers of known truth that wait, alone and in turns with others; it fails where one is beyond its bounds',
+      'servers of known truth, alone and in turns with others; it fails where one is beyond its bounds',
     tools: ['k6', 'nginx'],
     repeats: 4,
-    secondsEach: 300,
+    secondsEach: 600,
     empty: () => ({ cases: [], mixed: { how: mixed.how, rounds: [] } }),
     measure: measureWaiting,
   },
@@ -149,17 +150,23 @@ export interface ProofOptions {
   words: readonly string[];
   /** For a try: how often each part does what it does. What comes of it is kept apart. */
   repeats: number | undefined;
+  /** For a try: only cases whose names begin so, of a part that has cases. */
+  only: string | undefined;
   cores: Cores;
 }
 
 /**
  * Measures the parts that are named, and writes their sections of the page anew: in docs/proof.md from results/proof, or with
- * `repeats` in results/proof-try/proof.md from what is beside it. Returns the exit code: 1 where a figure of these parts is beyond its
+ * `repeats` or `only` in results/proof-try/proof.md from what is beside it. Returns the exit code: 1 where a figure of these parts is beyond its
  * bounds. Throws UserError and Interrupted; what a part had measured until then stays.
  */
-export async function proofCommand({ args, words, repeats, cores }: ProofOptions): Promise<0 | 1> {
-  const results = join(projectRoot, 'results', repeats === undefined ? 'proof' : 'proof-try');
+export async function proofCommand(options: ProofOptions): Promise<0 | 1> {
+  const { args, words, repeats, only, cores } = options;
+  const isTry = repeats !== undefined || only !== undefined;
+  const results = join(projectRoot, 'results', isTry ? 'proof-try' : 'proof');
   const named = partNames.filter((name) => words.includes(wordOf(name)));
+  if (only !== undefined && named.some((name) => name !== 'waiting'))
+    throw new UserError(`--only: name a case of ${wordOf('waiting')}, and no other part`, 2);
   const filesOf = async (names: readonly PartName[]): Promise<ProofFiles> =>
     Object.fromEntries(
       await Promise.all(names.map(async (name) => [name, await readPart(results, name)])),
@@ -173,6 +180,7 @@ export async function proofCommand({ args, words, repeats, cores }: ProofOptions
         measureAll(named, results, {
           command: ['npm run bench --', ...args].join(' '),
           repeats,
+          only,
           cores,
           signal,
         }),
@@ -182,7 +190,7 @@ export async function proofCommand({ args, words, repeats, cores }: ProofOptions
     }
   }
   const files = await filesOf(partNames);
-  const page = await writePage(repeats === undefined ? join(projectRoot, 'docs') : results, files);
+  const page = await writePage(isTry ? results : join(projectRoot, 'docs'), files);
   console.log(`\n${relative(projectRoot, page)} is made of ${relative(projectRoot, results)}/`);
   return named.some((name) => isBeyond(files[name])) ? 1 : 0;
 }
@@ -194,6 +202,7 @@ function isBeyond(file: PartFile<PartName> | undefined): boolean {
 interface Asked {
   command: string;
   repeats: number | undefined;
+  only: string | undefined;
   cores: Cores;
   signal: AbortSignal;
 }
@@ -201,7 +210,7 @@ interface Asked {
 async function measureAll(
   named: readonly PartName[],
   results: string,
-  { command, repeats, cores, signal }: Asked,
+  { command, repeats, only, cores, signal }: Asked,
 ): Promise<void> {
   const binaries = await ensureTools(
     [...new Set(named.flatMap((name) => parts[name].tools))],
@@ -217,7 +226,8 @@ async function measureAll(
     (sum, name) => sum + (repeats ?? parts[name].repeats) * parts[name].secondsEach,
     0,
   );
-  console.log(`${named.map(wordOf).join(', ')}: about ${duration(expected)}`);
+  if (only === undefined)
+    console.log(`${named.map(wordOf).join(', ')}: about ${duration(expected)}`);
   try {
     const script = join(scratch, 'script.js');
     await compileScript(script);
@@ -232,6 +242,7 @@ async function measureAll(
         script,
         failures: [],
         repeats: repeats ?? parts[name].repeats,
+        only,
         say: (line) => console.error(`${wordOf(name)} · ${line}`),
       };
       const file = await measurePart(name, parts[name], lab, command, results);

@@ -86,6 +86,8 @@ export interface KnownFigures {
   p99Ms: number;
   /** null: not known. */
   cpuMicros: number | null;
+  /** By how many requests the queue grows in a second; null: not known. */
+  queueGrowthPerSecond: number | null;
   errors: number;
   /** Connections made within the window. */
   reconnects: number;
@@ -96,8 +98,12 @@ export interface KnownFigures {
 
 /** Figures that are known beforehand, or from the server alone in the same round. */
 export type Expected = Partial<
-  Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects'>
-> & { cpuMicros?: number | null };
+  Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects' | 'queueGrowthPerSecond'>
+> & {
+  cpuMicros?: number | null;
+  /** By how much a round of continuous load is off by chance (root of the mean square), where random arrivals make that much. */
+  chance?: Partial<Record<'rps' | 'p50Ms' | 'p99Ms', number>>;
+};
 
 export interface KnownRound extends Record<Arrangement, KnownFigures> {
   expected: Expected;
@@ -129,7 +135,13 @@ export interface ProofData {
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
   slices: { slices: (Seen & { milliseconds: number })[]; wrk: Seen };
   latency: { rounds: LatencyRound[] };
-  waiting: { cases: KnownCase[]; mixed: { how: string; rounds: MixedRound[] } };
+  waiting: {
+    cases: KnownCase[];
+    /** null: left out, as only some cases were named. */ mixed: {
+      how: string;
+      rounds: MixedRound[];
+    } | null;
+  };
   agreement: { cases: AgreementCase[] };
   disturbed: {
     control: Run[];

@@ -27,7 +27,7 @@ const columns: readonly (readonly [Arrangement, string])[] = [
 
 /** How a figure is judged. It is within its bounds where either of the two holds. */
 interface Figure {
-  name: keyof Expected;
+  name: Exclude<keyof Expected, 'chance'>;
   title: string;
   /** How far it may be off: a share of what is expected, and as much as it is itself measured in. */
   share: number;
@@ -35,12 +35,19 @@ interface Figure {
   text(value: number): string;
 }
 
-/** Of a median of some rounds, timers are late by 0.1 ms, and one answer of a hundred by a pause of the machine. */
+/** In a median of some rounds, timers are late by 0.1 ms, and one answer of a hundred by a pause of the machine. */
 const figures: readonly Figure[] = [
   { name: 'rps', title: 'requests/s', share: 0.03, amount: 0, text: perSecond },
   { name: 'p50Ms', title: 'p50', share: 0.03, amount: 0.1, text: scaledTime },
-  { name: 'p99Ms', title: 'p99', share: 0.05, amount: 1, text: scaledTime },
+  { name: 'p99Ms', title: 'p99', share: 0.1, amount: 1, text: scaledTime },
   { name: 'cpuMicros', title: 'CPU µs per request', share: 0.03, amount: 0, text: short },
+  {
+    name: 'queueGrowthPerSecond',
+    title: 'queue growth/s',
+    share: 0.03,
+    amount: 20,
+    text: perSecond,
+  },
   { name: 'errors', title: 'errors', share: 0, amount: 0, text: String },
   { name: 'reconnects', title: 'new connections', share: 0, amount: 0, text: String },
 ];
@@ -55,18 +62,24 @@ interface Judged {
 /** undefined: not known in any round. @param pairs at least one */
 function judged(
   { share, amount }: Pick<Figure, 'share' | 'amount'>,
-  pairs: readonly { seen: number; expected: number | undefined }[],
+  pairs: readonly { seen: number; expected: number | undefined; chance?: number }[],
 ): Judged {
   const seen = median(pairs.map((pair) => pair.seen));
   const compared = pairs.flatMap((pair) =>
-    pair.expected === undefined ? [] : [{ seen: pair.seen, expected: pair.expected }],
+    pair.expected === undefined
+      ? []
+      : [{ seen: pair.seen, expected: pair.expected, chance: pair.chance ?? 0 }],
   );
   if (compared.length === 0) return { seen, off: NaN, isBeyond: false };
   const off = median(
     compared.map((pair) => (pair.seen === pair.expected ? 0 : pair.seen / pair.expected - 1)),
   );
   const amountOff = median(compared.map((pair) => pair.seen - pair.expected));
-  return { seen, off, isBeyond: Math.abs(off) > share && Math.abs(amountOff) > amount };
+  // Two standard errors.
+  const chance =
+    (2 * Math.max(...compared.map((pair) => pair.chance))) / Math.sqrt(compared.length);
+  const isBeyond = Math.abs(off) > share && Math.abs(amountOff) > Math.max(amount, chance);
+  return { seen, off, isBeyond };
 }
 
 interface Row {
@@ -78,6 +91,10 @@ interface Row {
   text(value: number): string;
 }
 
+function chanceOf(name: Figure['name'], { expected: { chance = {} } }: KnownRound): number {
+  return name === 'rps' || name === 'p50Ms' || name === 'p99Ms' ? (chance[name] ?? 0) : 0;
+}
+
 /** A row for each figure; errors and new connections, of which there should be none, where there are some, or the case is about them. */
 function rowsOf({ name, how, rounds }: KnownCase): Row[] {
   return figures.flatMap((figure): Row[] => {
@@ -87,8 +104,11 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
     const cells = new Map(
       columns.flatMap(([arrangement, title]): [string, Judged][] => {
         const pairs = rounds.flatMap((round) => {
-          const seen = round[arrangement][figure.name];
-          return seen === null ? [] : [{ seen, expected: expectedIn(round) }];
+          // Absent in files of earlier versions.
+          const seen = round[arrangement][figure.name] ?? null;
+          return seen === null
+            ? []
+            : [{ seen, expected: expectedIn(round), chance: chanceOf(figure.name, round) }];
         });
         if (pairs.length === 0) return [];
         // One in any round is one.
@@ -113,6 +133,7 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
     const isAbout = rounds.some(({ expected }) => expected[figure.name] !== undefined);
     if (isCount && !isAbout && [...cells.values()].every(({ isBeyond }) => !isBeyond)) return [];
     const known = rounds.flatMap((round) => expectedIn(round) ?? []);
+    if (known.length === 0 && cells.size === 0) return [];
     return [
       {
         name,
@@ -132,7 +153,7 @@ export function isBeyondBounds(one: KnownCase): boolean {
 }
 
 const together = '4 sides';
-const mixedName = 'computes, against waits';
+export const mixedName = 'computes, against waits';
 
 /** How many times as fast the computing ones are, with the bound of requests/s. */
 function rowOfMixed(how: string, rounds: readonly MixedRound[]): Row[] {
@@ -181,11 +202,14 @@ function beyond(rows: readonly Row[]): string[] {
 
 export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<View, 'title'> {
   const measured = cases.filter(({ rounds }) => rounds.length > 0);
-  const rows = [...measured.flatMap(rowsOf), ...rowOfMixed(mixed.how, mixed.rounds)];
+  const rows = [
+    ...measured.flatMap(rowsOf),
+    ...(mixed === null ? [] : rowOfMixed(mixed.how, mixed.rounds)),
+  ];
   const isFirst = (row: Row): boolean => rows.find(({ name }) => name === row.name) === row;
   const missing = [
     ...cases.filter(({ rounds }) => rounds.length === 0).map(({ name }) => name),
-    ...(mixed.rounds.length === 0 ? [mixedName] : []),
+    ...(mixed?.rounds.length === 0 ? [mixedName] : []),
   ];
   const wrong = [...beyond(rows), ...missing.map((name) => `${name}: not measured`)];
   const known = total(
@@ -194,7 +218,7 @@ export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<V
   );
   return {
     about:
-      'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 2 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, of which servers with a figure beyond its bounds have up to three times as many; errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) or 5 % (p99, where that is more than 1 ms), and any error or new connection.',
+      'Servers whose figures are known by arithmetic, most of which wait: each is loaded alone, beside one other server, and beside seven, which are nginx with a static page. Where the truth needs a figure of the server alone (its overhead, its CPU time), it is that of the same round. Besides waiting, an answer takes 0.1 to 2 ms of work: the CPU time per request of a server that hardly works depends on how its answers fall together, and on cold caches, by 20 % and more. Figures are medians of the rounds, of which servers with a figure beyond its bounds have up to three times as many; errors and new connections their sums; in brackets stands the median of what a round was off by. Beyond the bounds (✗) is what is off by more than 3 % (requests/s, CPU; p50 where that is more than 0.1 ms) 10 % (p99, where that is more than 1 ms) or 20 requests (growth of a queue in a second), and any error or new connection. Where requests come at random, a figure may also be off by twice what such a load is off by chance.',
     findings:
       rows.length === 0
         ? []
@@ -221,7 +245,7 @@ export function waiting({ data: { cases, mixed } }: PartFile<'waiting'>): Omit<V
       ]),
     ],
     plots: [],
-    details: [everyRound(measured, mixed.rounds)],
+    details: [everyRound(measured, mixed?.rounds ?? [])],
     beyond: wrong,
   };
 }
@@ -265,6 +289,9 @@ function everyRound(cases: readonly KnownCase[], rounds: readonly MixedRound[]):
     right('p99', ({ seen: { p99Ms } }) => scaledTime(p99Ms)),
     right('CPU µs per request', ({ seen: { cpuMicros } }) =>
       cpuMicros === null ? '' : short(cpuMicros),
+    ),
+    right('queue growth/s', ({ seen: { queueGrowthPerSecond = null } }) =>
+      queueGrowthPerSecond === null ? '' : perSecond(queueGrowthPerSecond),
     ),
     right('errors', ({ seen: { errors } }) => String(errors)),
     right('new connections', ({ seen: { reconnects } }) => String(reconnects)),

@@ -4,12 +4,14 @@ import { join } from 'node:path';
 import { mergedLatency, valuesIn } from '../../lib/analysis/latency.ts';
 import { roundRps, serverCpuSecondsPerResponse } from '../../lib/analysis/phases.ts';
 import { total } from '../../lib/analysis/statistics.ts';
+import { UserError } from '../../lib/errors.ts';
 import { enumeration, whole } from '../../lib/format.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import { orderOfRound } from '../../lib/runner/plan.ts';
 import { defineScenario } from '../../lib/scenario/index.ts';
 import type { ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { startServer, type RunningServer } from '../../lib/servers/index.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
 import {
   backendPage,
   backendServers,
@@ -22,7 +24,8 @@ import {
 } from './known.ts';
 import { inContext, noted, oneRound, type Lab } from './lab.ts';
 import type { Arrangement, KnownFigures, KnownRound, MixedRound, ProofData } from './results.ts';
-import { isBeyondBounds } from './waiting-view.ts';
+import { buildTimed, timedServers } from './timed.ts';
+import { isBeyondBounds, mixedName } from './waiting-view.ts';
 
 const arrangements: readonly Arrangement[] = ['alone', 'two', 'eight'];
 
@@ -54,12 +57,19 @@ export async function measureWaiting(
     return server.origin;
   };
   try {
-    const cases = await knownServers(folder, {
-      inTurns: await backend('inTurns'),
-      alone: await backend('alone'),
-    });
+    const all = [
+      ...(await knownServers(folder, {
+        inTurns: await backend('inTurns'),
+        alone: await backend('alone'),
+      })),
+      ...timedServers(await buildTimed(thisMachine(), folder, lab.signal)),
+    ];
+    const { cases, withMixed } = chosenCases(all, lab.only);
     for (const { name, how } of cases) data.cases.push({ name, how, rounds: [] });
-    for (let round = 1; round <= mostRounds * lab.repeats; round++) {
+    if (!withMixed) data.mixed = null;
+    // Named cases are for a look: it takes as many rounds as were asked for.
+    const rounds = lab.only === undefined ? mostRounds * lab.repeats : lab.repeats;
+    for (let round = 1; round <= rounds; round++) {
       const isOneMore = round > lab.repeats;
       const say = (name: string, line: string): void =>
         lab.say(`round ${round}${isOneMore ? '' : ` of ${lab.repeats}`}, ${name}: ${line}`);
@@ -75,7 +85,7 @@ export async function measureWaiting(
         say(one.name, arrangements.map((name) => `${name} ${shown(seen[name])}`).join(' · '));
         await save();
       }
-      if (isOneMore) continue;
+      if (isOneMore || data.mixed === null) continue;
       const seen = await noted(lab, () => mixedRound(lab, round));
       if (seen === undefined) continue;
       data.mixed.rounds.push(seen);
@@ -90,6 +100,24 @@ export async function measureWaiting(
   } finally {
     for (const server of started) await server.stop();
   }
+}
+
+/** @param only a whole name, or how some begin @throws UserError (exit code 2) if no name begins so */
+export function chosenCases<One extends Pick<Known, 'name' | 'onRequest'>>(
+  all: readonly One[],
+  only: string | undefined,
+): { cases: One[]; withMixed: boolean } {
+  if (only === undefined)
+    return { cases: all.filter(({ onRequest }) => onRequest !== true), withMixed: true };
+  const named = all.filter(({ name }) => name === only);
+  const cases = named.length > 0 ? named : all.filter(({ name }) => name.startsWith(only));
+  const withMixed = mixedName.startsWith(only);
+  if (cases.length === 0 && !withMixed)
+    throw new UserError(
+      `--only ${only}: no case begins so. They are ${enumeration([...all.map(({ name }) => `"${name}"`), `"${mixedName}"`])}`,
+      2,
+    );
+  return { cases, withMixed };
 }
 
 async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound> {
@@ -177,6 +205,7 @@ function figuresOf(phases: readonly Phase[]): KnownFigures {
     p50Ms: p50,
     p99Ms: p99,
     cpuMicros: Number.isFinite(cpuMicros) ? cpuMicros : null,
+    queueGrowthPerSecond: queueGrowthOf(phases),
     errors: total(phases, ({ errors }) => errors.total),
     reconnects: total(phases, ({ connectMs }) => valuesIn(connectMs)),
     idleCpuShare,
@@ -184,6 +213,28 @@ function figuresOf(phases: readonly Phase[]): KnownFigures {
   };
 }
 
-function shown({ rps, p50Ms, p99Ms, errors }: KnownFigures): string {
-  return `${whole(rps)}/s, p50 ${p50Ms.toFixed(2)} ms, p99 ${p99Ms.toFixed(2)} ms${errors === 0 ? '' : `, ${whole(errors)} errors`}`;
+/** null without a rate, or if the engine does not say. */
+function queueGrowthOf(phases: readonly Phase[]): number | null {
+  const [phase] = phases as readonly (Phase & { queueGrowthPerSecond?: number | null })[];
+  return phase?.queueGrowthPerSecond ?? null;
+}
+
+function shown({
+  rps,
+  p50Ms,
+  p99Ms,
+  cpuMicros,
+  queueGrowthPerSecond,
+  errors,
+}: KnownFigures): string {
+  return [
+    `${whole(rps)}/s`,
+    `p50 ${p50Ms.toFixed(2)} ms`,
+    `p99 ${p99Ms.toFixed(2)} ms`,
+    cpuMicros === null ? '' : `CPU ${cpuMicros.toFixed(1)} µs`,
+    queueGrowthPerSecond === null ? '' : `queue +${whole(queueGrowthPerSecond)}/s`,
+    errors === 0 ? '' : `${whole(errors)} errors`,
+  ]
+    .filter((text) => text !== '')
+    .join(', ');
 }

@@ -18,6 +18,9 @@ import {
 } from '../../bench/proof/results.ts';
 import { ratioOf, widthsByTime, widthWithin } from '../../bench/proof/statistics.ts';
 import { intervalPlot } from '../../bench/proof/svg.ts';
+import { latencyMs, simulated } from '../../bench/proof/queue.ts';
+import { poolTruth, timedServers } from '../../bench/proof/timed.ts';
+import { chosenCases } from '../../bench/proof/waiting.ts';
 import { isBeyondBounds } from '../../bench/proof/waiting-view.ts';
 import { halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
@@ -126,6 +129,7 @@ function knownFigures(changes: Partial<KnownFigures> = {}): KnownFigures {
     p50Ms: 20.1,
     p99Ms: 21,
     cpuMicros: 50,
+    queueGrowthPerSecond: null,
     errors: 0,
     reconnects: 0,
     idleCpuShare: null,
@@ -145,7 +149,7 @@ const round20 = {
   two: knownFigures({ ...inTurns, rps: 900, p99Ms: 21.9 }),
   eight: knownFigures({ ...inTurns, rps: 500 }),
 };
-const waitingData: ProofData['waiting'] = {
+const waitingData = {
   cases: [
     {
       name: 'waits 20 ms',
@@ -165,7 +169,7 @@ const waitingData: ProofData['waiting'] = {
       },
     ],
   },
-};
+} satisfies ProofData['waiting'];
 
 const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
 const expectedOf = async (name: string, alone: KnownFigures): Promise<object | undefined> =>
@@ -200,6 +204,101 @@ test('known servers have more rounds until all medians are within bounds', () =>
   expect(isBeyond()).toBe(true);
   expect(isBeyond(bad, good)).toBe(true);
   expect(isBeyond(bad, good, good)).toBe(false);
+});
+
+test.each([
+  { workers: 1, serviceMs: 5, rate: 180 },
+  { workers: 4, serviceMs: 4, rate: 500 },
+  { workers: 4, serviceMs: 4, rate: 900 },
+])('the latency of a queue by formula is that of a simulation: %j', (queue) => {
+  const sorted = simulated(queue, 1_000_000, 7).sort((a, b) => a - b);
+  for (const quantile of [0.5, 0.9, 0.99]) {
+    const ratio = latencyMs(queue, quantile) / (sorted[quantile * sorted.length] as number);
+    expect(Math.abs(ratio - 1)).toBeLessThan(0.03);
+  }
+});
+
+test('the latency of one queue by Erlang is that of the formula', () => {
+  // P(wait ≤ t) = (1 − ρ) Σ (λ(kD − t))^k / k! · e^(−λ(kD − t)), k from 0 to ⌊t / D⌋, here for D = 1 ms, ρ = 0.8 and t = 2.5 ms.
+  const terms = [0, 1, 2].map((k) => {
+    const x = 0.8 * (k - 2.5);
+    return (x ** k / [1, 1, 2][k]!) * Math.exp(-x);
+  });
+  const share = 0.2 * terms.reduce((sum, term) => sum + term, 0);
+  expect(latencyMs({ workers: 1, serviceMs: 1, rate: 800 }, share)).toBeCloseTo(1 + 2.5, 4);
+});
+
+test.each([
+  [1, 80, 'constant', { rps: 800, p50Ms: 1, p99Ms: 1, queueGrowthPerSecond: 0 }],
+  [4, 50, 'constant', { rps: 500, p50Ms: 4, p99Ms: 4, queueGrowthPerSecond: 0 }],
+  [4, 130, 'poisson', { rps: 1000, cpuMicros: 200, queueGrowthPerSecond: 300 }],
+] as const)('a pool of %i at %i %, %s, should have %j', (workers, percent, arrivals, truth) => {
+  expect(poolTruth(workers, percent, arrivals)).toMatchObject(truth);
+});
+
+test.each([
+  ['token bucket', { rps: 500, p50Ms: 100, p99Ms: 100 }],
+  ['token bucket at 600/s', { rps: 500, queueGrowthPerSecond: 100 }],
+  ['8 cores, waits 50 ms', { rps: 1000 / 0.05005, p50Ms: 50.05 }],
+  ['16 cores, waits 100 ms', { rps: 1000 / 0.10005, p50Ms: 100.05 }],
+  ['uneven connections', { rps: 8000, p99Ms: 20 }],
+  ['stalls each 2,000 requests', { rps: 2000 / 0.7, p50Ms: 10, p99Ms: 510 }],
+  ['stalls each 10 s', { rps: 8500, p50Ms: 10, p99Ms: 10 }],
+  ['compiles for 3 s', { rps: 1e6 / 140, p50Ms: 1.4, cpuMicros: 140 }],
+  ['works after its answer', { rps: 1e6 / 150, cpuMicros: 150 }],
+])('%s should have %j', (name, truth) => {
+  const alone = knownFigures();
+  const seen = timedServers('timed')
+    .find((one) => one.name === name)
+    ?.expected(alone, alone);
+  expect(Object.keys(seen ?? {})).toEqual(expect.arrayContaining(Object.keys(truth)));
+  for (const [figure, value] of Object.entries(truth))
+    expect(seen?.[figure as 'rps']).toBeCloseTo(value, 6);
+});
+
+test('cases are chosen by how their names begin, and otherwise the usual ones', () => {
+  const names = (only?: string) =>
+    chosenCases(timedServers('timed'), only).cases.map(({ name }) => name);
+  expect(names('pool of 1, 9')).toEqual([
+    'pool of 1, 90 %, constant',
+    'pool of 1, 95 %, constant',
+    'pool of 1, 90 %, poisson',
+    'pool of 1, 95 %, poisson',
+  ]);
+  expect(names('token bucket')).toEqual(['token bucket']);
+  expect(names()).toContain('pool of 4, 80 %, poisson');
+  expect(names()).not.toContain('pool of 4, 90 %, poisson');
+  expect(chosenCases(timedServers('timed'), 'computes')).toEqual({ cases: [], withMixed: true });
+  expect(() => names('tokens')).toThrow('"token bucket"');
+});
+
+test('the growth of a queue is judged if it was measured', () => {
+  const rows = (queueGrowthPerSecond: number | null) => {
+    const seen = knownFigures({ queueGrowthPerSecond });
+    const expected = { queueGrowthPerSecond: 300 };
+    const cases = [
+      { name: 'pool', how: '', rounds: [{ expected, alone: seen, two: seen, eight: seen }] },
+    ];
+    return viewOf(partFile('waiting', { cases, mixed: null })).beyond;
+  };
+  expect(rows(null)).toEqual([]);
+  expect(rows(295)).toEqual([]);
+  expect(rows(20)).toHaveLength(3);
+});
+
+test('what is off by chance is within bounds', () => {
+  const isBeyond = (p99Ms: number, rounds: number) => {
+    const seen = knownFigures({ p99Ms });
+    const round = {
+      expected: { p99Ms: 22.9, chance: { p99Ms: 6 } },
+      alone: seen,
+      two: seen,
+      eight: seen,
+    };
+    return isBeyondBounds({ name: 'pool', how: '', rounds: Array(rounds).fill(round) });
+  };
+  expect(isBeyond(29, 1)).toBe(false);
+  expect(isBeyond(29, 4)).toBe(true);
 });
 
 const lab = (signal = new AbortController().signal) => ({

@@ -1,0 +1,162 @@
+// That servers of the proof do what their arithmetic says: each is loaded alone and without a break, by the engine. What the
+// schedule has exactly is tested in Go; here it is what leaves a real server. Loads have queues that are deeper than a busy machine
+// is late, and few requests a second.
+import { readFileSync, readdirSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { beforeAll, expect, it, onTestFinished } from 'vitest';
+import { buildTimed, timed, timedSources } from '../../bench/proof/timed.ts';
+import type { LoadResult } from '../../lib/result/result.ts';
+import { run } from '../../lib/process.ts';
+import { startServer } from '../../lib/servers/index.ts';
+import { findGo, goEnvironment } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
+import { welcomePage } from '../fixtures/servers.ts';
+
+const folder = sharedFolder();
+const script = join(folder, 'load.js');
+let [k6, program] = ['', ''];
+beforeAll(async () => {
+  ({ k6 } = await ensureTools(['k6']));
+  program = await buildTimed(thisMachine(), folder);
+  await writeFile(
+    script,
+    `import loadgen from 'k6/x/loadgen';
+    export const options = { vus: 1, iterations: 1 };
+    export default () => console.log(JSON.stringify(loadgen.run(JSON.parse(__ENV.LOAD))));`,
+  );
+});
+
+type Seen = LoadResult & { cpuMicros: number };
+
+/** Starts the server, and returns a function that loads it. CPU time is µs per request of the server and its ended children. */
+async function started(options: string): Promise<(load: object) => Promise<Seen>> {
+  const server = await startServer(timed(program, options), {
+    binaries: {},
+    folder: join(folder, 'server'),
+    cpus: [0, 1],
+    workers: 1,
+    page: welcomePage,
+    signal: AbortSignal.timeout(60_000),
+  });
+  onTestFinished(server.stop);
+  return async (load) => {
+    const before = cpuMicrosOf(server.pid);
+    const { code, stdout, stderr } = await run({
+      command: k6,
+      args: ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw', script],
+      env: { ...process.env, LOAD: JSON.stringify({ url: `${server.origin}/`, ...load }) },
+    });
+    const text = /^\{.*\}$/m.exec(stdout + stderr)?.[0];
+    if (code !== 0 || text === undefined) throw new Error(stdout + stderr);
+    const seen = JSON.parse(text) as LoadResult;
+    expect(seen.errors.total).toBe(0);
+    const requests = seen.requests + seen.warmupRequests + seen.inFlight;
+    return { ...seen, cpuMicros: (cpuMicrosOf(server.pid) - before) / requests };
+  };
+}
+
+/** Of a process and the children that it has reaped. */
+function cpuMicrosOf(pid: number): number {
+  const tasks = `/proc/${pid}/task`;
+  const own = readdirSync(tasks).map(
+    (task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]) / 1000,
+  );
+  const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
+  // cutime and cstime, in hundredths of a second.
+  const [user, system] = fields.split(' ').slice(13, 15).map(Number) as [number, number];
+  return own.reduce((sum, micros) => sum + micros, 1e4 * (user + system));
+}
+
+/** Within so many percent. */
+function expectAbout(seen: number, truth: number, percent = 3): void {
+  expect(seen).toBeGreaterThan(truth * (1 - percent / 100));
+  expect(seen).toBeLessThan(truth * (1 + percent / 100));
+}
+
+it('vets, and has the figures of arithmetic when time is a number', async () => {
+  const { binary } = await findGo(thisMachine());
+  const env = goEnvironment(process.env);
+  const inModule = { cwd: timedSources, env };
+  const gofmt = join(dirname(binary), 'gofmt');
+  expect(await run({ ...inModule, command: gofmt, args: ['-l', '.'] })).toMatchObject({
+    stdout: '',
+  });
+  for (const args of [
+    ['vet', '.'],
+    ['test', '-vet=off', '.'],
+  ]) {
+    const { code, stdout, stderr } = await run({ ...inModule, command: binary, args });
+    expect(code, stdout + stderr).toBe(0);
+  }
+});
+
+it.each([
+  ['-service 1ms -cpu 300us', { connections: 300 }, 1000, 300],
+  ['-workers 4 -service 4ms', { connections: 500, rate: 1300 }, 1000, undefined],
+  ['-workers 4 -service 2ms -uneven', { connections: 1000 }, 2000, undefined],
+  ['-service 500us -stall 150ms -stall-each 500ms', { connections: 500 }, 1400, undefined],
+])('%s serves what its workers can', async (options, load, rps, cpuMicros) => {
+  const seen = await (await started(options))({ ...load, warmup: '300ms', duration: '1s' });
+  expectAbout(seen.rps, rps);
+  if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 5);
+});
+
+it('a token bucket has its rate, and its burst after a pause', async () => {
+  const load = await started('-tokens 500 -burst 300');
+  const seconds = ({ requests, seconds }: LoadResult) =>
+    seconds - Math.max(0, requests - 300) / 500;
+  // Count mode: from the first connect to the last response. The pause is the start of k6.
+  const seen = await load({ connections: 300, requests: 800 });
+  expect(seconds(seen)).toBeGreaterThan(-0.03);
+  expect(seconds(seen)).toBeLessThan(0.2);
+});
+
+it('each of four uneven workers has its share of the connections', async () => {
+  const load = await started('-workers 4 -service 2ms -uneven');
+  const { perConnectionRps } = await load({
+    connections: 200,
+    warmup: '400ms',
+    duration: '1200ms',
+  });
+  // 500/s for 80 connections, and for 20.
+  expectAbout(perConnectionRps.min, 500 / 80, 25);
+  expectAbout(perConnectionRps.max, 500 / 20, 25);
+});
+
+it.each([
+  ['-workers 8 -service 50us -then 50ms', { connections: 100, requests: 500 }, 50.05],
+  ['-service 1ms', { rate: 300, connections: 20, requests: 200 }, 1],
+  ['-workers 4 -service 4ms', { rate: 300, connections: 20, requests: 200 }, 4],
+])('%s never answers sooner, and hardly later', async (options, load, leastMs) => {
+  const { latencyMs } = await (await started(options))(load);
+  expect(latencyMs.min).toBeGreaterThanOrEqual(leastMs);
+  // The machine may be busy, but not for all of the load.
+  expect(latencyMs.min).toBeLessThan(leastMs + 1);
+});
+
+it('a stall is in the latency of those that wait', async () => {
+  const load = await started('-service 500us -stall 400ms -stall-after 200');
+  const { latencyMs } = await load({ connections: 50, duration: '1s' });
+  expect(latencyMs.p99).toBeGreaterThan(400);
+  expect(latencyMs.p50).toBeLessThan(200);
+});
+
+it('what compiles takes twice the time until it has', async () => {
+  const load = await started('-cpu 200us -slow-for 10m');
+  expectAbout((await load({ connections: 10, requests: 1000 })).cpuMicros, 400, 5);
+  const warm = await started('-cpu 200us -slow-for 1ns');
+  expectAbout((await warm({ connections: 10, requests: 1000 })).cpuMicros, 200, 5);
+});
+
+it('the work after answers is done', async () => {
+  const load = await started('-cpu 100us -after 200us -backlog 10ms');
+  expectAbout((await load({ connections: 10, requests: 2000 })).cpuMicros, 300, 5);
+});
+
+it('a fork for each request is in the CPU time of ended processes', async () => {
+  const load = await started('-fork 1500us');
+  expectAbout((await load({ connections: 10, requests: 400 })).cpuMicros, 1500, 5);
+});
