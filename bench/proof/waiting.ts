@@ -198,25 +198,19 @@ async function loaded(
 function figuresOf(phases: readonly Phase[]): KnownFigures {
   const { mean, p50, p99 } = mergedLatency(phases.map(({ latencyMs }) => latencyMs));
   const cpuMicros = 1e6 * serverCpuSecondsPerResponse(phases);
-  const [{ idleCpuShare, turns }] = phases as [Phase, ...Phase[]];
+  const [{ idleCpuShare, queueGrowth, turns }] = phases as [Phase, ...Phase[]];
   return {
     rps: roundRps(phases),
     meanMs: mean,
     p50Ms: p50,
     p99Ms: p99,
     cpuMicros: Number.isFinite(cpuMicros) ? cpuMicros : null,
-    queueGrowthPerSecond: queueGrowthOf(phases),
+    queueGrowthPerSecond: queueGrowth?.perSecond ?? null,
     errors: total(phases, ({ errors }) => errors.total),
     reconnects: total(phases, ({ connectMs }) => valuesIn(connectMs)),
     idleCpuShare,
     turns,
   };
-}
-
-/** null without a rate, or if the engine does not say. */
-function queueGrowthOf(phases: readonly Phase[]): number | null {
-  const [phase] = phases as readonly (Phase & { queueGrowthPerSecond?: number | null })[];
-  return phase?.queueGrowthPerSecond ?? null;
 }
 
 function shown({
