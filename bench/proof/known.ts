@@ -35,6 +35,8 @@ export interface Known extends KnownServer {
   expected(alone: KnownFigures, plain: KnownFigures): Expected;
   /** Also loaded alone in each round. Default: the server itself. */
   plain?: ServerSpec;
+  /** Seconds of the warm-up alone. Default: as any server alone has it, which does not last until the server is at its fastest. */
+  aloneWarmupSeconds?: number;
   /** Measured only if it is named. */
   onRequest?: boolean;
 }
@@ -52,7 +54,8 @@ export const companion: KnownServer = {
   load: { ...closedLoad(100), warmupSeconds: 0.2 },
 };
 
-const knownServer = join(import.meta.dirname, 'servers', 'known.mjs');
+const serverFolder = join(import.meta.dirname, 'servers');
+const knownServer = join(serverFolder, 'known.mjs');
 export const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
 
 /** No compiler or garbage collector thread shares its core: that would be in p99. @param options of servers/known.mjs */
@@ -244,6 +247,21 @@ export async function knownServers(
       load: loadAtRate(20, rate),
       seconds: { alone: 1, two: 1, eight: 1 },
       expected: ({ cpuMicros }) => ({ rps: rate, cpuMicros, errors: 0, reconnects: 0 }),
+    },
+    {
+      name: 'JVM',
+      how: 'the HTTP server of the JDK, interpreted at first: 8 s of it alone after 10 s of load',
+      // Without nodelay an answer's second packet waits 40 ms for the first one's acknowledgement.
+      server: command(
+        `java -Dsun.net.httpserver.nodelay=true ${shellWord(join(serverFolder, 'Jvm.java'))}`,
+      ),
+      page: knownPage,
+      load: closedLoad(10),
+      seconds: { alone: 8, two: 2, eight: 2 },
+      aloneWarmupSeconds: 10,
+      // Few machines have Java.
+      onRequest: true,
+      expected: ({ rps, p50Ms, cpuMicros }) => ({ rps, p50Ms, cpuMicros }),
     },
   ];
 }

@@ -1,6 +1,6 @@
 // What servers of known truth made, beside what they should have: with bounds, so that the part is a check as well.
 import { geometricMean, median, total } from '../../lib/analysis/statistics.ts';
-import { enumeration, perSecond, percent, scaledTime, short } from '../../lib/format.ts';
+import { enumeration, perSecond, percent, scaledTime, short, whole } from '../../lib/format.ts';
 import {
   leftColumn as left,
   rightColumn as right,
@@ -35,6 +35,11 @@ interface Figure {
   text(value: number): string;
 }
 
+/** Of a queue, in requests/s: a whole number, as chance makes some. */
+export function growthText(perSecond: number): string {
+  return whole(perSecond).replace('-', perSecond > -0.5 ? '' : '−');
+}
+
 /** In a median of some rounds, timers are late by 0.1 ms, and one answer of a hundred by a pause of the machine. */
 const figures: readonly Figure[] = [
   { name: 'rps', title: 'requests/s', share: 0.03, amount: 0, text: perSecond },
@@ -46,7 +51,7 @@ const figures: readonly Figure[] = [
     title: 'queue growth/s',
     share: 0.03,
     amount: 20,
-    text: perSecond,
+    text: growthText,
   },
   { name: 'errors', title: 'errors', share: 0, amount: 0, text: String },
   { name: 'reconnects', title: 'new connections', share: 0, amount: 0, text: String },
@@ -291,7 +296,7 @@ function everyRound(cases: readonly KnownCase[], rounds: readonly MixedRound[]):
       cpuMicros === null ? '' : short(cpuMicros),
     ),
     right('queue growth/s', ({ seen: { queueGrowthPerSecond = null } }) =>
-      queueGrowthPerSecond === null ? '' : perSecond(queueGrowthPerSecond),
+      queueGrowthPerSecond === null ? '' : growthText(queueGrowthPerSecond),
     ),
     right('errors', ({ seen: { errors } }) => String(errors)),
     right('new connections', ({ seen: { reconnects } }) => String(reconnects)),

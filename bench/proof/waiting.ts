@@ -25,7 +25,7 @@ import {
 import { inContext, noted, oneRound, type Lab } from './lab.ts';
 import type { Arrangement, KnownFigures, KnownRound, MixedRound, ProofData } from './results.ts';
 import { buildTimed, timedServers } from './timed.ts';
-import { isBeyondBounds, mixedName } from './waiting-view.ts';
+import { growthText, isBeyondBounds, mixedName } from './waiting-view.ts';
 
 const arrangements: readonly Arrangement[] = ['alone', 'two', 'eight'];
 
@@ -134,7 +134,10 @@ async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound>
       two: [server, 1],
       eight: [server, 7],
     }[name] as [ServerSpec, number];
-    const all = [{ ...one, server: own }, ...Array<KnownServer>(others).fill(besides(one))];
+    const load = { ...one.load };
+    if (others === 0 && one.aloneWarmupSeconds !== undefined)
+      load.warmupSeconds = one.aloneWarmupSeconds;
+    const all = [{ ...one, server: own, load }, ...Array<KnownServer>(others).fill(besides(one))];
     [seen[name]] = await loaded(lab, round, all, seconds[name === 'plain' ? 'alone' : name]);
   }
   const { alone, two, eight } = seen as Record<Arrangement, KnownFigures>;
@@ -226,7 +229,7 @@ function shown({
     `p50 ${p50Ms.toFixed(2)} ms`,
     `p99 ${p99Ms.toFixed(2)} ms`,
     cpuMicros === null ? '' : `CPU ${cpuMicros.toFixed(1)} µs`,
-    queueGrowthPerSecond === null ? '' : `queue +${whole(queueGrowthPerSecond)}/s`,
+    queueGrowthPerSecond === null ? '' : `queue growth ${growthText(queueGrowthPerSecond)}/s`,
     errors === 0 ? '' : `${whole(errors)} errors`,
   ]
     .filter((text) => text !== '')
