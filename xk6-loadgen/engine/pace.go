@@ -87,6 +87,7 @@ func (r *run) choosePace() {
 		p.slice = min(longestSlice, p.slice)
 		return
 	}
+	age = max(age, r.leftWork())
 	slice := answersPerSlice * age
 	if window := r.plan.window(); window > 0 {
 		slice = max(fewestAnswersPerSlice*age, min(slice, window/turnsPerWindow))
@@ -96,7 +97,7 @@ func (r *run) choosePace() {
 	if p50 < queuesFrom*s.soloLatency {
 		p.waits = true
 		p.slice = max(p.slice, time.Duration(worst))
-		p.ramp, p.spread = 2*worst, p50
+		p.ramp, p.spread = max(p.ramp, 2*worst), p50
 	} else {
 		p.quiet = p.patience
 	}
@@ -105,6 +106,18 @@ func (r *run) choosePace() {
 	if r.plan.Requests > 0 {
 		p.ramp, p.step, p.spread = 0, 0, 0 // All of a count is made in turns, and counts
 	}
+}
+
+// leftWork is the CPU time of the work that the server leaves for later under load, in nanoseconds. It has done that when its turn
+// begins, and is too fast until as much is left again. What it had to do for requests under way at the warm-up's end is no part of it.
+func (r *run) leftWork() int64 {
+	s := r.shared
+	c := s.warmth.continuous
+	if c == nil {
+		return 0
+	}
+	underWay := float64(r.plan.Connections * r.plan.Streams)
+	return max(0, s.workAfter-int64(underWay*c.CPUMicros*1e3))
 }
 
 // grow lengthens the turns of a count without a warm-up with its queue, which only a drain tells.

@@ -85,6 +85,7 @@ type turn struct {
 	cpuLeft                 int64
 	count                   int64
 	server                  serverUse
+	workAfter               int64 // workAfter is the CPU time that the server used after the warm-up, until it had nothing to do; 0: not known
 	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time.
 	cycleTime, cycleCPU      int64
 	cycleIsOver, cycleCounts bool // cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
@@ -237,7 +238,10 @@ func (r *run) turn(length time.Duration, part float64) {
 		s.cpuLeft = cmp.Or(s.cpuTo.Load(), s.usedCPU())
 		s.cycleCPU += s.cpuLeft - from
 	}
-	s.awaitIdle()
+	before := s.server.processes.LivingCPU()
+	if isIdle := s.awaitIdle(); isIdle && length == forEver {
+		s.workAfter = s.server.processes.LivingCPU() - before
+	}
 	s.readServer(true)
 }
 
@@ -308,14 +312,18 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits for work that the server does after its answers, which is the turn's own: with much of it no longer than the turn.
-func (s *shared) awaitIdle() {
+// awaitIdle waits for work that the server does after its answers, which is the turn's own: with much of it no longer than the turn. It
+// returns whether the server came to its end.
+func (s *shared) awaitIdle() bool {
 	u := &s.server
 	limit := longestServerWork
 	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
 		limit = min(limit, s.length)
 	}
-	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning() && s.now() < end && !s.stop.Load(); {
-		linux.Sleep(int64(100 * time.Microsecond))
+	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning(); linux.Sleep(int64(100 * time.Microsecond)) {
+		if s.now() >= end || s.stop.Load() {
+			return false
+		}
 	}
+	return true
 }
