@@ -388,7 +388,7 @@ func (l *loop) setTimer() {
 	}
 	switch l.phase {
 	case warming:
-		if l.stretch.number > 0 && !l.stretch.isJudged {
+		if l.stretch.isMarking() {
 			l.nextTimer = min(l.nextTimer, l.stretch.nextMark)
 		}
 	case solo:

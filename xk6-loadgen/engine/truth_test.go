@@ -184,9 +184,12 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 	const part = 25 * time.Millisecond
 	steady := func(int) float64 { return 1 }
 	faster := func(part int) float64 { return 1 + 0.05*float64(part) }
+	leaps := func(part int) float64 { return 1 + 0.5*float64(part%2) }
+	half := func(part int) float64 { return leaps(part) / 2 }
 	for name, c := range map[string]struct {
 		rate, perPart float64
 		speed, cost   func(part int) float64
+		before        func(part int) float64 // before is the speed in the stretch before; nil: not known
 		lasted, limit time.Duration
 		isWarm        bool
 		next          time.Duration
@@ -199,6 +202,9 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		"more responses, at the limit":        {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Second, isWarm: true},
 		"more responses, before the limit":    {perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: 1500 * time.Millisecond, next: 500 * time.Millisecond},
 		"more responses, as a queue is made":  {rate: 1000, perPart: 1000, speed: faster, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"in leaps, as before":                 {perPart: 1000, before: leaps, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
+		"in leaps, and faster than before":    {perPart: 1000, before: half, speed: leaps, cost: steady, lasted: time.Second, limit: time.Minute, next: time.Second},
+		"in leaps, and slower than before":    {perPart: 1000, before: leaps, speed: half, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 		"up and down, by a tenth of the rate": {perPart: 1000, speed: func(part int) float64 { return 1 + 0.1*float64(part%2) }, cost: steady, lasted: time.Second, limit: time.Minute, isWarm: true},
 	} {
 		o := options("http://127.0.0.1:9/")
@@ -207,10 +213,16 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		l.shared.loops = []*loop{l}
 		w := &l.stretch
 		w.number = 1
-		for i := range stretchParts {
-			from, to := w.marks[i], &w.marks[i+1]
-			answered := int64(c.perPart * c.speed(i))
-			to.at, to.responses, to.cpu = from.at+int64(part), from.responses+answered, from.cpu+int64(1000*float64(answered)*c.cost(i))
+		fill := func(marks *stretchMarks, speed func(part int) float64) {
+			for i := range stretchParts {
+				from, to := marks[i], &marks[i+1]
+				answered := int64(c.perPart * speed(i))
+				to.at, to.responses, to.cpu = from.at+int64(part), from.responses+answered, from.cpu+int64(1000*float64(answered)*c.cost(i))
+			}
+		}
+		fill(&w.marks, c.speed)
+		if c.before != nil {
+			fill(&w.before, c.before)
 		}
 		l.shared.judge(l.plan, int64(c.lasted))
 		if s := &l.shared.warmth; s.isWarm != c.isWarm || !c.isWarm && s.until-s.next != int64(c.next) {

@@ -8,7 +8,7 @@ import (
 const (
 	// stretchParts are the parts of a stretch over which its trend is fitted.
 	stretchParts = 8
-	// A gain of at least leastGain over a stretch, beyond its error, makes the warm-up longer: by chance one in 40 does. One that may be up to
+	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40 does. One that may be up to
 	// unclearGain, or is not known, is looked at for another stretch.
 	leastGain, unclearGain = 0.03, 0.2
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
@@ -20,13 +20,24 @@ const (
 type stretch struct {
 	number     int32 // from 1; 0: connections open, nothing is judged
 	from, part int64 // part is the length of a part
-	marks      [stretchParts + 1]stretchMark
+	marks      stretchMarks
+	before     stretchMarks // before are the marks of the stretch before
 	marked     int
 	nextMark   int64
 	isJudged   bool // the loop has its marks, and awaits the others
 }
 
 type stretchMark struct{ at, responses, cpu, queued int64 }
+
+type stretchMarks [stretchParts + 1]stretchMark
+
+// add adds another loop's marks, which are of the same times, and have no CPU time.
+func (m *stretchMarks) add(other *stretchMarks) {
+	for i := range m {
+		m[i].responses += other[i].responses
+		m[i].queued += other[i].queued
+	}
+}
 
 // warmth is what the loops of a side agree on after each stretch.
 type warmth struct {
@@ -51,14 +62,16 @@ type Continuous struct {
 
 // beginStretch begins a stretch at `from`, whose latencies are recorded anew.
 func (l *loop) beginStretch(number int32, from, until int64) {
-	l.stretch = stretch{number: number, from: from, part: max(1, (until-from)/stretchParts), nextMark: from}
+	l.stretch = stretch{number: number, before: l.stretch.marks, from: from, part: max(1, (until-from)/stretchParts), nextMark: from}
 	l.phaseEnd = until
 }
+
+func (w *stretch) isMarking() bool { return w.marked < len(w.marks) }
 
 // mark takes the marks that are due, the first of which begins the stretch.
 func (l *loop) mark() {
 	w := &l.stretch
-	for w.marked < len(w.marks) && l.clock >= w.nextMark {
+	for w.isMarking() && l.clock >= w.nextMark {
 		if w.marked == 0 {
 			l.interval.latency.reset()
 		}
@@ -76,6 +89,7 @@ func (l *loop) mark() {
 func (l *loop) endStretch() (isOver bool) {
 	s, w := l.shared, &l.stretch
 	if w.number == 0 {
+		l.mark()
 		// The second half of the warm-up is the first stretch that counts. Connections that were slow to open leave it a quarter.
 		warmup := int64(l.plan.Warmup)
 		l.beginStretch(1, l.clock, max(l.warmupBegan+warmup, l.clock+warmup/4))
@@ -106,14 +120,10 @@ func (l *loop) endStretch() (isOver bool) {
 func (s *shared) judge(p *plan, now int64) {
 	w := &s.warmth
 	first := &s.loops[0].stretch
-	sums, length := first.marks, now-s.loops[0].warmupBegan
-	for i, l := range s.loops {
-		for mark := range sums {
-			if i > 0 {
-				sums[mark].responses += l.stretch.marks[mark].responses
-				sums[mark].queued += l.stretch.marks[mark].queued
-			}
-		}
+	sums, before, length := first.marks, first.before, now-s.loops[0].warmupBegan
+	for _, l := range s.loops[1:] {
+		sums.add(&l.stretch.marks)
+		before.add(&l.stretch.before)
 	}
 	from, to := sums[0], sums[stretchParts]
 	seconds := float64(max(1, to.at-from.at)) / 1e9
@@ -132,12 +142,16 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	w.continuous = c
 	limit := int64(p.WarmupLimit)
-	switch speed, cost := trends(&sums); {
+	parts, partsBefore := sums.parts(), before.parts()
+	speed, cost := parts.trends()
+	isFaster := speed.rises() || isHigher(partsBefore.speeds, parts.speeds)
+	isCheaper := cost.rises() || isHigher(partsBefore.costs, parts.costs)
+	switch {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		w.isWarm = !cost.rises()
-	case speed.rises() || cost.rises():
+		w.isWarm = !isCheaper
+	case isFaster || isCheaper:
 		w.isWarm = false
 	default:
 		isClear := speed.points > 0 && cost.gain+cost.margin < unclearGain
@@ -161,28 +175,60 @@ type trend struct {
 
 func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
 
-// trends are those of responses/s and of responses per CPU time. Parts with few responses are joined.
-func trends(marks *[stretchParts + 1]stretchMark) (speed, cost trend) {
-	var at, speeds, costs []float64
-	from := marks[0]
-	for _, to := range marks[1:] {
+// stretchFigures are of the parts of a stretch: when, and the logarithms of responses/s and of responses per CPU time, which are none where
+// CPU time is not known.
+type stretchFigures struct {
+	at, speeds, costs []float64
+	length            float64
+}
+
+// parts are the figures of each part. Parts with few responses are joined.
+func (m *stretchMarks) parts() (f stretchFigures) {
+	f.length = float64(m[stretchParts].at - m[0].at)
+	from := m[0]
+	for _, to := range m[1:] {
 		answered := float64(to.responses - from.responses)
 		if answered < fewestInPart || to.at <= from.at {
 			continue
 		}
-		at = append(at, float64(from.at+to.at)/2)
-		speeds = append(speeds, math.Log(answered/float64(to.at-from.at)))
+		f.at = append(f.at, float64(from.at+to.at)/2)
+		f.speeds = append(f.speeds, math.Log(answered/float64(to.at-from.at)))
 		if cpu := float64(to.cpu - from.cpu); cpu > 0 {
-			costs = append(costs, math.Log(answered/cpu))
+			f.costs = append(f.costs, math.Log(answered/cpu))
 		}
 		from = to
 	}
-	length := float64(marks[stretchParts].at - marks[0].at)
-	speed = trendOf(at, speeds, length)
-	if len(costs) == len(at) {
-		cost = trendOf(at, costs, length)
+	if len(f.costs) < len(f.at) {
+		f.costs = nil
+	}
+	return f
+}
+
+func (f *stretchFigures) trends() (speed, cost trend) {
+	speed = trendOf(f.at, f.speeds, f.length)
+	if f.costs != nil {
+		cost = trendOf(f.at, f.costs, f.length)
 	}
 	return speed, cost
+}
+
+// isHigher tells whether the mean is higher than before by leastGain or more, beyond its error (Welch's t): compiled code comes in leaps,
+// which are no trend within a stretch.
+func isHigher(before, now []float64) bool {
+	if min(len(before), len(now)) < fewestParts {
+		return false
+	}
+	margin := studentsT[len(studentsT)-1] * math.Sqrt(meanVariance(before)+meanVariance(now))
+	return mean(now)-mean(before) >= max(leastGain, margin)
+}
+
+// meanVariance is the square of the mean's standard error.
+func meanVariance(of []float64) float64 {
+	n, m, squares := float64(len(of)), mean(of), 0.0
+	for _, v := range of {
+		squares += (v - m) * (v - m)
+	}
+	return squares / (n - 1) / n
 }
 
 // studentsT is the 97.5 % quantile of Student's t by degrees of freedom, from 2.

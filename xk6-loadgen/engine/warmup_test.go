@@ -7,8 +7,8 @@ import (
 )
 
 // marksOf are of parts of 100 ms, each with so many responses at so many microseconds of CPU time each; stalled parts end with the next one.
-func marksOf(responses, micros []float64, stalled ...int) *[stretchParts + 1]stretchMark {
-	marks := &[stretchParts + 1]stretchMark{}
+func marksOf(responses, micros []float64, stalled ...int) *stretchMarks {
+	marks := &stretchMarks{}
 	for i := range responses {
 		marks[i+1] = stretchMark{
 			at:        int64(i+1) * 100e6,
@@ -42,7 +42,7 @@ func growing(first, share float64) []float64 {
 func TestTrendsOfAWarmUp(t *testing.T) {
 	uneven := []float64{900, 1100, 1000, 1200, 800, 1000, 900, 1100}
 	for name, test := range map[string]struct {
-		marks             *[stretchParts + 1]stretchMark
+		marks             *stretchMarks
 		points            int
 		speed, cost       float64 // gains of logarithms over the stretch
 		speedRises, cheap bool
@@ -56,9 +56,10 @@ func TestTrendsOfAWarmUp(t *testing.T) {
 		"two parts in one":         {marksOf(each(1000), growing(10, -0.1), 3), 7, 0, -8 * math.Log(0.9), false, true},
 		"few responses, joined":    {marksOf(each(5), each(10)), 4, 0, 0, false, false},
 		"too few to know":          {marksOf(each(4), each(10)), 0, 0, 0, false, false},
-		"no response, ended early": {&[stretchParts + 1]stretchMark{}, 0, 0, 0, false, false},
+		"no response, ended early": {&stretchMarks{}, 0, 0, 0, false, false},
 	} {
-		speed, cost := trends(test.marks)
+		parts := test.marks.parts()
+		speed, cost := parts.trends()
 		if speed.points != test.points || speed.rises() != test.speedRises || cost.rises() != test.cheap {
 			t.Errorf("%s: %+v, %+v", name, speed, cost)
 		}

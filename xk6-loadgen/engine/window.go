@@ -219,7 +219,7 @@ func (l *loop) advancePhase() {
 	case solo:
 		l.endSolo()
 	case warming:
-		if l.stretch.number > 0 && !l.stretch.isJudged {
+		if l.stretch.isMarking() {
 			l.mark()
 		}
 		switch {
