@@ -55,7 +55,9 @@ func (l *loop) startQueued() {
 		l.clock = l.shared.now()
 		c.start()
 	}
-	l.recordFrom = min(l.recordFrom, l.clock)
+	if l.recordFrom == never {
+		l.recordFrom = l.clock
+	}
 }
 
 func (l *loop) startDue() {

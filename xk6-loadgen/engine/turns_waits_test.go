@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -49,6 +50,42 @@ func TestAServersWaitingCountsAsWaiting(t *testing.T) {
 			t.Errorf("side %d: turns %+v, responses %v", i, turns, r.Responses)
 		}
 	}
+}
+
+func TestLatenciesAreThoseOfRequestsAfterTheRamp(t *testing.T) {
+	t.Parallel()
+	const wait, pause, credit = 10 * time.Millisecond, 50 * time.Millisecond, 40
+	var mu sync.Mutex
+	var last time.Time
+	left := 0
+	// isFast spends a credit that is full after each pause, as a token bucket's is in the others' turns.
+	isFast := func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		if time.Since(last) > pause {
+			left = credit
+		}
+		last = time.Now()
+		left--
+		return left >= 0
+	}
+	s := serve(t, func(s *testServer, c net.Conn) {
+		for r := bufio.NewReader(c); s.readRequest(r); c.Write([]byte(ok)) {
+			if !isFast() {
+				time.Sleep(wait) // what is measured
+			}
+		}
+	})
+	sides := sidesOf(func(side *Side) {
+		side.Connections, side.Duration, side.Warmup = 4, 300*time.Millisecond, 200*time.Millisecond
+	},
+		s.url, serve(t, always(ok)).url)
+	tried(t, func() string {
+		if r := alternate(t, 100*time.Millisecond, sides...)[0]; r.LatencyMs.Min < 10 || r.Turns.Count < 2 {
+			return fmt.Sprintf("the shortest latency is %g ms: %+v", r.LatencyMs.Min, r.Turns)
+		}
+		return ""
+	})
 }
 
 // An answer that takes longer than all turns counts with its whole time, and nobody waits for it.
