@@ -8,8 +8,8 @@ import (
 const (
 	// stretchParts are the parts of a stretch over which its trend is fitted.
 	stretchParts = 8
-	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40 does. One that may be up to
-	// unclearGain, or is not known, is looked at for another stretch.
+	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40
+	// does. One that may be up to unclearGain, or is not known, is looked at for another stretch.
 	leastGain, unclearGain = 0.03, 0.2
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
