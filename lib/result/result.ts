@@ -224,6 +224,11 @@ const noise = open({
   generatorOthersShare: orElse(figure, 0),
   /** Used on the server's cores by its backends; in no share above. null: unknown, and in serverOthersShare. */
   upstreamShare: optional(orNull(figure)),
+  /**
+   * What the host or others took of either side's cores in the worst span as long as the server's longest pause; absent without such a
+   * pause.
+   */
+  duringPause: optional(figure),
   /** Load average of one minute at the window's end. */
   loadAverage: figure,
   /** Mean clock of the server's cores at the window's begin and end; null if unknown. */

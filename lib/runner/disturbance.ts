@@ -139,6 +139,9 @@ function whyStill({ stoppedShare = 0 }: Phase, alarm: string | undefined): strin
     : `its log says: ${alarm}`;
 }
 
+/** What others need to have of a pause's time for it to be theirs. */
+const heldUpShare = 0.5;
+
 /**
  * Whether a server that stood still was held up from outside, as far as is known. Its own standstill counts, unless there is nothing
  * else to count. @param others the phases of other sides at the same time
@@ -152,16 +155,9 @@ function isHeldUp(
   const { noise, stoppedShare = 0 } = phase;
   if (stoppedShare > 0 || isUnanswered(phase) || noise === null) return true;
   if (others.some((other) => pauseMs(other) !== null)) return true;
-  const taken = Math.max(
-    noise.serverStealShare,
-    noise.generatorStealShare,
-    noise.serverOthersShare,
-    noise.generatorOthersShare,
-  );
-  const enoughMs = (pauseMs(phase) ?? 0) / 2;
   return (
-    taken * (window.toMs - window.fromMs) >= enoughMs ||
-    gapIn(samples, window, enoughMs) !== undefined
+    (noise.duringPause ?? 0) >= heldUpShare ||
+    gapIn(samples, window, (pauseMs(phase) ?? 0) * heldUpShare) !== undefined
   );
 }
 

@@ -235,6 +235,31 @@ export function noiseBetween(
   };
 }
 
+/** Spans begin at so many places of each other's length. */
+const beginsPerSpan = 4;
+
+/** Returns the greatest share (0 to 1) of a side's cores that the host or others had in a span of the window. */
+export function mostTaken(
+  spanMs: number,
+  samples: readonly UsageSample[],
+  { fromMs, toMs }: Pick<UsageWindow, 'fromMs' | 'toMs'>,
+  cores: NoiseCores,
+): number {
+  let most = 0;
+  for (let begin = fromMs; begin < toMs; begin += spanMs / beginsPerSpan) {
+    const noise = noiseBetween(samples, { fromMs: begin, toMs: begin + spanMs }, cores);
+    if (noise === null) return 0;
+    most = Math.max(
+      most,
+      noise.serverStealShare,
+      noise.generatorStealShare,
+      noise.serverOthersShare,
+      noise.generatorOthersShare,
+    );
+  }
+  return most;
+}
+
 /** The first and last clock rate within the window: outside of it an idle server's cores may be slow. */
 function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): Noise['serverMhz'] {
   const known = samples.flatMap(({ atMs, machine }) =>

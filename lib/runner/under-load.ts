@@ -1,4 +1,5 @@
 // Loads a group's servers with k6 and samples what all use meanwhile.
+import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { whole } from '../format.ts';
@@ -42,6 +43,7 @@ import {
 } from './plan.ts';
 import {
   networkUseBetween,
+  mostTaken,
   noiseBetween,
   sampleLink,
   sampleUsage,
@@ -313,6 +315,10 @@ export function phasesOf(
     const { serverCpu = null, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
+    const networkUse = link && networkUseBetween(link.samples, link.report, window);
+    const pause = pauseMs({ ...result, network: networkUse });
+    if (noise !== null && pause !== null)
+      noise.duringPause = mostTaken(pause, samples, window, counts);
     const { rssBytes } = usageBetween(ofServer, window);
     const { cpuSeconds } = usageBetween(ofServer, spanOfTurns(result, window));
     const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
@@ -333,7 +339,7 @@ export function phasesOf(
       generatorCpuSeconds: result.cpuSeconds,
       noise,
       // A variant with a network has a single phase.
-      network: link && networkUseBetween(link.samples, link.report, window),
+      network: networkUse,
     };
   });
 }

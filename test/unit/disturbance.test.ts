@@ -144,8 +144,8 @@ test.each<[string, Seen & { of: Partial<Phase> }, string | undefined]>([
   ['counts if it is its own', { of: {} }, undefined],
   ['of the other side too', { of: {}, other: gap(3200) }, 'look at its log'],
   ['of a stopped server', { of: { stoppedShare: 0.3 } }, 'it was stopped (SIGSTOP or a debugger)'],
-  ['while the host had the core', { of: took({ generatorStealShare: 0.2 }) }, 'look at its log'],
-  ['while others had the core', { of: took({ serverOthersShare: 0.2 }) }, 'look at its log'],
+  ['while others had the core', { of: took({ duringPause: 0.5 }) }, 'look at its log'],
+  ['while others had less of it', { of: took({ duringPause: 0.49 }) }, undefined],
   [
     'while bakeoff stood still',
     { of: {}, samples: every100([0, 12_000], [3000, 4800]) },

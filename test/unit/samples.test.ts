@@ -10,6 +10,7 @@ import {
 } from '../../lib/machine/usage.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import {
+  mostTaken,
   noiseBetween,
   sampleUsage,
   usageBetween,
@@ -267,6 +268,19 @@ describe('noise', () => {
     expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
     const short = noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart);
     expect(short?.serverMhz).toEqual([2001, 2001]);
+  });
+
+  test('has the most that others took of a span', () => {
+    const used = samples({ server: { processes: 0.1 } }).map((sample) => {
+      const { server } = sample.machine;
+      // 0.8 s more, in the second that begins at 1 s.
+      const processes = (server?.processes ?? 0) + (sample.atMs > 1000 ? 0.8 : 0);
+      return { ...sample, machine: { ...sample.machine, server: { ...nothing, processes } } };
+    });
+    expect(mostTaken(500, used, window, apart)).toBeCloseTo(0.9, 9);
+    expect(mostTaken(1000, used, window, apart)).toBeCloseTo(0.9, 9);
+    expect(mostTaken(2000, used, window, apart)).toBeCloseTo(0.5, 9);
+    expect(mostTaken(500, samples({}, { server: null }), window, apart)).toBe(0);
   });
 
   test('is null if the kernel does not count the time', () => {
