@@ -161,6 +161,11 @@ export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
   return { asked, made, reached: !isBehind(phases, asked, made), growthPerSecond };
 }
 
+/** Whether the variant's queue grows at its rate: its latencies are then as long as the run. */
+export function queueGrows(variant: VariantResult): boolean {
+  return (rateOf(variant)?.growthPerSecond ?? 0) > 0;
+}
+
 /**
  * Whether the server's queue grows, or requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the
  * p99 of their lateness is above 1 % of the load's time. @param phases at least one

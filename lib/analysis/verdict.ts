@@ -13,7 +13,14 @@ import type {
 } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
-import { isServerAtLimit, limitOf, mostStoodStill, rateOf, stoodStill } from './limit.ts';
+import {
+  isServerAtLimit,
+  limitOf,
+  mostStoodStill,
+  queueGrows,
+  rateOf,
+  stoodStill,
+} from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
@@ -269,6 +276,7 @@ const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 const filesOf = ({ load }: Contender): number => (load.together ? (load.streams ?? 1) : 1);
 
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
+  if (isLatency(metric) && (queueGrows(baseline) || queueGrows(variant))) return null;
   const [one, other] = [baseline.figures[metric], variant.figures[metric]];
   return isMeasurable(one) && isMeasurable(other) ? [one, other] : null;
 }

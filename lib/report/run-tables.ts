@@ -41,7 +41,7 @@ import {
   type Table,
 } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
-import { rateOf } from '../analysis/limit.ts';
+import { queueGrows, rateOf } from '../analysis/limit.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 
 /** All tables of the terminal and of Markdown: the article's, the link, and charts. */
@@ -107,7 +107,7 @@ export function variantTable(result: Result): Table {
   // While the queue of a rate grows, the latency is that of the run's length.
   const latency = (key: 'p50' | 'p99' | 'max') =>
     measured(`${key} ms`, (row) =>
-      (rateOf(row)?.growthPerSecond ?? 0) > 0 ? 'grows' : figure(row.latencyMs?.[key], short),
+      queueGrows(row) ? 'grows' : figure(row.latencyMs?.[key], short),
     );
   const count = (key: 'hung' | 'unsent') =>
     measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole));

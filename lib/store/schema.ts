@@ -2,6 +2,7 @@
 // Numbers are floats; a figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
+import { queueGrows, rateOf } from '../analysis/limit.ts';
 import {
   delayText,
   headerSavingsPercent,
@@ -211,7 +212,11 @@ export const benchRound = written<RoundRow>()({
   tags: ['run', 'scenario', 'variant', 'round', 'phase', 'server', 'protocol'],
   fields: {
     text: { label: ({ label }) => label },
-    'requests/s': { measured_rps: ({ rps }) => rps },
+    'requests/s': {
+      measured_rps: ({ rps }) => rps,
+      // Of requests that are due and have no answer, in a second.
+      queue_growth: ({ queueGrowth }) => queueGrowth?.perSecond,
+    },
     µs: {
       user_cpu_us: perRequest('userCpuUs'),
       system_cpu_us: perRequest('systemCpuUs'),
@@ -302,6 +307,11 @@ interface ComparisonRow {
   phases: readonly Phase[];
 }
 
+const latencyOf =
+  (part: 'p50' | 'p99' | 'max') =>
+  ({ variant }: ComparisonRow) =>
+    queueGrows(variant) ? null : variant.latencyMs?.[part];
+
 /** A row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
@@ -319,6 +329,8 @@ export const benchComparison = written<ComparisonRow>()({
       measured_rps: ({ variant }) => variant.rps?.median,
       found_low: ({ found }) => found?.ci95?.[0],
       found_high: ({ found }) => found?.ci95?.[1],
+      // 0 if the server holds its rate; it then has no latency.
+      queue_growth: ({ variant }) => rateOf(variant)?.growthPerSecond,
     },
     ratio: {
       published_ratio: ({ comparison }) => comparison?.publishedRatio,
@@ -331,6 +343,7 @@ export const benchComparison = written<ComparisonRow>()({
       success_ratio: ({ variant }) => variant.successRatio,
       server_share: ({ variant }) => variant.serverShare,
       generator_share: ({ variant }) => variant.generatorShare,
+      turns_against_continuous: ({ variant }) => variant.turnsAgainstContinuous?.ratio,
     },
     text: {
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
@@ -357,9 +370,9 @@ export const benchComparison = written<ComparisonRow>()({
       server_cpu_micros_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
     },
     ms: {
-      p50_ms: ({ variant }) => variant.latencyMs?.p50,
-      p99_ms: ({ variant }) => variant.latencyMs?.p99,
-      max_ms: ({ variant }) => variant.latencyMs?.max,
+      p50_ms: latencyOf('p50'),
+      p99_ms: latencyOf('p99'),
+      max_ms: latencyOf('max'),
     },
     bytes: {
       header_bytes_per_request: ({ phases }) =>

@@ -28,6 +28,7 @@ const phase = phaseOf({
   startedAt: '2026-01-02T03:04:05.678Z',
   serverCpuSeconds: 0.01,
   generatorCpuSeconds: 0.02,
+  queueGrowth: { perSecond: 0, standardError: 1 },
   noise: {
     serverStealShare: 0.01,
     generatorStealShare: 0.02,
@@ -178,6 +179,15 @@ const tuned: MeasuredVariant = {
   against: 'initial',
   setup: 'b',
 };
+
+it('writes the growth of a queue, and then no latency', () => {
+  const grows = { queueGrowth: { perSecond: 300, standardError: 1 }, rps: 1000 };
+  const phases = [{ ...phase, requests: 2600, seconds: 2, ...grows }];
+  const atRate = { ...initial, load: { ...load, rate: 1300 }, rounds: [{ round: 1, phases }] };
+  const [row] = linesOf('bench_comparison', atRate).map(parsed);
+  expect(row?.fields).toMatchObject({ queue_growth: 300 });
+  for (const field of ['p50_ms', 'p99_ms', 'max_ms']) expect(row?.fields).not.toHaveProperty(field);
+});
 
 it('writes one row of the table per variant, a nanosecond apart', () => {
   const [, first, second] = linesOf('bench_comparison', initial, publishedOnly, tuned).map(parsed);

@@ -130,4 +130,21 @@ test('latency has no verdict if it means nothing', () => {
     { load },
   );
   expect(one([base, behind])).toMatchObject({ verdict: 'none', why: 'b did not come to its rate' });
+  const endless = variant(
+    'b',
+    times(1).map((ms) =>
+      second(1000, 0.1, 0.1, {
+        rps: 700,
+        queueGrowth: { perSecond: 300, standardError: 1 },
+        latencyMs: latency(1, ms, 50),
+      }),
+    ),
+    { load },
+  );
+  expect(one([base, endless])).toMatchObject({
+    verdict: 'none',
+    why: 'b did not come to its rate',
+    ratio: 0,
+    latency: { p50: null, p99: null },
+  });
 });
