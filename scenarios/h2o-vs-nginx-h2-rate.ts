@@ -1,4 +1,5 @@
 import { defineScenario, h2o, nginx, vegeta } from '../lib/scenario/index.ts';
+import article from './articles/001.ts';
 
 // As in h2o-vs-nginx-h2, on the same two servers.
 const tls = {
@@ -24,7 +25,7 @@ function histogram(counts: readonly number[]) {
 export default defineScenario({
   name: 'h2o-vs-nginx-h2-rate',
   title: 'h2o against nginx over HTTP/2 at 1000 requests/s: how long they take, in buckets',
-  article: { id: '001', title: 'h2o vs nginx over HTTP/2', year: 2017 },
+  article,
   knob: 'h2o',
   load,
   page: { docroot: 'h2o', path: '/', bodyBytes: 177 },

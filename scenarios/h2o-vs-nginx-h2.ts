@@ -1,4 +1,5 @@
 import { defineScenario, h2load, h2o, nginx } from '../lib/scenario/index.ts';
+import article from './articles/001.ts';
 
 // What h2load printed of both servers, and the two curves that it saw.
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
@@ -7,7 +8,7 @@ const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256', 'P-384
 export default defineScenario({
   name: 'h2o-vs-nginx-h2',
   title: 'h2o against nginx over HTTP/2 and TLS, and what the curve alone is worth',
-  article: { id: '001', title: 'h2o vs nginx over HTTP/2', year: 2017 },
+  article,
   knob: 'h2o',
   load: h2load('-n 100000 -c 1000 -t 16', { tls }),
   page: { docroot: 'h2o', path: '/', bodyBytes: 177 },

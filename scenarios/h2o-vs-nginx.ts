@@ -1,8 +1,9 @@
 import { cpus } from 'node:os';
 import { defineScenario, h2o, nginx, wrk, type Published } from '../lib/scenario/index.ts';
+import article from './articles/000.ts';
 
 // Exported for the scenarios that take one step, or one number, out of this table.
-export const article = { id: '000', title: 'h2o vs nginx', year: 2015 } as const;
+export { article };
 export const load = wrk('-c 100 -t 10 -d 10');
 export const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 

@@ -7,8 +7,9 @@ import {
   weighttp,
   type Variant,
 } from '../lib/scenario/index.ts';
+import article from './articles/003.ts';
 
-export const article = { id: '003', title: 'HTTP/2 and SPDY on a small file', year: 2014 } as const;
+export { article };
 export const page = { docroot: 'small', path: '/index.html', bodyBytes: 21 };
 export const tls = {
   maxVersion: 'TLSv1.2',

@@ -1,4 +1,5 @@
 import { defineScenario, h2load, h2o, nghttpd, nginx } from '../lib/scenario/index.ts';
+import article from './articles/002.ts';
 
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
 const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256'] } as const;
@@ -67,7 +68,7 @@ const workers = { workers: 'server-cores', articleWorkers: 1 } as const;
 export default defineScenario({
   name: 'nghttpd-img',
   title: 'nghttpd over HTTP/2 on 525 kB, three times without a restart; its file limit',
-  article: { id: '002', title: 'nghttpd over HTTP/2', year: 2015 },
+  article,
   knob: 'the file limit',
   load: h2load('-n 100000 -c 1020 -m 1020', { tls }),
   page: { docroot: 'images', path: '/img.html', bodyBytes: 525_304 },

@@ -1,4 +1,5 @@
 import { defineScenario, h2load, h2o, nghttpd, nginx } from '../lib/scenario/index.ts';
+import article from './articles/002.ts';
 
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
 const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256'] } as const;
@@ -6,7 +7,7 @@ const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256'] } as c
 export default defineScenario({
   name: 'nghttpd-index',
   title: 'nghttpd over HTTP/2 on 612 bytes, 50 requests at once; nginx and h2o beside it',
-  article: { id: '002', title: 'nghttpd over HTTP/2', year: 2015 },
+  article,
   knob: 'the server',
   load: h2load('-n 100000 -c 50 -m 50', { tls }),
   page: { docroot: 'nginx', path: '/', bodyBytes: 612 },

@@ -7,7 +7,7 @@ import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
 import { oneRunAtATime } from '../machine/locks.ts';
-import { readProcessors } from '../machine/processors.ts';
+import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
@@ -160,6 +160,8 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   // Read before this process is pinned: then it no longer sees the others.
   const processors = readProcessors();
   await pin(process.pid, run.cores.generatorCpus);
+  // Another run may follow, such as of an article.
+  run.onClose(() => pin(process.pid, cpusOf(processors.cores)));
   const onPath = there === undefined ? here : {};
   const delaylink = await delaylinkBeside(k6);
   const tools: RunContext['tools'] = { k6, delaylink, servers: there?.binaries ?? here };

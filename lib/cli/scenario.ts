@@ -1,13 +1,13 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
-import { usageError } from '../errors.ts';
+import { unknownWord } from '../errors.ts';
 import { present } from '../present.ts';
-import { makePlan } from '../runner/make-plan.ts';
-import { findScenario, findVariants, loadScenarios } from '../scenario/catalogue.ts';
-import { networkOf } from '../scenario/variants.ts';
+import { articleTitle } from '../report/article.ts';
+import { articlesOf, findScenario, loadScenarios } from '../scenario/catalogue.ts';
+import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { getTools, openDatabase, runPlan, withRun } from './run.ts';
+import { runArticle } from './article.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { report } from './run-output.ts';
+import { runScenario } from './run-scenario.ts';
 import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
@@ -31,37 +31,42 @@ export function readScenarioOptions(args: readonly string[]) {
 /** Returns the exit code. Throws UserError and Interrupted. */
 export async function scenarioCommand(args: readonly string[]): Promise<number> {
   const options = readScenarioOptions(args);
-  if (options.name === undefined || options.help) {
+  const { name } = options;
+  if (name === undefined || options.help) {
     printHelp(await overview(), scenarioFlags);
     return 0;
   }
-  const scenario = await findScenario(options.name);
-  const variants = findVariants(scenario, options.variants);
-  if (
-    (options.serverHost !== undefined || options.generatorHosts !== undefined) &&
-    variants.some((variant) => networkOf(scenario, variant) !== undefined)
-  ) {
-    throw usageError(
-      `${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`,
+  if (!/^\d+$|^all$/.test(name))
+    return runScenario(await findScenario(name), options, () => undefined);
+  const articles = articlesOf(await loadScenarios());
+  const asked = articles.filter(({ id }) => name === 'all' || id === name);
+  if (asked.length === 0)
+    throw unknownWord(
+      'article',
+      name,
+      articles.map(({ id }) => id),
     );
-  }
-  const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  return withRun(options, kinds, scenario, async (run) => {
-    const draft = makePlan(scenario, variants, run.cores, options);
-    const servers = draft.variants.map(({ variant }) => variant.server);
-    const ready = await getTools(run, servers, options);
-    const storing = await openDatabase(ready, draft, options);
-    const outcome = await runPlan(storing, draft, options, ['fewer --variants']);
-    return report(outcome, options);
-  });
+  let code = 0;
+  for (const article of asked) code = Math.max(code, await runArticle(article, options));
+  return code;
 }
 
 async function overview(): Promise<string[]> {
   const scenarios = await loadScenarios();
   const width = Math.max(...scenarios.map(({ name }) => name.length));
+  const lineOf = ({ name, title }: Scenario) => `  ${name.padEnd(width)}  ${title}`;
+  const own = scenarios.filter(({ article }) => article === undefined);
   return [
     `${typed('scenario')} NAME|FILE.ts [flags]`,
+    `${typed('scenario')} ${articlesOf(scenarios)[0]?.id ?? ''}|all [flags]    all scenarios of an article, or of all, with a page on its claims`,
+    ...articlesOf(scenarios).flatMap((article) => [
+      '',
+      `${article.id}  ${articleTitle(article)}`,
+      ...(article.scenarios ?? []).flatMap((name) =>
+        scenarios.filter((one) => one.name === name).map(lineOf),
+      ),
+    ]),
     '',
-    ...scenarios.map(({ name, title }) => `  ${name.padEnd(width)}  ${title}`),
+    ...own.map(lineOf),
   ];
 }

@@ -111,7 +111,8 @@ function configNames({ variants }: Result): (readonly [file: string, name: strin
   });
 }
 
-function partLines({ title, tables, below }: Part): string[] {
+/** A part as lines of Markdown. */
+export function partLines({ title, tables, below }: Part): string[] {
   return [
     ...paragraphs(title === '' ? [] : [title]),
     ...tables.flatMap((table) => (table.rows.length > 0 ? [...markdownTable(table), ''] : [])),
@@ -134,7 +135,8 @@ export function markdownTable({ columns, rows }: Table): string[] {
   ];
 }
 
-function paragraphs(lines: readonly string[]): string[] {
+/** Paragraphs of Markdown. */
+export function paragraphs(lines: readonly string[]): string[] {
   return lines.flatMap((line) => [escape(line), '']);
 }
 

@@ -628,6 +628,8 @@ const result = open({
   run: runName,
   scenario: name,
   title: text,
+  /** What published the figures beside which ours stand. */
+  article: optional(open({ id: text, title: text, date: text })),
   /** The scenario's knob, if it is all that differs. */
   knob: optional(text),
   /** A config was compared with itself: differences are noise. */

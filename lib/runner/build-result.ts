@@ -73,7 +73,11 @@ export function buildResult(
     run: plan.run,
     scenario: scenario.name,
     title: scenario.title,
-    ...present({ knob: knobOf(scenario, measured), control: scenario.control }),
+    ...present({
+      article: articleOf(scenario),
+      knob: knobOf(scenario, measured),
+      control: scenario.control,
+    }),
     startedAt: startedAt.toISOString(),
     endedAt: new Date().toISOString(),
     state,
@@ -97,6 +101,10 @@ export function buildResult(
     warnings: [...warnings, ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.answers, ...addressNotes(plan)],
   };
+}
+
+function articleOf({ article }: Scenario): Result['article'] {
+  return article && { id: article.id, title: article.title, date: article.date };
 }
 
 /** The scenario's knob, if its only two variants are shown; undefined for users' own configs, which may differ in more. */

@@ -64,6 +64,9 @@ const triesOfDisturbed = 5;
 /** After the first disturbance of a round; doubled each time. */
 const firstPauseMs = 250;
 
+/** Where turns do not agree with continuous load: what a server has in store for a burst is used up by then. */
+const apartWarmupSeconds = 5;
+
 export interface RunOutcome {
   result: Result;
   kept: readonly KeptRound[];
@@ -201,6 +204,8 @@ export async function runRounds(
       steps = [];
       if (error instanceof StillCold) {
         groups = withWarmups(groups, error.warmupSeconds);
+        // Earlier rounds had the same warm-up, and may have been cold from begin to end.
+        if (kept.length < minimumRounds) await dropKept();
         return error;
       }
       failures.push(error);
@@ -284,15 +289,23 @@ export async function runRounds(
       const note = warning.notInTurns(found.name, found.ratio, kept.length);
       notes.add(note);
       events.say(note);
-      groups = apart(groups, names);
-      for (const { round } of kept.splice(0)) {
-        const problem = await forgetRound(context, round);
-        if (problem !== null) notes.add(problem);
-      }
-      comparisonsSoFar = [];
+      const longer = sides.map(({ variant, load }) => {
+        const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);
+        return [variant.name, seconds] as const;
+      });
+      groups = withWarmups(apart(groups, names), new Map(longer));
+      await dropKept();
       return true;
     }
     return false;
+  }
+
+  async function dropKept() {
+    for (const { round } of kept.splice(0)) {
+      const problem = await forgetRound(context, round);
+      if (problem !== null) notes.add(problem);
+    }
+    comparisonsSoFar = [];
   }
 
   function verdictsAreDecided() {

@@ -11,7 +11,7 @@ import { isObject } from '../form.ts';
 import { byName, present } from '../present.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
-import type { Scenario, ServerSpec, Variant } from './model.ts';
+import type { Article, Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');
@@ -20,6 +20,14 @@ const shippedFile = (name: string): string => path.join(scenariosFolder, `${name
 /** All shipped scenarios, by name. */
 export async function loadScenarios(): Promise<Scenario[]> {
   return loadScenarioFiles((await shippedNames()).map(shippedFile));
+}
+
+/** The articles of shipped scenarios, by id. */
+export function articlesOf(scenarios: readonly Scenario[]): Article[] {
+  const byId = new Map(
+    scenarios.flatMap(({ article }) => (article === undefined ? [] : [[article.id, article]])),
+  );
+  return [...byId.values()].sort((a, b) => a.id.localeCompare(b.id));
 }
 
 async function shippedNames(): Promise<string[]> {

@@ -13,7 +13,7 @@ const api = path.join(projectRoot, 'lib/scenario/index.ts');
 const source = (name: string) => `
   import { defineScenario, nginx, ab } from ${JSON.stringify(api)};
   export default defineScenario({
-    name: '${name}', title: 'mine', article: { id: '000', title: 'x', year: 2015 }, knob: 'x', load: ab('-c 1 -n 10'),
+    name: '${name}', title: 'mine', article: { id: '000', title: 'x', date: '2015' }, knob: 'x', load: ab('-c 1 -n 10'),
     page: { docroot: 'nginx', path: '/', bodyBytes: 612 },
     variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
   });`;

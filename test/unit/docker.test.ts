@@ -197,7 +197,9 @@ it('the content of the image is all that is compiled or imported', async () => {
       'lib/cli/main.ts',
       'lib/index.ts',
       'bin/bakeoff.mjs',
-      ...readdirSync(join(projectRoot, 'scenarios')).map((file) => `scenarios/${file}`),
+      ...readdirSync(join(projectRoot, 'scenarios'))
+        .filter((file) => file.endsWith('.ts'))
+        .map((file) => `scenarios/${file}`),
     ],
     absWorkingDir: projectRoot,
     outdir: 'nowhere',

@@ -22,6 +22,7 @@ import {
   type ServerSpec,
   type Variant,
 } from '../../lib/scenario/index.ts';
+import article from '../../scenarios/articles/001.ts';
 
 const workers = { workers: 1 };
 const first: Variant = { name: 'first', server: nginx(['base'], workers), published: { rps: 1 } };
@@ -31,7 +32,7 @@ const gone: Variant = { name: 'gone', server: 'nobody has it any more', publishe
 const good: Scenario = {
   name: 'good',
   title: 'x',
-  article: { id: '001', title: 'x', year: 2017 },
+  article: { ...article, id: 'x' },
   knob: 'x',
   load: h2load('-n 100 -c 10 -m 2'),
   page: { docroot: 'nginx', path: '/', bodyBytes: 612 },

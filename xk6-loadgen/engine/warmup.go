@@ -10,7 +10,7 @@ const (
 	stretchParts = 8
 	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40
 	// does. One that may be up to unclearGain, or is not known, is looked at for another stretch.
-	leastGain, unclearGain = 0.03, 0.2
+	leastGain, unclearGain = 0.03, 0.5
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
 )
@@ -66,7 +66,8 @@ func (l *loop) beginStretch(number int32, from, until int64) {
 	l.phaseEnd = until
 }
 
-func (w *stretch) isMarking() bool { return w.marked < len(w.marks) }
+// isMarking: while connections open, which costs the server time of its own, there is nothing to mark.
+func (w *stretch) isMarking() bool { return w.number > 0 && w.marked < len(w.marks) }
 
 // mark takes the marks that are due, the first of which begins the stretch.
 func (l *loop) mark() {
@@ -89,7 +90,6 @@ func (l *loop) mark() {
 func (l *loop) endStretch() (isOver bool) {
 	s, w := l.shared, &l.stretch
 	if w.number == 0 {
-		l.mark()
 		// The second half of the warm-up is the first stretch that counts. Connections that were slow to open leave it a quarter.
 		warmup := int64(l.plan.Warmup)
 		l.beginStretch(1, l.clock, max(l.warmupBegan+warmup, l.clock+warmup/4))

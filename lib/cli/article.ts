@@ -1,0 +1,88 @@
+// npm run scenario -- 000: runs all scenarios of an article, and writes the article's page.
+import { join } from 'node:path';
+import { messageOf, usageError, UserError } from '../errors.ts';
+import { writeWhole } from '../files.ts';
+import { duration } from '../format.ts';
+import { Interrupted } from '../process.ts';
+import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
+import { articlePage } from '../report/html/article-page.ts';
+import { terminalTable } from '../report/table.ts';
+import type { Result } from '../result/result.ts';
+import { runName } from '../runner/make-plan.ts';
+import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
+import { findScenario } from '../scenario/catalogue.ts';
+import type { Article } from '../scenario/model.ts';
+import { say, terminalOf } from './run-output.ts';
+import { runScenario, type ScenarioOptions } from './run-scenario.ts';
+
+/**
+ * Runs the article's scenarios in its order, those that take long with --quick, and writes article.html and article.md. What cannot be
+ * run here is named, and the rest runs. Returns the greatest exit code of the runs, 1 if one could not be made.
+ * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after the page of what was measured
+ */
+export async function runArticle(article: Article, options: ScenarioOptions): Promise<number> {
+  requireNoSingle(options);
+  const startedAt = new Date();
+  const results = new Map<string, Result>();
+  const missing: string[] = [];
+  const { scenarios = [] } = article;
+  let code = 0;
+  let interrupted: Interrupted | undefined;
+  for (const [index, name] of scenarios.entries()) {
+    say(options, [
+      `${article.id} · ${articleTitle(article)} · ${index + 1} of ${scenarios.length}: ${name}`,
+    ]);
+    try {
+      const scenario = await findScenario(name);
+      const own = await runScenario(scenario, { ...options, mostSeconds }, (result) =>
+        results.set(name, result),
+      );
+      code = Math.max(code, own);
+    } catch (error) {
+      if (error instanceof Interrupted) {
+        interrupted = error;
+        break;
+      }
+      if (!(error instanceof UserError)) throw error;
+      code = Math.max(code, 1);
+      missing.push(`${name}: ${messageOf(error)}`);
+      console.error(messageOf(error));
+    }
+    say(options, ['']);
+  }
+  await writePage({ article, results, missing }, options, startedAt);
+  if (interrupted !== undefined) throw interrupted;
+  return code;
+}
+
+/** A scenario that would take longer is run with --quick. */
+const mostSeconds = 300;
+
+function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
+  const [first] = exports;
+  const flag =
+    (json && 'json') || first?.flag || (variants === undefined ? undefined : ('variants' as const));
+  if (flag !== undefined)
+    throw usageError(`--${flag} is of one scenario, and an article has several: leave it out`);
+}
+
+async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: Date) {
+  if (run.results.size === 0) return;
+  const folder = await createRunFolder(
+    options.out,
+    runName(`article-${run.article.id}`, startedAt),
+  );
+  await writeWhole(join(folder.path, 'article.md'), articleMarkdown(run));
+  await writeWhole(join(folder.path, 'article.html'), await articlePage(run));
+  await giveToCaller(folder);
+  const seconds = (Date.now() - startedAt.getTime()) / 1000;
+  say(
+    options,
+    [
+      ...terminalTable(claimsTable(run), terminalOf(options)),
+      '',
+      `${articleTitle(run.article)} in ${duration(seconds)} · ${join(folder.name, 'article.html')}`,
+    ],
+    Infinity,
+  );
+}

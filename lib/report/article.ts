@@ -1,0 +1,102 @@
+// The page of an article: its claims, its environment and its tables beside what was measured here.
+import { decideClaim, type ClaimState } from '../analysis/claims.ts';
+import type { Environment, Result, Verdict } from '../result/result.ts';
+import type { Article } from '../scenario/model.ts';
+import { generatorPlace, serversPlace } from './heading.ts';
+import { articleParts } from './run-tables.ts';
+import { verdictLines } from './sentences.ts';
+import { leftColumn, tableOf, type Part, type Table } from './table.ts';
+import { paragraphs, partLines } from './texts.ts';
+
+/** An article and what was measured of it. */
+export interface ArticleRun {
+  article: Article;
+  /** By scenario, in the article's order. */
+  results: ReadonlyMap<string, Result>;
+  /** Scenarios that could not be run, a line each. */
+  missing: readonly string[];
+}
+
+/** "h2o vs nginx (2015-05-06)", with the author where the text names one. */
+export function articleTitle({ title, author, date }: Article): string {
+  return `${title} (${author === undefined ? '' : `${author}, `}${date})`;
+}
+
+/** The colour of a verdict for each state. */
+const colours: Readonly<Record<ClaimState, Verdict>> = {
+  'holds here': 'faster',
+  'does not hold here': 'same',
+  'opposite here': 'slower',
+  'not decided': 'inconclusive',
+};
+
+/** Each claim, the article's figures, what was seen here, and whether it holds. */
+export function claimsTable({ article, results }: ArticleRun): Table {
+  const rows = (article.claims ?? []).map((claim) => ({
+    ...claim,
+    ...decideClaim(claim, results),
+  }));
+  return tableOf(rows, [
+    leftColumn('the article says', ({ text }) => text),
+    leftColumn('its figures', ({ figures }) => figures),
+    leftColumn('here', ({ seen }) => seen),
+    leftColumn('so it', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
+  ]);
+}
+
+/** The article's machine beside this one. */
+function environmentsTable({
+  article: { machine = {}, commands = [] },
+  results,
+}: ArticleRun): Table {
+  const [first] = results.values();
+  const here = first === undefined ? [] : environmentHere(first.environment);
+  const versions = [...results.values()].flatMap(({ environment }) =>
+    Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`),
+  );
+  const [hardware = '', os = '', kernel = ''] = here;
+  const rows: [string, string | undefined, string][] = [
+    ['machine', machine.hardware, hardware],
+    ['system', machine.os, os],
+    ['kernel', machine.kernel, kernel],
+    ['compiler', machine.compiler, ''],
+    ['programs', machine.servers, [...new Set(versions)].join(', ')],
+    ['loads', commands.join(' · '), 'the same lines, read by the load engine in k6'],
+  ];
+  return tableOf(rows, [
+    leftColumn('environment', ([name]) => name),
+    leftColumn('article', ([, article = 'it does not say']) => article),
+    leftColumn('here', ([, , own]) => own),
+  ]);
+}
+
+function environmentHere(environment: Environment): [string, string, string] {
+  const places = `servers on ${serversPlace(environment)}, k6 on ${generatorPlace(environment)}`;
+  return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
+}
+
+/** The parts of the page before those of its scenarios. */
+export function articleHead(run: ArticleRun): Part[] {
+  return [
+    { title: 'What it claims', tables: [claimsTable(run)], below: run.missing },
+    { title: 'Where it was measured', tables: [environmentsTable(run)], below: [] },
+  ];
+}
+
+/** A scenario's table, published beside measured, and its sentences. */
+export function scenarioPart(result: Result): Part {
+  const tables = articleParts(result).flatMap((part) => part.tables);
+  return { title: result.title, tables, below: verdictLines(result) };
+}
+
+/** The page as Markdown. */
+export function articleMarkdown(run: ArticleRun): string {
+  const parts = [...articleHead(run), ...[...run.results.values()].map(scenarioPart)];
+  return [
+    ...paragraphs([`# ${articleTitle(run.article)}`]),
+    ...parts.flatMap(({ title, ...part }) => [
+      ...paragraphs([`## ${title}`]),
+      ...partLines({ ...part, title: '' }),
+    ]),
+  ].join('\n');
+}

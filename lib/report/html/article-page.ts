@@ -1,0 +1,40 @@
+// article.html: an article's claims and tables beside what was measured here.
+import type { Result, VariantResult } from '../../result/result.ts';
+import { articleHead, articleTitle, scenarioPart, type ArticleRun } from '../article.ts';
+import { html, nothing, page, partHtml, type Html } from './page.ts';
+
+/** The whole page. */
+export function articlePage(run: ArticleRun): Promise<string> {
+  const title = articleTitle(run.article);
+  const { url } = run.article;
+  const source = url === undefined ? nothing : html`<p><a href="${url}">${url}</a></p>`;
+  const body = html`<header><h1>${title}</h1>${source}</header>
+${articleHead(run).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
+${[...run.results.values()].map(
+  (result) => html`<section>${partHtml(scenarioPart(result))}${barsHtml(result)}</section>`,
+)}`;
+  return page(title, body, []);
+}
+
+type Both = VariantResult & { published: { rps: number }; rps: { median: number } };
+
+/** Requests/s published and here, each as a multiple of the first row's; nothing for fewer than two rows with both. */
+function barsHtml({ variants }: Result): Html {
+  const rows = variants.filter(
+    (variant): variant is Both => variant.published?.rps !== undefined && variant.rps !== null,
+  );
+  const [first] = rows;
+  if (first === undefined || rows.length < 2) return nothing;
+  const pairs = rows.map(({ name, published, rps }) => ({
+    name,
+    published: published.rps / first.published.rps,
+    here: rps.median / first.rps.median,
+  }));
+  const most = Math.max(...pairs.flatMap(({ published, here }) => [published, here]));
+  const bar = (kind: 'published' | 'here', value: number) =>
+    html`<div class="bar ${kind}" style="width:${((65 * value) / most).toFixed(1)}%"></div><span>${value.toFixed(2)} ${kind}</span>`;
+  return html`<h4>Requests/s, ${first.name} being 1</h4><dl class="bars">${pairs.map(
+    ({ name, published, here }) =>
+      html`<dt>${name}</dt><dd>${bar('published', published)}</dd><dd>${bar('here', here)}</dd>`,
+  )}</dl>`;
+}

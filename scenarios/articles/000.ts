@@ -1,0 +1,115 @@
+import { defineArticle } from '../../lib/scenario/index.ts';
+
+export default defineArticle({
+  id: '000',
+  title: 'h2o vs nginx',
+  date: '2015-05-06',
+  machine: {
+    hardware: 'EC2 c4.8xlarge; server and generator on the same machine',
+    kernel: 'Linux 3.14.35 (amzn1)',
+    compiler: 'gcc 4.8.2',
+    servers: 'nginx 1.8.0, h2o 1.2.1-alpha1',
+  },
+  commands: ['./wrk -c 100 -t 10 -d 10 http://127.0.0.1/'],
+  scenarios: [
+    'h2o-vs-nginx',
+    'nginx-open-file-cache',
+    'nginx-accept-mutex-delay',
+    'nginx-tcp-nopush',
+    'nginx-worker-connections',
+    'h2o-num-threads',
+    'nginx-workers',
+  ],
+  claims: [
+    {
+      text: 'h2o is fast without tuning: faster than nginx as it comes',
+      figures: '582,270 against 53,434 requests/s',
+      rests: [
+        {
+          scenario: 'h2o-vs-nginx',
+          variant: 'nginx-initial',
+          against: 'h2o-initial',
+          is: 'slower',
+        },
+      ],
+    },
+    {
+      text: 'nginx can be tuned to match h2o',
+      figures: '824,800 against 708,329 requests/s: by these it passes it',
+      rests: [
+        {
+          scenario: 'h2o-vs-nginx',
+          variant: 'nginx-tcp-nopush',
+          against: 'h2o-tuned',
+          is: 'not slower',
+        },
+      ],
+    },
+    {
+      text: 'open_file_cache makes nginx faster',
+      figures: '624,639 to 700,324 requests/s, +12 %',
+      rests: [
+        {
+          scenario: 'nginx-open-file-cache',
+          variant: 'open-file-cache',
+          against: 'workers',
+          is: 'faster',
+        },
+      ],
+    },
+    {
+      text: 'with accept_mutex_delay 100ms nginx passes h2o',
+      figures: '700,324 to 714,512 requests/s, +2 %; h2o has 708,329',
+      rests: [
+        {
+          scenario: 'nginx-accept-mutex-delay',
+          variant: 'accept-mutex-delay',
+          against: 'open-file-cache',
+          is: 'faster',
+        },
+      ],
+    },
+    {
+      text: 'tcp_nopush makes nginx faster',
+      figures: '714,512 to 824,800 requests/s, +15 %',
+      rests: [
+        {
+          scenario: 'nginx-tcp-nopush',
+          variant: 'tcp-nopush',
+          against: 'accept-mutex-delay',
+          is: 'faster',
+        },
+      ],
+    },
+    {
+      text: 'the connections that nginx allows make no difference',
+      figures: 'worker_connections of 10240, 1024 and 640: no figures',
+      rests: [
+        {
+          scenario: 'nginx-worker-connections',
+          variant: 'connections-1024',
+          against: 'connections-10240',
+          is: 'same',
+        },
+        {
+          scenario: 'nginx-worker-connections',
+          variant: 'connections-640',
+          against: 'connections-10240',
+          is: 'same',
+        },
+      ],
+    },
+    {
+      text: 'more threads than the generator leaves cores for do not make h2o faster',
+      figures: '708,329 requests/s with 16 threads, 582,270 with 36',
+      rests: [
+        {
+          scenario: 'h2o-num-threads',
+          variant: 'threads-16',
+          against: 'threads-36',
+          is: 'not slower',
+        },
+      ],
+    },
+  ],
+});

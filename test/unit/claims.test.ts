@@ -1,0 +1,113 @@
+// Articles, what they claim, and whether that holds.
+import { expect, test } from 'vitest';
+import { decideClaim } from '../../lib/analysis/claims.ts';
+import { articleMarkdown } from '../../lib/report/article.ts';
+import { articlePage } from '../../lib/report/html/article-page.ts';
+import type { Comparison, Result } from '../../lib/result/result.ts';
+import { articlesOf, findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
+import type { ClaimRest } from '../../lib/scenario/model.ts';
+import { isRunnable } from '../../lib/scenario/variants.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
+
+const scenarios = await loadScenarios();
+const articles = articlesOf(scenarios);
+const scenarioOf = (name: string) => scenarios.find((one) => one.name === name);
+
+test('there are five articles, and each names its scenarios', () => {
+  expect(articles.map(({ id }) => id)).toEqual(['000', '001', '002', '003', '004']);
+  for (const { id, scenarios: names = [] } of articles) {
+    const own = scenarios.filter(({ article }) => article?.id === id).map(({ name }) => name);
+    expect([...names].sort()).toEqual(own.sort());
+  }
+});
+
+const rests = articles.flatMap(({ claims = [] }) => claims.flatMap((claim) => claim.rests));
+
+test.each(rests)('$variant against $against is compared in $scenario', (rest) => {
+  const scenario = scenarioOf(rest.scenario);
+  const variants = scenario === undefined ? [] : findVariants(scenario).filter(isRunnable);
+  const named = (name: string) => variants.find((one) => one.name === name);
+  const own = named(rest.variant);
+  expect([own, named(rest.against)]).not.toContain(undefined);
+  const baseline = own?.against === undefined ? variants[0]?.name : own.against;
+  const pairs = [{ variant: rest.variant, against: baseline }, ...(scenario?.alsoCompare ?? [])];
+  if (rest.headersAtMost === undefined)
+    expect(pairs).toContainEqual({ variant: rest.variant, against: rest.against });
+});
+
+const measured = result([workers, openFileCache]);
+type Claimed = NonNullable<ClaimRest['is']>;
+const rest: ClaimRest = { scenario: 's', variant: openFileCache.name, against: workers.name };
+const withVerdict = (verdict: Comparison['verdict']): Result => {
+  const comparisons = measured.comparisons.map((one) => ({ ...one, verdict, why: 'too few' }));
+  return { ...measured, comparisons };
+};
+const decided = (verdict: Comparison['verdict'], ...is: Claimed[]) => {
+  const claim = { text: 't', figures: 'f', rests: is.map((one) => ({ ...rest, is: one })) };
+  return decideClaim(claim, new Map([['s', withVerdict(verdict)]])).state;
+};
+
+test.each<[Comparison['verdict'], Claimed, string]>([
+  ['faster', 'faster', 'holds here'],
+  ['same', 'faster', 'does not hold here'],
+  ['slower', 'faster', 'opposite here'],
+  ['faster', 'slower', 'opposite here'],
+  ['faster', 'same', 'does not hold here'],
+  ['same', 'same', 'holds here'],
+  ['same', 'not slower', 'holds here'],
+  ['slower', 'not slower', 'opposite here'],
+  ['inconclusive', 'same', 'not decided'],
+  ['none', 'faster', 'not decided'],
+])('measured %s, claimed %s: %s', (verdict, is, state) => {
+  expect(decided(verdict, is)).toBe(state);
+});
+
+test('a claim holds if all that it rests on does', () => {
+  expect(decided('faster', 'faster', 'not slower')).toBe('holds here');
+  expect(decided('faster', 'faster', 'same')).toBe('does not hold here');
+  expect(decided('faster', 'slower', 'same')).toBe('opposite here');
+});
+
+test('a claim on headers is decided by their bytes per request', () => {
+  const of = (headersAtMost: number) =>
+    decideClaim(
+      { text: 't', figures: 'f', rests: [{ ...rest, headersAtMost }] },
+      new Map([['s', measured]]),
+    );
+  // Both have as many.
+  expect(of(1)).toMatchObject({ state: 'holds here', seen: expect.stringContaining('1/1') });
+  expect(of(0.5).state).toBe('does not hold here');
+});
+
+test('what was not run is named', () => {
+  const claim = { text: 't', figures: 'f', rests: [{ ...rest, is: 'same' as const }] };
+  expect(decideClaim(claim, new Map())).toEqual({ state: 'not decided', seen: 's was not run' });
+});
+
+test('the page has the claims, both machines and the tables', async () => {
+  const article = {
+    id: 'x',
+    title: 'A <b> title',
+    date: '2017',
+    machine: { servers: 'nginx 1.8.0' },
+    claims: [
+      { text: 'it is *faster*', figures: '12 %', rests: [{ ...rest, is: 'faster' as const }] },
+    ],
+  };
+  const run = { article, results: new Map([['s', measured]]), missing: ['t: has no TLS'] };
+  const markdown = articleMarkdown(run);
+  for (const text of [
+    '# A \\<b> title (2017)',
+    '| it is \\*faster\\* | 12 % | ',
+    ' holds here |',
+    '| programs | nginx 1.8.0 | ',
+    't: has no TLS',
+    '| open-file-cache |',
+  ])
+    expect(markdown).toContain(text);
+  const html = await articlePage(run);
+  expect(html).toContain('A &lt;b&gt; title (2017)');
+  expect(html).toContain('<dt>open-file-cache</dt>');
+  // Of the first row's requests/s.
+  expect(html).toContain('<span>1.00 here</span>');
+});
