@@ -83,6 +83,7 @@ export function circumstanceLines(result: Result): string[] {
     linkLines,
     limitLines,
     scopeLines,
+    articleLines,
   ].flatMap((linesOf) => linesOf(result));
 }
 
@@ -234,6 +235,12 @@ export function scopeLines({ comparisons, environment }: Result): string[] {
     serverHost === undefined ? 'this machine in this boot' : `${serverHost.name} in its boot`;
   const since = new Date(serverHost?.bootedAt ?? bootedAt).toISOString();
   return [`Verdicts hold for ${where} (since ${since.slice(0, 16).replace('T', ' ')} UTC).`];
+}
+
+function articleLines({ article }: Result): string[] {
+  if (article === undefined) return [];
+  const { id, title, date } = article;
+  return [`The article is ${id}, ${title} (${date}).`];
 }
 
 /** Empty on shared cores, where shares are no limit. */

@@ -110,6 +110,7 @@ export function tablePoints(result: Result): string[] {
     const comparison = comparisonOf(result, variant.name);
     const { metric = 'rps' } = comparison ?? {};
     const tags = {
+      article: result.article?.id,
       variant: variant.name,
       server: variant.server?.name,
       version: variant.server?.version,
@@ -215,7 +216,7 @@ export function sentencePoints(
 }
 
 type RunState = Omit<RunRow, 'ended'> &
-  Pick<Result, 'run' | 'scenario' | 'endedAt' | 'comparisons' | 'search'>;
+  Pick<Result, 'run' | 'scenario' | 'article' | 'endedAt' | 'comparisons' | 'search'>;
 
 /** The bench_run point, at the run's start, so that each replaces the last. */
 export function runPoint(state: RunState, hasEnded: boolean): string {
@@ -224,5 +225,10 @@ export function runPoint(state: RunState, hasEnded: boolean): string {
   const isOfRps = search === undefined && comparisons.every(({ metric }) => metric === 'rps');
   const noiseFloor = isOfRps ? state.noiseFloor : null;
   const ended = hasEnded ? Date.parse(endedAt) : null;
-  return pointsAt(state)(benchRun, 0, {}, { ...state, noiseFloor, ended });
+  return pointsAt(state)(
+    benchRun,
+    0,
+    { article: state.article?.id },
+    { ...state, noiseFloor, ended },
+  );
 }

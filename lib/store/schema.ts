@@ -316,7 +316,17 @@ const latencyOf =
 export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
   // `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s were searched for.
-  tags: ['run', 'scenario', 'variant', 'server', 'version', 'baseline', 'metric', 'within'],
+  tags: [
+    'run',
+    'scenario',
+    'article',
+    'variant',
+    'server',
+    'version',
+    'baseline',
+    'metric',
+    'within',
+  ],
   fields: {
     number: {
       position: ({ position }) => position,
@@ -592,7 +602,8 @@ export interface RunRow extends Pick<
 /** A point per run, at its start; written again when the run ends. */
 export const benchRun = written<RunRow>()({
   measurement: 'bench_run',
-  tags: ['run', 'scenario'],
+  // `article` is the id of the article whose figures stand beside, such as 003.
+  tags: ['run', 'scenario', 'article'],
   fields: {
     text: {
       title: ({ title }) => title,

@@ -180,6 +180,16 @@ const tuned: MeasuredVariant = {
   setup: 'b',
 };
 
+it('tags the run and its table with the article', () => {
+  const article = { id: '003', title: 't', date: '2014' };
+  const of = { ...result([workers, openFileCache]), article };
+  expect(parsedLine(runPoint(of, true)).tags).toMatchObject({ article: '003' });
+  expect(linesIn('bench_comparison', of).map((line) => parsedLine(line).tags['article'])).toEqual([
+    '003',
+    '003',
+  ]);
+});
+
 it('writes the growth of a queue, and then no latency', () => {
   const grows = { queueGrowth: { perSecond: 300, standardError: 1 }, rps: 1000 };
   const phases = [{ ...phase, requests: 2600, seconds: 2, ...grows }];
