@@ -83,10 +83,10 @@ export async function openScope(folder: string, user?: RunAs) {
   };
 }
 
-/** The number of keyctl(2), by Node's names of architectures. */
-const keyctl = new Map<string, number>([
-  ['x64', 250],
-  ['arm64', 219],
+/** The numbers of keyctl(2) and setresuid(2), by Node's names of architectures. */
+const systemCalls = new Map([
+  ['x64', { keyctl: 250, setresuid: 117 }],
+  ['arm64', { keyctl: 219, setresuid: 147 }],
 ]);
 
 /**
@@ -94,12 +94,27 @@ const keyctl = new Map<string, number>([
  * any user. Of what is at hand everywhere only Perl makes this call; without Perl the keyring stays.
  */
 function leavingKeys(): string[] {
-  const number = keyctl.get(process.arch);
+  const number = systemCalls.get(process.arch)?.keyctl;
   if (number === undefined) return [];
   // Perl complains of a locale that is not installed.
   const script = `command -v perl >/dev/null || exec "$@"
 PERL_BADLANG=0 exec perl -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0); exec { $ARGV[0] } @ARGV; die "$ARGV[0]: $!\n"' -- "$@"`;
   return ['sh', '-c', script, 'sh'];
+}
+
+/**
+ * Shell words that kill all processes of the user "$uid" at once, however fast they fork. A process of that user could be killed itself
+ * before it comes to this. With the user as its effective one alone, and otherwise the next, which no process has (unprivilegedUser), it may signal
+ * them, and they not it. Only Perl makes this call: without it, a process of the user has to do.
+ */
+function killingAll(): string {
+  const asUser = `as_user 1 "$@" sh -c 'kill -KILL -1'`;
+  const number = systemCalls.get(process.arch)?.setresuid;
+  if (number === undefined) return asUser;
+  // Never as one who may signal others, such as process 1.
+  const script = `my $uid = 0 + $ARGV[0]; my $next = $uid + 1; syscall(${number}, $next, $uid, $next);
+    $< == $next && $> == $uid && !kill(0, 1) or exit 1; kill "KILL", -1`;
+  return `if command -v perl; then timeout -s KILL 1 perl -e '${script}' "$uid"; else ${asUser}; fi`;
 }
 
 const joinCgroup = 'echo $$ >"$0/cgroup.procs" && exec "$@"';
@@ -179,8 +194,7 @@ const endScript = `
   [ -z "$cgroup" ] && [ "$uid" -gt 0 ] && looks=3
   while [ $empty -lt $looks ] && [ $tries -lt 200 ]; do
     tries=$((tries + 1))
-    # The kernel signals all processes of the user at once, however fast they fork.
-    [ $looks -gt 1 ] && as_user 1 "$@" sh -c 'kill -KILL -1'
+    if [ $looks -gt 1 ]; then ${killingAll()}; fi
     found=$(left)
     empty=$((empty + 1))
     if [ -n "$found" ]; then

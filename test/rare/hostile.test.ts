@@ -1,7 +1,7 @@
 // Code that leaves its server ends with it, by each kind of cgroup and without, and if bakeoff is killed.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync } from 'node:fs';
+import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
@@ -126,6 +126,43 @@ it.runIf(canHang)('that hangs in the kernel, in a file system of its own', async
   await exited;
   expect(pidsNow().filter(isRunning)).toEqual([]);
   expect(await test.scratchFolders()).toEqual([]);
+});
+
+/** Goes on in a child of a child that kills all others of its user, among them who would end it. One that is left at last says so. */
+const kills = `
+my ($order, $fate) = @ARGV;
+open my $out, '>', $fate or die $!;
+select undef, undef, undef, 0.01 until -s $order;
+$out->autoflush;
+print $out "begun\n";
+for (my $end = time + 20; time < $end;) {
+  my $child = fork;
+  if ($child) { sleep 9 } else { kill 'KILL', -1 }
+}
+print $out "left\n";`;
+
+it.runIf(process.getuid?.() === 0)('that kills who would end it, without cgroups', async () => {
+  const folder = await ownFiles({ 'kills.pl': kills, 'www/index.html': 'hello', order: '' });
+  const [order, fate] = [path.join(folder, 'order'), path.join(folder, 'fate')];
+  spawnSync('mkfifo', ['-m', '666', fate]);
+  let told = '';
+  const listener = createReadStream(fate, 'utf8').on('data', (text) => (told += text.toString()));
+  const begun = once(listener, 'data');
+  const ended = once(listener, 'end');
+  const config = `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${folder}/www}\n      /code: {fastcgi.spawn: "exec perl -MIO::Handle ${folder}/kills.pl ${order} ${fate}"}\n`;
+  const file = path.join(folder, 'own.yaml');
+  await writeFile(file, config);
+  const { runner } = await startedBy(
+    { name: 'h2o', config: [file], workers: 1, asIs: {} },
+    { binaries: test.binaries, folder: path.join(folder, 'run'), page: { path: '/' } },
+    { before: without(cgroup1, cgroup2), env: { TMPDIR: test.folder } },
+  );
+  const exited = once(runner, 'exit');
+  await writeFile(order, 'go');
+  await begun;
+  runner.kill('SIGTERM');
+  await Promise.all([exited, ended]);
+  expect(told).toBe('begun\n');
 });
 
 it.runIf(hasPerl)("of nginx's perl", () => expectHarmless(test, { server: 'nginx' }));
