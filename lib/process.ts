@@ -16,8 +16,8 @@ export interface ChildOptions {
   args: readonly string[];
   /** A program that becomes the command and keeps its process id: `nsenter … --`. */
   before?: readonly string[] | undefined;
-  /** User to run as (needs root); all capabilities are dropped. Absent: the current user. */
-  user?: Pick<RunAs, 'uid' | 'gid'> | undefined;
+  /** User to run as (needs root); all capabilities are dropped, but one that it `keeps`. Absent: the current user. */
+  user?: (Pick<RunAs, 'uid' | 'gid'> & { keeps?: 'syslog' }) | undefined;
   /** Absent: all. */
   cpus?: readonly number[] | undefined;
   /** For a `user` without links: the command is not started if another folder has come there. */
@@ -52,15 +52,17 @@ export interface Child {
 const endsWithParent = ['--pdeathsig', 'TERM'];
 
 /** Words before a command that runs as this user. A change of user clears the parent-death signal (prctl(2)), so setpriv sets it again. */
-export const becoming = ({ uid, gid }: Pick<RunAs, 'uid' | 'gid'>): string[] => [
+export const becoming = ({ uid, gid, keeps }: NonNullable<ChildOptions['user']>): string[] => [
   'setpriv',
   ...endsWithParent,
   `--reuid=${uid}`,
   `--regid=${gid}`,
   '--clear-groups',
-  '--inh-caps=-all',
+  ...(keeps === undefined
+    ? ['--inh-caps=-all']
+    : [`--inh-caps=-all,+${keeps}`, `--ambient-caps=-all,+${keeps}`]),
   // The kernel starts no program with capabilities beyond these.
-  '--bounding-set=-all,+net_bind_service',
+  `--bounding-set=-all,+${keeps ?? 'net_bind_service'}`,
   '--no-new-privs',
   '--',
 ];

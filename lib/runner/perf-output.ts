@@ -1,12 +1,14 @@
 // What perf has written, read: counts of system calls, and samples of CPU time by the part that they belong to.
+import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { UserError } from '../errors.ts';
-import { linkOf } from '../files.ts';
-import { lastLine, limitChild, run, startChild } from '../process.ts';
+import { printable, UserError } from '../errors.ts';
+import { linkOf, textOf } from '../files.ts';
+import { lastLine, limitChild, run, startChild, userOf, type ChildOptions } from '../process.ts';
 import { perfCounts, type WhySide } from '../result/result.ts';
 import type { StartedServer } from '../servers/index.ts';
+import { requireRunnable, unprivilegedUser } from '../servers/rights.ts';
 
 /** A user's own settings change what perf prints. */
 export const perfEnvironment = (): NodeJS.ProcessEnv => ({
@@ -87,8 +89,9 @@ export async function partsOf(
   const stacks = new Map<string, number>();
   const addTo = (counts: Map<string, number>, name: string) =>
     counts.set(name, (counts.get(name) ?? 0) + 1);
+  const reader = await readerOf(perf, server);
   let [all, sampledSeconds] = [0, 0];
-  for await (const { periodNs, frames } of samplesIn(perf, file, signal)) {
+  for await (const { periodNs, frames } of samplesIn(perf, file, reader, signal)) {
     all++;
     sampledSeconds += periodNs / 1e9;
     const place = placeOf(frames, calls, programs);
@@ -150,17 +153,47 @@ interface Sample {
   frames: Frame[];
 }
 
-async function* samplesIn(perf: string, file: string, signal: AbortSignal): AsyncGenerator<Sample> {
+/** Of perf's memory: a file with symbols may be endless. */
+const mostMemoryBytes = 1e9;
+
+/** CAP_SYSLOG, which shows the addresses of the kernel's functions. */
+const seesKernel = (): boolean => {
+  const [, effective = '0'] = /^CapEff:\s*(\w+)/m.exec(textOf('/proc/self/status')) ?? [];
+  return ((BigInt(`0x${effective}`) >> 34n) & 1n) === 1n;
+};
+
+/**
+ * Whom perf reads samples as: it opens all programs and maps of symbols (/tmp/perf-PID.map) that processes name, with links in place of
+ * them. For servers of another user than root that is one who owns nothing.
+ */
+async function readerOf(perf: string, server: StartedServer): Promise<ChildOptions['user']> {
+  const isRoots = server.processes().some((pid) => userOf(pid) === 0);
+  const user = isRoots ? undefined : unprivilegedUser();
+  await requireRunnable(perf, user);
+  return user && (seesKernel() ? { ...user, keeps: 'syslog' } : user);
+}
+
+async function* samplesIn(
+  perf: string,
+  file: string,
+  user: ChildOptions['user'],
+  signal: AbortSignal,
+): AsyncGenerator<Sample> {
+  const samples = openSync(file, 'r');
   const child = await startChild({
     command: perf,
-    args: ['script', '--no-inline', '-F', 'period,ip,sym,dso', '-i', file],
+    args: ['script', '--no-inline', '-F', 'period,ip,sym,dso', '-i', '-'],
+    before: ['prlimit', `--data=${mostMemoryBytes}`, '--'],
+    user,
     env: perfEnvironment(),
-    stdio: ['ignore', 'pipe', 'ignore'],
-  });
+    stdio: [samples, 'pipe', 'ignore'],
+  }).finally(() => closeSync(samples));
   const atEnd = limitChild(child, signal, perfSeconds);
   try {
     let sample: Sample | undefined;
-    for await (const line of createInterface({ input: child.process.stdout as Readable })) {
+    for await (const raw of createInterface({ input: child.process.stdout as Readable })) {
+      // The names are the server's.
+      const line = printable(raw);
       const [, symbol, object] = /^\s+[\da-f]+ (.*) \((.*)\)$/.exec(line) ?? [];
       if (symbol !== undefined && object !== undefined) sample?.frames.push({ symbol, object });
       else if (/^\s*\d+\s*$/.test(line)) sample = { periodNs: Number(line), frames: [] };

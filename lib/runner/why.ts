@@ -95,8 +95,8 @@ async function sidesOf(
     const parts = await Promise.all(
       servers.map((server, side) => partsOf(look, server, fileOf(look, side), context.signal)),
     );
-    const counted = await whileLookedAt(look, whySeconds.counted, (file, side) =>
-      counterArgs(file, parts[side]?.callsSeen ?? []),
+    const counted = await whileLookedAt(look, whySeconds.counted, (side) =>
+      counterArgs(parts[side]?.callsSeen ?? []),
     );
     await writeStacks(runFolder, stages, parts);
     return stages.map(({ planned: { variant } }, side) => {
@@ -158,7 +158,7 @@ const requestsOf = ({ results }: Measurement): number =>
 async function whileLookedAt(
   look: Look,
   seconds: number,
-  args: (file: string, side: number) => string[],
+  args: (side: number) => string[],
 ): Promise<Measurement[]> {
   const { context, group, stages, perf } = look;
   // k6 appends to its files.
@@ -167,8 +167,8 @@ async function whileLookedAt(
   try {
     for (const [side, { server }] of stages.entries()) {
       const processes = (server as StartedServer).processes();
-      const file = fileOf(look, side);
-      const child = await startPerf(context, perf, [...args(file, side), '-p', processes.join()]);
+      const all = [...args(side), '-p', processes.join()];
+      const child = await startPerf(context, perf, all, fileOf(look, side));
       watching.push(child);
     }
     const short = stages.map((stage) => ({
@@ -190,21 +190,22 @@ function shortened(
     : { ...load, rate, requests: Math.max(1, Math.round(rate * seconds)) };
 }
 
-/** Starts a perf that looks on once this returns. @throws UserError with its last line if it ends instead */
+/** Starts a perf that looks on once this returns. @param file for what it prints. @throws UserError with its last line if it ends instead */
 async function startPerf(
   { folder, plan, signal }: RunContext,
   perf: string,
   args: readonly string[],
+  file: string,
 ): Promise<Child> {
   const logFile = join(folder, 'perf.log');
-  const log = openSync(logFile, 'w');
+  const [output, log] = [openSync(file, 'w'), openSync(logFile, 'w')];
   const child = await startChild({
     command: perf,
     args: [...args.slice(0, 1), '-D', '-1', '--control', 'fd:3,4', ...args.slice(1)],
     cpus: plan.cores.generatorCpus,
     env: perfEnvironment(),
-    stdio: ['ignore', log, log, 'pipe', 'pipe'],
-  }).finally(() => closeSync(log));
+    stdio: ['ignore', output, log, 'pipe', 'pipe'],
+  }).finally(() => [output, log].forEach(closeSync));
   const [order, answer] = child.process.stdio.slice(3) as [Writable, Readable];
   // It may have ended before it reads.
   order.on('error', () => undefined).write('enable\n');
@@ -225,17 +226,18 @@ async function endPerf(child: Child, signal: AbortSignal): Promise<void> {
   atEnd();
 }
 
-const samplerArgs = (file: string): string[] =>
-  `record -q -B -N -g -e cpu-clock --freq ${samplesPerSecond} --max-size=200M --output`
-    .split(' ')
-    .concat(file);
+/** Of perf; what it samples goes to its standard output. */
+export const samplerArgs = (): string[] =>
+  `record -q -B -N -g -e cpu-clock --freq ${samplesPerSecond} --max-size=200M --output -`.split(
+    ' ',
+  );
 
 /** Each tracepoint makes perf's end longer: only those of calls that were seen in samples. */
-const counterArgs = (file: string, calls: readonly string[]): string[] => [
+const counterArgs = (calls: readonly string[]): string[] => [
   'stat',
   '-x;',
-  '-o',
-  file,
+  '--log-fd',
+  '1',
   '-e',
   [
     'raw_syscalls:sys_enter',

@@ -1,15 +1,23 @@
 // Known causes, each between real servers that differ in it alone: the run names it.
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
+  rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
+import { startChild } from '../../lib/process.ts';
+import { partsOf } from '../../lib/runner/perf-output.ts';
+import { samplerArgs } from '../../lib/runner/why.ts';
+import type { StartedServer } from '../../lib/servers/index.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import {
@@ -172,3 +180,42 @@ test('the kind of key, by new connections with TLS, and compression', async () =
     ),
   ]);
 });
+
+test.runIf(process.getuid?.() === 0)(
+  'names of functions come from no file that is closed to the server, and without control characters',
+  async () => {
+    const folder = newFolder();
+    chmodSync(folder, 0o755);
+    const map = join(folder, 'map');
+    const perf = home.env['PERF_BIN'] as string;
+    writeFileSync(map, '0 7fffffffffff its \u001B[31mname\n', { mode: 0o600 });
+    const id = 0x7000_0000;
+    const busy = await startChild({
+      command: process.execPath,
+      args: ['-e', 'for (let a = 0; ; ) a++'],
+      user: { uid: id, gid: id },
+    });
+    const link = `/tmp/perf-${busy.pid}.map`;
+    symlinkSync(map, link);
+    onTestFinished(async () => {
+      rmSync(link);
+      await busy.stop();
+    });
+    const file = join(folder, 'samples');
+    const output = openSync(file, 'w');
+    const pid = String(busy.pid);
+    spawnSync(perf, [...samplerArgs(), '-p', pid, '--', 'sleep', '0.5'], {
+      stdio: ['ignore', output, 'ignore'],
+    });
+    closeSync(output);
+    const server = { processes: () => [pid] } as StartedServer;
+    const functions = async () => {
+      const of = { perf, calls: new Set<string>() };
+      const parts = await partsOf(of, server, file, new AbortController().signal);
+      return parts.of(1).functions.map(({ name }) => name);
+    };
+    expect(await functions()).not.toContain('its  [31mname');
+    chmodSync(map, 0o644);
+    expect(await functions()).toContain('its  [31mname');
+  },
+);
