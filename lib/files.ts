@@ -5,6 +5,7 @@ import {
   constants,
   existsSync,
   fstatSync,
+  lstatSync,
   mkdirSync,
   openSync,
   readdirSync,
@@ -26,7 +27,7 @@ import {
   statfs,
 } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, join, relative, sep } from 'node:path';
+import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask that bakeoff was started with: it holds for what runs and writes for the person elsewhere. */
@@ -124,6 +125,41 @@ export async function requireSpace(
     `${folder} has too little space, ${what} needs ${Math.ceil(neededBytes / 1e6)} MB: free some, or ${otherwise}`,
   );
 }
+
+/** As of path_resolution(7). */
+const mostLinks = 40;
+
+/**
+ * Opens a folder that a person names. Links of their own and of root's are followed. The caller closes the descriptor, below which
+ * nothing else can be put in the folder's place.
+ * @throws UserError that follows the name and a colon, or the file system's error
+ */
+export function openFolder(name: string): number {
+  const left = resolve(name).split(sep).filter(Boolean);
+  let place = '/';
+  for (let links = 0; left.length > 0;) {
+    const part = left.shift() as string;
+    const next = join(place, part);
+    const found = lstatSync(next);
+    if (!found.isSymbolicLink()) {
+      place = next;
+      continue;
+    }
+    if (found.uid !== process.geteuid?.() && found.uid !== 0)
+      throw new UserError(`${next} is a link of another user: name the folder that it leads to`);
+    if (++links > mostLinks) throw new UserError('there are too many links on the way to it');
+    const target = readlinkSync(next);
+    if (isAbsolute(target)) place = '/';
+    left.unshift(...target.split(sep).filter((one) => one !== '' && one !== '.'));
+  }
+  const descriptor = openSync(place, folderFlags);
+  if (readlinkSync(`/proc/self/fd/${descriptor}`) === place) return descriptor;
+  closeSync(descriptor);
+  throw new UserError('another folder has come in its place meanwhile');
+}
+
+/** A link is none. */
+export const folderFlags = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 
 const notAFile = 'it is a pipe, socket or device, not a file';
 

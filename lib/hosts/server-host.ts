@@ -1,14 +1,14 @@
 // --server-host: another host on which the servers run.
 import { once } from 'node:events';
-import { realpathSync } from 'node:fs';
+import { closeSync, openSync, realpathSync } from 'node:fs';
 import { readdir, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { asWords, UserError, usageError } from '../errors.ts';
+import { asWords, messageOf, UserError, usageError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
-import { ifThere, readBytes, textOf } from '../files.ts';
+import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { shownCommand } from '../secrets.ts';
@@ -211,36 +211,52 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
     throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
   const isSent = `${folder} is sent to ${host} with all that is in it`;
-  const closed = (error: Error): never => {
-    throw new UserError(`${isSent}, and cannot be read: ${error.message}`);
+  let [entries, bytes] = [0, 0];
+  const requireFew = () => {
+    if (entries <= most.files && bytes <= most.megabytes * 1e6) return;
+    throw new UserError(
+      `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
+    );
   };
-  let bytes = 0;
-  for (const folders = ['']; folders.length > 0;) {
-    const inner = path.join(folder, folders.pop() as string);
-    for (const one of await readdir(inner, { withFileTypes: true }).catch(closed)) {
-      const file = path.join(inner, one.name);
-      const name = path.relative(folder, file);
-      if (keys.includes(one.name))
-        throw new UserError(
-          `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
-        );
-      if (one.isDirectory()) folders.push(name);
-      else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
-      else if (one.isFile()) {
-        const { size, mode } = await stat(file);
-        bytes += size;
-        if (bytes <= most.megabytes * 1e6) {
-          // Another user may have put a link in its place.
-          const read = () => readBytes(file, most.megabytes * 1e6, { below: folder });
+  /** Other users may change the folder meanwhile, so all is reached by descriptors, which lead nowhere else. */
+  async function add(descriptor: number, inner: string): Promise<void> {
+    try {
+      const opened = `/proc/self/fd/${descriptor}`;
+      for (const one of await readdir(opened, { withFileTypes: true })) {
+        const file = path.join(opened, one.name);
+        const name = path.join(inner, one.name);
+        if (keys.includes(one.name))
+          throw new UserError(
+            `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
+          );
+        entries++;
+        requireFew();
+        if (one.isDirectory()) await add(openSync(file, folderFlags), name);
+        else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
+        else if (one.isFile()) {
+          const { size, mode } = await stat(file);
+          if (bytes + size > most.megabytes * 1e6) bytes += size;
+          requireFew();
+          const read = () => readBytes(file, most.megabytes * 1e6, { below: opened });
           const content = asWords(read, `${isSent}, and ${name} cannot be read: `, 1);
+          // It may have grown.
+          bytes += content.length;
+          requireFew();
           files.push({ path: name, mode: mode & 0o777, base64: content.toString('base64') });
         }
       }
-      if (files.length + folders.length > most.files || bytes > most.megabytes * 1e6)
-        throw new UserError(
-          `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
-        );
+    } finally {
+      closeSync(descriptor);
     }
+  }
+  const unread = `${isSent}, and cannot be read: `;
+  try {
+    await add(
+      asWords(() => openFolder(folder), unread, 1),
+      '',
+    );
+  } catch (error) {
+    throw error instanceof UserError ? error : new UserError(unread + messageOf(error));
   }
   return files;
 }

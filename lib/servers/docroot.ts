@@ -9,6 +9,7 @@ import {
   openSync,
   readdirSync,
   readFileSync,
+  readlinkSync,
   realpathSync,
   statfsSync,
   writeFileSync,
@@ -16,6 +17,7 @@ import {
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { UserError, unknownWord } from '../errors.ts';
+import { openFolder } from '../files.ts';
 import { shippedConfigs } from './config-files.ts';
 
 const shippedPages = path.join(shippedConfigs, 'www');
@@ -42,7 +44,7 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
       if (!shipped.includes(docroot)) throw unknownWord('docroot', docroot, shipped);
     }
     try {
-      copyFolder(realpathSync(folder), target);
+      copyFolder(folder, target);
     } catch (error) {
       throw new UserError(`cannot copy the docroot ${folder}: ${(error as Error).message}`);
     }
@@ -53,13 +55,14 @@ export async function copyDocroot(docroot: string, target: string): Promise<void
 }
 
 /** Other users may change the folder meanwhile, so each file is looked at and copied by the same descriptor. */
-function copyFolder(root: string, target: string): void {
-  copyEntry(root, target, []);
+function copyFolder(folder: string, target: string): void {
+  const { O_RDONLY, O_NONBLOCK } = constants;
+  const descriptor = openFolder(folder);
+  const root = readlinkSync(`/proc/self/fd/${descriptor}`);
+  copyOpen(descriptor, target, []);
 
   /** @param around the real paths of the folders around it */
-  function copyEntry(from: string, to: string, around: readonly string[]): void {
-    const { O_RDONLY, O_NONBLOCK } = constants;
-    const descriptor = openSync(from, O_RDONLY | O_NONBLOCK);
+  function copyOpen(descriptor: number, to: string, around: readonly string[]): void {
     try {
       const opened = `/proc/self/fd/${descriptor}`;
       const place = realpathSync(opened);
@@ -72,8 +75,10 @@ function copyFolder(root: string, target: string): void {
       const found = fstatSync(descriptor);
       if (found.isDirectory()) {
         mkdirSync(to);
-        for (const inner of readdirSync(opened))
-          copyEntry(path.join(opened, inner), path.join(to, inner), [...around, place]);
+        for (const inner of readdirSync(opened)) {
+          const from = openSync(path.join(opened, inner), O_RDONLY | O_NONBLOCK);
+          copyOpen(from, path.join(to, inner), [...around, place]);
+        }
       } else if (found.isFile()) {
         requireSpaceFor(found.size, name, to);
         copyFileSync(opened, to);

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  lchownSync,
   lstatSync,
   mkdirSync,
   readFileSync,
@@ -52,6 +53,18 @@ it('a folder is copied with its links, readable for all', async () => {
     0o755, 0o755, 0o755, 0o644, 0o644,
   ]);
   expect(modes(own, '', 'closed/a.html')).toEqual([0o700, 0o600]);
+});
+
+it.skipIf(process.geteuid?.() !== 0)('no link of another user is followed to it', async () => {
+  const [own, of] = [newFolder(), newFolder()];
+  writeFileSync(join(own, 'secret'), 'text');
+  const link = join(of, 'www');
+  symlinkSync(own, link);
+  lchownSync(link, 1234, 1234);
+  for (const named of [link, join(link, '.')])
+    expect(await refusalOf(copied(named))).toBe(
+      `cannot copy the docroot ${link}: ${link} is a link of another user: name the folder that it leads to`,
+    );
 });
 
 it.each<[string, (own: string, link: string) => unknown, RegExp]>([

@@ -2,6 +2,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
+  lchownSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -12,6 +13,7 @@ import {
 import { createServer } from 'node:net';
 import { homedir, networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
+import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import {
   addressesOf,
@@ -20,7 +22,7 @@ import {
   measureLink,
   openAgent,
 } from '../../lib/hosts/agent-connection.ts';
-import { greeting } from '../../lib/hosts/messages.ts';
+import { greeting, wanted } from '../../lib/hosts/messages.ts';
 import { filesOf, openServerHost } from '../../lib/hosts/server-host.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
@@ -75,6 +77,50 @@ test('no home is sent by another name, and nothing with keys', async () => {
     await expect(filesOf(`${own}/${folder}`, 'web1'), folder).rejects.toThrow(refused);
   }
   await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
+});
+
+/** Has a link be another user's, which only root can. */
+function linkOfAnother(target: string): string {
+  const link = join(newFolder(), 'link');
+  symlinkSync(target, link);
+  lchownSync(link, 1234, 1234);
+  return link;
+}
+
+test.skipIf(process.geteuid?.() !== 0)(
+  'no folder is sent where a link of another user leads',
+  async () => {
+    const own = newFolder();
+    writeFileSync(join(own, 'secret'), 'text');
+    const link = linkOfAnother(own);
+    const refused = `${link} is sent to web1 with all that is in it, and cannot be read: ${link} is a link of another user: name the folder that it leads to`;
+    expect(await refusalOf(filesOf(link, 'web1'))).toBe(refused);
+  },
+);
+
+test('a folder that is swapped while it is read leads nowhere else', async () => {
+  const [own, elsewhere] = [newFolder(), newFolder()];
+  symlinkSync('nowhere', join(elsewhere, 'secret'));
+  mkdirSync(join(own, 'www'));
+  // Between the listing of the folder and that of www.
+  for (let other = 0; other < 100; other++) mkdirSync(join(own, `other-${other}`));
+  const swapping = new Worker(
+    `const { renameSync, rmSync, symlinkSync } = require('node:fs');
+     const { own, elsewhere } = require('node:worker_threads').workerData;
+     for (;;) {
+       renameSync(own + '/www', own + '/kept');
+       symlinkSync(elsewhere, own + '/www');
+       rmSync(own + '/www');
+       renameSync(own + '/kept', own + '/www');
+     }`,
+    { eval: true, workerData: { own, elsewhere } },
+  );
+  onTestFinished(async () => void (await swapping.terminate()));
+  await once(swapping, 'online');
+  for (let times = 0; times < 250; times++) {
+    const files = await filesOf(own, 'web1').catch(() => []);
+    expect(files.filter(({ path }) => path.endsWith('secret'))).toEqual([]);
+  }
 });
 
 const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
@@ -252,6 +298,22 @@ test('an agent that tells without end', async () => {
     "web1: bakeoff's agent there prints lines without end",
   );
   expect(said.mock.calls).toHaveLength(100);
+});
+
+test('a host that asks for a file again and again gets it once', async () => {
+  const program = join(newFolder(), 'ssh');
+  const asking = `#!/bin/sh\nprintf '${`${wanted}\\n`.repeat(3)}all\\n'\nexec wc -c\n`;
+  writeFileSync(program, asking, { mode: 0o755 });
+  vi.stubEnv('BAKEOFF_SSH', program);
+  const connection = await connect('web1', 'true');
+  const others: string[] = [];
+  const file = Buffer.from('four');
+  connection.onLine((line) => {
+    if (!connection.sendsIfWanted(line, file)) others.push(line);
+    if (line === 'all') void connection.close();
+  });
+  await connection.ended;
+  expect(others).toEqual(['all', '4']);
 });
 
 test('an agent that complains without end, and one that answers with a long line', async () => {
