@@ -131,8 +131,8 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
 
   const ready = new Promise<void>((resolve) => {
     connection.onLine((line) => {
-      if (line === wanted) connection.write(text);
-      else if (line === greeting) resolve();
+      if (connection.sendsIfWanted(line, text)) return;
+      if (line === greeting) resolve();
       // Other lines come from the shell's start-up files.
       else if (line.startsWith('{')) hear(line);
     });
@@ -336,6 +336,7 @@ export async function connect(host: string, script: string) {
         `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`,
       );
   });
+  let isSent = false;
   let closing: Promise<void> | undefined;
   const end = async () => {
     stdin?.end();
@@ -346,6 +347,13 @@ export async function connect(host: string, script: string) {
     /** Lines that the remote command prints. */
     onLine: (listen: (line: string) => void) => void lines.on('line', listen),
     write: (data: string | Buffer) => void stdin?.write(data),
+    /** Returns whether the line asks for the file. It is sent once: a host that asks without end would fill the memory. */
+    sendsIfWanted(line: string, file: Buffer) {
+      if (line !== wanted) return false;
+      if (!isSent) stdin?.write(file);
+      isSent = true;
+      return true;
+    },
     /** How long a line may be from now on. */
     allowLines: (bytes: number) => void (mostLineBytes = bytes),
     /** Ends the connection for this reason. */

@@ -14,7 +14,7 @@ import {
   measureLink,
   openAgent,
 } from './agent-connection.ts';
-import { wanted, type K6There, type SentFile } from './messages.ts';
+import type { K6There, SentFile } from './messages.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
 export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
@@ -112,8 +112,7 @@ async function sendBinary(host: string, binary: string, signal: AbortSignal): Pr
   );
   let place = '';
   connection.onLine((line) => {
-    if (line === wanted) connection.write(text);
-    else place = line;
+    if (!connection.sendsIfWanted(line, text)) place = line;
   });
   const late = delay(sendLimitMs, `it takes longer than ${sendLimitMs / 1000} s`, {
     ref: false,
