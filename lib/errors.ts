@@ -53,7 +53,7 @@ export function withShortQuotes(message: string): string {
 }
 
 /** As printable, in one line. */
-function inOneLine(text: string): string {
+export function inOneLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, ' ');
 }
 

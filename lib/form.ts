@@ -1,7 +1,7 @@
 // Checks of values from outside, by valibot; the first problem in one line.
 import * as v from 'valibot';
 import { enumeration } from './format.ts';
-import { offer } from './errors.ts';
+import { inOneLine, offer } from './errors.ts';
 import { byName } from './present.ts';
 
 /** A schema that outputs a T. */
@@ -110,15 +110,16 @@ export function check<T>(
   const issue = result.issues.find(({ expected }) => expected === 'never') ?? result.issues[0];
   const { input, message, path = [], kind, type } = issue;
   const keys = path.map(({ key }) => key as string | number);
+  // Keys and values may come from elsewhere.
   if (issue.expected === 'never')
-    return { problem: [placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': ') };
+    return { problem: inOneLine([placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': ')) };
   const isOfWrongValue =
     kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
   const problem =
     input === undefined && keys.length > 0
       ? missing
       : `${isOfWrongValue ? shown(input) : ''}${message}`;
-  return { problem: [placeOf(keys), problem].filter(Boolean).join(' ') };
+  return { problem: inOneLine([placeOf(keys), problem].filter(Boolean).join(' ')) };
 }
 
 /** variants[0].load.connections */

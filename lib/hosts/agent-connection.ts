@@ -8,7 +8,7 @@ import { homedir, networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, asWords, printable } from '../errors.ts';
+import { UserError, asWords, inOneLine, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { check } from '../form.ts';
 import { machineClock } from '../machine/usage.ts';
@@ -139,7 +139,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   });
   // Texts from there appear in messages and tables.
   const plain = (key: string, value: unknown) =>
-    typeof value === 'string' && !asItIs.has(key) ? value.replace(/\p{Cc}/gu, ' ') : value;
+    typeof value === 'string' && !asItIs.has(key) ? inOneLine(value) : value;
   function hear(line: string) {
     let said: unknown;
     try {
@@ -150,7 +150,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
     const checked = check(replyForm, said);
     if (!('value' in checked)) return;
     const reply = checked.value;
-    if ('died' in reply) return deaths.get(reply.died)?.(reply.how);
+    if ('died' in reply) return deaths.get(reply.died)?.(reply.how.slice(0, longestSaid));
     if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
     if ('told' in reply) return tell(reply.told);
     const question = asked.get(reply.id);
@@ -225,11 +225,14 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
 /** In characters. An installation tells a few lines. */
 const mostTold = 100_000;
 
+/** Of a message, in characters. */
+const longestSaid = 4000;
+
 /** Calls whose answers have samples, or a complete record of k6. */
 const longAnswers: ReadonlySet<keyof Calls> = new Set(['watched', 'k6']);
 
-/** Properties that keep control characters: files, and the output of scripts. */
-const asItIs = new Set(['console', 'log', 'record', 'text']);
+/** Properties that keep all characters: bodies of requests, files, and the output of scripts. */
+const asItIs = new Set(['body', 'console', 'log', 'record', 'text']);
 
 const clockTries = 8;
 

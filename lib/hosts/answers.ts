@@ -32,7 +32,6 @@ function isHost(address: string): boolean {
 }
 
 const port = whole(1, 65_535);
-const words = v.record(text, text, 'has to be an object');
 
 const body = { status: count, bytes: figure, hash: text, encoding: text };
 const answer = open({
@@ -82,7 +81,10 @@ export const answerForms: { [Name in keyof Calls]: Form<Awaited<ReturnType<Calls
     files: count,
   }),
   keep: text,
-  tools: open({ binaries: open(each(serverNames, optional(text))), versions: words }),
+  tools: open({
+    binaries: open(each(serverNames, optional(text))),
+    versions: open(each(serverNames, optional(text))),
+  }),
   alone: nothing,
   start: open({
     id: count,

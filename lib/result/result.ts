@@ -288,6 +288,12 @@ export const wireNames = [
   'wireBytesIn',
 ] as const;
 
+/** What k6 on another host says of a side. */
+export const resultFromHost = open({
+  ...loadFields,
+  wire: optional(open(each(wireNames, figure))),
+});
+
 /** A load phase of a round. */
 const phase = open({
   ...loadFields,

@@ -5,13 +5,20 @@ import { mergedDistribution, pooledDistribution } from '../analysis/latency.ts';
 import { responsesOf, summed } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { messageOf, usageError } from '../errors.ts';
+import { check, figure, list, open, orNull, type Form } from '../form.ts';
 import type { ClocksAhead } from '../hosts/agent-connection.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import { k6Files, type LoadPlan, type Meeting, type PhaseOutcome } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/usage.ts';
 import { byName } from '../present.ts';
-import { wireNames, type Distribution, type LoadResult } from '../result/result.ts';
+import {
+  optional,
+  resultFromHost,
+  wireNames,
+  type Distribution,
+  type LoadResult,
+} from '../result/result.ts';
 import {
   forKeeps,
   k6Arguments,
@@ -287,7 +294,20 @@ async function keep(ended: K6Ended, folder: string): Promise<PhaseOutcome[]> {
   await mkdir(folder, { recursive: true });
   const files = k6Files(folder);
   await Promise.all([writeFile(files.console, ended.console), writeFile(files.log, ended.log)]);
-  return outcomesOf(ended, folder);
+  return (await outcomesOf(ended, folder)).map(outcomeFromHost);
+}
+
+const figures = list(orNull(figure));
+const outcomeForm: Form<PhaseOutcome> = open({
+  results: list(resultFromHost),
+  step: optional(open({ rates: figures, found: figures })),
+});
+
+/** Returns what k6 on another host says of a phase. Throws an Error if it is of another form: the host may be hostile. */
+export function outcomeFromHost(outcome: PhaseOutcome): PhaseOutcome {
+  const found = check(outcomeForm, outcome);
+  if ('value' in found) return found.value;
+  throw new Error(`its k6 gives no right result: ${found.problem}`);
 }
 
 /** k6's record with its times by this machine's clock; digits below a millisecond stay. */

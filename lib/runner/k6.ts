@@ -15,7 +15,7 @@ import {
   type PhaseOutcome,
   type SideOptions,
 } from '../k6/load-plan.ts';
-import { messageOf } from '../errors.ts';
+import { inOneLine, messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
 import { RoundFailure } from './plan.ts';
@@ -221,7 +221,12 @@ export async function outcomesOf(
 function outcomesIn(lines: readonly string[]): PhaseOutcome[] {
   return lines
     .filter((line) => line.startsWith(phaseLinePrefix))
-    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length)) as PhaseOutcome);
+    .map((line) => JSON.parse(line.slice(phaseLinePrefix.length), plain) as PhaseOutcome);
+}
+
+/** Texts of servers, and of k6 on other hosts, appear in messages and tables. */
+function plain(_key: string, value: unknown): unknown {
+  return typeof value === 'string' ? inOneLine(value) : value;
 }
 
 /** Returns a function that reads the outcomes of the phases that ended since its last call. */

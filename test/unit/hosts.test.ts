@@ -28,9 +28,10 @@ import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
 import type { LoadResult } from '../../lib/result/result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
-import { byOurClocks, recordByOurClock } from '../../lib/runner/generators.ts';
+import { byOurClocks, outcomeFromHost, recordByOurClock } from '../../lib/runner/generators.ts';
 import { listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { phase } from '../fixtures/phase.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 test('a folder is sent, and what a link points to is not', async () => {
@@ -298,6 +299,44 @@ test('an agent that tells without end', async () => {
     "web1: bakeoff's agent there prints lines without end",
   );
   expect(said.mock.calls).toHaveLength(100);
+});
+
+test("an agent's names of versions are those of servers, and what goes wrong there is told in a line", async () => {
+  const asked = (...answers: unknown[]) => {
+    const lines = answers.map((one, index) =>
+      JSON.stringify({ id: index + 1, ...(one as object) }),
+    );
+    agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));
+  };
+  const toolsOf = async () => {
+    const host = await openServerHost('web1');
+    onTestFinished(host.close);
+    return host.tools(['nginx'], false, new AbortController().signal);
+  };
+  const facts = { answer: factsAt('192.0.2.1') };
+  const versions = { nginx: '1\u202e.2', '\u001b]0;title\u0007': 'x' };
+  asked(facts, { answer: { binaries: { nginx: '/nginx' }, versions } });
+  expect(await toolsOf()).toEqual({ binaries: { nginx: '/nginx' }, versions: { nginx: '1 .2' } });
+  asked(facts, { died: 7, how: 'x'.repeat(1e6) });
+  const agent = await openAgent('web1');
+  onTestFinished(agent.close);
+  const died = agent.died(7);
+  agent.ask('clocks', undefined).catch(() => undefined);
+  expect(await died).toBe('x'.repeat(4000));
+});
+
+test('an outcome that k6 on another host gives', () => {
+  const result = phase({ requests: 100 });
+  expect(outcomeFromHost({ results: [result] })).toMatchObject({ results: [{ rps: result.rps }] });
+  for (const [wrong, problem] of [
+    [{ latencyMs: null }, 'latencyMs has to be an object'],
+    [{ rps: 'fast' }, 'rps has to be a number'],
+    [{ startedAt: 'now' }, 'startedAt "now" has to be an instant'],
+    [{ statuses: { '\u001b[31m': 1 } }, 'statuses. [31m'],
+  ] as const)
+    expect(() =>
+      outcomeFromHost({ results: [{ ...result, ...(wrong as object) }] } as never),
+    ).toThrow(`its k6 gives no right result: results[0].${problem}`);
 });
 
 test('a host that asks for a file again and again gets it once', async () => {

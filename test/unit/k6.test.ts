@@ -15,7 +15,7 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { makeFolder, requireSpace, writeForUser, writeWhole } from '../../lib/files.ts';
-import { phaseLinePrefix } from '../../lib/k6/load-plan.ts';
+import { k6Files, loadOverLine, phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import {
   compileScript,
   followPhases,
@@ -29,6 +29,15 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 let folder = '';
 beforeEach(() => void (folder = newFolder()));
+
+test('texts in an outcome of k6 control no terminal', async () => {
+  const outcome = { results: [{ errorExample: 'a\u001b]0;title\u0007 \u202eb\nc' }] };
+  const console = `${phaseLinePrefix}${JSON.stringify(outcome)}\n${loadOverLine}\n`;
+  writeFileSync(k6Files(folder).console, console);
+  expect(await outcomesOf({ code: 0, signal: null }, folder)).toEqual([
+    { results: [{ errorExample: 'a ]0;title   b c' }] },
+  ]);
+});
 
 test.each([
   // The error of a phase, which does not fail it.
