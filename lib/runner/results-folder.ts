@@ -46,10 +46,12 @@ export async function createRunFolder(out: string, run: string): Promise<RunFold
   closeNewFiles();
   if (process.geteuid?.() !== 0) return { path: name, name };
   const descriptor = openSync(name, constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  if (fstatSync(descriptor).uid !== 0)
-    throw new UserError(`${name} was replaced by another user: name another folder with --out`);
   // Processes that bakeoff starts use it too.
-  return { path: `/proc/${process.pid}/fd/${descriptor}`, name };
+  const path = `/proc/${process.pid}/fd/${descriptor}`;
+  // A folder of root's with something in it is not the one that was made.
+  if (fstatSync(descriptor).uid !== 0 || readdirSync(path).length > 0)
+    throw new UserError(`${name} was replaced by another user: name another folder with --out`);
+  return { path, name };
 }
 
 /** Removes the folder of a run that has no result; if that fails, it stays. */

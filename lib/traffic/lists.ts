@@ -1,5 +1,6 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
-import { statSync } from 'node:fs';
+import { existsSync, realpathSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
 import { asWords, usageError } from '../errors.ts';
 import { readBytes } from '../files.ts';
 import { percent, whole } from '../format.ts';
@@ -133,20 +134,28 @@ function merged(found: readonly Found[]): LoadRequest[] {
   return [...all.values()];
 }
 
+/** Whether a file, with its links followed, is in a folder or below it; a missing one is not. */
+function isBelow(file: string, folder: string): boolean {
+  return existsSync(file) && realpathSync(file).startsWith(`${realpathSync(folder)}/`);
+}
+
 /** Reads targets of vegeta, in its text format or in JSON. @throws UserError (exit code 2) that names the line */
 export function readTargets(file: string): Traffic {
   const text = textOfFile('--targets', file, mostBytes);
-  // Another user's targets must not send root's files to a server.
-  const forAll = process.geteuid?.() === 0 && statSync(fromCallersFolder(file)).uid !== 0;
+  const own = fromCallersFolder(file);
+  const isAnothers = statSync(own).uid !== 0;
+  // A stranger's targets must not send root's files to a server: if they are root's by now, those beside them may be meant.
+  const mustBeOpen = (body: string) =>
+    process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(own)));
   const found: Found[] = [];
   let address: string | undefined;
   const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
     const { scheme, host, port, path } = urlParts(url, where);
-    const own = `${scheme}://${host ?? `localhost:${port ?? ''}`}`;
-    address ??= own;
-    if (own !== address)
+    const origin = `${scheme}://${host ?? `localhost:${port ?? ''}`}`;
+    address ??= origin;
+    if (origin !== address)
       throw usageError(
-        `${where}: ${own} is another server than ${address}: all targets have to be one server's`,
+        `${where}: ${origin} is another server than ${address}: all targets have to be one server's`,
       );
     if (!isMethod(method))
       throw usageError(`${where}: "${method}" has to be a method such as GET or POST`);
@@ -174,9 +183,10 @@ export function readTargets(file: string): Traffic {
     else if (open !== undefined && line.startsWith('@')) {
       const body = fromCallersFolder(line.slice(1));
       const before = `${where}: the body ${line.slice(1)}: `;
-      open.bodyBase64 = asWords(() => readBytes(body, mostBytes, { forAll }), before).toString(
-        'base64',
-      );
+      open.bodyBase64 = asWords(
+        () => readBytes(body, mostBytes, { forAll: mustBeOpen(body) }),
+        before,
+      ).toString('base64');
     } else if (open !== undefined && name !== '') {
       const header = { name, value: value.trim() };
       if (!isSent(header) && !/^host$/i.test(name)) continue;

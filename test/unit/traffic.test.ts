@@ -375,6 +375,11 @@ test.runIf(process.getuid?.() === 0)("another user's targets send no file of roo
   writeFileSync(join(folder, 'body'), 'secret', { mode: 0o600 });
   chmodSync(join(folder, 'body'), 0o600);
   expect(readTargets(file).requests).toHaveLength(1);
+  const elsewhere = join(newFolder(), 'body');
+  writeFileSync(elsewhere, 'secret', { mode: 0o600 });
+  const away = written(`POST http://a.example/\n@${elsewhere}\n`);
+  expect(await refusalOf((async () => readTargets(away))())).toMatch(/not every user may read it/);
+  written('POST http://a.example/\n@body\n');
   chownSync(join(folder, file), 65_533, 65_533);
   expect(await refusalOf((async () => readTargets(file))())).toMatch(
     /^--targets f, line 2: the body body: not every user may read it/,
