@@ -75,7 +75,11 @@ export async function openServerHost(name: string) {
     facts: () => (link ??= factsOf()),
     /** Finds servers there, or installs them if allowed. Throws UserError. */
     tools: (names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal) =>
-      agent.ask('tools', { names, mayInstall }, { limitMs: Infinity, signal }),
+      agent.ask(
+        'tools',
+        { names, mayInstall },
+        { limitMs: mayInstall ? Infinity : startLimitMs, signal },
+      ),
     /** As startServer, there. Sends the user's own files. The agent chooses `folder` and `address`. */
     async start(
       spec: ServerSpec,

@@ -325,6 +325,17 @@ test("an agent's names of versions are those of servers, and what goes wrong the
   expect(await died).toBe('x'.repeat(4000));
 });
 
+test('an agent that never says which servers it has', async () => {
+  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
+  const host = await openServerHost('web1');
+  onTestFinished(host.close);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const asked = refusalOf(host.tools(['nginx'], false, new AbortController().signal));
+  await vi.advanceTimersByTimeAsync(120_000);
+  expect(await asked).toBe("web1: bakeoff's agent there does not answer within 120 s");
+});
+
 test('an outcome that k6 on another host gives', () => {
   const result = phase({ requests: 100 });
   expect(outcomeFromHost({ results: [result] })).toMatchObject({ results: [{ rps: result.rps }] });
