@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
-import { usageError, UserError } from '../errors.ts';
+import { inOneLine, usageError, UserError } from '../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from '../grafana/start.ts';
 import { defaultCores } from '../machine/cores.ts';
 import { underSignals } from '../process.ts';
@@ -81,7 +81,7 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
   console.log(
     shown === null
       ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
-      : `  It shows ${shown.run}, the newest run; the list at its end has the others.`,
+      : `  It shows ${inOneLine(shown.run)}, the newest run; the list at its end has the others.`,
   );
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
   console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
