@@ -33,14 +33,14 @@ export const runFlags = {
     help: 'go on until each effect is known to within this, or a tenth of it (5 to 80 rounds)',
   },
   'max-time': { value: '10m', help: 'begin no round that would end after this time' },
-  duration: { value: '1s', help: 'measured time per variant and round (0.5s, at a rate 2s)' },
+  duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
   warmup: {
     value: '5s',
     help: 'load before each measured time (auto: as long as a server gets faster, at most 30s)',
   },
   quick: {
     without: ['precision', 'exact'],
-    help: 'at most 4 rounds, and fewer requests where they are counted: a first look',
+    help: 'at most 4 short rounds, for a first look',
   },
   'same-within': { value: '1%', help: 'the largest difference that counts as the same (1%)' },
   arrivals: {

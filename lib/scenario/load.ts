@@ -69,11 +69,8 @@ const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
-/**
- * Measured windows in turns. Half of a ratio's variance lies between the starts of servers, so that more rounds of half a second serve an
- * interval better than fewer of a second. A rate needs enough requests for percentiles. A step of a search extends itself if it needs more.
- */
-export const turnsSeconds = { usual: 0.5, rate: 2, step: 0.5 };
+/** Measured windows in turns. A rate needs enough requests for percentiles. A step of a search extends itself if it needs more. */
+export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
 /** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
 /** Shorter: earlier steps have warmed the server up, and the engine opens connections before the step. */
@@ -142,9 +139,10 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   // A profile has a number of requests or a duration.
   const full = (durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {
+    const most = quick ? turnsSeconds.quick : turnsSeconds.full;
     return {
       ...common,
-      durationSeconds: asked ?? Math.min(full, turnsSeconds.usual),
+      durationSeconds: asked ?? Math.min(full, most),
       ...warmUp,
     };
   }

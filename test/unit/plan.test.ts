@@ -66,8 +66,8 @@ test("a plan has a readable name and the article's load", () => {
     '2026-11-20T08-15-30-nginx-open-file-cache',
   );
   expect(plan.groups).toEqual([{ sides: plan.variants }]);
-  // A round: two servers, 0.41 s of warm-up and 0.5 s each, and k6.
-  expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 0.5 + 0.1) + 0.5), 9);
+  // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
+  expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
   expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
 });
 
@@ -186,7 +186,7 @@ test('a plan has as many rounds to the next look as time allows', () => {
 test.each<[Partial<PlanOptions>, string | null]>([
   [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
   [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
-  [{ precision: 0.01, maxTimeSeconds: 10 }, '4 rounds, about 10 s: give a --max-time above'],
+  [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
 ])('a plan with --fail-if has rounds for a verdict: %j', (options, message) => {
   const make = () => planOf({ failIf: {}, ...options });
   if (message === null) make();
