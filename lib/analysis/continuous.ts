@@ -8,11 +8,11 @@ const coldBelow = 0.75;
 
 /**
  * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
- * undefined, also where it is not known.
+ * undefined, also where it is not known, and at a rate, where few responses have an uneven cost.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
-  if (first === undefined) return undefined;
+  if (first === undefined || (first.queueGrowth ?? null) !== null) return undefined;
   const before = first.continuous?.cpuMicros ?? 0;
   const after = 1e6 * serverCpuSecondsPerResponse([first]);
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;

@@ -24,7 +24,7 @@ async function shorter(line: string) {
           .map(({ name }) => name);
   return [
     ...(two.length === 0 ? [] : [`--variants ${two.join(',')}`]),
-    `--rounds ${line.includes('--fail-if') ? 4 : 1} --duration 200ms --store none`,
+    `--rounds ${line.includes('--fail-if') ? 4 : 1} --duration 200ms --warmup 200ms --store none`,
     ...(line.includes('--quick') ? [] : ['--quick']),
     ...(line.startsWith('npm run knobs') ? ['--knobs sendfile'] : []),
   ].join(' ');

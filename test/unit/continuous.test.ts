@@ -22,6 +22,10 @@ test('a server is cold if a response cost a quarter more at the end of its warm-
       phase({ requests: 10_000, serverCpuSeconds, continuous: { ...continuousEnd, cpuMicros } }),
     ]);
   expect(costs(140)).toEqual({ before: 140, after: 100 });
+  const atRate = { queueGrowth: { perSecond: 0, standardError: 0 } };
+  const before = { ...continuousEnd, cpuMicros: 140 };
+  const rated = phase({ requests: 10_000, serverCpuSeconds: 1, continuous: before, ...atRate });
+  expect(coldCosts([rated])).toBeUndefined();
   // A little dearer; unknown at the end of the warm-up, in the window, without a warm-up.
   expect([costs(130), costs(0), costs(140, null), coldCosts([phase({ requests: 1 })])]).toEqual([
     undefined,

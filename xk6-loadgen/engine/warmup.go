@@ -11,6 +11,7 @@ const (
 	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40
 	// does. One that may be up to unclearGain, or is not known, is looked at for another stretch.
 	leastGain, unclearGain = 0.03, 0.5
+	leastRateGain          = 0.15 // at a rate, since the stretch before
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
 )
@@ -150,7 +151,8 @@ func (s *shared) judge(p *plan, now int64) {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		w.isWarm = !isCheaper
+		// A server that has little to do costs more or less from stretch to stretch, as other programs come and go.
+		w.isWarm = !isCheaper || mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
 	case isFaster || isCheaper:
 		w.isWarm = false
 	default:
