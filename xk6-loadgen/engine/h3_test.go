@@ -171,6 +171,24 @@ func TestH3GoAway(t *testing.T) {
 	}
 }
 
+// The server has not looked at what it rejects.
+func TestH3ARejectedRequestIsMadeAgain(t *testing.T) {
+	t.Parallel()
+	s := serveH3(t, nil, func(st *h3PeerStream) {
+		if st.StreamID() == 0 {
+			st.CancelWrite(h3Rejected)
+			return
+		}
+		answer200(st)
+	})
+	o := h3Options(s.url)
+	o.Connections, o.Requests = 1, 20
+	r := load(t, o)
+	if r.Responses[0] != 20 || r.ErrorTotal() != 0 || s.requests.Load() != 21 || s.connections.Load() != 1 {
+		t.Errorf("responses %v, errors %v, the peer saw %d on %d connections: %s", r.Responses, r.Errors, s.requests.Load(), s.connections.Load(), r.ErrorExample)
+	}
+}
+
 func TestH3AServerThatOnlySaysGoAway(t *testing.T) {
 	t.Parallel()
 	s := serveH3(t, nil, func(st *h3PeerStream) {

@@ -93,7 +93,7 @@ func wantNotServed(t *testing.T, r []outcome) {
 	if r[0].QueueGrowth.StandardError <= 0 || r[0].Turns.Count > 2 {
 		t.Errorf("%+v, %d turns", r[0].QueueGrowth, r[0].Turns.Count)
 	}
-	wantNear(t, "requests/s of a server that can", r[1].RPS, 1300, 0.15)
+	wantNear(t, "requests/s of a server that can", r[1].RPS, 1300, 0.05)
 	if g := r[1].QueueGrowth; math.Abs(g.PerSecond) > 13+3*g.StandardError {
 		t.Errorf("its queue grows by %+v", g)
 	}
@@ -175,6 +175,22 @@ func TestTheWarmupGoesOnWhileTheServerGetsFaster(t *testing.T) {
 		got, steady := r[0].Continuous, r[1].Continuous
 		if got.WarmupSeconds < 0.75 || got.WarmupSeconds > 6.5 || got.Gain < 1.5 || steady.Gain > 1.3 || steady.RPS > 2200 {
 			return fmt.Sprintf("a server that gets faster for 1.2 s: %+v; one that does not: %+v", got, steady)
+		}
+		return ""
+	})
+}
+
+func TestAWarmupThatNeverSettlesEnds(t *testing.T) {
+	tried(t, func() string {
+		var answered atomic.Int64
+		faster := oneQueue(func(int, time.Duration) time.Duration {
+			return time.Duration(float64(500*time.Microsecond) * math.Exp(-float64(answered.Add(1))/500))
+		})
+		sides := sidesOf(func(side *Side) {
+			side.Duration, side.Warmup, side.WarmupLimit = 100*time.Millisecond, 100*time.Millisecond, 700*time.Millisecond
+		}, serve(t, faster).url, serve(t, always(ok)).url)
+		if c := alternate(t, 0, sides...)[0].Continuous; c.WarmupSeconds < 0.3 || c.WarmupSeconds > 0.9 {
+			return fmt.Sprintf("%+v", c)
 		}
 		return ""
 	})

@@ -1,86 +1,167 @@
 package engine
 
 import (
-	"math"
+	"bufio"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 )
 
-// marksOf are of parts of 100 ms, each with so many responses at so many microseconds of CPU time each; stalled parts end with the next one.
-func marksOf(responses, micros []float64, stalled ...int) *stretchMarks {
-	marks := &stretchMarks{}
-	for i := range responses {
-		marks[i+1] = stretchMark{
-			at:        int64(i+1) * 100e6,
-			responses: marks[i].responses + int64(responses[i]),
-			cpu:       marks[i].cpu + int64(responses[i]*micros[i]*1e3),
+func TestARateBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		const connections = 6
+		var asks, early atomic.Int64
+		all := make(chan struct{})
+		s := x.serve(t, func(asked) answer {
+			if asks.Add(1) == connections {
+				time.Sleep(100 * time.Millisecond) // longer than the warm-up
+				early.Store(asks.Load())
+				close(all)
+			}
+			<-all
+			return answer{status: 200}
+		})
+		o := x.options(s.url)
+		o.Rate, o.Connections, o.Warmup, o.Threads = 1000, connections, 20*time.Millisecond, 2
+		r := loadUntil(t, o, func() bool { return asks.Load() > 1000 })
+		if early.Load() != connections || r.WarmupRequests < connections || r.Responses[0] == 0 {
+			t.Errorf("%d requests before all of %d connections had an answer, %d in the warm-up, responses %v: %s", early.Load(), connections, r.WarmupRequests, r.Responses, r.ErrorExample)
 		}
-	}
-	for _, i := range stalled {
-		marks[i+1] = marks[i+2]
-	}
-	return marks
+	})
 }
 
-func each(value float64) []float64 {
-	values := make([]float64, stretchParts)
-	for i := range values {
-		values[i] = value
+func TestARateBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	s := serve(t, firstStalls())
+	o := options(s.url)
+	o.Rate, o.Connections, o.Warmup, o.patience = 1000, 2, time.Millisecond, 0
+	if r := loadUntil(t, o, func() bool { return s.requests.Load() > 500 }); r.Responses[0] == 0 || r.InFlight < 1 {
+		t.Errorf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 	}
-	return values
 }
 
-// growing begins with first and grows by share from part to part.
-func growing(first, share float64) []float64 {
-	values := make([]float64, stretchParts)
-	for i := range values {
-		values[i] = first * math.Pow(1+share, float64(i))
-	}
-	return values
-}
-
-func TestTrendsOfAWarmUp(t *testing.T) {
-	uneven := []float64{900, 1100, 1000, 1200, 800, 1000, 900, 1100}
-	for name, test := range map[string]struct {
-		marks             *stretchMarks
-		points            int
-		speed, cost       float64 // gains of logarithms over the stretch
-		speedRises, cheap bool
-	}{
-		"steady":                   {marksOf(each(1000), each(10)), 8, 0, 0, false, false},
-		"faster by 2 % a part":     {marksOf(growing(100_000, 0.02), each(10)), 8, 8 * math.Log(1.02), 0, true, false},
-		"cheaper by 2 % a part":    {marksOf(each(1000), growing(10, -0.02)), 8, 0, -8 * math.Log(0.98), false, true},
-		"slower":                   {marksOf(growing(100_000, -0.05), growing(10, 0.05)), 8, 8 * math.Log(0.95), -8 * math.Log(1.05), false, false},
-		"uneven":                   {marksOf(uneven, each(10)), 8, 0, 0, false, false},
-		"no CPU time known":        {marksOf(growing(100_000, 0.02), each(0)), 8, 8 * math.Log(1.02), 0, true, false},
-		"two parts in one":         {marksOf(each(1000), growing(10, -0.1), 3), 7, 0, -8 * math.Log(0.9), false, true},
-		"few responses, joined":    {marksOf(each(5), each(10)), 4, 0, 0, false, false},
-		"too few to know":          {marksOf(each(4), each(10)), 0, 0, 0, false, false},
-		"no response, ended early": {&stretchMarks{}, 0, 0, 0, false, false},
-	} {
-		parts := test.marks.parts()
-		speed, cost := parts.trends()
-		if speed.points != test.points || speed.rises() != test.speedRises || cost.rises() != test.cheap {
-			t.Errorf("%s: %+v, %+v", name, speed, cost)
+func TestTheWindowBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
+	t.Parallel()
+	onSome(t, func(t *testing.T, x transport) {
+		for _, requests := range []int64{0, 200} {
+			const connections = 6
+			var asks, later atomic.Int64
+			var lastAnswered atomic.Pointer[time.Time]
+			all := make(chan struct{})
+			s := x.serve(t, func(asked) answer {
+				// One after another, as handshakes keep a server busy: the last one for longer than the warm-up. None asks twice before all have asked.
+				if first := asks.Add(1); first <= connections {
+					if first == connections {
+						close(all)
+					}
+					<-all
+					time.Sleep(time.Duration(first) * 40 * time.Millisecond)
+					if now := time.Now(); first == connections {
+						lastAnswered.Store(&now)
+					}
+				} else if lastAnswered.Load() != nil {
+					later.Add(1)
+				}
+				return answer{status: 200}
+			})
+			o := x.options(s.url)
+			o.Connections, o.Streams, o.Warmup, o.Threads, o.Requests = connections, 1, 20*time.Millisecond, 2, requests
+			var r outcome
+			if requests == 0 {
+				// On a busy machine the window begins late, and the other connections go on until then.
+				r = loadUntil(t, o, func() bool { return later.Load() > 1000 && time.Since(*lastAnswered.Load()) > 2*time.Second })
+			} else {
+				r = load(t, o)
+			}
+			if last := lastAnswered.Load(); last == nil || r.StartedAt.Before(*last) || r.Responses[0] == 0 || requests > 0 && r.Responses[0] != requests || r.ErrorTotal() != 0 {
+				t.Errorf("requests %d: the window began at %v, the last connection was answered at %v; responses %v: %s", requests, r.StartedAt, last, r.Responses, r.ErrorExample)
+			}
 		}
-		if math.Abs(speed.gain-test.speed) > 0.08 || math.Abs(cost.gain-test.cost) > 0.08 {
-			t.Errorf("%s: gains %g and %g, by arithmetic %g and %g", name, speed.gain, cost.gain, test.speed, test.cost)
+	})
+}
+
+func TestTheWindowBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	tried(t, func() string {
+		o := options(serve(t, firstStalls()).url)
+		o.Duration, o.Connections, o.Warmup, o.patience = 300*time.Millisecond, 2, time.Millisecond, 0
+		if r := load(t, o); r.Responses[0] == 0 || r.InFlight < 1 {
+			return fmt.Sprintf("responses %v, in flight %d: %s", r.Responses, r.InFlight, r.ErrorExample)
 		}
+		return ""
+	})
+}
+
+func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
+	t.Parallel()
+	const parts = 14
+	var later atomic.Int64
+	var last atomic.Pointer[time.Time]
+	s := serve(t, func(s *testServer, c net.Conn) {
+		r := bufio.NewReader(c)
+		if !s.readRequest(r) {
+			return
+		}
+		// For longer than connections are awaited that get no further.
+		fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", parts)
+		for range parts {
+			time.Sleep(200 * time.Millisecond)
+			now := time.Now()
+			last.Store(&now)
+			c.Write([]byte("x"))
+		}
+		for ; s.readRequest(r); later.Add(1) {
+			c.Write([]byte(ok))
+		}
+	})
+	o := options(s.url)
+	o.Connections, o.Warmup, o.patience = 2, time.Millisecond, 0
+	if r := loadUntil(t, o, func() bool { return later.Load() > 2000 }); last.Load() == nil || r.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
+		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.StartedAt, last.Load(), r.Responses, r.ErrorExample)
 	}
 }
 
-func TestMarksAreWholeAfterAStandstill(t *testing.T) {
+func TestLoopsThatAwaitConnectionsOpenTheWindowAtTheSameTime(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
-	o.Duration = time.Second
+	o.Duration, o.Warmup = time.Second, time.Millisecond
 	l := idleLoop(t, o)
-	l.interval = &interval{latency: newRecorder()}
-	l.beginStretch(1, 1000, 1000+8*100)
-	for _, at := range []int64{1000, 1100, 2500} { // after the second part the process stood still until behind the end
-		l.clock = at
-		l.responses += 10
-		l.mark()
+	l.phase, l.clock = warming, int64(time.Second)
+	l.phaseEnd = l.clock
+	begin := l.clock + recheckEvery/3
+	l.shared.reached.at.Store(begin)
+	if l.timers(); l.phaseEnd != begin {
+		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.phaseEnd-l.clock, begin-l.clock)
 	}
-	if w := l.stretch; w.marked != stretchParts+1 || w.marks[stretchParts].at != 2500 || w.marks[stretchParts].responses != 30 {
-		t.Errorf("%+v", w)
-	}
+}
+
+func TestAHandshakeIsPartOfTheConnect(t *testing.T) {
+	const takes = 100 * time.Millisecond
+	x := transport{"http1.1 over TLS", HTTP11, true, 1}
+	s := x.serve(t, func(asked) answer { return answer{status: 200} })
+	tried(t, func() string {
+		o := x.options(s.url)
+		o.Requests, o.Connections = 1, 1
+		p, err := newPlan(context.Background(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer p.network.close()
+		p.tls.VerifyConnection = func(tls.ConnectionState) error {
+			time.Sleep(takes)
+			return nil
+		}
+		r, err := p.run(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ms := float64(takes / time.Millisecond); r.ConnectMs.Min < ms || r.LatencyMs.Max >= ms {
+			return fmt.Sprintf("the client took %g ms for its part of the handshake: connect %g ms, latency %g ms", ms, r.ConnectMs.Min, r.LatencyMs.Max)
+		}
+		return ""
+	})
 }
