@@ -17,7 +17,7 @@ import { divideCores, readEnvironment, type Cores } from '../lib/machine/cores.t
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
 import { underSignals } from '../lib/process.ts';
 import { oneRunAtATime } from '../lib/machine/locks.ts';
-import { writeWhole } from '../lib/files.ts';
+import { writeWhole } from '../lib/writing.ts';
 import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';

@@ -1,9 +1,8 @@
-// Files and folders: made, read, written.
+// Files and folders: made, opened, read.
 import {
   chmodSync,
   closeSync,
   constants,
-  existsSync,
   fstatSync,
   lstatSync,
   mkdirSync,
@@ -15,19 +14,9 @@ import {
   realpathSync,
   statSync,
 } from 'node:fs';
-import {
-  lstat,
-  mkdtemp,
-  open,
-  readdir,
-  realpath,
-  rename,
-  rm,
-  stat,
-  statfs,
-} from 'node:fs/promises';
+import { mkdtemp, readdir, realpath, rm, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
+import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
 
 /** The umask that bakeoff was started with: it holds for what runs and writes for the person elsewhere. */
@@ -329,91 +318,4 @@ export function namesIn(folder: string): string[] {
 /** The target of a link; '' if it is missing. */
 export function linkOf(file: string): string {
   return ifThere(() => readlinkSync(file)) ?? '';
-}
-
-/**
- * Writes a file whole or not at all. A link stays one.
- * @param mode as of chmod; the umask applies to the default
- * @throws the file system's error, or an Error that says what is there instead of a file
- */
-export async function writeWhole(file: string, text: string, mode = 0o666): Promise<void> {
-  await written(file, text, mode, rename);
-}
-
-/** As writeWhole, with the mode of any file that the person makes. */
-export async function writeForUser(file: string, text: string): Promise<void> {
-  await written(file, text, 0o600, rename, 0o666 & ~userUmask);
-}
-
-/** Throws what writeWhole would throw for the file. */
-export async function checkWhole(file: string): Promise<void> {
-  await written(file, 'probe', 0o600, (unfinished) => rm(unfinished));
-}
-
-/**
- * The path that a file is written to: a link of one's own, or of root, stays one. A link of another user may lead anywhere, and one that
- * appears later is replaced.
- */
-async function placeOf(name: string): Promise<string> {
-  const link = await lstat(name).catch(() => undefined);
-  const folderPath = await realpath(dirname(name)).catch(() => dirname(name));
-  if (link?.isSymbolicLink() !== true) return join(folderPath, basename(name));
-  if (link.uid !== process.geteuid?.() && link.uid !== 0)
-    throw new Error(`it is a link of another user in ${dirname(name)}: name a file elsewhere`);
-  return realpath(name).catch(() => name);
-}
-
-/**
- * Throws UserError if root is to write into a folder that every user may change, such as by putting a link in place of a file. A folder
- * like /tmp, where nobody may replace what is another's, is none. The folder may not exist yet.
- */
-export function requireClosedToOthers(folder: string, otherwise: string): void {
-  if (process.geteuid?.() !== 0) return;
-  let existing = folder;
-  while (!existsSync(existing)) existing = dirname(existing);
-  const isOpen = (place: string) => {
-    const found = statSync(place);
-    return found.isDirectory() && (found.mode & 0o1002) === 0o0002;
-  };
-  const open = foldersUp(realpathSync(existing)).find(isOpen);
-  if (open !== undefined)
-    throw new UserError(
-      `${open} is open to changes by every user, and bakeoff would write there as root: close it (chmod o-w ${open}), or ${otherwise}`,
-    );
-}
-
-async function written(
-  name: string,
-  text: string,
-  mode: number,
-  finish: (unfinished: string, file: string) => Promise<void>,
-  lastMode = mode,
-): Promise<void> {
-  const file = await placeOf(name);
-  const found = await stat(file).catch(() => undefined);
-  if (found?.isFile() === false)
-    throw found.isDirectory()
-      ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
-      : new Error('it is a pipe, socket or device: name a file');
-  // The folder is opened once: whoever owns one above could put another in its place meanwhile.
-  const folder = await open(dirname(file), constants.O_DIRECTORY);
-  const place = join('/proc/self/fd', String(folder.fd), basename(file));
-  const unfinished = `${place}.unfinished`;
-  try {
-    await rm(unfinished, { force: true });
-    const handle = await open(unfinished, 'wx', mode);
-    try {
-      await handle.writeFile(text);
-      // Some file systems have no modes.
-      if (lastMode !== mode) await handle.chmod(lastMode).catch(() => undefined);
-    } finally {
-      await handle.close();
-    }
-    await finish(unfinished, place);
-  } catch (error) {
-    await rm(unfinished, { force: true }).catch(() => {});
-    throw Object.assign(error as NodeJS.ErrnoException, { path: name });
-  } finally {
-    await folder.close();
-  }
 }

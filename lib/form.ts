@@ -140,3 +140,26 @@ function quoted(value: unknown): string {
   const words = JSON.stringify(String(value));
   return words.length <= longestShown ? words : `${words.slice(0, longestShown)}…"`;
 }
+
+/** T with read-only lists, and optional fields that are absent rather than undefined. */
+type Given<T> = T extends readonly (infer E)[]
+  ? readonly Given<E>[]
+  : T extends object
+    ? { [K in keyof T]: Given<Exclude<T[K], undefined>> }
+    : T;
+/** The type of an object with these fields. */
+export type Of<F extends v.ObjectEntries> = Given<
+  v.InferOutput<v.StrictObjectSchema<F, undefined>>
+>;
+
+/** The form of an object with these fields. */
+export const given = <F extends v.ObjectEntries>(
+  fields: F,
+  object: ObjectForm = closed,
+): Form<Of<F>> => object(fields) as unknown as Form<Of<F>>;
+
+/** The first wrong field of a value, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
+export function problemIn(form: Form<unknown>, value: unknown): string | undefined {
+  const outcome = check(form, value, { everything: true });
+  return 'problem' in outcome ? outcome.problem : undefined;
+}

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
 import { markdownTable } from '../../lib/report/texts.ts';
 import { formatCpuList } from '../../lib/machine/processors.ts';
-import { writeWhole } from '../../lib/files.ts';
+import { writeWhole } from '../../lib/writing.ts';
 import type { PartFile, PartName, ProofFiles } from './results.ts';
 import type { View } from './view.ts';
 import { titles, views } from './views.ts';

@@ -3,7 +3,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import type { Environment, LatencyFigures, Phase, Verdict } from '../../lib/result/result.ts';
-import { writeWhole } from '../../lib/files.ts';
+import { writeWhole } from '../../lib/writing.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 
 /** One comparison of two sides by the runner. */

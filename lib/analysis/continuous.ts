@@ -1,10 +1,13 @@
 // Turns held against continuous load, which the end of each warm-up is. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { serverCpuSecondsPerResponse } from './phases.ts';
-import { exponential, meanInterval, type RatioInterval } from './statistics.ts';
+import { logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
+
+/** Whether the engine watched a queue, as it does at a rate. */
+const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== null;
 
 /**
  * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
@@ -12,7 +15,7 @@ const coldBelow = 0.75;
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
-  if (first === undefined || (first.queueGrowth ?? null) !== null) return undefined;
+  if (first === undefined || isAtRate(first)) return undefined;
   const before = first.continuous?.cpuMicros ?? 0;
   const after = 1e6 * serverCpuSecondsPerResponse([first]);
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;
@@ -25,49 +28,56 @@ const sideMatters = Math.log(1.1);
 /** Chance that turns which agree with continuous load seem not to, were there no tolerance. */
 const falseAlarms = 0.01;
 
-/** ln(requests/s in turns / of continuous load), by round; undefined without turns, at a rate, and without a warm-up. */
-function logsAgainstContinuous(rounds: readonly Pick<Round, 'phases'>[]): number[] | undefined {
-  const logs = rounds.map(({ phases: [first] }) => {
-    if (first === undefined || (first.queueGrowth ?? null) !== null) return NaN;
-    const { rps, turns, continuous } = first;
-    return (turns?.count ?? 1) > 1 && continuous ? Math.log(rps / continuous.rps) : NaN;
+type Rounds = readonly Pick<Round, 'phases'>[];
+
+/** Requests/s of continuous load and in turns, by round; undefined without turns, at a rate, and without a warm-up. */
+function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | undefined {
+  const pairs = rounds.flatMap(({ phases: [first] }) => {
+    if (first === undefined || isAtRate(first) || (first.turns?.count ?? 1) === 1) return [];
+    const continuousRps = first.continuous?.rps ?? 0;
+    return continuousRps > 0 && first.rps > 0 ? [{ continuousRps, rps: first.rps }] : [];
   });
-  return logs.length > 0 && logs.every(Number.isFinite) ? logs : undefined;
+  if (pairs.length === 0 || pairs.length < rounds.length) return undefined;
+  return [pairs.map(({ continuousRps }) => continuousRps), pairs.map(({ rps }) => rps)];
 }
 
 /** Requests/s in turns as a multiple of those of continuous load, with a 95 % interval; undefined if there is no such pair in each round. */
-export function againstContinuous(
-  rounds: readonly Pick<Round, 'phases'>[],
-): RatioInterval | undefined {
-  const logs = logsAgainstContinuous(rounds);
-  if (logs === undefined) return undefined;
-  const interval = meanInterval(logs, 0.05);
-  return { ratio: Math.exp(interval.middle), interval: exponential(interval) };
+export function againstContinuous(rounds: Rounds): RatioInterval | undefined {
+  const both = bothOf(rounds);
+  return both && ratioInterval(...both);
 }
 
 /**
- * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Compared are each
- * side, and each two sides, whose difference is what a verdict is about.
+ * The variant whose requests/s in turns surely differ from those of continuous load, and how; undefined if none does. Looked at is each
+ * side, and how much more than the first one each other side differs: a verdict is about that.
  * @param sides of a group, with at least two rounds
  */
 export function turnsDisagree(
   sides: readonly Pick<VariantResult, 'name' | 'rounds'>[],
 ): { name: string; ratio: RatioInterval } | undefined {
-  const [first, ...others] = sides.flatMap(({ name, rounds }) => {
-    const logs = logsAgainstContinuous(rounds);
-    return logs === undefined ? [] : [{ name, logs, matters: sideMatters }];
+  const known = sides.flatMap(({ name, rounds }) => {
+    const both = bothOf(rounds);
+    return both === undefined
+      ? []
+      : [{ name, logs: logRatios(...both), ratio: ratioInterval(...both) }];
   });
-  if (first === undefined) return undefined;
-  const differences = others.map(({ name, logs }) => ({
-    name,
-    logs: logs.map((log, round) => log - (first.logs[round] as number)),
-    matters: differenceMatters,
-  }));
-  for (const { name, logs, matters } of [first, ...others, ...differences]) {
-    const { middle, half } = meanInterval(logs, falseAlarms);
-    if (Math.abs(middle) - half <= matters) continue;
-    const side = sides.find((one) => one.name === name) as Pick<VariantResult, 'rounds'>;
-    return { name, ratio: againstContinuous(side.rounds) as RatioInterval };
+  const found = known.find(({ logs }) => isBeyond(sideMatters, logs));
+  if (found !== undefined) return found;
+  const [first, ...others] = known;
+  for (const other of others) {
+    const differences = other.logs.map((log, round) => log - (first?.logs[round] as number));
+    if (first !== undefined && isBeyond(differenceMatters, differences))
+      return isFarther(first.ratio, other.ratio) ? first : other;
   }
   return undefined;
+}
+
+function isBeyond(matters: number, logs: readonly number[]): boolean {
+  const { middle, half } = meanInterval(logs, falseAlarms);
+  return Math.abs(middle) - half > matters;
+}
+
+/** Whether a ratio is farther from 1 than another one. */
+function isFarther(one: RatioInterval, other: RatioInterval): boolean {
+  return Math.abs(Math.log(one.ratio)) > Math.abs(Math.log(other.ratio));
 }

@@ -1,7 +1,7 @@
 // npm run scenario -- 000: runs all scenarios of an article, and writes the article's page.
 import { join } from 'node:path';
 import { messageOf, usageError, UserError } from '../errors.ts';
-import { writeWhole } from '../files.ts';
+import { writeWhole } from '../writing.ts';
 import { duration } from '../format.ts';
 import { Interrupted } from '../process.ts';
 import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
@@ -11,7 +11,7 @@ import type { Result } from '../result/result.ts';
 import { runName } from '../runner/make-plan.ts';
 import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
 import { findScenario } from '../scenario/catalogue.ts';
-import type { Article } from '../scenario/model.ts';
+import type { Article } from '../scenario/article.ts';
 import { say, terminalOf } from './run-output.ts';
 import { runScenario, type ScenarioOptions } from './run-scenario.ts';
 
@@ -59,9 +59,12 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
 const mostSeconds = 300;
 
 function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
-  const [first] = exports;
-  const flag =
-    (json && 'json') || first?.flag || (variants === undefined ? undefined : ('variants' as const));
+  const given = [
+    ...(json ? ['json'] : []),
+    ...exports.map((one) => one.flag),
+    ...(variants === undefined ? [] : ['variants']),
+  ];
+  const [flag] = given;
   if (flag !== undefined)
     throw usageError(`--${flag} is of one scenario, and an article has several: leave it out`);
 }

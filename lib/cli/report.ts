@@ -2,7 +2,8 @@
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { asWords, usageError, UserError, unknownWord } from '../errors.ts';
-import { makeFolder, readBytes, writeWhole } from '../files.ts';
+import { makeFolder, readBytes } from '../files.ts';
+import { writeWhole } from '../writing.ts';
 import { runPage } from '../report/html/run-page.ts';
 import { checkResult, type Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';

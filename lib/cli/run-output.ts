@@ -32,7 +32,7 @@ import {
   type Result,
   type VariantResult,
 } from '../result/result.ts';
-import { checkWhole, writeForUser, writeWhole } from '../files.ts';
+import { checkWhole, writeForUser, writeWhole } from '../writing.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons, type RunFolder } from '../runner/results-folder.ts';

@@ -2,7 +2,8 @@
 import { join } from 'node:path';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
-import { requireClosedToOthers, requireSpace, writeWhole } from '../files.ts';
+import { requireSpace } from '../files.ts';
+import { requireClosedToOthers, writeWhole } from '../writing.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';

@@ -54,12 +54,13 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
 async function overview(): Promise<string[]> {
   const scenarios = await loadScenarios();
   const width = Math.max(...scenarios.map(({ name }) => name.length));
+  const articles = articlesOf(scenarios);
   const lineOf = ({ name, title }: Scenario) => `  ${name.padEnd(width)}  ${title}`;
   const own = scenarios.filter(({ article }) => article === undefined);
   return [
     `${typed('scenario')} NAME|FILE.ts [flags]`,
-    `${typed('scenario')} ${articlesOf(scenarios)[0]?.id ?? ''}|all [flags]    all scenarios of an article, or of all, with a page on its claims`,
-    ...articlesOf(scenarios).flatMap((article) => [
+    `${typed('scenario')} ${articles[0]?.id ?? ''}|all [flags]    all scenarios of an article, or of all, with a page on its claims`,
+    ...articles.flatMap((article) => [
       '',
       `${article.id}  ${articleTitle(article)}`,
       ...(article.scenarios ?? []).flatMap((name) =>

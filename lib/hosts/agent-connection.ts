@@ -1,27 +1,20 @@
-// Connections to other hosts: by the system's ssh with the user's own configuration, and to bakeoff's agent there.
+// bakeoff's agent on another host: started over ssh, asked, and held to the forms of its answers.
 import { createHash } from 'node:crypto';
-import { lookup } from 'node:dns/promises';
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { connect as connectTo, type Socket } from 'node:net';
-import { homedir, networkInterfaces } from 'node:os';
+import { networkInterfaces } from 'node:os';
 import path from 'node:path';
-import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, asWords, inOneLine, printable } from '../errors.ts';
+import { UserError, inOneLine, printable } from '../errors.ts';
 import { filesBelow } from '../files.ts';
 import { check } from '../form.ts';
 import { machineClock } from '../machine/usage.ts';
-import { startChild, run } from '../process.ts';
-import type { LinkFigures } from '../result/result.ts';
-import { commandWords } from '../scenario/load/shell-words.ts';
 import { shippedConfigs } from '../servers/config-files.ts';
-import { isLoopback, type Address } from '../servers/ports.ts';
+import { isLoopback } from '../servers/ports.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
-import { findAll, thisMachine } from '../setup/machine.ts';
 import type { Calls } from './agent.ts';
 import { answerForms, replyForm } from './answers.ts';
 import { greeting, patienceMs, wanted } from './messages.ts';
+import { addressesOf, connect, longLineBytes, usualLineBytes, type Connection } from './ssh.ts';
 
 type Agent = Awaited<ReturnType<typeof greeted>>;
 
@@ -254,216 +247,4 @@ export async function clocksAhead(agent: Agent): Promise<ClocksAhead> {
     if (tookMs < quickest.tookMs) quickest = { tookMs, monotonicMs, wallMs };
   }
   return quickest;
-}
-
-/** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
-const sshVariable = 'BAKEOFF_SSH';
-
-/** Never prompt, forward no keys, notice a cut within 15 s. */
-const options = [
-  '-T',
-  '-a',
-  '-x',
-  ...[
-    'BatchMode=yes',
-    'ConnectTimeout=10',
-    'ServerAliveInterval=5',
-    'ServerAliveCountMax=3',
-    'ClearAllForwardings=yes',
-    'ControlMaster=no',
-    'ControlPath=none',
-    'PermitLocalCommand=no',
-    'RemoteCommand=none',
-  ].flatMap((option) => ['-o', option]),
-];
-
-type Connection = Awaited<ReturnType<typeof connect>>;
-
-function sshWords(): string[] {
-  const said = process.env[sshVariable]?.trim() || 'ssh';
-  return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
-}
-
-/** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
-export async function addressesOf(host: string): Promise<string[]> {
-  const [command = '', ...words] = sshWords();
-  const limit = { seconds: 5, words: 'ssh -G' };
-  const asked = run({ command, args: [...words, '-G', '--', host], limit });
-  const settings = await asked.catch(() => undefined);
-  const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');
-  const found = await lookup(name, { all: true }).catch(() => []);
-  return found.map(({ address }) => address);
-}
-
-/** For the agent's end; servers get 5 s. */
-const closeMs = 10_000;
-
-/** Of a line of the agent, and of one whose answer may be long. */
-const usualLineBytes = 4e6;
-const longLineBytes = 256e6;
-
-/** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
-export async function connect(host: string, script: string) {
-  const [program = '', ...words] = sshWords();
-  if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0)
-    throw new UserError(
-      `there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`,
-    );
-  const child = await startChild({
-    command: program,
-    args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`],
-    stdio: ['pipe', 'pipe', 'pipe'],
-  });
-  const { stdin, stdout, stderr } = child.process;
-  let said = '';
-  stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-10_000);
-  });
-  stdin?.on('error', () => undefined);
-  const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
-  const drained = new Promise((resolve) => child.process.once('close', resolve));
-  let unended = 0;
-  let mostLineBytes = usualLineBytes;
-  let refusal: string | undefined;
-  const refuse = (reason: string) => {
-    refusal ??= reason;
-    lines.close();
-    stdout?.destroy();
-    child.stop(0).catch(() => undefined);
-  };
-  stdout?.on('data', (bytes: Buffer) => {
-    const end = bytes.lastIndexOf('\n');
-    unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
-    if (unended > mostLineBytes)
-      refuse(
-        `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`,
-      );
-  });
-  let isSent = false;
-  let closing: Promise<void> | undefined;
-  const end = async () => {
-    stdin?.end();
-    await Promise.race([child.exited, delay(closeMs, undefined, { ref: false })]);
-    await child.stop(1000).catch(() => undefined);
-  };
-  return {
-    /** Lines that the remote command prints. */
-    onLine: (listen: (line: string) => void) => void lines.on('line', listen),
-    write: (data: string | Buffer) => void stdin?.write(data),
-    /** Returns whether the line asks for the file. It is sent once: a host that asks without end would fill the memory. */
-    sendsIfWanted(line: string, file: Buffer) {
-      if (line !== wanted) return false;
-      if (!isSent) stdin?.write(file);
-      isSent = true;
-      return true;
-    },
-    /** How long a line may be from now on. */
-    allowLines: (bytes: number) => void (mostLineBytes = bytes),
-    /** Ends the connection for this reason. */
-    refuse,
-    /** Settles at the connection's end, with the reason in a line. */
-    ended: child.exited.then(async ({ code }) => {
-      await drained;
-      return refusal ?? explained(host, code, said);
-    }),
-    /** Ends the command's input, then the connection. Never throws; may be called twice. */
-    close: () => (closing ??= end()),
-  };
-}
-
-/** Messages by ssh's output; the first match counts. HOST is the host's name. */
-const reasons: readonly [RegExp, string][] = [
-  [
-    /REMOTE HOST IDENTIFICATION HAS CHANGED/,
-    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R NAME) and connect once by hand',
-  ],
-  [
-    /Host key verification failed/,
-    'the host key of HOST is not known here: connect once by hand (ssh HOST) and compare it',
-  ],
-  [/Could not resolve hostname/i, 'there is no host HOST: see that its name resolves'],
-  [
-    /Permission denied/,
-    "HOST refuses this user's keys: have ssh HOST work without a password (ssh-copy-id)",
-  ],
-  [
-    /Connection timed out|Operation timed out|timed out during banner/i,
-    'HOST does not answer: see that it is up, and that no firewall is before its ssh',
-  ],
-  [
-    /Connection refused/,
-    `HOST refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
-  ],
-  [
-    /No route to host|Network is unreachable/,
-    'there is no way to HOST from here: see to the network between',
-  ],
-];
-
-const fullDisk: (typeof reasons)[number] = [
-  /No space left on device/,
-  'the disk of HOST is full: bakeoff needs some megabytes in ~/.cache and /tmp there',
-];
-
-function explained(host: string, code: number | null, said: string): string {
-  // 255 is ssh's own error; other codes are the remote script's.
-  const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
-  if (reason !== undefined) return reason.replaceAll('HOST', () => host);
-  const lines = said.split('\n').map((line) => printable(line).trim());
-  const last = lines.findLast((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line));
-  return `the connection to ${host} ended${code ? ` with code ${code}` : ''}${last === undefined ? '' : `: ${last}`}`;
-}
-
-const roundTrips = 500;
-const roundTripsMs = 2000;
-const limitMs = 5000;
-const chunkBytes = 256 * 1024;
-const throughputMs = 500;
-
-/** Measures round trips and throughput over the agent's echo. Throws the system's error. */
-export async function measureLink({ address, port }: Address): Promise<LinkFigures> {
-  const socket = connectTo({ host: address, port, noDelay: true });
-  try {
-    await once(socket, 'connect', { signal: AbortSignal.timeout(limitMs) });
-    const cut = once(socket, 'close').then(() => {
-      throw new Error('the connection was cut');
-    });
-    const roundTripMs = await Promise.race([cut, roundTripTimes(socket)]);
-    return { roundTripMs, bytesPerSecond: await Promise.race([cut, throughput(socket)]) };
-  } catch (error) {
-    throw (error as Error).name === 'AbortError'
-      ? new Error(`no answer within ${limitMs / 1000} s`)
-      : error;
-  } finally {
-    socket.destroy();
-  }
-}
-
-async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {
-  const times: number[] = [];
-  const endMs = performance.now() + roundTripsMs;
-  while (times.length < roundTrips && (times.length === 0 || performance.now() < endMs)) {
-    const beganMs = performance.now();
-    socket.write('.');
-    await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
-    times.push(performance.now() - beganMs);
-  }
-  times.sort((a, b) => a - b);
-  const quantile = (part: number) => times[Math.ceil(part * times.length) - 1] as number;
-  return { p50: quantile(0.5), p99: quantile(0.99) };
-}
-
-/** In bytes/s. */
-async function throughput(socket: Socket): Promise<number> {
-  const chunk = Buffer.alloc(chunkBytes);
-  const beganMs = performance.now();
-  const receivedBefore = socket.bytesRead;
-  const send = () => {
-    while (socket.write(chunk));
-  };
-  socket.on('drain', send);
-  send();
-  await delay(throughputMs);
-  socket.off('drain', send);
-  return (socket.bytesRead - receivedBefore) / ((performance.now() - beganMs) / 1000);
 }

@@ -6,15 +6,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import { cpusOf } from '../machine/processors.ts';
-import {
-  clocksAhead,
-  connect,
-  keepLimitMs,
-  keepScript,
-  measureLink,
-  openAgent,
-} from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, keepScript, openAgent } from './agent-connection.ts';
+import { measureLink } from './link.ts';
 import type { K6There, SentFile } from './messages.ts';
+import { connect } from './ssh.ts';
 import type { GeneratorHostFacts } from '../result/result.ts';
 
 export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;

@@ -16,15 +16,10 @@ import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
-import {
-  addressesOf,
-  clocksAhead,
-  keepLimitMs,
-  measureLink,
-  openAgent,
-  type AnswerOf,
-} from './agent-connection.ts';
+import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
+import { measureLink } from './link.ts';
 import type { SampleThere, SentFile } from './messages.ts';
+import { addressesOf } from './ssh.ts';
 
 interface HostedServer extends RunningServer {
   /** As alarmsIn finds them in its log. */
@@ -215,9 +210,12 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
     throw new UserError(`${folder} would be sent to ${host} with all that is in it: ${ownFolder}`);
   const files: SentFile[] = [];
   const isSent = `${folder} is sent to ${host} with all that is in it`;
+  const mostBytes = most.megabytes * 1e6;
   let [entries, bytes] = [0, 0];
-  const requireFew = () => {
-    if (entries <= most.files && bytes <= most.megabytes * 1e6) return;
+  const count = (moreEntries: number, moreBytes: number) => {
+    entries += moreEntries;
+    bytes += moreBytes;
+    if (entries <= most.files && bytes <= mostBytes) return;
     throw new UserError(
       `${isSent}, which is more than ${most.files} files or ${most.megabytes} MB: ${ownFolder}`,
     );
@@ -233,19 +231,16 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
           throw new UserError(
             `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
           );
-        entries++;
-        requireFew();
+        count(1, 0);
         if (one.isDirectory()) await add(openSync(file, folderFlags), name);
         else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
         else if (one.isFile()) {
           const { size, mode } = await stat(file);
-          if (bytes + size > most.megabytes * 1e6) bytes += size;
-          requireFew();
-          const read = () => readBytes(file, most.megabytes * 1e6, { below: opened });
+          count(0, size);
+          const read = () => readBytes(file, mostBytes, { below: opened });
           const content = asWords(read, `${isSent}, and ${name} cannot be read: `, 1);
           // It may have grown.
-          bytes += content.length;
-          requireFew();
+          count(0, content.length - size);
           files.push({ path: name, mode: mode & 0o777, base64: content.toString('base64') });
         }
       }

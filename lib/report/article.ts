@@ -1,7 +1,7 @@
 // The page of an article: its claims, its environment and its tables beside what was measured here.
-import { decideClaim, type ClaimState } from '../analysis/claims.ts';
 import type { Environment, Result, Verdict } from '../result/result.ts';
-import type { Article } from '../scenario/model.ts';
+import type { Article } from '../scenario/article.ts';
+import { decideClaim, type ClaimState } from './claims.ts';
 import { generatorPlace, serversPlace } from './heading.ts';
 import { articleParts } from './run-tables.ts';
 import { verdictLines } from './sentences.ts';

@@ -3,14 +3,8 @@ import { randomBytes } from 'node:crypto';
 import { constants, existsSync, fstatSync, openSync, readdirSync } from 'node:fs';
 import { mkdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  checkWhole,
-  closeNewFiles,
-  freeBytes,
-  makeFolder,
-  requireClosedToOthers,
-  requireSpace,
-} from '../files.ts';
+import { closeNewFiles, freeBytes, makeFolder, requireSpace } from '../files.ts';
+import { checkWhole, requireClosedToOthers } from '../writing.ts';
 import { UserError } from '../errors.ts';
 import { run } from '../process.ts';
 

@@ -34,7 +34,7 @@ import {
   type SearchStep,
 } from '../result/result.ts';
 import { encodingLines, requestLines } from '../report/answers.ts';
-import { writeWhole } from '../files.ts';
+import { writeWhole } from '../writing.ts';
 import { forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */

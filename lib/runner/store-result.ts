@@ -4,7 +4,7 @@ import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { figureOf, networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
-import { writeWhole } from '../files.ts';
+import { writeWhole } from '../writing.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import { whyLines } from '../report/why.ts';
 import { checkRound, checkRounds } from '../store/integrity.ts';

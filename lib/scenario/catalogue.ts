@@ -11,7 +11,8 @@ import { isObject } from '../form.ts';
 import { byName, present } from '../present.ts';
 import { fromCallersFolder, projectRoot } from '../setup/paths.ts';
 import { defineScenario } from './define-scenario.ts';
-import type { Article, Scenario, ServerSpec, Variant } from './model.ts';
+import type { Article } from './article.ts';
+import type { Scenario, ServerSpec, Variant } from './model.ts';
 import { isConfigured, isPath, isRunnable } from './variants.ts';
 
 const scenariosFolder = path.join(projectRoot, 'scenarios');

@@ -6,10 +6,8 @@ import { problemOfHeader } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
-  problemOfArticleForm,
   problemOfForm,
   type AddressServer,
-  type Article,
   type CommandServer,
   type ConfiguredServer,
   type LoadProfile,
@@ -33,13 +31,6 @@ export function defineScenario(scenario: Scenario): Scenario {
   const problem = problemOfForm(scenario) ?? problemOf(scenario);
   if (problem === undefined) return scenario;
   throw new UserError(`scenario ${(scenario as Partial<Scenario> | null)?.name}: ${problem}`);
-}
-
-/** Checks an article and returns it unchanged. @throws UserError that names the wrong field */
-export function defineArticle(article: Article): Article {
-  const problem = problemOfArticleForm(article);
-  if (problem === undefined) return article;
-  throw new UserError(`article ${(article as Partial<Article> | null)?.id}: ${problem}`);
 }
 
 function problemOf(scenario: Scenario): string | undefined {

@@ -1,12 +1,11 @@
 // The library of scenario files.
 import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
 
-export { defineArticle, defineScenario } from './define-scenario.ts';
+export { defineArticle, type Article, type Claim } from './article.ts';
+export { defineScenario } from './define-scenario.ts';
 export { fromLog } from '../traffic/log.ts';
 export type {
   AddressServer,
-  Article,
-  Claim,
   CommandServer,
   ConfiguredServer,
   LaidLines,

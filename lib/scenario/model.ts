@@ -1,12 +1,12 @@
 // A scenario's fields: their check, and the types that come from it. define-scenario.ts checks how fields go together.
 import * as v from 'valibot';
 import {
-  check,
   closed,
   count,
   each,
   figure,
   flag,
+  given,
   givenName,
   isObject,
   list,
@@ -14,6 +14,7 @@ import {
   oneOf,
   orAbsent,
   orNull,
+  problemIn,
   signed,
   text,
   texts,
@@ -23,19 +24,9 @@ import {
   within,
   type Form,
   type ObjectForm,
+  type Of,
 } from '../form.ts';
-
-/** T with read-only lists, and optional fields that are absent rather than undefined. */
-type Given<T> = T extends readonly (infer E)[]
-  ? readonly Given<E>[]
-  : T extends object
-    ? { [K in keyof T]: Given<Exclude<T[K], undefined>> }
-    : T;
-type Of<F extends v.ObjectEntries> = Given<v.InferOutput<v.StrictObjectSchema<F, undefined>>>;
-
-/** The form of an object with these fields. */
-const given = <F extends v.ObjectEntries>(fields: F, object: ObjectForm = closed): Form<Of<F>> =>
-  object(fields) as unknown as Form<Of<F>>;
+import { articleForm } from './article.ts';
 
 /** The most rounds of a run. */
 export const mostRounds = 1000;
@@ -366,59 +357,12 @@ const variantFields = {
 /** A row of the table. */
 export interface Variant extends Of<typeof variantFields> {}
 
-/** What a claim rests on: a comparison of a scenario, with the verdict or the header bytes that it says. */
-const restFields = {
-  scenario: text,
-  variant: text,
-  against: text,
-  is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower'])),
-  /** The header bytes, as a share of the other side's. */
-  headersAtMost: orAbsent(within(0, 1)),
-};
-export interface ClaimRest extends Of<typeof restFields> {}
-
-const claimFields = {
-  /** A sentence without its full stop. */
-  text,
-  /** The article's own figures for it, and what they really make. */
-  figures: text,
-  /** All have to hold. */
-  rests: list(closed(restFields)),
-};
-export interface Claim extends Of<typeof claimFields> {}
-
-const articleFields = {
-  id: text,
-  title: text,
-  author: orAbsent(text),
-  /** As exactly as it is known: 2017, 2015-05-06. */
-  date: text,
-  url: orAbsent(text),
-  machine: orAbsent(
-    closed({
-      hardware: orAbsent(text),
-      os: orAbsent(text),
-      kernel: orAbsent(text),
-      compiler: orAbsent(text),
-      servers: orAbsent(text),
-    }),
-  ),
-  /** Command lines of its loads and servers. */
-  commands: orAbsent(texts),
-  /** Names of the scenarios, in its order. */
-  scenarios: orAbsent(texts),
-  claims: orAbsent(list(closed(claimFields))),
-};
-/** A text that published the figures of scenarios: what it measured on, and what it says of it. Absent: it does not say. */
-export interface Article extends Of<typeof articleFields> {}
-const article = closed(articleFields);
-
 const scenarioFields = {
   name: givenName,
   /** A line for the list of scenarios. */
   title: text,
   /** Absent for a comparison of your own. */
-  article: orAbsent(article),
+  article: orAbsent(articleForm),
   /** The knob in words, such as "open_file_cache". */
   knob: text,
   load: loadProfile,
@@ -448,15 +392,6 @@ const scenario = given(scenarioFields);
 /** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
 export const problemOfForm = (value: unknown): string | undefined => problemIn(scenario, value);
 
-/** The first wrong field of an article. */
-export const problemOfArticleForm = (value: unknown): string | undefined =>
-  problemIn(article, value);
-
 /** The first wrong field of a load. */
 export const problemOfLoadForm = (value: unknown): string | undefined =>
   problemIn(loadProfile, value);
-
-function problemIn(form: Form<unknown>, value: unknown): string | undefined {
-  const outcome = check(form, value, { everything: true });
-  return 'problem' in outcome ? outcome.problem : undefined;
-}

@@ -104,8 +104,8 @@ PERL_BADLANG=0 exec perl -e 'delete $ENV{PERL_BADLANG}; syscall(${number}, 1, 0)
 
 /**
  * Shell words that kill all processes of the user "$uid" at once, however fast they fork. A process of that user could be killed itself
- * before it comes to this. With the user as its effective one alone, and otherwise the next, which no process has (unprivilegedUser), it may signal
- * them, and they not it. Only Perl makes this call: without it, a process of the user has to do.
+ * before it comes to this. With the user as its effective one alone, and otherwise the next, which no process has (unprivilegedUser),
+ * it may signal them, and they not it. Only Perl makes this call: without it, a process of the user has to do.
  */
 function killingAll(): string {
   const asUser = `as_user 1 "$@" sh -c 'kill -KILL -1'`;

@@ -339,7 +339,7 @@ export const benchComparison = written<ComparisonRow>()({
       measured_rps: ({ variant }) => variant.rps?.median,
       found_low: ({ found }) => found?.ci95?.[0],
       found_high: ({ found }) => found?.ci95?.[1],
-      // 0 if the server holds its rate; it then has no latency.
+      // 0 if the server holds its rate; else the variant has no latency.
       queue_growth: ({ variant }) => rateOf(variant)?.growthPerSecond,
     },
     ratio: {

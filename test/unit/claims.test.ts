@@ -1,11 +1,11 @@
 // Articles, what they claim, and whether that holds.
 import { expect, test } from 'vitest';
-import { decideClaim } from '../../lib/analysis/claims.ts';
+import { decideClaim } from '../../lib/report/claims.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
 import { articlePage } from '../../lib/report/html/article-page.ts';
 import type { Comparison, Result } from '../../lib/result/result.ts';
 import { articlesOf, findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
-import type { ClaimRest } from '../../lib/scenario/model.ts';
+import { defineArticle, type ClaimRest } from '../../lib/scenario/article.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -77,6 +77,14 @@ test('a claim on headers is decided by their bytes per request', () => {
   // Both have as many.
   expect(of(1)).toMatchObject({ state: 'holds here', seen: expect.stringContaining('1/1') });
   expect(of(0.5).state).toBe('does not hold here');
+});
+
+test('a claim that rests on nothing is refused', () => {
+  const article = { id: 'x', title: 't', date: '2017' };
+  const claims = [{ text: 'it is fast', figures: 'f', rests: [rest] }];
+  expect(() => defineArticle({ ...article, claims })).toThrow(
+    'article x: the claim "it is fast" rests on a comparison that says nothing',
+  );
 });
 
 test('what was not run is named', () => {

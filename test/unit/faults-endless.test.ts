@@ -9,7 +9,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { connect } from '../../lib/hosts/agent-connection.ts';
+import { connect } from '../../lib/hosts/ssh.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
 import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';

@@ -15,15 +15,11 @@ import { homedir, networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import {
-  addressesOf,
-  connect,
-  keepScript,
-  measureLink,
-  openAgent,
-} from '../../lib/hosts/agent-connection.ts';
+import { keepScript, openAgent } from '../../lib/hosts/agent-connection.ts';
+import { measureLink } from '../../lib/hosts/link.ts';
 import { greeting, wanted } from '../../lib/hosts/messages.ts';
 import { filesOf, openServerHost } from '../../lib/hosts/server-host.ts';
+import { addressesOf, connect } from '../../lib/hosts/ssh.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
 import type { LoadResult } from '../../lib/result/result.ts';

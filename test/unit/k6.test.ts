@@ -14,7 +14,8 @@ import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
-import { makeFolder, requireSpace, writeForUser, writeWhole } from '../../lib/files.ts';
+import { makeFolder, requireSpace } from '../../lib/files.ts';
+import { writeForUser, writeWhole } from '../../lib/writing.ts';
 import { k6Files, loadOverLine, phaseLinePrefix } from '../../lib/k6/load-plan.ts';
 import {
   compileScript,

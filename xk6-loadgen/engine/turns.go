@@ -238,9 +238,13 @@ func (r *run) turn(length time.Duration, part float64) {
 		s.cpuLeft = cmp.Or(s.cpuTo.Load(), s.usedCPU())
 		s.cycleCPU += s.cpuLeft - from
 	}
-	before := s.server.processes.LivingCPU()
-	if isIdle := s.awaitIdle(); isIdle && length == forEver {
-		s.workAfter = s.server.processes.LivingCPU() - before
+	if length == forEver {
+		before := s.server.processes.LivingCPU()
+		if s.awaitIdle() {
+			s.workAfter = s.server.processes.LivingCPU() - before
+		}
+	} else {
+		s.awaitIdle()
 	}
 	s.readServer(true)
 }

@@ -151,8 +151,10 @@ func (s *shared) judge(p *plan, now int64) {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		// A server that has little to do costs more or less from stretch to stretch, as other programs come and go.
-		w.isWarm = !isCheaper || mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
+		// A server that has little to do costs more or less from stretch to stretch, as other programs come and go. The first one has none
+		// before it.
+		isLittle := len(partsBefore.costs) > 0 && mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
+		w.isWarm = !isCheaper || isLittle
 	case isFaster || isCheaper:
 		w.isWarm = false
 	default:

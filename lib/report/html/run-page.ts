@@ -1,6 +1,6 @@
 // report.html: a run in one page.
 import { join } from 'node:path';
-import { writeWhole } from '../../files.ts';
+import { writeWhole } from '../../writing.ts';
 import { short } from '../../format.ts';
 import type { Result } from '../../result/result.ts';
 import { figuresOf } from '../charts.ts';

@@ -1,8 +1,9 @@
 // What an article claims, held against what was measured here.
+import { comparisonOf } from '../analysis/comparisons.ts';
 import { effect, percent } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
-import type { Claim, ClaimRest } from '../scenario/model.ts';
-import { comparisonOf } from './comparisons.ts';
+import type { Claim, ClaimRest } from '../scenario/article.ts';
+import { metricMark, verdictWord } from './verdict-words.ts';
 
 export type ClaimState = 'holds here' | 'does not hold here' | 'opposite here' | 'not decided';
 
@@ -41,10 +42,9 @@ function decideRest(rest: ClaimRest, result: Result | undefined): Finding {
   const { verdict, why, metric, ratio, ci95 } = comparison;
   const name = `${variant} against ${against}`;
   if (verdict === 'none') return { state: 'not decided', seen: `${name}: ${why}` };
-  const by = metric === 'rps' ? '' : `${metric} `;
   return {
     state: stateOf(rest.is, verdict),
-    seen: `${name}: ${by}${effect(ratio, ci95)} ${verdict}`,
+    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}`,
   };
 }
 

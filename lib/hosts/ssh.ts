@@ -1,0 +1,168 @@
+// A script on another host, over ssh.
+import { lookup } from 'node:dns/promises';
+import { homedir } from 'node:os';
+import { createInterface } from 'node:readline';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError, asWords, printable } from '../errors.ts';
+import { run, startChild } from '../process.ts';
+import { commandWords } from '../scenario/load/shell-words.ts';
+import { findAll, thisMachine } from '../setup/machine.ts';
+import { wanted } from './messages.ts';
+
+/** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */
+const sshVariable = 'BAKEOFF_SSH';
+
+/** Never prompt, forward no keys, notice a cut within 15 s. */
+const options = [
+  '-T',
+  '-a',
+  '-x',
+  ...[
+    'BatchMode=yes',
+    'ConnectTimeout=10',
+    'ServerAliveInterval=5',
+    'ServerAliveCountMax=3',
+    'ClearAllForwardings=yes',
+    'ControlMaster=no',
+    'ControlPath=none',
+    'PermitLocalCommand=no',
+    'RemoteCommand=none',
+  ].flatMap((option) => ['-o', option]),
+];
+
+export type Connection = Awaited<ReturnType<typeof connect>>;
+
+function sshWords(): string[] {
+  const said = process.env[sshVariable]?.trim() || 'ssh';
+  return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
+}
+
+/** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
+export async function addressesOf(host: string): Promise<string[]> {
+  const [command = '', ...words] = sshWords();
+  const limit = { seconds: 5, words: 'ssh -G' };
+  const asked = run({ command, args: [...words, '-G', '--', host], limit });
+  const settings = await asked.catch(() => undefined);
+  const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');
+  const found = await lookup(name, { all: true }).catch(() => []);
+  return found.map(({ address }) => address);
+}
+
+/** For the agent's end; servers get 5 s. */
+const closeMs = 10_000;
+
+/** Of a line of the agent, and of one whose answer may be long. */
+export const usualLineBytes = 4e6;
+export const longLineBytes = 256e6;
+
+/** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
+export async function connect(host: string, script: string) {
+  const [program = '', ...words] = sshWords();
+  if (!program.includes('/') && (await findAll(program, thisMachine())).length === 0)
+    throw new UserError(
+      `there is no ${program} here to reach ${host} with: install it (Debian: openssh-client), or name one in ${sshVariable}`,
+    );
+  const child = await startChild({
+    command: program,
+    args: [...words, ...options, '--', host, `exec sh -c '${script.replaceAll("'", `'\\''`)}'`],
+    stdio: ['pipe', 'pipe', 'pipe'],
+  });
+  const { stdin, stdout, stderr } = child.process;
+  let said = '';
+  stderr?.setEncoding('utf8').on('data', (text: string) => {
+    said = (said + text).slice(-10_000);
+  });
+  stdin?.on('error', () => undefined);
+  const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
+  const drained = new Promise((resolve) => child.process.once('close', resolve));
+  let unended = 0;
+  let mostLineBytes = usualLineBytes;
+  let refusal: string | undefined;
+  const refuse = (reason: string) => {
+    refusal ??= reason;
+    lines.close();
+    stdout?.destroy();
+    child.stop(0).catch(() => undefined);
+  };
+  stdout?.on('data', (bytes: Buffer) => {
+    const end = bytes.lastIndexOf('\n');
+    unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
+    if (unended > mostLineBytes)
+      refuse(
+        `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`,
+      );
+  });
+  let isSent = false;
+  let closing: Promise<void> | undefined;
+  const end = async () => {
+    stdin?.end();
+    await Promise.race([child.exited, delay(closeMs, undefined, { ref: false })]);
+    await child.stop(1000).catch(() => undefined);
+  };
+  return {
+    /** Lines that the remote command prints. */
+    onLine: (listen: (line: string) => void) => void lines.on('line', listen),
+    write: (data: string | Buffer) => void stdin?.write(data),
+    /** Returns whether the line asks for the file. It is sent once: a host that asks without end would fill the memory. */
+    sendsIfWanted(line: string, file: Buffer) {
+      if (line !== wanted) return false;
+      if (!isSent) stdin?.write(file);
+      isSent = true;
+      return true;
+    },
+    /** How long a line may be from now on. */
+    allowLines: (bytes: number) => void (mostLineBytes = bytes),
+    /** Ends the connection for this reason. */
+    refuse,
+    /** Settles at the connection's end, with the reason in a line. */
+    ended: child.exited.then(async ({ code }) => {
+      await drained;
+      return refusal ?? explained(host, code, said);
+    }),
+    /** Ends the command's input, then the connection. Never throws; may be called twice. */
+    close: () => (closing ??= end()),
+  };
+}
+
+/** Messages by ssh's output; the first match counts. HOST is the host's name. */
+const reasons: readonly [RegExp, string][] = [
+  [
+    /REMOTE HOST IDENTIFICATION HAS CHANGED/,
+    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R NAME) and connect once by hand',
+  ],
+  [
+    /Host key verification failed/,
+    'the host key of HOST is not known here: connect once by hand (ssh HOST) and compare it',
+  ],
+  [/Could not resolve hostname/i, 'there is no host HOST: see that its name resolves'],
+  [
+    /Permission denied/,
+    "HOST refuses this user's keys: have ssh HOST work without a password (ssh-copy-id)",
+  ],
+  [
+    /Connection timed out|Operation timed out|timed out during banner/i,
+    'HOST does not answer: see that it is up, and that no firewall is before its ssh',
+  ],
+  [
+    /Connection refused/,
+    `HOST refuses connections to its ssh: see that sshd runs there, and on which port (${sshVariable}="ssh -p PORT", or ~/.ssh/config)`,
+  ],
+  [
+    /No route to host|Network is unreachable/,
+    'there is no way to HOST from here: see to the network between',
+  ],
+];
+
+const fullDisk: (typeof reasons)[number] = [
+  /No space left on device/,
+  'the disk of HOST is full: bakeoff needs some megabytes in ~/.cache and /tmp there',
+];
+
+function explained(host: string, code: number | null, said: string): string {
+  // 255 is ssh's own error; other codes are the remote script's.
+  const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
+  if (reason !== undefined) return reason.replaceAll('HOST', () => host);
+  const lines = said.split('\n').map((line) => printable(line).trim());
+  const last = lines.findLast((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line));
+  return `the connection to ${host} ended${code ? ` with code ${code}` : ''}${last === undefined ? '' : `: ${last}`}`;
+}

@@ -1,0 +1,66 @@
+// Articles: texts that published the figures of scenarios, and what they claim.
+import { UserError } from '../errors.ts';
+import { closed, list, oneOf, orAbsent, problemIn, text, texts, within, type Of } from '../form.ts';
+
+/** What a claim rests on: a comparison of a scenario, with the verdict or the header bytes that it says. */
+const restFields = {
+  scenario: text,
+  variant: text,
+  against: text,
+  is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower'])),
+  /** The header bytes, as a share of the other side's. */
+  headersAtMost: orAbsent(within(0, 1)),
+};
+export interface ClaimRest extends Of<typeof restFields> {}
+
+const claimFields = {
+  /** A sentence without its full stop. */
+  text,
+  /** The article's own figures for it, and what they really make. */
+  figures: text,
+  /** All have to hold. */
+  rests: list(closed(restFields)),
+};
+export interface Claim extends Of<typeof claimFields> {}
+
+const articleFields = {
+  id: text,
+  title: text,
+  author: orAbsent(text),
+  /** As exactly as it is known: 2017, 2015-05-06. */
+  date: text,
+  url: orAbsent(text),
+  machine: orAbsent(
+    closed({
+      hardware: orAbsent(text),
+      os: orAbsent(text),
+      kernel: orAbsent(text),
+      compiler: orAbsent(text),
+      servers: orAbsent(text),
+    }),
+  ),
+  /** Command lines of its loads and servers. */
+  commands: orAbsent(texts),
+  /** Names of the scenarios, in its order. */
+  scenarios: orAbsent(texts),
+  claims: orAbsent(list(closed(claimFields))),
+};
+/** A text that published the figures of scenarios: what it measured on, and what it says of it. Absent: it does not say. */
+export interface Article extends Of<typeof articleFields> {}
+export const articleForm = closed(articleFields);
+
+/** Checks an article and returns it unchanged. @throws UserError that names the wrong field */
+export function defineArticle(article: Article): Article {
+  const problem = problemIn(articleForm, article) ?? problemOfClaims(article);
+  if (problem === undefined) return article;
+  throw new UserError(`article ${(article as Partial<Article> | null)?.id}: ${problem}`);
+}
+
+function problemOfClaims({ claims = [] }: Article): string | undefined {
+  for (const { text: claim, rests } of claims) {
+    const isEmpty = rests.some((rest) => rest.is === undefined && rest.headersAtMost === undefined);
+    if (isEmpty)
+      return `the claim "${claim}" rests on a comparison that says nothing: give it "is" or "headersAtMost"`;
+  }
+  return undefined;
+}
