@@ -14,7 +14,7 @@ import { bundledForNode } from '../../bin/bundle.mjs';
 import type { Calls } from './agent.ts';
 import { answerForms, replyForm } from './answers.ts';
 import { greeting, patienceMs, wanted } from './messages.ts';
-import { addressesOf, connect, longLineBytes, usualLineBytes, type Connection } from './ssh.ts';
+import { addressesOf, connect, usualLineBytes, type Connection } from './ssh.ts';
 
 type Agent = Awaited<ReturnType<typeof greeted>>;
 
@@ -108,9 +108,9 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
   let count = 0;
-  /** Questions under way whose answers may be long. */
-  let longAsked = 0;
-  const allowLines = () => connection.allowLines(longAsked > 0 ? longLineBytes : usualLineBytes);
+  /** Of the answers under way. */
+  const bounds = new Map<number, number>();
+  const allowLines = () => connection.allowLines(Math.max(usualLineBytes, ...bounds.values()));
   const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
   const ended = connection.ended.then((how) =>
     how.replace(/: there is no Node there$/, `$&: ${remedy}`),
@@ -167,16 +167,22 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   heartbeat.unref();
   void ended.then(() => clearInterval(heartbeat));
   return {
-    /** Throws UserError with the agent's message, the connection's end, or after `limitMs`, which ends it; or the signal's reason. */
+    /**
+     * @param options.mostBytes of the answer's line, where it may be longer than usual
+     * @throws UserError with the agent's message, the connection's end, or after `limitMs`, which ends it; or the signal's reason
+     */
     async ask<Name extends keyof Calls>(
       call: Name,
       given: Parameters<Calls[Name]>[0],
-      { limitMs = usualLimitMs, signal }: { limitMs?: number; signal?: AbortSignal } = {},
+      {
+        limitMs = usualLimitMs,
+        mostBytes = usualLineBytes,
+        signal,
+      }: { limitMs?: number; mostBytes?: number; signal?: AbortSignal } = {},
     ): Promise<AnswerOf<Name>> {
       signal?.throwIfAborted();
       if (over !== undefined) throw new UserError(over);
       const id = ++count;
-      const isLong = longAnswers.has(call);
       const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
       const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
       signal?.addEventListener('abort', stop);
@@ -186,7 +192,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
         void connection.close();
       };
       const tooLate = limitMs === Infinity ? undefined : setTimeout(giveUp, limitMs);
-      if (isLong) longAsked++;
+      bounds.set(id, mostBytes);
       allowLines();
       try {
         connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
@@ -196,7 +202,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
           `${name}: bakeoff's agent there gives no right answer to "${call}": ${checked.problem}`,
         );
       } finally {
-        if (isLong) longAsked--;
+        bounds.delete(id);
         allowLines();
         clearTimeout(tooLate);
         signal?.removeEventListener('abort', stop);
@@ -220,9 +226,6 @@ const mostTold = 100_000;
 
 /** Of a message, in characters. */
 const longestSaid = 4000;
-
-/** Calls whose answers have samples, or a complete record of k6. */
-const longAnswers: ReadonlySet<keyof Calls> = new Set(['watched', 'k6']);
 
 /** Properties that keep all characters: bodies of requests, files, and the output of scripts. */
 const asItIs = new Set(['body', 'console', 'log', 'record', 'text']);

@@ -32,12 +32,11 @@ import {
   type Reply,
   type SampleThere,
   type SentFile,
+  watchMs,
 } from './messages.ts';
 
 /** Files of server-configs/ by path, put in by the bundler. */
 declare const shippedFiles: Readonly<Record<string, string>>;
-
-const watchMs = 20;
 
 const printedMs = 100;
 

@@ -85,13 +85,20 @@ async function openGeneratorHost(name: string) {
       agent.onPrinted(k6, printed);
       return {
         // The runner limits its time.
-        ended: agent.ask('k6', { k6, binary: there, args, env, folder }, { limitMs: Infinity }),
+        ended: agent.ask(
+          'k6',
+          { k6, binary: there, args, env, folder },
+          { limitMs: Infinity, mostBytes: mostRecordBytes },
+        ),
         end: (graceMs: number) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
       };
     },
     close: () => agent.close(),
   };
 }
+
+/** Of an answer with k6's complete record. */
+const mostRecordBytes = 256e6;
 
 /** k6 has about 65 MB. */
 const sendLimitMs = 600_000;

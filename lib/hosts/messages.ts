@@ -30,6 +30,12 @@ export interface SampleThere extends ServerSample, TreeUsage {
   machine?: MachineReading;
 }
 
+/** Between samples of a server's use. */
+export const watchMs = 20;
+
+/** In JSON. */
+export const mostSampleBytes = 1000;
+
 /** An answer, a server that has ended by itself, output of a k6 script, or a line for the user. */
 export type Reply =
   | { id: number; answer?: unknown }

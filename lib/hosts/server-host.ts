@@ -8,6 +8,7 @@ import path from 'node:path';
 import { asWords, messageOf, UserError, usageError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
+import { machineClock } from '../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
@@ -18,8 +19,8 @@ import { waitUntilReady, type RunningServer, type StartOptions } from '../server
 import { ownPortsText } from '../servers/ports.ts';
 import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import type { SampleThere, SentFile } from './messages.ts';
-import { addressesOf } from './ssh.ts';
+import { mostSampleBytes, watchMs, type SampleThere, type SentFile } from './messages.ts';
+import { addressesOf, usualLineBytes } from './ssh.ts';
 
 interface HostedServer extends RunningServer {
   /** As alarmsIn finds them in its log. */
@@ -133,11 +134,13 @@ export async function openServerHost(name: string) {
       async watch() {
         const { monotonicMs: aheadMs } = await clocksAhead(agent);
         await agent.ask('watch', { server: id });
-        return async () =>
-          (await agent.ask('watched', { server: id })).map((sample) => ({
-            ...sample,
-            atMs: sample.atMs - aheadMs,
-          }));
+        const beganMs = machineClock.monotonicMs();
+        return async () => {
+          const tookMs = machineClock.monotonicMs() - beganMs;
+          const mostBytes = usualLineBytes + (tookMs / watchMs) * mostSampleBytes;
+          const samples = await agent.ask('watched', { server: id }, { mostBytes });
+          return samples.map((sample) => ({ ...sample, atMs: sample.atMs - aheadMs }));
+        };
       },
     };
   }

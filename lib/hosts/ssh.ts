@@ -51,9 +51,8 @@ export async function addressesOf(host: string): Promise<string[]> {
 /** For the agent's end; servers get 5 s. */
 const closeMs = 10_000;
 
-/** Of a line of the agent, and of one whose answer may be long. */
+/** Of a line of the agent. */
 export const usualLineBytes = 4e6;
-export const longLineBytes = 256e6;
 
 /** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */
 export async function connect(host: string, script: string) {

@@ -367,10 +367,20 @@ test('an agent that complains without end, and one that answers with a long line
   expect(await refusalOf(openAgent('web1'))).toBe(
     'the connection to web1 ended with code 3: complaint',
   );
-  agentThat(
-    `printf '{"id":1,"answer":"'; head -c 5000000 /dev/zero | tr '\\0' x; printf '"}\\n'; cat`,
-  );
+  const long = `head -c 5000000 /dev/zero | tr '\\0' x`;
+  agentThat(`printf '{"id":1,"answer":"'; ${long}; printf '"}\\n'; cat`);
   expect(await refusalOf(openAgent('web1'))).toMatch(/^web1 prints a line without end: /);
+  const facts = JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') });
+  agentThat(
+    `echo '${facts}'; read -r asked; printf '{"id":2,"answer":"'; ${long}; printf '"}\\n'; cat`,
+  );
+  const samples = async (mostBytes: number) => {
+    const agent = await openAgent('web1');
+    onTestFinished(agent.close);
+    return refusalOf(agent.ask('watched', { server: 1 }, { mostBytes }));
+  };
+  expect(await samples(4e6)).toMatch(/^web1 prints a line without end: /);
+  expect(await samples(6e6)).toMatch('gives no right answer to "watched"');
 });
 
 test('addresses of a host', async () => {
