@@ -272,12 +272,12 @@ function ownAddress(): string {
 }
 
 /** Opens an echo for a single connection, to measure the link. Returns its port. */
-async function openEcho(): Promise<number> {
+/** Says `token` to the one that connects, then repeats what it says. */
+async function openEcho(token: string): Promise<number> {
   const server = createServer((socket) => {
-    socket
-      .setNoDelay(true)
-      .on('error', () => undefined)
-      .pipe(socket);
+    socket.setNoDelay(true).on('error', () => undefined);
+    socket.write(token);
+    socket.pipe(socket);
     server.close();
     setTimeout(() => socket.destroy(), mostEchoMs).unref();
   });

@@ -1,5 +1,5 @@
 // --generator-host: a host whose k6 makes a part of the load, started by an agent.
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -58,8 +58,9 @@ async function openGeneratorHost(name: string) {
     /** Its facts for the result; measures the link. */
     async facts(): Promise<GeneratorHostFacts> {
       const { cpuModel, kernel, memoryBytes } = environment;
-      const port = await agent.ask('echo', undefined);
-      const link = await measureLink({ address, port }).catch(() => ({}));
+      const token = randomUUID();
+      const port = await agent.ask('echo', token);
+      const link = await measureLink({ address, port }, token).catch(() => ({}));
       return { name, address, architecture, cores, cpuModel, kernel, memoryBytes, ...link };
     },
     clocks: () => clocksAhead(agent),

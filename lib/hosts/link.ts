@@ -11,14 +11,19 @@ const limitMs = 5000;
 const chunkBytes = 256 * 1024;
 const throughputMs = 500;
 
-/** Measures round trips and throughput over the agent's echo. Throws the system's error. */
-export async function measureLink({ address, port }: Address): Promise<LinkFigures> {
+/**
+ * Measures round trips and throughput over the agent's echo.
+ * @param token what the echo says first: no other machine knows it
+ * @throws the system's error, or an Error if another machine answers
+ */
+export async function measureLink({ address, port }: Address, token: string): Promise<LinkFigures> {
   const socket = connectTo({ host: address, port, noDelay: true });
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(limitMs) });
     const cut = once(socket, 'close').then(() => {
       throw new Error('the connection was cut');
     });
+    await Promise.race([cut, greeted(socket, token)]);
     const roundTripMs = await Promise.race([cut, roundTripTimes(socket)]);
     return { roundTripMs, bytesPerSecond: await Promise.race([cut, throughput(socket)]) };
   } catch (error) {
@@ -28,6 +33,15 @@ export async function measureLink({ address, port }: Address): Promise<LinkFigur
   } finally {
     socket.destroy();
   }
+}
+
+async function greeted(socket: Socket, token: string): Promise<void> {
+  let said = '';
+  while (said.length < token.length) {
+    const [part] = await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
+    said += (part as Buffer).toString('latin1');
+  }
+  if (said !== token) throw new Error('another machine answers there');
 }
 
 async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {

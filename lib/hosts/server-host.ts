@@ -1,4 +1,5 @@
 // --server-host: another host on which the servers run.
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { closeSync, openSync, realpathSync } from 'node:fs';
 import { readdir, readlink, stat } from 'node:fs/promises';
@@ -68,7 +69,7 @@ export async function openServerHost(name: string) {
     processors: { ...processors, quota: processors.quota ?? Infinity } as Processors,
     files,
     /** Its facts for the result; measures the link once. Throws UserError if its ports are not reached from here. */
-    facts: () => (link ??= factsOf()),
+    facts,
     /** Finds servers there, or installs them if allowed. Throws UserError. */
     tools: (names: readonly ServerName[], mayInstall: boolean, signal: AbortSignal) =>
       agent.ask(
@@ -124,6 +125,10 @@ export async function openServerHost(name: string) {
     close: () => agent.close(),
   };
 
+  function facts(): Promise<ServerHostFacts> {
+    return (link ??= factsOf());
+  }
+
   function hosted({ id, ...server }: AnswerOf<'start'>): HostedServer {
     let stopping: Promise<void> | undefined;
     return {
@@ -163,6 +168,8 @@ export async function openServerHost(name: string) {
     } finally {
       socket.destroy();
     }
+    // Before the first request: another machine may have the address that a host says to have.
+    await facts();
     const { page, protocol = 'http/1.1', request, tls } = options;
     await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true }, signal);
   }
@@ -170,8 +177,9 @@ export async function openServerHost(name: string) {
   async function factsOf(): Promise<ServerHostFacts> {
     const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
     const machine = { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId };
-    const port = await agent.ask('echo', undefined);
-    const measured = await measureLink({ address, port }).catch(async (error: Error) => {
+    const token = randomUUID();
+    const port = await agent.ask('echo', token);
+    const measured = await measureLink({ address, port }, token).catch(async (error: Error) => {
       throw new UserError(
         `${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`,
       );
