@@ -59,11 +59,12 @@ export function short(value: number): string {
 
 /**
  * A ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents show on which side of 0 an end is, and that
- * −99.6 % is not all.
+ * −99.6 % is not all. An interval whose ends are a thousand times apart is "[too wide]".
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
   const among = (ends: string[]) => ` [${ends.join(', ')}]`;
+  if (isTooWide(interval)) return amount(ratio) + among(['too wide']);
   if (ratio >= 2) return amount(ratio) + among(interval.map((end) => inTimes(end)));
   const percents = [ratio, ...interval].map((one) => (one - 1) * 100);
   const fewest = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
@@ -75,20 +76,20 @@ export function effect(ratio: number, interval?: readonly [number, number]): str
   return `${sign}${sign === '±' ? own?.replace('−', '') : own} %${among(ends)}`;
 }
 
+/** Whether an interval of ratios is so wide that its ends tell nothing. */
+export function isTooWide([low, high]: readonly [number, number]): boolean {
+  return high > 1000 * low;
+}
+
 /** "+8.9 %", and from 2 on "6 times"; with `isShare` "22 %". The end of an interval is written `as` its ratio. */
 export function amount(ratio: number, isShare = false, as = ratio): string {
-  if (as >= 2 || ratio > mostTimes) return `${inTimes(ratio)} times`;
+  if (as >= 2) return `${inTimes(ratio)} times`;
   if (!isShare) return change(ratio);
   return Math.abs(as - 1) < 0.1 ? `${Number((100 * ratio).toFixed(1))} %` : percent(ratio);
 }
 
-/** Only the end of an interval from scattered rounds is above. */
-const mostTimes = 1e6;
-
 function inTimes(ratio: number): string {
-  return ratio > mostTimes
-    ? `over ${whole(mostTimes)}`
-    : Number(ratio.toPrecision(3)).toLocaleString('en-US');
+  return Number(ratio.toPrecision(3)).toLocaleString('en-US');
 }
 
 /** 1.33 is "+33 %", 0.998 is "−0.2 %". Up to three decimals avoid "±0 %", and up to ten avoid "−100 %". */

@@ -86,6 +86,15 @@ export function valuesIn({ histogram }: LatencyDistribution): number {
   return total(histogram, ([, count]) => count);
 }
 
+/** Of all values together. 0 without values. */
+export function shareAbove(parts: readonly LatencyDistribution[], ms: number): number {
+  const above = total(
+    parts.flatMap(({ histogram }) => histogram.filter(([atMostMs]) => atMostMs > ms)),
+    ([, count]) => count,
+  );
+  return above / Math.max(1, total(parts, valuesIn));
+}
+
 function mergedBars(histograms: readonly (readonly HistogramBar[])[]): HistogramBar[] {
   const counts = new Map<number, number>();
   for (const [atMostMs, count] of histograms.flat())

@@ -17,6 +17,7 @@ import {
   amount,
   counts,
   enumeration,
+  isTooWide,
   percent,
   percentRange,
   perSecond,
@@ -32,6 +33,7 @@ import { whyNothing } from '../analysis/warnings.ts';
 import { metricNames } from '../analysis/latency.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
+import { tailLines } from './tails.ts';
 import { whyLines } from './why.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
@@ -78,6 +80,7 @@ export function circumstanceLines(result: Result): string[] {
     pageLines,
     whyLines,
     missedRateLines,
+    tailLines,
     lateLines,
     headerLines,
     linkLines,
@@ -169,7 +172,10 @@ export function measuredChange(
 ): string {
   const isCpu = metric === 'cpu';
   const end = (at: number) => amount(at, isCpu, ratio);
-  return `${isCpu ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${end(low).replace(/ times$/, '')} to ${end(high)})`;
+  const ends = isTooWide([low, high])
+    ? 'too wide to tell'
+    : `${end(low).replace(/ times$/, '')} to ${end(high)}`;
+  return `${isCpu ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {

@@ -218,7 +218,8 @@ test.each<[number, [number, number] | undefined, string]>([
   [1.006, [0.98, 1.04], '+0.6 % [−2.0, 4.0]'],
   [1.00002, [0.9997, 1.0003], '+0.002 % [−0.030, 0.030]'],
   [1, [1 - 1e-9, 1.02], '±0.000 % [−0.000, 2.000]'],
-  [2, [0, Infinity], '2 times [0, over 1,000,000]'],
+  [2, [0, Infinity], '2 times [too wide]'],
+  [0.5, [0.01, 25], '−50 % [too wide]'],
 ])('a ratio of %f within %j is %s', (ratio, interval, text) => {
   expect(format.effect(ratio, interval)).toBe(text);
 });

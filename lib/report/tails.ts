@@ -1,0 +1,35 @@
+// Percentiles that lie between quick and slow responses: chance says which of them a round shows.
+import { variantOf } from '../analysis/comparisons.ts';
+import { isLatency, metricNames, percentilePerRound, shareAbove } from '../analysis/latency.ts';
+import { extent } from '../analysis/statistics.ts';
+import { percent, scaledTime } from '../format.ts';
+import type { Comparison, LatencyMetric, Result, VariantResult } from '../result/result.ts';
+
+/** From the quickest to the slowest round. */
+const leastLeap = 10;
+
+/** The shares of slow responses, for comparisons that a leap of the percentile leaves open. */
+export function tailLines(result: Result): string[] {
+  return result.comparisons.flatMap((comparison) => tailLine(comparison, result) ?? []);
+}
+
+function tailLine(
+  { metric, verdict, variant, baseline }: Comparison,
+  result: Result,
+): string | undefined {
+  if (!isLatency(metric) || verdict !== 'inconclusive') return undefined;
+  const sides = [baseline, variant].map((name) => variantOf(result, name) as VariantResult);
+  const [low, high] = extent(
+    sides.flatMap(({ rounds }) => percentilePerRound(rounds, metric) ?? []),
+  );
+  if (high < leastLeap * low) return undefined;
+  const betweenMs = Math.sqrt(low * high);
+  const [base, other] = sides.map(({ name, rounds }) => {
+    const parts = rounds.flatMap(({ phases }) => phases.map(({ latencyMs }) => latencyMs));
+    return `${percent(shareAbove(parts, betweenMs))} of ${name}'s`;
+  });
+  return `${leapText(metric, low, high)}: more than ${scaledTime(betweenMs)} took ${base} responses, and ${other}.`;
+}
+
+const leapText = (metric: LatencyMetric, low: number, high: number): string =>
+  `By round ${metricNames[metric]} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;
