@@ -1,6 +1,6 @@
 // Turns held against continuous load, which the end of each warm-up is. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
-import { serverCpuSecondsPerResponse } from './phases.ts';
+import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
 import { logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
@@ -11,11 +11,13 @@ const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== 
 
 /**
  * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
- * undefined, also where it is not known, and at a rate, where few responses have an uneven cost.
+ * undefined, also where it is not known, where requests fail, which have costs of their own, and at a rate, where few responses have an
+ * uneven cost.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
   if (first === undefined || isAtRate(first)) return undefined;
+  if (isFailing({ successRatio: successRatioOf([first]) })) return undefined;
   const before = first.continuous?.cpuMicros ?? 0;
   const after = 1e6 * serverCpuSecondsPerResponse([first]);
   return before > 0 && after < coldBelow * before ? { before, after } : undefined;

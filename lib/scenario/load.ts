@@ -76,7 +76,7 @@ const turnsWarmupSeconds = 0.4;
 /** Shorter: earlier steps have warmed the server up, and the engine opens connections before the step. */
 const stepWarmupSeconds = 0.1;
 /** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
-const warmupLimitSeconds = 30;
+const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
 
@@ -97,8 +97,9 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   };
   const namedWarmupSeconds = options.warmupSeconds ?? profile.warmupSeconds;
   // A warm-up that the user names is as long as that.
+  const mostWarmupSeconds = quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full;
   const limit = present({
-    warmupLimitSeconds: namedWarmupSeconds === undefined && !exact ? warmupLimitSeconds : undefined,
+    warmupLimitSeconds: namedWarmupSeconds === undefined && !exact ? mostWarmupSeconds : undefined,
   });
   const isLogged = arrivals === 'logged';
   const ofRate = {

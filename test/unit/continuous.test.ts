@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import { againstContinuous, coldCosts, turnsDisagree } from '../../lib/analysis/continuous.ts';
 import type { Phase } from '../../lib/result/result.ts';
-import { continuousEnd, phase } from '../fixtures/phase.ts';
+import { answers, continuousEnd, phase } from '../fixtures/phase.ts';
 
 const inTurns = (rps: number, continuousRps: number, more: Partial<Phase> = {}) =>
   phase({
@@ -26,6 +26,14 @@ test('a server is cold if a response cost a quarter more at the end of its warm-
   const before = { ...continuousEnd, cpuMicros: 140 };
   const rated = phase({ requests: 10_000, serverCpuSeconds: 1, continuous: before, ...atRate });
   expect(coldCosts([rated])).toBeUndefined();
+  const failed = phase({
+    requests: 10_000,
+    responses: answers({ '2xx': 9800 }),
+    errors: { ...rated.errors, read: 200, total: 200 },
+    serverCpuSeconds: 1,
+    continuous: before,
+  });
+  expect(coldCosts([failed])).toBeUndefined();
   // A little dearer; unknown at the end of the warm-up, in the window, without a warm-up.
   expect([costs(130), costs(0), costs(140, null), coldCosts([phase({ requests: 1 })])]).toEqual([
     undefined,

@@ -131,7 +131,8 @@ test.each([
     options.warmupSeconds !== undefined ||
     profile.warmupSeconds !== undefined ||
     load.warmupSeconds === 0;
-  expect(load.warmupLimitSeconds).toBe(isFixed ? undefined : 30);
+  const limitSeconds = options.quick === true ? 3 : 30;
+  expect(load.warmupLimitSeconds).toBe(isFixed ? undefined : limitSeconds);
   expect({ ...load, requests, durationSeconds }).toMatchObject(expected);
 });
 
