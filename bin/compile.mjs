@@ -36,10 +36,9 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   // A start at the same time makes the same: each file comes whole, and the state when all are there.
   const fresh = mkdtempSync(join(dist, 'compiling-'));
   try {
-    const source = (file) => join(projectRoot, 'lib', file);
     const { outputFiles } = await build({
       ...nodeModules(dist),
-      entryPoints: { main: source('cli/main.ts'), index: source('index.ts') },
+      entryPoints: entryPointsOf(projectRoot),
       packages: 'external',
       write: false,
     });
@@ -56,6 +55,20 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   return main;
 }
 
+/** The commands, the package, and the shipped scenarios, which a scenario of a user may import. */
+function entryPointsOf(projectRoot) {
+  const scenarios = readdirSync(join(projectRoot, 'scenarios')).filter((name) =>
+    name.endsWith('.ts'),
+  );
+  const entryPoints = {
+    main: join(projectRoot, 'lib/cli/main.ts'),
+    index: join(projectRoot, 'lib/index.ts'),
+  };
+  for (const name of scenarios)
+    entryPoints[`scenario-${name.slice(0, -'.ts'.length)}`] = join(projectRoot, 'scenarios', name);
+  return entryPoints;
+}
+
 function read(file) {
   try {
     return readFileSync(file, 'utf8');
@@ -66,7 +79,7 @@ function read(file) {
 
 /** Of all that may be compiled, and of the compiler. */
 function stateOf(projectRoot) {
-  const sources = ['lib', 'bin'].flatMap((folder) =>
+  const sources = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
       .filter((one) => one.isFile())
       .map((one) => join(one.parentPath, one.name)),

@@ -27,4 +27,4 @@ execFileSync(
   { stdio: 'inherit' },
 );
 // A declaration itself, which tsc does not write.
-copyFileSync(`${projectRoot}lib/k6/loadgen.d.ts`, `${types}/k6/loadgen.d.ts`);
+copyFileSync(`${projectRoot}lib/k6/loadgen.d.ts`, `${types}/lib/k6/loadgen.d.ts`);

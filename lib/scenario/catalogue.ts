@@ -115,12 +115,15 @@ async function loadModules(files: readonly string[]): Promise<unknown[]> {
 /** Marks an import that the plugin below has asked esbuild to resolve. */
 const resolved = Symbol('resolved');
 
-/** Resolves `server-bakeoff` to this checkout, and other packages to those of the scenario's own project. */
+/** Resolves `server-bakeoff` and its scenarios to the sources here, and other packages to those of the scenario's own project. */
 const packages: Plugin = {
   name: 'packages',
   setup(builder) {
     builder.onResolve({ filter: /^server-bakeoff$/ }, () => ({
       path: path.join(projectRoot, 'lib/index.ts'),
+    }));
+    builder.onResolve({ filter: /^server-bakeoff\/scenarios\/[\w.-]+$/ }, ({ path: name }) => ({
+      path: shippedFile(path.basename(name)),
     }));
     builder.onResolve({ filter: /^[^./]/ }, async ({ path: name, pluginData, ...from }) => {
       if (pluginData === resolved || from.kind === 'entry-point') return undefined;

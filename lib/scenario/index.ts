@@ -1,8 +1,11 @@
 // The library of scenario files.
 import type { AddressServer, CommandServer, ConfiguredServer, ServerName } from './model.ts';
+import type { ConfigName } from './shipped.ts';
 
 export { defineArticle, type Article, type Claim } from './article.ts';
 export { defineScenario } from './define-scenario.ts';
+export { extendScenario, type ScenarioChanges } from './extend-scenario.ts';
+export { shippedConfigs, type ConfigName } from './shipped.ts';
 export { fromLog } from '../traffic/log.ts';
 export type {
   AddressServer,
@@ -25,9 +28,12 @@ export { ab, h2load, vegeta, weighttp, wrk } from './load/generators.ts';
 
 export type ServerOptions = Omit<ConfiguredServer, 'name' | 'config'>;
 
-type Composed = (config: readonly string[], options: ServerOptions) => ConfiguredServer;
+type Composed<Server extends ServerName> = (
+  config: readonly ConfigName<Server>[],
+  options: ServerOptions,
+) => ConfiguredServer;
 const composed =
-  (name: ServerName): Composed =>
+  <Server extends ServerName>(name: Server): Composed<Server> =>
   (config, options) => ({ name, config, ...options });
 
 /** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths such as ./knob.conf. */

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { run } from '../../lib/process.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
 import { listening } from '../fixtures/listening.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -134,17 +135,51 @@ test('the scripts of the k6 module', async () => {
   expect(stdout + stderr).toMatch(/[\d.]+ responses\/s, .* 0 errors[^]*makes \d\.\d+ times/);
 });
 
-test('the scenario of the page on scenarios', async () => {
+/** The files that docs/scenarios.md shows. */
+function filesOfPage() {
   const page = readFileSync(join(projectRoot, 'docs/scenarios.md'), 'utf8');
   const blocks = [...page.matchAll(/^`([^`]+)`:\n\n```\w+\n([^]*?)^```$/gm)];
-  const project = installed.project(
-    'page',
-    Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>,
-  );
+  return Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>;
+}
+
+test('the scenario of the page on scenarios', async () => {
+  const project = installed.project('page', filesOfPage());
   // A name such as npm init leaves it: a package without "type" is CommonJS.
   writeFileSync(join(project, 'package.json'), '{ "name": "page", "main": "index.js" }');
   const { result } = await ran(project, ['bakeoff', 'scenario', './my.scenario.ts']);
   expectMeasured(result, ['one', 'all']);
+});
+
+test('a shipped scenario over TLS with a page of its own, typed, in ten lines', async () => {
+  const { 'tls.scenario.ts': text = '' } = filesOfPage();
+  expect(text.trim().split('\n').length).toBeLessThanOrEqual(10);
+  const project = installed.project('reuse', {
+    'tls.scenario.ts': text,
+    'package.json': '{ "type": "module" }',
+    'tsconfig.json': tsconfig({ exactOptionalPropertyTypes: true }),
+    'place.mjs':
+      "import { readFileSync } from 'node:fs';\n" +
+      "import base from 'server-bakeoff/scenarios/nginx-open-file-cache';\n" +
+      "const config = new URL(import.meta.resolve('server-bakeoff/server-configs/nginx/tls.conf'));\n" +
+      "console.log(base.name, /listen 443 ssl;/.test(readFileSync(config, 'utf8')));\n",
+  });
+  mkdirSync(join(project, 'www'));
+  writeFileSync(join(project, 'www/page.txt'), 'x'.repeat(2000));
+  const checked = await inProject(project, ['tsc', '-p', '.', '--skipLibCheck', 'false']);
+  expect(checked).toMatchObject({ code: 0, stdout: '' });
+  const { stdout, result } = await ran(project, ['bakeoff', 'scenario', './tls.scenario.ts']);
+  expect(stdout).toContain('2,000 B over HTTP/1.1');
+  expectMeasured(result, ['workers', 'open-file-cache']);
+  expect(result.variants.map(({ published }) => published)).toEqual([null, null]);
+  for (const { rounds } of result.variants)
+    expect(rounds[0]?.phases[0]?.tls?.version).toMatch(/^TLSv1/);
+  // In a program, the modules are those of the package.
+  const { stdout: found } = await run({
+    command: process.execPath,
+    args: ['place.mjs'],
+    cwd: project,
+  });
+  expect(found).toBe('nginx-open-file-cache true\n');
 });
 
 const tsconfig = (more: object) => {
@@ -153,7 +188,7 @@ const tsconfig = (more: object) => {
 };
 
 test('types: strict, also those of the package; mistakes are found', async () => {
-  const scenario = `import { defineScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
+  const scenario = `import { defineScenario, extendScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
     const variants = [{ name: 'a', server: nginx(['base'], { workers: 1 }) }];
     export const loads = [ab('-n 1'), h2load('-n 1'), vegeta('-duration=1s'), weighttp('-n 1'), wrk('-c 2')];
     export const servers = [h2o(['h2'], { workers: 1 }), nghttpd(['h2'], { workers: 'server-cores' })];
@@ -162,6 +197,10 @@ test('types: strict, also those of the package; mistakes are found', async () =>
     const scenario: Scenario = defineScenario({ name: 'x', title: 'x', knob: 'x', load: wrk('-c 2'), page, variants });
     // @ts-expect-error
     defineScenario({ name: 'x', title: 'x', knob: 'x', load: wrk('-c 2'), page, variants, round: 3 });
+    // @ts-expect-error
+    extendScenario(scenario, { page });
+    // @ts-expect-error
+    extendScenario(scenario, { name: 'y', pages: page });
     // @ts-expect-error
     nginx('base', { workers: 1 });
     // @ts-expect-error

@@ -8,7 +8,8 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 function project() {
   const folder = `${newFolder()}/`;
-  for (const name of ['bin', 'lib/cli']) mkdirSync(join(folder, name), { recursive: true });
+  for (const name of ['bin', 'lib/cli', 'scenarios'])
+    mkdirSync(join(folder, name), { recursive: true });
   writeFileSync(
     join(folder, 'lib/cli/main.ts'),
     "export { word as said } from '../word.ts';\nexport const place = import.meta.url;\n",

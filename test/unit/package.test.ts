@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, describe, expect, test, vi } from 'vitest';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
@@ -11,23 +11,33 @@ const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
 const folder = sharedFolder();
 
+const scenarioNames = () =>
+  readdirSync(join(projectRoot, 'scenarios'))
+    .filter((file) => file.endsWith('.ts'))
+    .map((file) => file.slice(0, -'.ts'.length));
+
 test('the package has all files that it names, and none of tests or this machine', () => {
   // What npm runs before it packs is run by the tests that install the package.
-  const isMade = existsSync(join(projectRoot, 'dist/types/index.d.ts'));
+  const isMade = existsSync(join(projectRoot, 'dist/types/lib/index.d.ts'));
   const flags = ['--dry-run', '--json', '--silent', '--offline'];
   const args = ['pack', ...flags, ...(isMade ? ['--ignore-scripts'] : [])];
-  const [{ files }] = JSON.parse(
+  const [{ files: found }] = JSON.parse(
     execFileSync('npm', args, { cwd: projectRoot, encoding: 'utf8' }),
   ) as [{ files: { path: string }[] }];
-  const packed = files.map(({ path }) => path);
+  const packed = found.map(({ path }) => path);
   const { exports: entries, bin } = JSON.parse(textOf('package.json')) as {
-    exports: Record<string, string | Record<string, string>>;
+    exports: Record<string, string | Record<string, string> | null>;
     bin: Record<string, string>;
   };
   const named = [...Object.values(entries), bin].flatMap((entry) =>
-    typeof entry === 'string' ? entry : Object.values(entry),
+    typeof entry === 'string' ? entry : Object.values(entry ?? {}),
   );
-  expect(packed).toEqual(expect.arrayContaining(named.map((file) => file.replace(/^\.\//, ''))));
+  const files = named.map((file) => file.replace(/^\.\//, ''));
+  expect(packed).toEqual(expect.arrayContaining(files.filter((file) => !file.includes('*'))));
+  for (const name of scenarioNames())
+    expect(packed).toEqual(
+      expect.arrayContaining([`dist/scenario-${name}.mjs`, `dist/types/scenarios/${name}.d.ts`]),
+    );
   const linked = [...textOf('README.md').matchAll(/\]\((?!https?:|examples\))([^)#]+)/g)].map(
     ([, file]) => file as string,
   );

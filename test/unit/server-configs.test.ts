@@ -1,10 +1,11 @@
 // The shipped configs against the articles' own text, and their composition.
-import { readFile } from 'node:fs/promises';
+import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, test, vi } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';
 import { nghttpdKind } from '../../lib/servers/nghttpd.ts';
+import { shippedConfigs } from '../../lib/scenario/index.ts';
 import { nginxKind } from '../../lib/servers/nginx.ts';
 import type { Build, ComposedConfig, Place, ServerKind } from '../../lib/servers/server.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -34,6 +35,14 @@ const codeLines = (text: string) =>
 
 const shippedText = (name: string) =>
   readFile(path.join(projectRoot, 'server-configs', `${name}.conf`), 'utf8');
+
+test.each(Object.entries(shippedConfigs))(
+  'editors know the configs of %s',
+  async (server, names) => {
+    const files = await readdir(path.join(projectRoot, 'server-configs', server));
+    expect(files.sort()).toEqual(names.map((name) => `${name}.conf`).sort());
+  },
+);
 
 describe('nginx', () => {
   const compose = composing(nginxKind);
@@ -114,10 +123,11 @@ describe('nginx', () => {
     ['h2-tuned', 'h2', 'listen 127.0.0.1:8099 ssl http2 fastopen=256 default_server;'],
     ['h2-tuned', 'h2', 'ssl_certificate "/tls.pem"; worker_rlimit_nofile 4096;'],
     ['h2', 'h2', 'listen 127.0.0.1:8099 ssl http2 backlog=4096;'],
+    ['base tls', 'http/1.1', 'listen 127.0.0.1:8099 ssl; ssl_certificate "/tls.pem";'],
     ['base workers', 'http/1.1', 'worker_processes 3;'],
   ])('%s speaks %s, with %s', async (names, protocol, lines) => {
     const config = await compose(...names.split(' '));
-    expect(config).toMatchObject({ tls: protocol === 'h2', protocol });
+    expect(config).toMatchObject({ tls: /ssl/.test(lines), protocol });
     const wanted = lines.split(/(?<=;) /);
     expect(codeLines(config.text)).toEqual(expect.arrayContaining(wanted));
   });

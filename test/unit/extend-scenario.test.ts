@@ -1,0 +1,86 @@
+// A scenario like another one.
+import { expect, test } from 'vitest';
+import { extendScenario, nginx, wrk, type Scenario } from '../../lib/scenario/index.ts';
+import base from '../../scenarios/nginx-open-file-cache.ts';
+import small from '../../scenarios/http1-vs-h2-small-file.ts';
+
+const page = { docroot: './www', path: '/own.html', bodyBytes: 5 };
+const namesOf = ({ variants }: Scenario) => variants.map(({ name }) => name);
+const publishedIn = ({ variants }: Scenario) =>
+  variants.filter(({ published }) => published !== undefined).map(({ name }) => name);
+const configsOf = ({ variants }: Scenario) =>
+  variants.map(({ server }) =>
+    typeof server === 'object' && 'config' in server ? server.config : [],
+  );
+
+test('another name alone keeps all, with what was published', () => {
+  expect(extendScenario(base, { name: 'own' })).toEqual({ ...base, name: 'own' });
+  expect(publishedIn(base)).toEqual(['workers', 'open-file-cache']);
+});
+
+test.each<[string, Omit<Parameters<typeof extendScenario>[1], 'name'>]>([
+  ['page', { page }],
+  ['load', { load: wrk('-c 7 -d 1') }],
+  ['phases', { phases: { count: 2, pauseSeconds: 1 } }],
+  ['limit', { within: { metric: 'p99', ms: 5 } }],
+  ['config', { configs: { nginx: ['tls'] } }],
+])('with another %s, figures of the article and its facts are left out', (_, changes) => {
+  const own = extendScenario(base, { name: 'own', ...changes });
+  expect(publishedIn(own)).toEqual([]);
+  expect(own).not.toHaveProperty('article');
+  expect(own).not.toHaveProperty('footnotes');
+  expect(namesOf(own)).toEqual(namesOf(base));
+});
+
+test('configs are laid over those of their server', () => {
+  const own = extendScenario(base, { name: 'own', configs: { nginx: ['tls'], h2o: ['h2'] } });
+  expect(configsOf(own)).toEqual(configsOf(base).map((config) => [...config, 'tls']));
+});
+
+test('variants replace those of their names, and others follow', () => {
+  const cached = { name: 'open-file-cache', server: nginx(['base'], { workers: 1 }) };
+  const third = { name: 'third', server: nginx(['base'], { workers: 1 }) };
+  const own = extendScenario(base, { name: 'own', variants: [third, cached] });
+  expect(namesOf(own)).toEqual([...namesOf(base), 'third']);
+  expect(own.variants[1]).toEqual(cached);
+  // The others are still what the article measured.
+  expect(publishedIn(own)).toEqual(['workers']);
+  expect(own.article).toBe(base.article);
+});
+
+test('rows with published figures only go, and comparisons with them', () => {
+  const gone = small.variants.filter(({ server }) => typeof server === 'string');
+  expect(gone).not.toEqual([]);
+  const [one] = gone as [(typeof gone)[0]];
+  const paired = {
+    ...small,
+    alsoCompare: [
+      { variant: one.name, against: small.variants[0]?.name ?? '' },
+      ...(small.alsoCompare ?? []),
+    ],
+  };
+  const own = extendScenario(paired, { name: 'own', page, load: small.load });
+  expect(own.variants.every(({ server }) => typeof server === 'object')).toBe(true);
+  expect(own.alsoCompare ?? []).toEqual(small.alsoCompare ?? []);
+});
+
+test('a load of a variant stays, with its figures', () => {
+  const [first, ...others] = base.variants as [Scenario['variants'][0], Scenario['variants'][0]];
+  const own = { ...base, variants: [{ ...first, load: base.load }, ...others] };
+  const extended = extendScenario(own, { name: 'own', load: wrk('-c 7 -d 1') });
+  expect(publishedIn(extended)).toEqual(['workers']);
+  expect(extended.variants[0]).toEqual(own.variants[0]);
+});
+
+test('an own base without an article keeps its footnotes', () => {
+  const { article: _, ...rest } = base;
+  const variants = base.variants.map(({ published: __, ...variant }) => variant);
+  const own = { ...rest, variants, footnotes: ['of my own'] };
+  expect(extendScenario(own, { name: 'x', page }).footnotes).toEqual(['of my own']);
+});
+
+test('what cannot be is refused as in any scenario', () => {
+  expect(() => extendScenario(base, { name: 'own', page: { ...page, path: 'x' } })).toThrow(
+    'scenario own: page: path "x" has to begin with /',
+  );
+});
