@@ -148,9 +148,10 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   const text = await readFile(fileA);
   if (!text.equals(await readFile(fileB))) return false;
   if (path.dirname(fileA) === path.dirname(fileB)) return true;
-  // In another folder, relative paths lead elsewhere: nginx's includes, and all that the others serve.
+  // In another folder, relative paths lead elsewhere: nginx's includes and roots, and all that the others serve.
   return (
-    a.source.config.server === 'nginx' && !/\binclude\s+["']?[^/\s"']/.test(text.toString('utf8'))
+    a.source.config.server === 'nginx' &&
+    !/\b(?:include|root|alias)\s+["']?[^/\s"']/.test(text.toString('utf8'))
   );
 }
 

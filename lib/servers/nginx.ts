@@ -1,5 +1,6 @@
 // nginx: nginx.conf as it runs is the scenario's config files, then the lines that depend on the machine; or a copy of a user's own,
 // which runs beside a running server.
+import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { addressIn, UserError } from '../errors.ts';
 import { present } from '../present.ts';
@@ -137,6 +138,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
   const here: NginxHere = {
     ...begun,
+    ownFolder: path.dirname(file),
     listens: moveListens(servers, begun),
     blocks: new Set(
       blocksIn(insideHttp(config), 'upstream').map(({ args }) =>
@@ -156,8 +158,8 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
       `listen quic at ${quic[0].origin} without reuseport: the workers get each other's packets, and connections hang`,
     );
   const runs = withDefaults(change(config, '', here), here, build);
-  const roots = [...findDirectives(config, 'root'), ...findDirectives(config, 'alias')];
-  if (roots.some(({ args }) => /^(?![/$])/.test(bareWord(args[0] ?? ''))))
+  const roots = [...findDirectives(runs, 'root'), ...findDirectives(runs, 'alias')];
+  if (roots.some(isRelative))
     here.said.push(
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
@@ -178,7 +180,13 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   };
 }
 
+function isRelative({ args }: Directive): boolean {
+  return /^(?![/$])/.test(bareWord(args[0] ?? ''));
+}
+
 interface NginxHere extends Here {
+  /** The folder of the user's file, also if that runs within another config. */
+  ownFolder: string;
   listens: ReadonlyMap<Directive, Directive[]>;
   /** Names of upstream blocks, in lower case. */
   blocks: ReadonlySet<string>;
@@ -266,6 +274,13 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       if (parent === 'upstream')
         throw new UserError(`${directive.origin}: state ${addressIn(first)} ${leaving}`);
       return [directive];
+    case 'root':
+    case 'alias': {
+      // As with nginx -p; if there is nothing beside the config, nginx looks in its prefix.
+      const folder = path.join(here.ownFolder, first);
+      if (!isRelative(directive) || !existsSync(folder)) return [directive];
+      return instead(quoted(folder), `${folder}, beside the config`);
+    }
     case 'server':
       if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
       return having(targetOf(directive, here));

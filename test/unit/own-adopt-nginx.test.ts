@@ -8,7 +8,7 @@ import type { AdoptPlace } from '../../lib/servers/server.ts';
 import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 
 const nginx = (text: string, place?: Partial<AdoptPlace>) =>
-  adopt(nginxKind, text, place, { 'x.js': '' });
+  adopt(nginxKind, text, place, { 'x.js': '', 'www/index.html': '' });
 
 it('gets the paths that it leaves to the build, and keeps everything else', async () => {
   const { lines, redirections, args, ...config } = await nginx(
@@ -162,6 +162,12 @@ it.each([
     'location / { auth_basic_user_file htpasswd; root html; proxy_ssl_trusted_certificate sub/ca; }',
     'location / { auth_basic_user_file "~/htpasswd"; root html; proxy_ssl_trusted_certificate "~/sub/ca";',
     "relative paths begin at /usr/local/nginx, this nginx's own prefix",
+  ],
+  [
+    'root www; location /a { alias "www/"; } location /b { root /www; } location /c { root $x; }',
+    'root "~/www"; location /a { alias "~/www/"; location /b { root /www; location /c { root $x;',
+    'root www → ~/www, beside the config',
+    'alias "www/" → ~/www/, beside the config',
   ],
   ['ssl_stapling on;', 'ssl_stapling off;', 'ssl_stapling on → off, since'],
   [
