@@ -56,7 +56,8 @@ export const companion: KnownServer = {
 
 const serverFolder = join(import.meta.dirname, 'servers');
 const knownServer = join(serverFolder, 'known.mjs');
-export const knownPage: Page = { path: '/', bodyBytes: smallPage.bodyBytes };
+const { docroot: _, ...smallFile } = smallPage;
+export const knownPage: Page = smallFile;
 
 /** No compiler or garbage collector thread shares its core: that would be in p99. @param options of servers/known.mjs */
 export function known(options: string): CommandServer {
@@ -140,8 +141,9 @@ export async function knownServers(
   const www = join(folder, 'www');
   await mkdir(www, { recursive: true });
   const pieces = 1024 * piece.kibibytes * piece.count;
-  const largePage: Page = { docroot: www, path: '/page.html', bodyBytes: pieces + 1024 };
-  await writeFile(join(www, 'page.html'), '.'.repeat(largePage.bodyBytes));
+  const bodyBytes = pieces + 1024;
+  const largePage: Page = { docroot: www, path: '/page.html', bodyBytes };
+  await writeFile(join(www, 'page.html'), '.'.repeat(bodyBytes));
   const withLines = async (name: string, lines: string): Promise<ConfiguredServer> => {
     const layer = join(folder, `${name}.conf`);
     await writeFile(layer, `http { ${lines} }\n`);

@@ -18,7 +18,13 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
-import { differingLine, encodingLines, partOfIt, requestLines } from '../report/answers.ts';
+import {
+  differingLine,
+  encodingLines,
+  lengthLines,
+  partOfIt,
+  requestLines,
+} from '../report/answers.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../secrets.ts';
 import { isHttp2, protocolNames } from '../scenario/load.ts';
@@ -204,7 +210,7 @@ function differenceLines(sides: readonly Tried[]): string[] {
     differingLine(sides, of, line);
   const theirs = (what: string, of: (side: Tried) => string): string[] =>
     differing(of, (how) => partOfIt(what, how));
-  const bodies = theirs('bodies', ({ answer }) => `${whole(answer.bytes)} B`);
+  const bodies = lengthLines(sides);
   const encodings = encodingLines(sides);
   const offered = differing(
     ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),

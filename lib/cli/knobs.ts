@@ -28,12 +28,7 @@ import { terminalTable, wrapLines } from '../report/table.ts';
 import { whyLines } from '../report/why.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import type { PlanDraft } from '../runner/plan.ts';
-import {
-  serverNames,
-  type ConfiguredServer,
-  type Page,
-  type ServerName,
-} from '../scenario/model.ts';
+import { serverNames, type ConfiguredServer, type ServerName } from '../scenario/model.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { changeLines } from '../servers/own/changes.ts';
@@ -273,7 +268,7 @@ async function tryKnobs(
   const { signal } = run;
   const coreCount = run.cores.serverCpus.length;
   const tried = await tryOnce(side, run);
-  const page: Page = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
+  const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
   const config = await layable(own, {
     port: listen.port,

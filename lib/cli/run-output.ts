@@ -55,7 +55,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
   return {
     scenario: scenario.name,
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
-    bodyBytes: [...new Set(pages.map(({ bodyBytes }) => bodyBytes))],
+    bodyBytes: pages.flatMap(({ bodyBytes }) => bodyBytes ?? []),
     pages: pages.map((page) => requestsOf(page).length),
     protocol: listed(variants.map(({ load }) => load.protocol)),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),

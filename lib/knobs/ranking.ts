@@ -21,11 +21,12 @@ import { leftColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
 import { valueNames, type Candidate } from './catalogue.ts';
 
-/** The config as it is, or with knobs. `page` has the length of its answer. */
+/** The config as it is, or with knobs. */
 export interface Tested {
   name: string;
   server: ConfiguredServer;
-  page: Page;
+  /** With the length of its answer. */
+  page: Page & { bodyBytes: number };
 }
 
 /** What all plans have in common. */

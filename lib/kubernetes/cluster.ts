@@ -312,8 +312,9 @@ async function outcomeOf(
     if (standstill !== undefined) throw new Disturbance(standstill);
   }
   // Headers and several pages change the size.
-  if (page.requests === undefined && load.headers === undefined && load.method === undefined)
-    bodiesDiffer({ variant }, phases, { bytes: page.bodyBytes });
+  const { requests: mix, bodyBytes } = page;
+  const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;
+  if (isPlain && bodyBytes !== undefined) bodiesDiffer({ variant }, phases, { bytes: bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
   const asked = { variant: variant.name, round, recordFile: undefined, requests };
   const integrity = await checkRound(store, run, asked);

@@ -26,6 +26,14 @@ export function differingLine<Side extends Pick<Answered, 'given'>>(
 export const partOfIt = (what: string, how: string): string =>
   `The ${what} differ: ${how}; part of what is seen is theirs.`;
 
+export function lengthLines(sides: readonly Answered[]): string[] {
+  return differingLine(
+    sides,
+    ({ answer }) => `${whole(answer.bytes)} B`,
+    (how) => partOfIt('bodies', how),
+  );
+}
+
 export function encodingLines(sides: readonly Answered[]): string[] {
   return differingLine(
     sides,

@@ -41,6 +41,8 @@ interface Known {
   notes: readonly string[];
   /** What differs in the answers, unless the scenario's footnotes say so. */
   answers: readonly string[];
+  /** Bytes of the first answer, by variant. */
+  lengths: ReadonlyMap<string, number>;
   /** Steps of a search in the present round. */
   unfinished: readonly SearchStep[];
 }
@@ -126,7 +128,7 @@ function addressNotes({ variants }: Plan): string[] {
   );
 }
 
-function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): MeasuredVariant {
+function measuredVariant(plan: Plan, variant: Variant, { kept, lengths }: Known): MeasuredVariant {
   const { scenario, cores, exact, within } = plan;
   const page = pageOf(scenario, variant);
   const network = networkOf(scenario, variant);
@@ -146,8 +148,8 @@ function measuredVariant(plan: Plan, variant: Variant, { kept }: Known): Measure
   const { threads, durationSeconds, requests } = profile;
   const asked = {
     page: shownUrl(pathOfPage(page)),
-    bodyBytes: page.bodyBytes,
     ...present({
+      bodyBytes: page.bodyBytes ?? lengths.get(variant.name),
       host: page.host,
       status: page.status,
       pages: page.requests?.length,

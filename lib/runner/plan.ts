@@ -201,7 +201,7 @@ export function expectedSeconds(
   const tripMs = (toServer?.delayMs ?? 0) + (toClient?.delayMs ?? 0);
   const secondsPerRequest = Math.max(
     1 / rps,
-    page.bodyBytes / bytesPerSecond,
+    (page.bodyBytes ?? 0) / bytesPerSecond,
     (trips * tripMs) / 1000 / (connections * streams),
   );
   return warmupSeconds + load.requests * secondsPerRequest;

@@ -11,12 +11,14 @@ import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
+import type { Page } from '../scenario/model.ts';
 import { configOf, isOwn } from '../scenario/variants.ts';
 import {
   answerOfAll,
   isStarted,
   startServer,
   workersFor,
+  type Answer,
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
@@ -213,6 +215,13 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
   await Promise.all(stages.map((stage) => stage.stop()));
 }
 
+/** A page without a stated length has that of the variant's first answer. */
+function withLength(page: Page, first: Answer | undefined): Page {
+  if (first === undefined || page.requests !== undefined || page.bodyBytes !== undefined)
+    return page;
+  return { ...page, bodyBytes: first.bytes };
+}
+
 async function openStage(
   { plan: { cores, exact }, tools, signal, host, folder: runFolder }: RunContext,
   planned: PlannedVariant,
@@ -222,7 +231,7 @@ async function openStage(
   const { variant, load, page, network: spec } = planned;
   const { name, server: serverSpec } = variant;
   const { protocol, tls } = load;
-  const asked = { page, protocol, request: load, tls };
+  const asked = { page: withLength(page, answers?.get(name)), protocol, request: load, tls };
   let network: Network | null = null;
   let server: RunningServer | undefined;
   const stop = async () => {

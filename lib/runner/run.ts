@@ -33,7 +33,7 @@ import {
   type Result,
   type SearchStep,
 } from '../result/result.ts';
-import { encodingLines, requestLines } from '../report/answers.ts';
+import { encodingLines, lengthLines, requestLines } from '../report/answers.ts';
 import { writeWhole } from '../writing.ts';
 import { forgetRound, storeResult } from './store-result.ts';
 
@@ -141,7 +141,13 @@ export async function runRounds(
   }
 
   function resultNow(state: Result['state']): Result {
-    const known = { kept, notes: [...notes], unfinished: steps, answers: answerLines() };
+    const known = {
+      kept,
+      notes: [...notes],
+      unfinished: steps,
+      answers: answerLines(),
+      lengths: new Map([...answers].map(([name, { bytes }]) => [name, Math.round(bytes)])),
+    };
     return buildResult(context, environment, known, startedAt, state);
   }
 
@@ -151,7 +157,11 @@ export async function runRounds(
       const answer = answers.get(name);
       return answer === undefined ? [] : [{ given: name, page, answer }];
     });
-    return context.answers === undefined ? [...requestLines(sides), ...encodingLines(sides)] : [];
+    if (context.answers !== undefined) return [];
+    // Lengths that the scenario states differ on purpose.
+    const areStated = plan.variants.every(({ page }) => page.bodyBytes !== undefined);
+    const lengths = areStated ? [] : lengthLines(sides);
+    return [...requestLines(sides), ...lengths, ...encodingLines(sides)];
   }
 
   /** Writes result.json, then the database, which may hang. */

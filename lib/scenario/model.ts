@@ -222,8 +222,8 @@ const pageFields = {
   host: orAbsent(text),
   /** The requests to mix, with `path` among their targets. Default: `path` alone. */
   requests: orAbsent(requestsForm),
-  /** The exact length of the body; of several pages the weighted mean, rounded. */
-  bodyBytes: count,
+  /** The exact length of the body; of several pages the weighted mean, rounded. Absent: that of each variant's first answer. */
+  bodyBytes: orAbsent(count),
   /** The expected status. Default: 200. Under load, answers of another class fail. */
   status: orAbsent(whole(200, 599)),
 };

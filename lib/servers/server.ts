@@ -69,7 +69,7 @@ export interface StartOptions {
   cpus: readonly number[];
   workers: number;
   /** Without `bodyBytes`, any length is right. */
-  page: Omit<Page, 'bodyBytes'> & { bodyBytes?: number };
+  page: Page;
   /** The load's protocol. Default: HTTP/2 if the config has it, otherwise HTTP/1.1. */
   protocol?: Protocol;
   request?: Pick<LoadProfile, 'method' | 'headers' | 'body'> | undefined;

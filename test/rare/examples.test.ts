@@ -4,6 +4,7 @@ import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { whole } from '../../lib/format.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
@@ -67,6 +68,23 @@ test('two h2o configs over HTTP/2', async () => {
   expectMeasured(result, ['no-log', 'log']);
   expect(result.variants.map(({ load }) => load.protocol)).toEqual(['h2', 'h2']);
   expect(configOf(project, 'log/h2o.conf')).toMatch(/^access-log: \/dev\/null/m);
+});
+
+test('gzip on against gzip off: answers of two lengths are said, not refused', async () => {
+  const project = installed.project('gzip', {}, 'gzip');
+  const { stdout, stderr, result } = await ran(project, ['npm', 'run', '-s', 'gzip', '--']);
+  const size = statSync(join(project, 'www/page.html')).size;
+  const [plain, compressed] = result.variants.map(({ load }) => load['bodyBytes']);
+  expect(plain).toBe(size);
+  expect(compressed).toBeLessThan(size / 2);
+  const differ = `The bodies differ: plain ${whole(size)} B, gzip ${whole(Number(compressed))} B; part`;
+  expect(stderr).toContain(differ);
+  expect(stderr.indexOf(differ)).toBeLessThan(stderr.indexOf('round 1 of 1 · plain'));
+  expect(stdout).toContain(differ);
+  const report = readFileSync(join(runFolder(join(project, 'results')), 'report.html'), 'utf8');
+  expect(report).toContain(`${whole(size)} B and ${whole(Number(compressed))} B over HTTP/1.1`);
+  expectMeasured(result, ['plain', 'gzip']);
+  expect(configOf(project, 'gzip/nginx.conf')).toMatch(/gzip on;/);
 });
 
 test('the requests of a log against two configs', async () => {
@@ -167,8 +185,8 @@ test('a shipped scenario over TLS with a page of its own, typed, in ten lines', 
   writeFileSync(join(project, 'www/page.txt'), 'x'.repeat(2000));
   const checked = await inProject(project, ['tsc', '-p', '.', '--skipLibCheck', 'false']);
   expect(checked).toMatchObject({ code: 0, stdout: '' });
-  const { stdout, result } = await ran(project, ['bakeoff', 'scenario', './tls.scenario.ts']);
-  expect(stdout).toContain('2,000 B over HTTP/1.1');
+  const { result } = await ran(project, ['bakeoff', 'scenario', './tls.scenario.ts']);
+  expect(result.variants.map(({ load }) => load['bodyBytes'])).toEqual([2000, 2000]);
   expectMeasured(result, ['workers', 'open-file-cache']);
   expect(result.variants.map(({ published }) => published)).toEqual([null, null]);
   for (const { rounds } of result.variants)
@@ -216,7 +234,7 @@ test('types: strict, also those of the package; mistakes are found', async () =>
     }`;
   const bundler = { module: 'esnext', moduleResolution: 'bundler' };
   const projects = [
-    ...['own-nginx-config', 'h2o-http2', 'traffic', 'k6-script'].map((example) =>
+    ...['own-nginx-config', 'h2o-http2', 'traffic', 'gzip', 'k6-script'].map((example) =>
       installed.project(`types-${example}`, {}, example),
     ),
     installed.project('types-scenario', {
