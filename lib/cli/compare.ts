@@ -13,7 +13,7 @@ import { requireNone, readRunOptions, runFlags } from './run-options.ts';
 import { getTools, openDatabase, runPlan, withRun } from './run.ts';
 import { report, say } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { printGroupedHelp, readWords, type Flag } from './words.ts';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
@@ -37,16 +37,22 @@ const compareFlags = {
   load: { ...askedFlags.load, help: `${askedFlags.load.help}; NAME="…" for one side` },
   bin: { ...askedFlags.bin, help: `${askedFlags.bin.help}; NAME:nginx=PATH for one side` },
   port: {
+    group: 'machine',
     value: 'PORT',
     repeated: true,
     help: 'the port of a command that has its own; NAME=PORT for one side',
   },
   name: {
+    group: 'output',
     value: 'gzip-levels',
     help: 'the name of this comparison in results, report and Grafana (compare)',
   },
-  h3: { help: 'over HTTP/3' },
-  'allow-different-bodies': { help: 'bodies of one length may differ, as of pages that change' },
+  h3: { group: 'request', help: 'over HTTP/3' },
+  'allow-different-bodies': {
+    group: 'request',
+    rare: true,
+    help: 'bodies of one length may differ, as of pages that change',
+  },
   ...runFlags,
 } as const satisfies Record<string, Flag>;
 
@@ -56,7 +62,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags } = words;
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    printHelp(help, compareFlags);
+    printGroupedHelp(help, compareFlags, words.positionals.includes('all'));
     return options.help ? 0 : 2;
   }
   const called = flags.get('name') ?? usualName;

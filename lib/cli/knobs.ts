@@ -41,7 +41,14 @@ import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { namesOf, readSource, type Source } from './sides.ts';
 import { tryOnce } from './start-sides.ts';
-import { onlyWord, printHelp, readWords, type Flag, type Words } from './words.ts';
+import {
+  onlyWord,
+  printGroupedHelp,
+  printHelp,
+  readWords,
+  type Flag,
+  type Words,
+} from './words.ts';
 
 /** These flags would have another meaning in each of the three parts of the run, or none. */
 const {
@@ -62,8 +69,9 @@ const knobFlags = {
   knobs: { value: 'a,b,c', help: 'only these of the catalogue, which --list prints' },
   list: { help: 'the catalogue, and what people claim' },
   ...sharedFlags,
-  rounds: { value: 'N', help: 'rounds of each part (10)' },
+  rounds: { group: 'time', value: 'N', help: 'rounds of each part (10)' },
   duration: {
+    group: 'time',
     value: '1s',
     help: 'measured time of each in a round (0.3s at the first look, 0.5s at the closer one, then 1s)',
   },
@@ -89,7 +97,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   const words = readWords(args, knobFlags);
   const options = readRunOptions(words);
   if (options.help || args.length === 0) {
-    printHelp(help, knobFlags);
+    printGroupedHelp(help, knobFlags, words.positionals.includes('all'));
     return options.help ? 0 : 2;
   }
   if (words.flags.has('list')) {

@@ -1,14 +1,14 @@
 // npm run report: makes the page of a run again, or puts several runs side by side.
 import { existsSync, statSync, type Stats } from 'node:fs';
-import { readdir } from 'node:fs/promises';
-import { asWords, usageError, UserError, unknownWord } from '../errors.ts';
-import { makeFolder, readBytes } from '../files.ts';
+import { usageError, UserError, unknownWord } from '../errors.ts';
+import { makeFolder } from '../files.ts';
 import { writeWhole } from '../writing.ts';
 import { runPage } from '../report/html/run-page.ts';
-import { checkResult, type Result } from '../result/result.ts';
+import type { Result } from '../result/result.ts';
 import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
+import { readResult, runsIn } from './stored-results.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
@@ -63,12 +63,6 @@ async function help(results: string): Promise<string[]> {
   ];
 }
 
-/** Oldest first; none if the folder cannot be read. */
-async function runsIn(results: string): Promise<string[]> {
-  const names = await readdir(results).catch((): string[] => []);
-  return names.filter((name) => existsSync(path.join(results, name, 'result.json'))).sort();
-}
-
 /** Throws UserError (exit code 2). */
 async function findResult(word: string, results: string): Promise<string> {
   for (const place of [fromCallersFolder(word), path.join(results, word)]) {
@@ -96,14 +90,6 @@ function placeOf(place: string): Stats | undefined {
     if (code === 'ENAMETOOLONG' || code === 'ELOOP') return undefined;
     throw error;
   }
-}
-
-/** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */
-const mostBytes = 256e6;
-
-function readResult(file: string): Result {
-  const bytes = asWords(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
-  return checkResult(bytes.toString('utf8'), file);
 }
 
 /** A file name may have 255 bytes. */

@@ -15,89 +15,163 @@ import { noInstall, ofForm, oneOf, seconds, wholeNumber, type Flag, type Words }
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {
-  'export-markdown': { value: 'FILE', help: 'verdict and table, as a comment on a pull request' },
-  'export-json': { value: 'FILE', help: 'the result, as result.json' },
-  'export-csv': { value: 'FILE', help: 'a row per variant, with units in the titles' },
+  'export-markdown': {
+    group: 'output',
+    value: 'FILE',
+    help: 'verdict and table, as a comment on a pull request',
+  },
+  'export-json': { group: 'output', rare: true, value: 'FILE', help: 'the result, as result.json' },
+  'export-csv': {
+    group: 'output',
+    rare: true,
+    value: 'FILE',
+    help: 'a row per variant, with units in the titles',
+  },
 } as const satisfies Record<string, Flag>;
 
 export type ExportFlag = keyof typeof exportFlags;
 
 export const runFlags = {
+  arrivals: {
+    group: 'request',
+    rare: true,
+    value: 'poisson',
+    help: 'the gaps between the requests of a rate: constant, or poisson (constant)',
+  },
+  quick: {
+    group: 'time',
+    without: ['precision', 'exact'],
+    help: 'at most 4 short rounds, for a first look',
+  },
   rounds: {
+    group: 'time',
     value: 'N',
     without: ['precision'],
     help: "rounds, each with every variant once (4 to 10, a search 6, or the scenario's)",
   },
   precision: {
+    group: 'time',
     value: '1%',
     help: 'go on until each effect is known to within this, or a tenth of it (5 to 80 rounds)',
   },
-  'max-time': { value: '10m', help: 'begin no round that would end after this time' },
-  duration: { value: '1s', help: 'measured time per variant and round (1s, at a rate 2s)' },
+  'max-time': {
+    group: 'time',
+    value: '10m',
+    help: 'begin no round that would end after this time',
+  },
+  duration: {
+    group: 'time',
+    value: '1s',
+    help: 'measured time per variant and round (1s, at a rate 2s)',
+  },
   warmup: {
+    group: 'time',
+    rare: true,
     value: '5s',
     help: 'load before each measured time (auto: as long as a server gets faster, at most 30s)',
   },
-  quick: {
-    without: ['precision', 'exact'],
-    help: 'at most 4 short rounds, for a first look',
-  },
-  'same-within': { value: '1%', help: 'the largest difference that counts as the same (1%)' },
-  arrivals: {
-    value: 'poisson',
-    help: 'the gaps between the requests of a rate: constant, or poisson (constant)',
+  metric: {
+    group: 'verdict',
+    value: 'p99',
+    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50; of pages p50)',
   },
   within: {
+    group: 'verdict',
     value: 'p99=5ms',
     help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time',
   },
   rates: {
+    group: 'verdict',
     value: '1k,2k,5k',
     without: ['within'],
     help: "latency by rate: all of these requests/s instead of the load's own",
   },
-  metric: {
-    value: 'p99',
-    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50; of pages p50)',
-  },
   'fail-if': {
+    group: 'verdict',
     value: 'slower>3%',
     help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
   },
+  'same-within': {
+    group: 'verdict',
+    rare: true,
+    value: '1%',
+    help: 'the largest difference that counts as the same (1%)',
+  },
   why: {
+    group: 'verdict',
+    rare: true,
     without: ['no-why', 'within'],
     help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
   },
-  'no-why': { help: 'leave that out' },
-  wait: { value: '10m', help: 'wait this long for another run on this machine (not at all)' },
-  'server-cpus': { value: '1', help: 'cores of the server, e.g. 2-3 (half of the whole ones)' },
+  'no-why': { group: 'verdict', rare: true, help: 'leave that out' },
+  out: { group: 'output', value: 'DIR', help: 'folder of the results (results)' },
+  verbose: {
+    group: 'output',
+    help: 'each load in detail, kernel settings and footnotes too, as in report.html',
+  },
+  json: { group: 'output', help: 'the result as JSON on stdout, everything else on stderr' },
+  ...exportFlags,
+  store: {
+    group: 'output',
+    rare: true,
+    value: 'influx|none',
+    help: 'where samples go (influx)',
+  },
+  influx: {
+    group: 'output',
+    rare: true,
+    value: 'URL',
+    help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one',
+  },
+  'keep-secrets': {
+    group: 'output',
+    rare: true,
+    help: "credentials, bodies and a log's requests stay, to load again by hand (***)",
+  },
+  wait: {
+    group: 'machine',
+    value: '10m',
+    help: 'wait this long for another run on this machine (not at all)',
+  },
+  'server-cpus': {
+    group: 'machine',
+    rare: true,
+    value: '1',
+    help: 'cores of the server, e.g. 2-3 (half of the whole ones)',
+  },
   'generator-cpus': {
+    group: 'machine',
+    rare: true,
     value: '0',
     help: 'cores of the load generator, InfluxDB and the rest (the other half)',
   },
-  'server-host': { value: 'USER@HOST', help: 'start the servers there, over ssh (this machine)' },
+  'server-host': {
+    group: 'machine',
+    value: 'USER@HOST',
+    help: 'start the servers there, over ssh (this machine)',
+  },
   'generator-host': {
+    group: 'machine',
+    rare: true,
     value: 'USER@HOST',
     repeated: true,
     without: ['generator-cpus'],
     help: 'make the load there, over ssh; several make it together (this machine)',
   },
-  install: { needs: ['server-host'], help: 'install missing servers on the server host' },
-  host: { value: 'HOST', repeated: true, help: 'an address beyond this machine that you may load' },
-  store: { value: 'influx|none', help: 'where samples go (influx)' },
-  influx: {
-    value: 'URL',
-    help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one',
+  install: {
+    group: 'machine',
+    rare: true,
+    needs: ['server-host'],
+    help: 'install missing servers on the server host',
   },
-  out: { value: 'DIR', help: 'folder of the results (results)' },
-  'keep-secrets': {
-    help: "credentials, bodies and a log's requests stay, to load again by hand (***)",
+  host: {
+    group: 'machine',
+    value: 'HOST',
+    repeated: true,
+    help: 'an address beyond this machine that you may load',
   },
-  verbose: { help: 'each load in detail, kernel settings and footnotes too, as in report.html' },
-  json: { help: 'the result as JSON on stdout, everything else on stderr' },
-  ...exportFlags,
   ...noInstall,
-  help: { help: 'this text' },
+  help: { group: 'help', help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
 /** The options of every run; makePlan takes them as they are. */

@@ -1,33 +1,66 @@
 // Runs a shipped or own scenario from its plan to its report.
-import { usageError } from '../errors.ts';
+import { usageError, UserError } from '../errors.ts';
 import { duration } from '../format.ts';
-import { estimatedSeconds } from '../runner/plan.ts';
+import { divideCores, type Cores } from '../machine/cores.ts';
+import { readProcessors } from '../machine/processors.ts';
+import { estimatedSeconds, type PlanDraft } from '../runner/plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { Result } from '../result/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
-import type { Scenario } from '../scenario/model.ts';
+import type { Scenario, Variant } from '../scenario/model.ts';
 import { networkOf } from '../scenario/variants.ts';
 import { getTools, openDatabase, runPlan, withRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 import { report, say } from './run-output.ts';
 
-export type ScenarioOptions = RunOptions & { exact: boolean; variants?: readonly string[] };
+export type ScenarioOptions = RunOptions & {
+  exact: boolean;
+  variants?: readonly string[];
+  /** Of an article: scenarios with a result are not run again. */
+  resume?: true;
+};
+
+/** What a run of a scenario is asked for. `mostSeconds`: if it would take longer, it is run with --quick. */
+export type AskedOptions = ScenarioOptions & { mostSeconds?: number };
+
+/** The plan of a run, and the options with which it is made. Throws UserError as makePlan does. */
+function draftOf(
+  scenario: Scenario,
+  variants: readonly Variant[],
+  cores: Cores,
+  asked: AskedOptions,
+): { draft: PlanDraft; options: ScenarioOptions } {
+  const draft = makePlan(scenario, variants, cores, asked);
+  if (estimatedSeconds(draft) <= (asked.mostSeconds ?? Infinity)) return { draft, options: asked };
+  const options = { ...asked, quick: true, why: 'none' as const };
+  return { draft: makePlan(scenario, variants, cores, options), options };
+}
+
+/** The plan of a run on this machine's cores, before anything is started; undefined if it cannot run here. */
+export function draftHere(scenario: Scenario, asked: AskedOptions): PlanDraft | undefined {
+  const { serverCpus: server, generatorCpus: generator, variants } = asked;
+  try {
+    const cores = divideCores(readProcessors(), { server, generator }, scenario);
+    return draftOf(scenario, findVariants(scenario, variants), cores, asked).draft;
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
 
 /**
  * Runs a scenario, prints its table and writes its files. Returns the exit code.
- * @param options `mostSeconds`: if it would take longer, it is run with --quick
  * @param keep gets the result, also of a run that was ended early
  * @throws UserError and Interrupted
  */
 export async function runScenario(
   scenario: Scenario,
-  given: ScenarioOptions & { mostSeconds?: number },
+  asked: AskedOptions,
   keep: (result: Result) => unknown,
 ): Promise<number> {
-  let options = given;
-  const variants = findVariants(scenario, options.variants);
+  const variants = findVariants(scenario, asked.variants);
   if (
-    (options.serverHost !== undefined || options.generatorHosts !== undefined) &&
+    (asked.serverHost !== undefined || asked.generatorHosts !== undefined) &&
     variants.some((variant) => networkOf(scenario, variant) !== undefined)
   ) {
     throw usageError(
@@ -35,13 +68,10 @@ export async function runScenario(
     );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
-  return withRun(options, kinds, scenario, async (run) => {
-    let draft = makePlan(scenario, variants, run.cores, options);
-    if (estimatedSeconds(draft) > (given.mostSeconds ?? Infinity)) {
-      options = { ...given, quick: true, why: 'none' };
-      draft = makePlan(scenario, variants, run.cores, options);
-      say(options, [`it would take ${duration(estimatedSeconds(draft))} or more: so --quick`]);
-    }
+  return withRun(asked, kinds, scenario, async (run) => {
+    const { draft, options } = draftOf(scenario, variants, run.cores, asked);
+    if (options.quick && !asked.quick)
+      say(options, [`it would take over ${duration(asked.mostSeconds as number)}: so --quick`]);
     const servers = draft.variants.map(({ variant }) => variant.server);
     const ready = await getTools(run, servers, options);
     const storing = await openDatabase(ready, draft, options);

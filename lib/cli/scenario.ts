@@ -1,30 +1,41 @@
 // npm run scenario: lists the scenarios, or runs one and prints its table.
-import { unknownWord } from '../errors.ts';
+import { total } from '../analysis/statistics.ts';
+import { usageError } from '../errors.ts';
+import { duration } from '../format.ts';
 import { present } from '../present.ts';
 import { articleTitle } from '../report/article.ts';
+import { estimatedSeconds } from '../runner/plan.ts';
 import { articlesOf, findScenario, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { runArticle } from './article.ts';
+import { mostSeconds, runArticle } from './article.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { runScenario } from './run-scenario.ts';
-import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
+import { draftHere, runScenario, type ScenarioOptions } from './run-scenario.ts';
+import { onlyWord, printGroupedHelp, printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
   ...runFlags,
-  variants: { value: 'a,b', help: 'only these variants' },
-  exact: { help: 'threads, workers, times and counts as published, not fitted to this machine' },
+  variants: { group: 'request', value: 'a,b', help: 'only these variants' },
+  exact: {
+    group: 'time',
+    help: 'threads, workers, times and counts as published, not fitted to this machine',
+  },
+  resume: {
+    group: 'time',
+    help: 'of an article: what has been measured in this boot, as it would be now, is not run again',
+  },
 } as const satisfies Record<string, Flag>;
 
 /** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
   const { positionals, flags } = words;
-  const name = onlyWord(positionals, 'scenario');
+  const name = onlyWord(positionals, 'scenario or article');
   return {
     ...readRunOptions(words),
     ...present({ name, variants: flags.get('variants')?.split(',') }),
     exact: flags.has('exact'),
+    ...present({ resume: flags.has('resume') || undefined }),
   };
 }
 
@@ -32,42 +43,76 @@ export function readScenarioOptions(args: readonly string[]) {
 export async function scenarioCommand(args: readonly string[]): Promise<number> {
   const options = readScenarioOptions(args);
   const { name } = options;
-  if (name === undefined || options.help) {
-    printHelp(await overview(), scenarioFlags);
+  if (options.help) {
+    printGroupedHelp(help, scenarioFlags, name === 'all');
     return 0;
   }
-  if (!/^\d+$|^all$/.test(name))
-    return runScenario(await findScenario(name), options, () => undefined);
+  if (name === undefined) {
+    printHelp(await overview(options));
+    return 0;
+  }
+  if (/^\d+$|^all$/.test(name)) return runArticles(name, options);
+  if (/^[\w-]+(?:,[\w-]+)+$/.test(name)) {
+    const each = name.split(',').map((one) => `${typed('scenario')} ${one}`);
+    throw usageError(`one scenario or article at a time: ${each.join(' && ')}`);
+  }
+  if (options.resume)
+    throw usageError(`--resume is for an article, such as 000, and ${name} is one scenario`);
+  return runScenario(await findScenario(name), options, () => undefined);
+}
+
+async function runArticles(name: string, options: ScenarioOptions): Promise<number> {
   const articles = articlesOf(await loadScenarios());
   const asked = articles.filter(({ id }) => name === 'all' || id === name);
+  const ids = articles.map(({ id }) => id).join(', ');
   if (asked.length === 0)
-    throw unknownWord(
-      'article',
-      name,
-      articles.map(({ id }) => id),
-    );
+    throw usageError(`there is no article ${name}: there are ${ids}, and all of them by all`);
   let code = 0;
   for (const article of asked) code = Math.max(code, await runArticle(article, options));
   return code;
 }
 
-async function overview(): Promise<string[]> {
+const ways = [
+  `${typed('scenario')} NAME|FILE.ts [flags]    a scenario, shipped or your own`,
+  `${typed('scenario')} 000|all [flags]         an article, or all: their scenarios, and a page on the claims`,
+];
+
+const help = [`${typed('scenario')}                         lists scenarios and articles`, ...ways];
+
+async function overview(options: ScenarioOptions): Promise<string[]> {
   const scenarios = await loadScenarios();
   const width = Math.max(...scenarios.map(({ name }) => name.length));
-  const articles = articlesOf(scenarios);
-  const lineOf = ({ name, title }: Scenario) => `  ${name.padEnd(width)}  ${title}`;
+  const secondsOf = (scenario: Scenario, most = Infinity) => {
+    const draft = draftHere(scenario, { ...options, mostSeconds: most });
+    return draft && estimatedSeconds(draft);
+  };
+  const lineOf = (scenario: Scenario) => {
+    const time = roughTime(secondsOf(scenario)).padStart(7);
+    return `  ${scenario.name.padEnd(width)} ${time}  ${scenario.title}`;
+  };
   const own = scenarios.filter(({ article }) => article === undefined);
+  const byArticle = articlesOf(scenarios).flatMap((article) => {
+    const listed = (article.scenarios ?? []).flatMap((name) =>
+      scenarios.filter((one) => one.name === name),
+    );
+    const seconds = total(listed, (scenario) => secondsOf(scenario, mostSeconds) ?? 0);
+    const head = `${article.id}  ${articleTitle(article)}, ${roughTime(seconds)}`;
+    return ['', head, ...listed.map(lineOf)];
+  });
   return [
-    `${typed('scenario')} NAME|FILE.ts [flags]`,
-    `${typed('scenario')} ${articles[0]?.id ?? ''}|all [flags]    all scenarios of an article, or of all, with a page on its claims`,
-    ...articles.flatMap((article) => [
-      '',
-      `${article.id}  ${articleTitle(article)}`,
-      ...(article.scenarios ?? []).flatMap((name) =>
-        scenarios.filter((one) => one.name === name).map(lineOf),
-      ),
-    ]),
+    ...ways,
+    `${typed('scenario')} --help                  the flags`,
+    '',
+    'Times are what all rounds take here. A run ends earlier if its verdicts are clear.',
+    `In an article, scenarios of more than ${duration(mostSeconds)} are run with --quick.`,
+    ...byArticle,
     '',
     ...own.map(lineOf),
   ];
+}
+
+/** "45 s", "12 min"; a dash for a scenario that cannot run here. */
+function roughTime(seconds: number | undefined): string {
+  if (seconds === undefined) return '–';
+  return duration(seconds < 60 ? seconds : 60 * Math.round(seconds / 60));
 }

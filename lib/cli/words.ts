@@ -4,7 +4,21 @@ import { usageError, unknownWord } from '../errors.ts';
 import { wrapLines } from '../report/table.ts';
 import { secondsOf, type Reader } from '../scenario/load/flags.ts';
 
+/** Groups of flags in a help, in their order. */
+const groupTitles = {
+  request: 'What to request:',
+  time: 'How long:',
+  verdict: 'Verdict:',
+  output: 'Output:',
+  machine: 'Servers and machine:',
+  help: '',
+} as const;
+
 export interface Flag {
+  /** Where a help in groups has it. Absent: before the groups. */
+  group?: keyof typeof groupTitles;
+  /** A help in groups has it under `--help all` only. */
+  rare?: true;
   /** The value's name in the help, e.g. "N"; absent for a switch. */
   value?: string;
   /** May be given more than once. */
@@ -18,7 +32,11 @@ export interface Flag {
 
 /** Every command takes it; `main` removes it from the arguments. */
 export const noInstall = {
-  'no-install': { help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)' },
+  'no-install': {
+    group: 'machine',
+    rare: true,
+    help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)',
+  },
 } as const satisfies Record<string, Flag>;
 
 export type Words = ReturnType<typeof readWords>;
@@ -94,6 +112,34 @@ export function printHelp(lines: readonly string[], flags?: Readonly<Record<stri
   console.log(wrapLines(all, process.stdout.columns || Infinity, textAt).join('\n'));
 }
 
+/** Prints a help with its flags in groups. @param isAll the rare ones too, as for `--help all` */
+export function printGroupedHelp(
+  lines: readonly string[],
+  known: Readonly<Record<string, Flag>>,
+  isAll: boolean,
+): void {
+  const isShown = ({ rare }: Flag) => isAll || rare !== true;
+  const shown = Object.fromEntries(Object.entries(known).filter(([, flag]) => isShown(flag)));
+  const hidden = Object.keys(known).length - Object.keys(shown).length;
+  if (hidden > 0) {
+    delete shown['help'];
+    shown['help all'] = { group: 'help', help: `${hidden} rarer flags too` };
+  }
+  const texts = flagLines(shown);
+  const linesOf = (group: Flag['group']) =>
+    texts.filter((_, index) => Object.values(shown)[index]?.group === group);
+  const grouped = linesOf(undefined);
+  for (const [group, title] of Object.entries(groupTitles) as [
+    keyof typeof groupTitles,
+    string,
+  ][]) {
+    if (title !== '') grouped.push(title);
+    grouped.push(...linesOf(group));
+  }
+  printHelp([...lines, '', ...grouped]);
+}
+
+/** A line for each flag. */
 export function flagLines(known: Readonly<Record<string, Flag>>): string[] {
   const heads = Object.entries(known).map(
     ([name, { value }]) => `  --${name}${value === undefined ? '' : ` ${value}`}`,

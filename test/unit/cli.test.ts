@@ -72,13 +72,67 @@ test.each([
   refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
 );
 
-test('without a name scenarios and flags are listed', async () => {
-  expect(await main(['scenario'])).toBe(0);
-  const lines = printed.join('\n').split('\n');
-  for (const begin of ['  nginx-open-file-cache  ', '  --rounds N '])
-    expect(lines.filter((line) => line.startsWith(begin))).toHaveLength(1);
+const shownBy = async (...words: string[]) => {
+  expect(await main(words)).toBe(0);
+  return printed.splice(0).join('\n').split('\n');
+};
+
+test('without a name scenarios are listed with the time that they take here', async () => {
+  const lines = await shownBy('scenario');
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
+  const secondsIn = (text = '') => {
+    const [, number, unit] = /(?:^|[ ,]) *(\d+) (min|s)\b/.exec(text) ?? [];
+    return Number(number) * (unit === 'min' ? 60 : 1);
+  };
+  const timeOf = (all: readonly string[], name: string) =>
+    secondsIn(all.find((line) => line.startsWith(`  ${name} `))?.slice(27, 36));
+  const [few, many] = [timeOf(lines, 'nginx-open-file-cache'), timeOf(lines, 'h2o-vs-nginx')];
+  // Seven variants, and two.
+  expect(many).toBeGreaterThan(2 * few);
+  expect(few).toBeGreaterThan(20);
+  const quick = await shownBy('scenario', '--quick');
+  expect(timeOf(quick, 'nginx-open-file-cache')).toBeLessThan(few / 2);
+  // Of an article, what takes over 5 min is run with --quick.
+  const sum = secondsIn(/^002 .*(, \d+ (?:min|s))$/m.exec(lines.join('\n'))?.[1]);
+  expect(sum).toBeLessThan(timeOf(lines, 'nghttpd-img'));
+  expect(sum).toBeGreaterThan(timeOf(lines, 'nghttpd-index'));
 });
+
+test.each(['scenario', 'compare', 'knobs'])(
+  'the help of %s is a screen; all of it has groups',
+  async (name) => {
+    const usual = await shownBy(name, '--help');
+    expect(usual.length).toBeLessThanOrEqual(40);
+    const all = await shownBy(name, '--help', 'all');
+    const flagsIn = (lines: readonly string[]) =>
+      lines.flatMap((line) => /^ {2}--([\w-]+)/.exec(line)?.[1] ?? []);
+    const [few, many] = [flagsIn(usual), flagsIn(all)];
+    expect(many).toEqual(expect.arrayContaining(few));
+    expect(usual.at(-1)).toMatch(
+      new RegExp(`^  --help all +${many.length - few.length} rarer flags too$`),
+    );
+    expect(new Set(many).size).toBe(many.length);
+    const titles = all.filter((line) => /^[A-Z][\w ]*:$/.test(line));
+    expect(titles).toEqual([
+      'What to request:',
+      'How long:',
+      'Verdict:',
+      'Output:',
+      'Servers and machine:',
+    ]);
+  },
+);
+
+test.each([
+  ['009', /^there is no article 009: there are 000, 001, .* all of them by all$/],
+  [
+    '000,001',
+    /^one scenario or article at a time: npm run scenario -- 000 && npm run scenario -- 001$/,
+  ],
+  ['000 001', /^one scenario or article at a time: "001" is one word too many$/],
+  ['aa --resume', /^--resume is for an article, such as 000, and aa is one scenario$/],
+  ['000 --variants a', /^--variants is of one scenario, and an article has several: leave it out$/],
+])('scenario %s is refused', (line, message) => refused(['scenario', ...line.split(' ')], message));
 
 test('--help comes before everything else', async () => {
   expect(await main(['scenario', 'no-such-scenario', '--help'])).toBe(0);

@@ -1,0 +1,91 @@
+// An article that goes on after an interruption.
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeEach, expect, test, vi } from 'vitest';
+import { runArticle } from '../../lib/cli/article.ts';
+import { draftHere } from '../../lib/cli/run-scenario.ts';
+import { readScenarioOptions } from '../../lib/cli/scenario.ts';
+import { readEnvironment } from '../../lib/machine/cores.ts';
+import { readProcessors } from '../../lib/machine/processors.ts';
+import { resultJson, type Result } from '../../lib/result/result.ts';
+import { buildResult } from '../../lib/runner/build-result.ts';
+import type { PlanDraft } from '../../lib/runner/plan.ts';
+import { findScenario } from '../../lib/scenario/catalogue.ts';
+import article from '../../scenarios/articles/001.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+
+const [first = '', second = ''] = article.scenarios ?? [];
+const said: string[] = [];
+
+beforeEach(() => {
+  said.length = 0;
+  for (const name of ['log', 'error'] as const)
+    vi.spyOn(console, name).mockImplementation((text: string) => void said.push(text));
+  // So that nothing can be measured.
+  vi.stubEnv('K6_BIN', '/nowhere/k6');
+});
+
+type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
+
+/** A run of a scenario of the article, as --resume looks for it, with these changes. */
+async function keepRun(out: string, name: string, changes: Changes = {}) {
+  const options = { ...readScenarioOptions([]), mostSeconds: 300 };
+  const draft = draftHere(await findScenario(name), options) as PlanDraft;
+  const run = `2026-11-20T08-15-30-${name}`;
+  const result = buildResult(
+    { plan: { ...draft, run }, store: null },
+    readEnvironment(readProcessors(), draft.cores, {}),
+    { kept: [], notes: [], answers: [], unfinished: [], lengths: new Map() },
+    new Date(),
+    'complete',
+  );
+  mkdirSync(join(out, run), { recursive: true });
+  writeFileSync(join(out, run, 'result.json'), resultJson({ ...result, ...changes } as Result));
+  return run;
+}
+
+const resumed = (out: string, ...more: string[]) =>
+  runArticle(article, readScenarioOptions(['001', '--resume', '--out', out, ...more]));
+
+test('what is measured is not run again, and is on the page', async () => {
+  const out = newFolder();
+  const runs = [await keepRun(out, first), await keepRun(out, second)];
+  expect(await resumed(out)).toBe(0);
+  for (const run of runs) expect(said).toContain(`it is measured: ${join(out, run)}`);
+  const [page = ''] = readdirSync(out).filter((name) => !runs.includes(name));
+  expect(page).toMatch(/-article-001$/);
+  const text = readFileSync(join(out, page, 'article.md'), 'utf8');
+  for (const name of [first, second])
+    expect(text).toContain(`## ${(await findScenario(name)).title}`);
+});
+
+test.each<[string, Changes, string[]?]>([
+  ['is not complete', { state: 'partial' }],
+  ['is of no article, as of an older version', { article: undefined }],
+  ['had another number of rounds', { looks: [8] }],
+  ['was a first look', { quick: true }],
+  ['had shorter loads', {}, ['--duration', '7s']],
+  [
+    'was in another boot',
+    {
+      environment: {
+        ...readEnvironment(readProcessors(), { serverCpus: [1], generatorCpus: [0] }, {}),
+        bootId: 'x',
+      },
+    },
+  ],
+])('a run that %s does not count', async (_, changes, more = []) => {
+  const out = newFolder();
+  await keepRun(out, first, changes);
+  expect(await resumed(out, ...more)).toBe(1);
+  expect(said.filter((line) => line.startsWith('it is measured'))).toEqual([]);
+});
+
+test('a damaged result does not count, and is no reason to stop', async () => {
+  const out = newFolder();
+  const run = await keepRun(out, first);
+  writeFileSync(join(out, run, 'result.json'), '{');
+  await keepRun(out, second);
+  expect(await resumed(out)).toBe(1);
+  expect(said.filter((line) => line.startsWith('it is measured'))).toHaveLength(1);
+});
