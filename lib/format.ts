@@ -121,6 +121,16 @@ export function exactPercent(percents: number): string {
   return `${percents.toFixed(2)} %`;
 }
 
+/** A ratio to five digits, rounded down: 1, 0.15386, as the article on nghttpd prints success. */
+export function fiveDigits(ratio: number): string {
+  return String(Math.floor(Number((ratio * 1e5).toPrecision(12))) / 1e5);
+}
+
+/** A share as a fraction of 1: 0.0181 is "1/55.3". */
+export function fraction(share: number): string {
+  return `1/${(1 / share).toFixed(1)}`;
+}
+
 /** A share as percent, below 10 % with one decimal. */
 export function percent(share: number): string {
   return `${share < 0 ? '−' : ''}${Math.abs(share * 100).toFixed(Math.abs(share) < 0.0995 ? 1 : 0)} %`;

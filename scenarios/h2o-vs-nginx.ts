@@ -8,7 +8,7 @@ export const load = wrk('-c 100 -t 10 -d 10');
 export const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
 export const kernelSettings =
-  "The article's kernel settings hold for a whole machine and are not applied here: net.core.somaxconn = 32768, " +
+  "The article's kernel settings would hold for the whole machine and are not applied here, but in nginx-kernel-settings, in a network of its own: net.core.somaxconn = 32768, " +
   'net.core.netdev_max_backlog = 32768, net.ipv4.tcp_max_syn_backlog = 32768, net.ipv4.tcp_tw_recycle = 1 (gone since Linux 4.12), ' +
   'net.ipv4.tcp_tw_reuse = 1, net.ipv4.tcp_fin_timeout = 10, net.core.rmem_max = 16777216, net.core.wmem_max = 16777216, ' +
   'net.ipv4.tcp_rmem = 4096 349520 16777216, net.ipv4.tcp_wmem = 4096 65536 16777216, net.ipv4.ip_local_port_range = 1024 65535, ' +

@@ -157,6 +157,8 @@ export default defineScenario({
   // 18 rows: fewer rounds than usual, so that all of it is done in half an hour.
   rounds: 5,
   variants: conditions.flatMap(pairOf),
+  // What the article says of 20,000 connections.
+  alsoCompare: [{ variant: 'to-server-limit-20k-nopush', against: 'to-server-limit-10k-nopush' }],
   footnotes: [
     'Rows that end in -nopush have tcp_nopush on, and are against the row without it.',
     'A request takes two round trips, so behind 100 ms 1,000 connections come to 5,000 requests/s at most: where the queue has no ' +

@@ -9,6 +9,7 @@ import type {
   Metric,
   NetworkResult,
   NetworkUse,
+  PacketKind,
   Phase,
   PhaseResult,
   Round,
@@ -108,25 +109,29 @@ export function succeeded({
 export type PhasePair = ReturnType<typeof phasePairs>[number];
 
 /** Published phases beside measured phases; either may have fewer. */
-export function phasePairs({ published, phases }: VariantResult) {
+export function phasePairs({ published, phases, rounds }: VariantResult) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
+    const ofRounds = rounds.flatMap(({ phases: { [index]: one } }) => one ?? []);
     return {
       /** From 1. */
       phase: index + 1,
       published: inArticle[index],
       measured,
       /** `measured` as articles print it. */
-      here: measured && asPublished(measured),
+      here: measured && asPublished(measured, ofRounds),
     };
   });
 }
 
-function asPublished(phase: PhaseResult): Published {
+/** Counts of requests and status codes are sums of all rounds: a median would hide a rare failure. */
+function asPublished(phase: PhaseResult, rounds: readonly Phase[]): Published {
   const { requests, seconds, rps, bytes, tls, successRatio, headerSavingsPercent } = phase;
   return {
     requests,
+    responses: phase.responses,
+    outcomes: outcomesOf(rounds),
     seconds,
     rps: rps.median,
     transferBytesPerSecond: phase.receivedBytesPerSecond,
@@ -147,6 +152,43 @@ function asPublished(phase: PhaseResult): Published {
     ),
   };
 }
+
+/** As h2load counts them; but a request that timed out is in `timeout` alone, not in `errored` too. */
+function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']> {
+  const done = total(phases, (phase) => phase.requests);
+  const started = done + total(phases, (phase) => phase.inFlight);
+  const good = total(phases, succeeded);
+  const timeout = total(phases, ({ errors }) => errors.timeout);
+  return {
+    total: started + total(phases, (phase) => phase.unsent),
+    started,
+    done,
+    succeeded: good,
+    failed: done - good,
+    errored: total(phases, ({ errors }) => errors.total) - timeout,
+    timeout,
+  };
+}
+
+/** Packets per response by kind, over all rounds; undefined on loopback and without responses. Kinds without a packet are left out. */
+export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
+  const seen = rounds.flatMap(({ phases }) => phases.filter(({ network }) => network !== null));
+  const responses = total(seen, responsesOf);
+  if (responses === 0) return undefined;
+  return byName(directions, (way) => {
+    const counts = summed(seen.flatMap(({ network }) => network?.[way].kinds ?? []));
+    const kinds: NonNullable<Published['packets']>[Direction] = {};
+    for (const [kind, packets] of Object.entries(counts))
+      if (packets > 0) kinds[kind as PacketKind] = packets / responses;
+    return kinds;
+  });
+}
+
+/** Header bytes of a request, as published or measured; undefined if unknown. */
+export const headerBytesPerRequest = (
+  bytes: number | undefined,
+  requests: number | undefined,
+): number | undefined => (bytes === undefined || !requests ? undefined : bytes / requests);
 
 /** Medians over rounds, each with all of its phases. @param rounds at least one */
 export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {

@@ -1,12 +1,12 @@
 // The page of an article: its claims, its environment and its tables beside what was measured here.
 import type { Environment, Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
-import { decideClaim, type ClaimState } from './claims.ts';
+import { decideClaim, ownFigures, type ClaimState } from './claims.ts';
 import { generatorPlace, serversPlace } from './heading.ts';
-import { articleParts } from './run-tables.ts';
-import { verdictLines } from './sentences.ts';
+import { loadPart, tableParts } from './run-tables.ts';
+import { noteLines, verdictLines } from './sentences.ts';
 import { leftColumn, tableOf, type Part, type Table } from './table.ts';
-import { paragraphs, partLines } from './texts.ts';
+import { detailLines, paragraphs, partLines } from './texts.ts';
 
 /** An article and what was measured of it. */
 export interface ArticleRun {
@@ -31,14 +31,20 @@ const colours: Readonly<Record<ClaimState, Verdict>> = {
 };
 
 /** Each claim, the article's figures, what was seen here, and whether it holds. */
-export function claimsTable({ article, results }: ArticleRun): Table {
+export function claimsTable({ article, results, missing }: ArticleRun): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
-    ...decideClaim(claim, results),
+    ...decideClaim(claim, results, missing),
+    own: ownFigures(claim, results),
   }));
   return tableOf(rows, [
     leftColumn('the article says', ({ text }) => text),
     leftColumn('its figures', ({ figures }) => figures),
+    leftColumn('which make', ({ own }) => {
+      const text = own.map((one) => one.text).join('; ');
+      const agree = own.every(({ agrees }) => agrees);
+      return agree ? text : { text, part: text, verdict: 'inconclusive' };
+    }),
     leftColumn('here', ({ seen }) => seen),
     leftColumn('so it', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
   ]);
@@ -83,20 +89,30 @@ export function articleHead(run: ArticleRun): Part[] {
   ];
 }
 
-/** A scenario's table, published beside measured, and its sentences. */
+/** A scenario's tables, published beside measured, and its sentences. */
 export function scenarioPart(result: Result): Part {
-  const tables = articleParts(result).flatMap((part) => part.tables);
+  const tables = tableParts(result).flatMap((part) => part.tables);
   return { title: result.title, tables, below: verdictLines(result) };
+}
+
+/** What a reader opens below: each load as its tool printed it, published and here; and notes, with the kernel settings that were made. */
+export function scenarioDetails(result: Result): Part[] {
+  const notes = { title: 'Notes', tables: [], below: noteLines(result) };
+  return [...loadPart(result), ...(notes.below.length === 0 ? [] : [notes])];
 }
 
 /** The page as Markdown. */
 export function articleMarkdown(run: ArticleRun): string {
-  const parts = [...articleHead(run), ...[...run.results.values()].map(scenarioPart)];
+  const section = ({ title, ...part }: Part) => [
+    ...paragraphs([`## ${title}`]),
+    ...partLines({ ...part, title: '' }),
+  ];
   return [
     ...paragraphs([`# ${articleTitle(run.article)}`]),
-    ...parts.flatMap(({ title, ...part }) => [
-      ...paragraphs([`## ${title}`]),
-      ...partLines({ ...part, title: '' }),
+    ...articleHead(run).flatMap(section),
+    ...[...run.results.values()].flatMap((result) => [
+      ...section(scenarioPart(result)),
+      ...detailLines(scenarioDetails(result)),
     ]),
   ].join('\n');
 }

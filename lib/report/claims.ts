@@ -1,7 +1,9 @@
-// What an article claims, held against what was measured here.
-import { comparisonOf } from '../analysis/comparisons.ts';
-import { effect, percent } from '../format.ts';
-import type { Comparison, Result } from '../result/result.ts';
+// What an article claims, held against what was measured here, and against the article's own figures.
+import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
+import { directions, headerBytesPerRequest } from '../analysis/phases.ts';
+import { total } from '../analysis/statistics.ts';
+import { amount, effect, fraction, hundredths, percent, success } from '../format.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import type { Claim, ClaimRest } from '../scenario/article.ts';
 import { metricMark, verdictWord } from './verdict-words.ts';
 
@@ -21,30 +23,100 @@ const byWeight: readonly ClaimState[] = [
   'holds here',
 ];
 
-/** Decides a claim; all that it rests on has to hold. @param results by scenario */
-export function decideClaim({ rests }: Claim, results: ReadonlyMap<string, Result>): Finding {
-  const findings = rests.map((rest) => decideRest(rest, results.get(rest.scenario)));
+/**
+ * Decides a claim; all that it rests on has to hold.
+ * @param results by scenario
+ * @param missing "SCENARIO: why it was not run"
+ */
+export function decideClaim(
+  { rests }: Claim,
+  results: ReadonlyMap<string, Result>,
+  missing: readonly string[] = [],
+): Finding {
+  const findings = rests.map((rest) => {
+    const result = results.get(rest.scenario);
+    if (result !== undefined) return decideRest(rest, result);
+    const why = missing.find((line) => line.startsWith(`${rest.scenario}: `));
+    return undecided(
+      `${rest.scenario} was not run${why === undefined ? '' : why.slice(rest.scenario.length)}`,
+    );
+  });
   const state = byWeight.find((one) => findings.some((finding) => finding.state === one));
   return {
     state: state ?? 'not decided',
-    seen: findings.map(({ seen }) => seen).join('; '),
+    seen: [...new Set(findings.map(({ seen }) => seen))].join('; '),
   };
 }
 
-function decideRest(rest: ClaimRest, result: Result | undefined): Finding {
-  const { scenario, variant, against } = rest;
-  if (result === undefined) return { state: 'not decided', seen: `${scenario} was not run` };
-  if (rest.headersAtMost !== undefined)
-    return decideHeaders(result, variant, against, rest.headersAtMost);
+const undecided = (seen: string): Finding => ({ state: 'not decided', seen });
+const decided = (holds: boolean, seen: string): Finding => ({
+  state: holds ? 'holds here' : 'does not hold here',
+  seen,
+});
+
+function decideRest(rest: ClaimRest, result: Result): Finding {
+  const { variant, against } = rest;
+  for (const name of [variant, against]) {
+    const why = whyUnmeasured(name, rest, result);
+    if (why !== undefined) return undecided(why);
+  }
+  const [own, other] = [variantOf(result, variant), variantOf(result, against)] as [
+    VariantResult,
+    VariantResult,
+  ];
+  if (rest.idleAtLeast !== undefined) {
+    const idle = own.network?.serverIdleShare;
+    if (idle === undefined) return undecided(`the idle share of ${variant} was not seen`);
+    return decided(idle >= rest.idleAtLeast, `${percent(idle)} idle`);
+  }
+  if (rest.allSucceed === true) {
+    const ratios = [own.successRatio ?? 0, other.successRatio ?? 0] as const;
+    const seen = `${variant} ${success(ratios[0])}, ${against} ${success(ratios[1])} succeeded`;
+    return decided(ratios[0] === 1 && ratios[1] < 1, seen);
+  }
+  const amounts = amountsOf(rest);
+  if (amounts === undefined) return decideComparison(rest, result);
+  const [ownAmount, otherAmount] = [amounts.here(own), amounts.here(other)];
+  if (ownAmount === undefined || otherAmount === undefined)
+    return undecided(`the ${amounts.noun} of ${variant} and ${against} were not seen`);
+  const share = ownAmount / otherAmount;
+  const numbers = `${hundredths(ownAmount)} ${amounts.noun} per request, ${against} ${hundredths(otherAmount)}`;
+  return decided(
+    share <= amounts.atMost * rounding,
+    `${variant} has ${numbers}: ${shareText(share)}`,
+  );
+}
+
+/** Shares of whole numbers may differ in their last binary digit. */
+const rounding = 1 + 1e-9;
+
+/** A share as articles say it: 1/55.3, but 82 %. */
+const shareText = (share: number): string => (share < 0.5 ? fraction(share) : percent(share));
+
+function whyUnmeasured(
+  name: string,
+  { scenario, variant, against }: ClaimRest,
+  result: Result,
+): string | undefined {
+  const found = variantOf(result, name);
+  if (found === undefined)
+    return `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`;
+  if (found.publishedOnly !== undefined) return `${name} is published only: ${found.publishedOnly}`;
+  return found.rounds.length === 0 ? `${name} has no whole round` : undefined;
+}
+
+function decideComparison(rest: ClaimRest, result: Result): Finding {
+  const { variant, against, about } = rest;
   const comparison = comparisonOf(result, variant, against);
-  if (comparison === undefined)
-    return { state: 'not decided', seen: `${variant} and ${against} were not compared` };
+  if (comparison === undefined) return undecided(`${variant} and ${against} were not compared`);
   const { verdict, why, metric, ratio, ci95 } = comparison;
   const name = `${variant} against ${against}`;
-  if (verdict === 'none') return { state: 'not decided', seen: `${name}: ${why}` };
+  if (verdict === 'none') return undecided(`${name}: ${why}`);
+  const claimed = about === undefined ? '' : `, the article says ${amount(about)}`;
+  const because = verdict === 'inconclusive' ? `: ${why}` : '';
   return {
     state: stateOf(rest.is, verdict),
-    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}`,
+    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${claimed}${because}`,
   };
 }
 
@@ -54,25 +126,89 @@ function stateOf(
 ): ClaimState {
   if (verdict === 'inconclusive') return 'not decided';
   if (claimed === 'not slower') return verdict === 'slower' ? 'opposite here' : 'holds here';
+  if (claimed === 'not faster') return verdict === 'faster' ? 'opposite here' : 'holds here';
   if (verdict === claimed) return 'holds here';
   return claimed === 'same' || verdict === 'same' ? 'does not hold here' : 'opposite here';
 }
 
-function decideHeaders(
-  { variants }: Result,
-  variant: string,
-  against: string,
-  atMost: number,
-): Finding {
-  const bytesOf = (name: string) => {
-    const found = variants.find((one) => one.name === name);
-    return (found?.traffic?.bytes.headers ?? NaN) / (found?.traffic?.requests ?? NaN);
-  };
-  const share = bytesOf(variant) / bytesOf(against);
-  if (!Number.isFinite(share))
-    return { state: 'not decided', seen: `the headers of ${variant} and ${against} were not seen` };
-  return {
-    state: share <= atMost ? 'holds here' : 'does not hold here',
-    seen: `${variant} has ${percent(share)} of the header bytes of ${against}, 1/${(1 / share).toFixed(0)}`,
-  };
+interface Amounts {
+  noun: string;
+  atMost: number;
+  here(variant: VariantResult): number | undefined;
+  published(variant: VariantResult): number | undefined;
+}
+
+/** What of a request is compared; undefined for a comparison of speed. */
+function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undefined {
+  if (headersAtMost !== undefined)
+    return {
+      noun: 'header bytes',
+      atMost: headersAtMost,
+      here: ({ traffic }) => headerBytesPerRequest(traffic?.bytes.headers, traffic?.requests),
+      published: ({ published }) =>
+        headerBytesPerRequest(published?.headerBytes, published?.requests),
+    };
+  if (packetsAtMost !== undefined)
+    return {
+      noun: 'packets',
+      atMost: packetsAtMost,
+      here: ({ network }) =>
+        network === null ? undefined : total(directions, (way) => network.packetsPerRequest[way]),
+      published: ({ published }) => published?.packetsPerRequest,
+    };
+  return undefined;
+}
+
+/** Sizes in words ("about 46 %", "1/15") are rounded; equal requests/s of single runs are never quite equal. */
+const roughly = 0.05;
+
+/** What the article's own figures make of its claim. `agrees`: they make what it says. */
+interface OwnFigures {
+  text: string;
+  agrees: boolean;
+}
+
+/** Holds a claim against the figures that its article printed; empty where it printed none, or its scenario was not run. */
+export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result>): OwnFigures[] {
+  return rests.flatMap((rest) => {
+    const result = results.get(rest.scenario);
+    const own = result && variantOf(result, rest.variant);
+    const other = result && variantOf(result, rest.against);
+    return own === undefined || other === undefined ? [] : (ownFiguresOf(rest, own, other) ?? []);
+  });
+}
+
+function ownFiguresOf(
+  rest: ClaimRest,
+  own: VariantResult,
+  other: VariantResult,
+): OwnFigures | undefined {
+  const amounts = amountsOf(rest);
+  const of = amounts?.published ?? (({ published }: VariantResult) => published?.rps);
+  const [ownFigure, otherFigure] = [of(own), of(other)];
+  if (ownFigure === undefined || otherFigure === undefined) return undefined;
+  const ratio = ownFigure / otherFigure;
+  const claimed = amounts?.atMost ?? rest.about;
+  const text = amounts === undefined ? amount : shareText;
+  if (claimed !== undefined) {
+    const agrees = Math.abs(ratio / claimed - 1) <= roughly;
+    return { text: agrees ? text(ratio) : `${text(ratio)}, not ${text(claimed)}`, agrees };
+  }
+  if (rest.is === undefined) return undefined;
+  return { text: amount(ratio), agrees: follows(rest.is, ratio) };
+}
+
+function follows(claimed: NonNullable<ClaimRest['is']>, ratio: number): boolean {
+  switch (claimed) {
+    case 'faster':
+      return ratio > 1;
+    case 'slower':
+      return ratio < 1;
+    case 'same':
+      return Math.abs(ratio - 1) <= roughly;
+    case 'not slower':
+      return ratio >= 1;
+    case 'not faster':
+      return ratio <= 1;
+  }
 }

@@ -1,10 +1,18 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { delayText, directions, type Direction } from '../analysis/phases.ts';
+import { delayText, directions, packetsByKind, type Direction } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
-import type { NetworkResult, Result, VariantResult } from '../result/result.ts';
-import type { LinkDirection, NetworkSpec } from '../scenario/model.ts';
-import { figure, leftColumn, rightColumn, tableOf, type Cell, type Part } from './table.ts';
+import type { NetworkResult, PacketKind, Result, VariantResult } from '../result/result.ts';
+import { packetKinds, type LinkDirection, type NetworkSpec } from '../scenario/model.ts';
+import {
+  figure,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  type Cell,
+  type Part,
+  type Table,
+} from './table.ts';
 
 const places = { toServer: 'to server', toClient: 'to client' };
 
@@ -68,12 +76,62 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     leftColumn('delay', delayCell),
     perRequest('', 'sent again/req', (one) => one.retransmitsPerRequest),
     column('', 'listen overflows', ({ listenOverflows }) => whole(listenOverflows)),
-    column('', 'server idle', ({ serverIdleShare }) => percent(serverIdleShare)),
+    rightColumn(
+      'published',
+      ({ published }) => figure(published?.serverIdleShare, (share) => `≥ ${percent(share)}`),
+      'server idle',
+    ),
+    column('server idle', 'here', ({ serverIdleShare }) => percent(serverIdleShare)),
     leftColumn('link', (one) => (links.size < 2 || one.rounds.length === 0 ? '' : linkOf(one))),
   ]);
   const below =
     'Packets count at the entry of the link, with those that its queue dropped and their retransmissions. Late is the time beyond the asked delay, in the later direction.';
-  return [{ title: 'What went over the link:', tables: [table], below: [below] }];
+  const tables = hasPublishedKinds({ variants }) ? [table, kindsTable({ variants })] : [table];
+  return [{ title: 'What went over the link:', tables, below: [below] }];
+}
+
+const kindNames: Readonly<Record<PacketKind, string>> = {
+  syn: 'SYN',
+  synAck: 'SYN-ACK',
+  ack: 'ACK',
+  data: 'data',
+  dataFin: 'data+FIN',
+  fin: 'FIN',
+  reset: 'RST',
+  other: 'other',
+};
+
+/** Whether an article counted packets by kind. */
+export function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
+  return variants.some(({ published }) => published?.packets !== undefined);
+}
+
+/** The packets of a request by direction and kind, published and here. */
+export function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
+  const rows = variants.flatMap((variant) => {
+    const sources = { published: variant.published?.packets, here: packetsByKind(variant) };
+    return Object.entries(sources).flatMap(([source, packets]) =>
+      packets === undefined ? [] : [{ name: `${variant.name}  ${source}`, packets }],
+    );
+  });
+  type Row = (typeof rows)[number];
+  const text = (count: number) => String(Number(count.toFixed(2)));
+  const all = ({ packets }: Row) =>
+    total(directions, (way) => total(packetKinds, (kind) => packets[way][kind] ?? 0));
+  const columns = directions.flatMap((way) =>
+    packetKinds.map((kind) =>
+      rightColumn(
+        kindNames[kind],
+        ({ packets }: Row) => figure(packets[way][kind], text),
+        places[way],
+      ),
+    ),
+  );
+  return tableOf(rows, [
+    leftColumn('packets of a request', ({ name }) => name),
+    ...columns,
+    rightColumn('in all', (row) => text(all(row))),
+  ]);
 }
 
 function linkOf({ network }: VariantResult): string {

@@ -7,15 +7,19 @@ import {
   curvesOf,
 } from '../analysis/comparisons.ts';
 import {
+  headerBytesPerRequest,
   perRequestOf,
   phasePairs,
   responsesOf,
   succeeded,
+  summed,
   type PerRequest,
 } from '../analysis/phases.ts';
 import { alphaOf, meanInterval, median, total } from '../analysis/statistics.ts';
 import {
   exactPercent,
+  fiveDigits,
+  fraction,
   hundredths,
   kilobytes,
   perMillion,
@@ -27,10 +31,16 @@ import {
   effect,
   whole,
 } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type {
+  Comparison,
+  ErrorCause,
+  Result,
+  StatusClass,
+  VariantResult,
+} from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { chartsOf, publishedQuantile, timesFrom } from './charts.ts';
-import { linkPart } from './network.ts';
+import { hasPublishedKinds, kindsTable, linkPart } from './network.ts';
 import {
   figure,
   leftColumn,
@@ -59,8 +69,41 @@ export function articleParts(result: Result): Part[] {
       tables: [variantTable(result)],
       below: [...disagreementLines(result), ...roundLines(result)],
     },
+    ...headerPart(result),
     ...linkPart(result),
   ];
+}
+
+/** Header bytes of a request, and as a fraction of those over HTTP/1.1; empty unless an article published header bytes of both. */
+function headerPart(result: Result): Part[] {
+  const { variants } = result;
+  if (!comparesProtocols(result)) return [];
+  const first = variants.find(({ load }) => load.protocol.startsWith('http/1'));
+  const sources = {
+    published: ({ published }: VariantResult) =>
+      headerBytesPerRequest(published?.headerBytes, published?.requests),
+    here: ({ traffic }: VariantResult) =>
+      headerBytesPerRequest(traffic?.bytes.headers, traffic?.requests),
+  };
+  if (first === undefined || sources.published(first) === undefined) return [];
+  const columns = Object.entries(sources).flatMap(([source, bytesOf]) => {
+    const whole = bytesOf(first);
+    return [
+      rightColumn('bytes', (row: VariantResult) => figure(bytesOf(row), hundredths), source),
+      rightColumn(
+        `of ${first.name}`,
+        (row: VariantResult) => {
+          const own = bytesOf(row);
+          return row === first || own === undefined || whole === undefined
+            ? ''
+            : fraction(own / whole);
+        },
+        source,
+      ),
+    ];
+  });
+  const table = tableOf(variants, [leftColumn('headers', ({ name }) => name), ...columns]);
+  return [{ title: 'Header bytes of an answer:', tables: [table], below: [] }];
 }
 
 function disagreementLines(result: Result): string[] {
@@ -169,6 +212,7 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
   return [
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
     leftColumn('change', ({ comparison }) => figure(comparison?.publishedRatio, effect), group),
+    leftColumn('effect', ({ published }) => published?.effect ?? '', group),
     column('headers kB', (one) => figure(withHeaders ? one.headerBytes : null, kilobytes)),
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),
@@ -240,14 +284,39 @@ type FigureOfLoad = {
 const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
   rightColumn(title, (load: Load) => figure(load[key], format));
 
+/** The line "finished in"; of several phases with their success as the article has it, to five digits, and what else was answered. */
 function finishTable(result: Result, title: string): Table {
+  const phases = hasPhases(result);
   return loadTable(result, title, [
     loadColumn('time', 'seconds', (value) => scaledTime(value * 1000)),
     loadColumn('requests/s', 'rps', hundredths),
-    loadColumn('success', 'successRatio', success),
+    loadColumn('success', 'successRatio', phases ? fiveDigits : success),
+    ...(phases ? statusColumns(classesIn(result)) : []),
     loadColumn('bytes/s', 'transferBytesPerSecond', scaledBytesPerSecond),
   ]);
 }
+
+/** 2xx and 4xx, and what else was answered. */
+function classesIn({ variants }: Result): StatusClass[] {
+  const seen = summed(variants.flatMap(({ phases }) => phases.map(({ responses }) => responses)));
+  const classes = ['2xx', '3xx', '4xx', '5xx'] as const;
+  return classes.filter((name) => name === '2xx' || name === '4xx' || seen[name] > 0);
+}
+
+const statusColumns = (classes: readonly StatusClass[]) =>
+  classes.map((name) =>
+    rightColumn(name, ({ responses }: Load) => figure(responses && (responses[name] ?? 0), whole)),
+  );
+
+const outcomeNames = [
+  'total',
+  'started',
+  'done',
+  'succeeded',
+  'failed',
+  'errored',
+  'timeout',
+] as const;
 
 const distributions = [
   ['time of a request', 'latencyMs', scaledTime],
@@ -262,6 +331,19 @@ export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = [
     ...(hasPhases(result) ? [] : [finishTable(result, 'load')]),
+    loadTable(
+      result,
+      'requests',
+      outcomeNames.map((name) =>
+        rightColumn(name, ({ outcomes }: Load) => figure(outcomes?.[name], whole)),
+      ),
+    ),
+    loadTable(result, 'status codes', statusColumns(['2xx', '3xx', '4xx', '5xx'])),
+    loadTable(result, 'TLS', [
+      leftColumn('version', ({ tls }) => tls?.version ?? ''),
+      leftColumn('cipher', ({ tls }) => tls?.cipher ?? ''),
+      leftColumn('key exchange', ({ tls }) => tls?.keyExchange ?? ''),
+    ]),
     loadTable(result, 'traffic', [
       loadColumn('requests', 'requests', whole),
       loadColumn('total B', 'receivedBytes', whole),
@@ -297,11 +379,37 @@ export function loadPart(result: Result): Part[] {
       wireBytesOut: 'B to server',
       wireBytesIn: 'B from it',
     }),
+    errorsTable(result),
+    hasPublishedKinds(result) ? undefined : kindsTable(result),
     memoryTable(result),
     turnsTable(result),
-  ].filter(({ rows }) => rows.length > 0);
-  const below = `Time, rates and bytes are medians of the rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
+  ].filter((table) => table !== undefined && table.rows.length > 0) as Table[];
+  const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
+}
+
+/** Attempts that ended without a response, by cause. */
+function errorsTable({ variants }: Result): Table {
+  const titles = {
+    refused: 'refused',
+    reset: 'reset',
+    timedOut: 'timed out',
+    short: 'ended early',
+    addressNotAvailable: 'no free port',
+    other: 'other',
+  } as const satisfies Record<ErrorCause, string>;
+  const rows = variants.map(({ name, phases }) => ({
+    name,
+    causes: summed(phases.map(({ errorCauses }) => errorCauses)),
+  }));
+  return tableOf(rows, [
+    leftColumn('errors', ({ name }) => name),
+    ...Object.entries(titles).map(([cause, title]) =>
+      rightColumn(title, ({ causes }: (typeof rows)[number]) =>
+        figure(causes[cause as ErrorCause] || null, whole),
+      ),
+    ),
+  ]);
 }
 
 function memoryTable({ variants }: Result): Table {

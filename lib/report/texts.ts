@@ -39,7 +39,7 @@ export function terminalReport(
 ): string[] {
   const { verbose = false, width } = options;
   // An article's footnotes explain its figures; other footnotes name further differences.
-  const isArticle = result.variants.some(({ published }) => published !== null);
+  const isArticle = isOfArticle(result);
   const lines = [
     ...verdictLines(result),
     ...warningLines(result),
@@ -91,11 +91,28 @@ export function markdownReport(result: Result): string {
     ...[...chartsOf(result), { title: '', tables, below: [] }].flatMap(partLines),
     '</details>',
     '',
+    ...(isOfArticle(result) ? detailLines(loadPart(result)) : []),
   ].join('\n');
   return configNames(result).reduce(
     (shorter, [file, name]) => shorter.replaceAll(escape(file), () => escape(name)),
     text,
   );
+}
+
+/** Whether an article published figures of it. */
+function isOfArticle({ variants }: Result): boolean {
+  return variants.some(({ published }) => published !== null);
+}
+
+/** Parts as Markdown that a reader opens, each under its title. */
+export function detailLines(parts: readonly Part[]): string[] {
+  return parts.flatMap(({ title, ...part }) => [
+    `<details><summary>${title.replace(/:$/, '')}</summary>`,
+    '',
+    ...partLines({ ...part, title: '' }),
+    '</details>',
+    '',
+  ]);
 }
 
 /** The paths of users' configs, the longest first, each with the name that replaces it. */

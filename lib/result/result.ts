@@ -22,7 +22,14 @@ import {
   within,
   type Form,
 } from '../form.ts';
-import { mostRounds, networkForm, protocol, publishedForm, withinForm } from '../scenario/model.ts';
+import {
+  mostRounds,
+  networkForm,
+  packetKinds,
+  protocol,
+  publishedForm,
+  withinForm,
+} from '../scenario/model.ts';
 
 const schema = 1;
 
@@ -242,12 +249,11 @@ export type Noise = v.InferOutput<typeof noise>;
  */
 const linkTraffic = open({
   ...each(['packets', 'bytes', 'delivered', 'dropped', 'lost'], count),
-  /** TCP segments: `data` has a payload, `dataFin` a payload and FIN, `fin` no payload, `ack` neither. */
-  kinds: open(each(['syn', 'synAck', 'ack', 'data', 'dataFin', 'fin', 'reset', 'other'], count)),
+  kinds: open(each(packetKinds, count)),
   latenessMs: open(each(['p50', 'p99', 'max'], figure)),
 });
 export type LinkTraffic = v.InferOutput<typeof linkTraffic>;
-export type PacketKind = keyof LinkTraffic['kinds'];
+export type PacketKind = (typeof packetKinds)[number];
 
 const bothWays = open(each(['toServer', 'toClient'], figure));
 /** In a phase's window; for a count of requests, until the last request's packets have arrived. */

@@ -1,17 +1,38 @@
 // Articles: texts that published the figures of scenarios, and what they claim.
 import { UserError } from '../errors.ts';
-import { closed, list, oneOf, orAbsent, problemIn, text, texts, within, type Of } from '../form.ts';
+import {
+  closed,
+  each,
+  list,
+  oneOf,
+  orAbsent,
+  problemIn,
+  text,
+  texts,
+  trueOrAbsent,
+  upTo,
+  within,
+  type Of,
+} from '../form.ts';
 
-/** What a claim rests on: a comparison of a scenario, with the verdict or the header bytes that it says. */
+/** What a claim rests on: two variants of a scenario, and what is said of the first. */
 const restFields = {
   scenario: text,
   variant: text,
   against: text,
-  is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower'])),
-  /** The header bytes, as a share of the other side's. */
-  headersAtMost: orAbsent(within(0, 1)),
+  is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower', 'not faster'])),
+  /** The size that is claimed beside `is`: 1.46 is "46 % faster". */
+  about: orAbsent(upTo(1e6)),
+  /** Header bytes or packets of a request, at most this share of the other side's. */
+  ...each(['headersAtMost', 'packetsAtMost'], orAbsent(within(0, 1))),
+  /** Success ratio 1, where the other side's is less. */
+  allSucceed: orAbsent(trueOrAbsent),
+  /** The unused part of its server's cores, 0 to 1. */
+  idleAtLeast: orAbsent(within(0, 1)),
 };
 export interface ClaimRest extends Of<typeof restFields> {}
+/** One of these has to be there. */
+const statements = ['is', 'headersAtMost', 'packetsAtMost', 'allSucceed', 'idleAtLeast'] as const;
 
 const claimFields = {
   /** A sentence without its full stop. */
@@ -58,9 +79,9 @@ export function defineArticle(article: Article): Article {
 
 function problemOfClaims({ claims = [] }: Article): string | undefined {
   for (const { text: claim, rests } of claims) {
-    const isEmpty = rests.some((rest) => rest.is === undefined && rest.headersAtMost === undefined);
+    const isEmpty = rests.some((rest) => statements.every((name) => rest[name] === undefined));
     if (isEmpty)
-      return `the claim "${claim}" rests on a comparison that says nothing: give it "is" or "headersAtMost"`;
+      return `the claim "${claim}" rests on a comparison that says nothing: give it "is", "headersAtMost" or such`;
   }
   return undefined;
 }

@@ -276,6 +276,18 @@ const distributionFields = {
 /** min, max, mean, sd and share within one sd, as h2load prints them; wrk prints no min. */
 export interface PublishedDistribution extends Of<typeof distributionFields> {}
 
+/** TCP segments: `data` has a payload, `dataFin` a payload and FIN, `fin` no payload, `ack` neither. */
+export const packetKinds = [
+  'syn',
+  'synAck',
+  'ack',
+  'data',
+  'dataFin',
+  'fin',
+  'reset',
+  'other',
+] as const;
+
 const figureFields = (object: ObjectForm) => {
   const distribution: Form<PublishedDistribution> = given(distributionFields, object);
   return {
@@ -296,6 +308,21 @@ const figureFields = (object: ObjectForm) => {
     headerSavingsPercent: orAbsent(signed),
     /** Of both directions, from a packet dump. */
     packetsPerRequest: orAbsent(figure),
+    /** The same by kind; kinds without a packet are left out. */
+    packets: orAbsent(
+      object(each(['toServer', 'toClient'], object(each(packetKinds, orAbsent(figure))))),
+    ),
+    /** The least unused part of the server's cores, 0 to 1. */
+    serverIdleShare: orAbsent(figure),
+    /** Whether the article counts its difference as an effect. */
+    effect: orAbsent(oneOf(['yes', 'none'])),
+    /** h2load's and weighttp's line "requests"; weighttp counts no timeouts. */
+    outcomes: orAbsent(
+      object({
+        ...each(['total', 'started', 'done', 'succeeded', 'failed', 'errored'], count),
+        timeout: orAbsent(count),
+      }),
+    ),
     /** 2xx and 3xx per request, 0 to 1. */
     successRatio: orAbsent(figure),
     /** h2load's "status codes"; classes without a response are left out. */

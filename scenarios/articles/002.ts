@@ -29,5 +29,17 @@ export default defineArticle({
         { scenario: 'nghttpd-img', variant: 'h2o-4096', against: 'nghttpd-4096', is: 'same' },
       ],
     },
+    {
+      text: 'repeated on the large page, h2o answers all requests and nghttpd does not',
+      figures: "100 %, 15.386 % and 55.272 % of nghttpd's succeeded, the others were 4xx",
+      rests: [
+        {
+          scenario: 'nghttpd-img',
+          variant: 'h2o-1024',
+          against: 'nghttpd-1024',
+          allSucceed: true,
+        },
+      ],
+    },
   ],
 });

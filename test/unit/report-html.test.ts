@@ -274,7 +274,7 @@ test('the page of a run says all that the terminal says, without its script', as
   for (const words of ['nginx was the limit', '+33 % [31', 'Stored 7', 'the time of 1 core'])
     expect(text).toContain(words);
   const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
-  expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(8);
+  expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(10);
 });
 
 test('the page of a run holds with warnings, a hostile title and no figures at all', async () => {

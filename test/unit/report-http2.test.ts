@@ -85,6 +85,24 @@ describe('each load in detail', () => {
     expect(loadPart(rate)[0]?.below.join()).toContain('from when a request was due.');
   });
 
+  test('has the lines of h2load on requests, status codes and TLS', () => {
+    expect(table80(curve, 'requests ')).toEqual([
+      'requests            total  started     done  succeeded  failed  errored  timeout',
+      'nginx  published  100,000  100,000  100,000    100,000       0        0        0',
+      'nginx  here       600,000  600,000  600,000    600,000       0        0        0',
+      expect.stringMatching(/^h2o    published /),
+      expect.stringMatching(/^h2o    here /),
+    ]);
+    expect(table80(curve, 'status codes').slice(0, 3)).toEqual([
+      'status codes          2xx  3xx  4xx  5xx',
+      'nginx  published  100,000    0    0    0',
+      'nginx  here       600,000    0    0    0',
+    ]);
+    expect(table80(curve, 'TLS')[1]).toBe(
+      'nginx  published  TLSv1.2  ECDHE-RSA-AES128-GCM-SHA256  P-384',
+    );
+  });
+
   test('has the bytes of each load, of what is published only too', () => {
     expect(table80(small, 'traffic')).toContainEqual(
       expect.stringMatching(/^nginx-spdy   published +100,000 +5,215,400 +1,511,000 +2,100,000$/),
@@ -136,12 +154,11 @@ describe('a load at a constant rate', () => {
 
 test('several phases have a row each, published and measured', () => {
   expect(table80(images, 'variant, phase')).toEqual([
-    'variant, phase                  time  requests/s  success       bytes/s',
-    'nghttpd-1024  1  published  450.73 s      221.86    100 %  111.22 MiB/s',
-    'nghttpd-1024  1  here        83.33 s    1,200.00  28.00 %  601.20 MiB/s',
-    ...['2  published', '2  here', '3  published', '3  here'].map((row) =>
-      expect.stringContaining(row),
-    ),
+    'variant, phase                  time  requests/s  success      2xx     4xx',
+    'nghttpd-1024  1  published  450.73 s      221.86        1  100,000       0',
+    'nghttpd-1024  1  here        83.33 s    1,200.00     0.28   28,000  72,000',
+    'nghttpd-1024  2  published   72.37 s    1,381.70  0.15386   15,386  84,614',
+    ...['2  here', '3  published', '3  here'].map((row) => expect.stringContaining(row)),
   ]);
   expect(variantTable(images).columns.map(({ group }) => group)).not.toContain('published');
 });
@@ -151,6 +168,11 @@ test('protocols have header bytes; SPDY its published ones', () => {
   expect(columnOf(table, 'variant')).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2']);
   expect(columnOf(table, 'headers kB', 'published')).toEqual(['23,600', '1,511', '426.9']);
   expect(columnOf(table, 'headers kB', 'here')).toEqual(['23,600', '', '1,200']);
+  const [headers] = tableParts(small)[1]?.tables ?? [];
+  const first = `of nginx-http1`;
+  expect(columnOf(headers as Table, first, 'published')).toEqual(['', '1/15.6', '1/55.3']);
+  expect(columnOf(headers as Table, 'bytes', 'published')).toEqual(['236.00', '15.11', '4.27']);
+  expect(columnOf(headers as Table, first, 'here')).toEqual(['', '', '1/19.7']);
   expect(columnOf(table, 'requests/s', 'here')?.[1]).toBe('published only');
   expect(footnoteLines(small)[0]).toMatch(/^nginx-spdy is published only: /);
   expect(findingLines(small).join()).not.toContain('Header bytes');

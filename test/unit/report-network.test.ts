@@ -61,8 +61,10 @@ test("the table of the link has the article's packets beside those counted here"
     width: Infinity,
     colour: false,
   });
-  expect(groups).toMatch(/^ +packets\/request +dropped +late$/);
-  expect(titles).toMatch(/^variant .* in all  published .* p99 ms  delay  sent again\/req  listen/);
+  expect(groups).toMatch(/^ +packets\/request +dropped +late +server idle$/);
+  expect(titles).toMatch(
+    /^variant .* in all  published .* p99 ms  delay  sent again\/req  listen overflows +here$/,
+  );
   expect(first?.split(/ +/).join(' ')).toBe(
     'untuned 9.00 5.00 14.00 11 33 % 0.10 0.40 held 3.00 12 90 %',
   );
@@ -95,6 +97,25 @@ test('the table of the link has a row for what is published only, with its packe
   const part = result([untuned, gone('counted', { packetsPerRequest: 7 }), gone('other', {})]);
   expect(column(part, '', 'variant')).toEqual(['untuned', 'counted']);
   expect(column(part, 'packets/request', 'published')).toEqual(['11', '7']);
+});
+
+test("the article's idle share, effect and packets by kind stand beside those here", () => {
+  const packets = { toServer: { syn: 1, ack: 3 }, toClient: { synAck: 1 } };
+  const published = { rps: 2211, serverIdleShare: 0.84, effect: 'yes' as const, packets };
+  const one = variant('one', 10, (requests) => queue(requests), { published });
+  const of = result([untuned, one]);
+  expect(column(of, 'server idle', 'published')).toEqual(['', '≥ 84 %']);
+  expect(columnOf(variantTable(of), 'effect', 'published')).toEqual(['', 'yes']);
+  const kinds = linkPart(of)[0]?.tables[1] as Table;
+  expect(columnOf(kinds, 'packets of a request')).toEqual([
+    'untuned  here',
+    'one  published',
+    'one  here',
+  ]);
+  expect(columnOf(kinds, 'ACK', 'to server')?.[1]).toBe('3');
+  expect(columnOf(kinds, 'in all')?.[1]).toBe('5');
+  // No article has kinds: they are below each load in detail.
+  expect(linkPart(held)[0]?.tables).toHaveLength(1);
 });
 
 test("the article's errors stand beside those here, if it had any", () => {

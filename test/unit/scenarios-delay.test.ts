@@ -21,10 +21,14 @@ const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.m
 
 test("the table has the article's five rows and figures", () => {
   const printed = [
-    ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (?:-|あり|なし)$/gm),
-  ].map(([, setting, rps = '', errors]) => ({
+    ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (-|あり|なし)$/gm),
+  ].map(([, setting, rps = '', errors, effect]) => ({
     setting,
-    published: { rps: Number(rps.replace(',', '')), errorsPerMillion: Number(errors) },
+    published: {
+      rps: Number(rps.replace(',', '')),
+      errorsPerMillion: Number(errors),
+      ...(effect === '-' ? {} : { effect: effect === 'あり' ? 'yes' : 'none' }),
+    },
   }));
   expect(printed.map(({ setting }, row) => [setting, table.variants[row]?.name])).toEqual([
     ['未チューニング', 'untuned'],
@@ -37,11 +41,37 @@ test("the table has the article's five rows and figures", () => {
   const packets = [
     { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
     {},
-    { packetsPerRequest: packetsIn('Packets with tcp_nopush') },
+    // The idle share is from its vmstat, which the article has further down.
+    { packetsPerRequest: packetsIn('Packets with tcp_nopush'), serverIdleShare: 0.84 },
   ];
   expect(table.variants.map(({ published }) => published)).toEqual(
     printed.map(({ published }, row) => ({ ...published, ...packets[row] })),
   );
+});
+
+test('the packets of one request are those of the dumps, by direction and kind', () => {
+  const { variants } = scenarioNamed('nginx-one-request');
+  const dumps = ['Packets without tcp_nopush', 'Packets with tcp_nopush'].map((heading) => {
+    const counts: Record<'toServer' | 'toClient', Record<string, number>> = {
+      toServer: {},
+      toClient: {},
+    };
+    const lines = printedText(heading).matchAll(/ IP (\S+) > .* Flags \[(\S+)\].* length (\d+)$/gm);
+    for (const [, from = '', flags = '', length] of lines) {
+      const way = from.endsWith('.http') ? 'toClient' : 'toServer';
+      const data = length === '0' ? 'fin' : 'dataFin';
+      const kinds: Record<string, string> = { S: 'syn', 'S.': 'synAck', '.': 'ack', 'P.': 'data' };
+      const kind = kinds[flags] ?? data;
+      counts[way][kind] = (counts[way][kind] ?? 0) + 1;
+    }
+    return counts;
+  });
+  expect(variants.map(({ published }) => published?.packets)).toEqual(dumps);
+  for (const { published } of variants) {
+    const { toServer = {}, toClient = {} } = published?.packets ?? {};
+    const all = [...Object.values(toServer), ...Object.values(toClient)];
+    expect(all.reduce((sum, count) => sum + count, 0)).toBe(published?.packetsPerRequest);
+  }
 });
 
 test('beyond the table, the cross has the errors of 20,000 connections', () => {

@@ -185,9 +185,11 @@ function h2Figures(text: string): Published {
   const [time = '', rps, amount] = find(
     /^finished in (.+), ([\d.]+) req\/s, ([\d.]+ ?(?:MB|kbyte))s?\/s$/m,
   );
-  const [requests, errored, timeout = '0'] = find(
-    /^requests: (\d+) total, .* (\d+) errored(?:, (\d+) timeout)?$/m,
+  const [line] = find(/^requests: (.*)$/m);
+  const outcomes = Object.fromEntries(
+    [...(line ?? '').matchAll(/(\d+) (\w+)/g)].map(([, count, name]) => [name, Number(count)]),
   );
+  const { total: requests = NaN, errored = NaN, timeout = 0 } = outcomes;
   const classes = find(/^status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx$/m).map(Number);
   const responses = Object.fromEntries(
     classes.flatMap((count, index) => (count === 0 ? [] : [[`${index + 2}xx`, count]])),
@@ -206,10 +208,11 @@ function h2Figures(text: string): Published {
       rps: Number(rps),
       transferBytesPerSecond: figure(amount),
       seconds: secondsOf(time),
-      requests: Number(requests),
+      requests,
+      outcomes,
       responses,
-      successRatio: ((classes[0] ?? NaN) + (classes[1] ?? NaN)) / Number(requests),
-      errorsPerMillion: ((Number(errored) + Number(timeout)) / Number(requests)) * 1e6,
+      successRatio: ((classes[0] ?? NaN) + (classes[1] ?? NaN)) / requests,
+      errorsPerMillion: ((errored + timeout) / requests) * 1e6,
       receivedBytes: received,
       headerBytes: headers,
       headerSavingsPercent: saved === undefined ? undefined : Number(saved),

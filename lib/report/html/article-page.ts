@@ -1,7 +1,13 @@
 // article.html: an article's claims and tables beside what was measured here.
 import type { Result, VariantResult } from '../../result/result.ts';
-import { articleHead, articleTitle, scenarioPart, type ArticleRun } from '../article.ts';
-import { html, nothing, page, partHtml, type Html } from './page.ts';
+import {
+  articleHead,
+  articleTitle,
+  scenarioDetails,
+  scenarioPart,
+  type ArticleRun,
+} from '../article.ts';
+import { html, list, nothing, page, partHtml, tableHtml, type Html } from './page.ts';
 
 /** The whole page. */
 export function articlePage(run: ArticleRun): Promise<string> {
@@ -11,9 +17,18 @@ export function articlePage(run: ArticleRun): Promise<string> {
   const body = html`<header><h1>${title}</h1>${source}</header>
 ${articleHead(run).map((part) => html`<section>${partHtml(part, { wraps: true })}</section>`)}
 ${[...run.results.values()].map(
-  (result) => html`<section>${partHtml(scenarioPart(result))}${barsHtml(result)}</section>`,
+  (result) =>
+    html`<section>${partHtml(scenarioPart(result))}${barsHtml(result)}${detailsHtml(result)}</section>`,
 )}`;
   return page(title, body, []);
+}
+
+function detailsHtml(result: Result): Html[] {
+  return scenarioDetails(result).map(
+    ({ title, tables, below }) =>
+      html`<details><summary>${title.replace(/:$/, '')}</summary><div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>${list(below, 'footnotes')}</details>
+`,
+  );
 }
 
 type Both = VariantResult & { published: { rps: number }; rps: { median: number } };
