@@ -128,7 +128,7 @@ export function fiveDigits(ratio: number): string {
 
 /** A share as a fraction of 1: 0.0181 is "1/55.3". */
 export function fraction(share: number): string {
-  return `1/${(1 / share).toFixed(1)}`;
+  return `1/${Number((1 / share).toFixed(1))}`;
 }
 
 /** A share as percent, below 10 % with one decimal. */

@@ -135,7 +135,8 @@ function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
 }
 
 async function writePage(run: ArticleRun, options: ScenarioOptions, startedAt: Date) {
-  if (run.results.size === 0) return;
+  // Ended before there was anything to say.
+  if (run.results.size === 0 && run.missing.length === 0) return;
   const folder = await createRunFolder(
     options.out,
     runName(`article-${run.article.id}`, startedAt),

@@ -99,7 +99,12 @@ export const answerForms: { [Name in keyof Calls]: Form<Awaited<ReturnType<Calls
   stop: nothing,
   watch: nothing,
   watched: list(sample),
-  alarms: open({ crash: optional(text), first: optional(text), last: optional(text) }),
+  alarms: open({
+    crash: optional(text),
+    first: optional(text),
+    last: optional(text),
+    clientErrors: optional(v.record(text, count, 'has to be an object')),
+  }),
   clocks: open({ monotonicMs: signed, wallMs: signed }),
   echo: port,
   k6: open({

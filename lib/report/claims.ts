@@ -1,9 +1,10 @@
 // What an article claims, held against what was measured here, and against the article's own figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
+import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
 import { directions, headerBytesPerRequest } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
-import { amount, effect, fraction, hundredths, percent, success } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
+import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
 import type { Claim, ClaimRest } from '../scenario/article.ts';
 import { metricMark, verdictWord } from './verdict-words.ts';
 
@@ -35,11 +36,11 @@ export function decideClaim(
 ): Finding {
   const findings = rests.map((rest) => {
     const result = results.get(rest.scenario);
-    if (result !== undefined) return decideRest(rest, result);
-    const why = missing.find((line) => line.startsWith(`${rest.scenario}: `));
-    return undecided(
-      `${rest.scenario} was not run${why === undefined ? '' : why.slice(rest.scenario.length)}`,
-    );
+    const line = missing.find((one) => one.startsWith(`${rest.scenario}: `));
+    const why = line === undefined ? '' : line.slice(rest.scenario.length);
+    return result === undefined
+      ? undecided(`${rest.scenario} was not run${why}`)
+      : decideRest(rest, result, why);
   });
   const state = byWeight.find((one) => findings.some((finding) => finding.state === one));
   return {
@@ -54,11 +55,14 @@ const decided = (holds: boolean, seen: string): Finding => ({
   seen,
 });
 
-function decideRest(rest: ClaimRest, result: Result): Finding {
+/** @param failed ": why the scenario could not go on", or '' */
+function decideRest(rest: ClaimRest, result: Result, failed: string): Finding {
   const { variant, against } = rest;
   for (const name of [variant, against]) {
     const why = whyUnmeasured(name, rest, result);
     if (why !== undefined) return undecided(why);
+    if (variantOf(result, name)?.rounds.length === 0)
+      return undecided(`${name} was not measured${failed}`);
   }
   const [own, other] = [variantOf(result, variant), variantOf(result, against)] as [
     VariantResult,
@@ -102,7 +106,7 @@ function whyUnmeasured(
   if (found === undefined)
     return `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`;
   if (found.publishedOnly !== undefined) return `${name} is published only: ${found.publishedOnly}`;
-  return found.rounds.length === 0 ? `${name} has no whole round` : undefined;
+  return undefined;
 }
 
 function decideComparison(rest: ClaimRest, result: Result): Finding {
@@ -184,6 +188,12 @@ function ownFiguresOf(
   other: VariantResult,
 ): OwnFigures | undefined {
   const amounts = amountsOf(rest);
+  const [ownTail, otherTail] = [p99Bucket(own), p99Bucket(other)];
+  // At a rate an article has no requests/s, but a histogram.
+  if (ownTail !== undefined && otherTail !== undefined && rest.is !== undefined) {
+    const text = `p99 ${bucketLabel(ownTail)} against ${bucketLabel(otherTail)}`;
+    return { text, agrees: follows(rest.is, otherTail.fromMs / ownTail.fromMs) };
+  }
   const of = amounts?.published ?? (({ published }: VariantResult) => published?.rps);
   const [ownFigure, otherFigure] = [of(own), of(other)];
   if (ownFigure === undefined || otherFigure === undefined) return undefined;
@@ -197,6 +207,9 @@ function ownFiguresOf(
   if (rest.is === undefined) return undefined;
   return { text: amount(ratio), agrees: follows(rest.is, ratio) };
 }
+
+const p99Bucket = ({ published }: VariantResult): BucketShare | undefined =>
+  quantileBucket(publishedBuckets(published), 0.99);
 
 function follows(claimed: NonNullable<ClaimRest['is']>, ratio: number): boolean {
   switch (claimed) {

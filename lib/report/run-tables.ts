@@ -70,6 +70,7 @@ export function articleParts(result: Result): Part[] {
       below: [...disagreementLines(result), ...roundLines(result)],
     },
     ...headerPart(result),
+    ...errorsPart(result),
     ...linkPart(result),
   ];
 }
@@ -379,13 +380,22 @@ export function loadPart(result: Result): Part[] {
       wireBytesOut: 'B to server',
       wireBytesIn: 'B from it',
     }),
-    errorsTable(result),
+    ...(errorsPart(result).length === 0 ? errorTables(result) : []),
     hasPublishedKinds(result) ? undefined : kindsTable(result),
     memoryTable(result),
     turnsTable(result),
   ].filter((table) => table !== undefined && table.rows.length > 0) as Table[];
   const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
+}
+
+const errorTables = (result: Result): Table[] => [errorsTable(result), clientErrorsTable(result)];
+
+/** Errors by kind, if an article shows kinds; else they are below each load in detail. */
+function errorsPart(result: Result): Part[] {
+  return result.variants.some(({ published }) => published?.clientErrors !== undefined)
+    ? [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }]
+    : [];
 }
 
 /** Attempts that ended without a response, by cause. */
@@ -410,6 +420,28 @@ function errorsTable({ variants }: Result): Table {
       ),
     ),
   ]);
+}
+
+/** Kinds of trouble with clients in nginx's log: which the article shows, and how often each variant had them here. */
+function clientErrorsTable({ variants }: Result): Table {
+  const inArticle = new Set(variants.flatMap(({ published }) => published?.clientErrors ?? []));
+  const columns = variants.map(({ name, rounds }) => {
+    const counts = summed(
+      rounds.flatMap(({ phases }) => phases.map(({ clientErrors = {} }) => clientErrors)),
+    );
+    return { name, counts };
+  });
+  const kinds = new Set([...inArticle, ...columns.flatMap(({ counts }) => Object.keys(counts))]);
+  return tableOf(
+    [...kinds],
+    [
+      leftColumn("nginx's log", (kind) => kind),
+      leftColumn('published', (kind) => (inArticle.has(kind) ? 'shown' : '')),
+      ...columns.map(({ name, counts }) =>
+        rightColumn(name, (kind: string) => figure(counts[kind], whole), here),
+      ),
+    ],
+  );
 }
 
 function memoryTable({ variants }: Result): Table {

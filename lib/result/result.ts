@@ -316,6 +316,8 @@ const phase = open({
   stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(figure)))),
+  /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
+  clientErrors: optional(v.record(text, count, 'has to be an object')),
   generatorCpuSeconds: figure,
   /** null without /proc/stat's figures, and for an address. */
   noise: orNull(noise),

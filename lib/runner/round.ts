@@ -155,6 +155,9 @@ function outcomeOf(
   // Only the reported step of a search, which is chosen from sound ones, needs samples without a gap.
   const phases = search === undefined ? all : [all[search.found.step] as Phase];
   requireSampled(planned, measurement.samples, phases);
+  const [first] = phases;
+  if (first !== undefined && alarms.clientErrors !== undefined)
+    first.clientErrors = alarms.clientErrors;
   const requests = total(all, (phase) => phase.requests);
   const answer = (page.requests && answers?.get(name)) ?? server.answer;
   // After a warm-up packets are counted at the window's ends, and later ones do not matter.

@@ -314,6 +314,8 @@ const figureFields = (object: ObjectForm) => {
     ),
     /** The least unused part of the server's cores, 0 to 1. */
     serverIdleShare: orAbsent(figure),
+    /** Kinds of trouble with clients, as it shows lines of nginx's log. */
+    clientErrors: orAbsent(texts),
     /** Whether the article counts its difference as an effect. */
     effect: orAbsent(oneOf(['yes', 'none'])),
     /** h2load's and weighttp's line "requests"; weighttp counts no timeouts. */

@@ -110,6 +110,8 @@ export interface LogAlarms {
   crash?: string;
   first?: string;
   last?: string;
+  /** How often each kind of trouble with clients is in the log; nginx tells it at the level info only. */
+  clientErrors?: Record<string, number>;
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
@@ -124,6 +126,11 @@ const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }>
   address: {},
 };
 
+/** nginx at the level info, without the address and the request that follow. */
+const clientError = /\[info\] \d+#\d+: \*\d+ (.* while [^,]+)/;
+/** nginx has some twenty. */
+const mostKinds = 50;
+
 /** A server may complain of each request. */
 const mostLogBytes = 64 * 1024 * 1024;
 
@@ -136,6 +143,8 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
       const isCrash = crash?.test(line) ?? false;
       if (isCrash || alarm?.test(line)) found.first ??= withoutTime(line);
       if (isCrash) return { ...found, crash: withoutTime(line) };
+      const kind = server === 'nginx' ? clientError.exec(line)?.[1] : undefined;
+      if (kind !== undefined) countKind((found.clientErrors ??= {}), kind);
     }
   } catch {
     // The lines read so far count.
@@ -144,6 +153,12 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   }
   const last = (await lastLines(logFile)).at(-1);
   return last === undefined ? found : { ...found, last: withoutTime(last) };
+}
+
+function countKind(counts: Record<string, number>, kind: string): void {
+  const known = counts[kind];
+  if (known !== undefined) counts[kind] = known + 1;
+  else if (Object.keys(counts).length < mostKinds) counts[kind] = 1;
 }
 
 function withoutTime(line: string): string {

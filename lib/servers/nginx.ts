@@ -78,7 +78,8 @@ async function compose(
       `nginx ${build.version} is too old for the HTTP/2 config ${names.join(' + ')}: set NGINX_BIN to nginx ${oldestHttp2} or newer`,
     );
   }
-  const machine = await machineLines(listen, tls, place, build);
+  const level = findDirectives(shipped, 'error_log')[0]?.args[1];
+  const machine = await machineLines(listen, tls, place, build, level && bareWord(level));
   const config = composeConfig([shipped, parseConfig(ourLines(machine))]);
   const servers = findDirectives(config, 'server').filter(({ block }) => block !== undefined);
   const listens = findDirectives(config, 'listen');
@@ -96,12 +97,16 @@ async function compose(
   };
 }
 
-/** @param listen the parameters after the address */
+/**
+ * @param listen the parameters after the address
+ * @param level of the error log; by default starts, stops and crashes of workers, but no requests
+ */
 async function machineLines(
   listen: readonly string[],
   tls: boolean,
   place: Place,
   build: Build,
+  level = 'notice',
 ): Promise<string> {
   const certificate = tls ? quoted(await place.certificateFile()) : '';
   return `
@@ -111,8 +116,7 @@ async function machineLines(
     # The limit that it starts with: nginx warns if worker_connections is higher.
     worker_rlimit_nofile ${place.fileLimit};
     pid ${quoted(path.join(place.temp, 'nginx.pid'))};
-    # Starts, stops and crashes of workers, but no requests.
-    error_log stderr notice;
+    error_log stderr ${level};
     http {
       ${tempModules(build)
         .map((module) => `${module}_temp_path ${quoted(path.join(place.temp, module))};`)

@@ -13,7 +13,12 @@ export default defineArticle({
     servers: 'nginx 1.10.2',
   },
   commands: ['ab -c 10000 -n 1000000 -r http://…/', 'ab -n 1 http://…/'],
-  scenarios: [scenario, 'nginx-one-request', 'nginx-tuning-queue-limit'],
+  scenarios: [
+    scenario,
+    'nginx-one-request',
+    'nginx-errors-under-delay',
+    'nginx-tuning-queue-limit',
+  ],
   claims: [
     {
       text: 'tcp_nopush helps under 100 ms of delay',

@@ -6,7 +6,7 @@ import { articlePage } from '../../lib/report/html/article-page.ts';
 import type { Comparison, Result, VariantResult } from '../../lib/result/result.ts';
 import { articlesOf, findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
-import { defineArticle, type ClaimRest } from '../../lib/scenario/article.ts';
+import { defineArticle, type Claim, type ClaimRest } from '../../lib/scenario/article.ts';
 import { isRunnable } from '../../lib/scenario/variants.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -125,10 +125,29 @@ test('what cannot be decided says why', () => {
   );
   expect(decideIn(measured, { packetsAtMost: 1 }).seen).toContain('were not seen');
   expect(decideIn(withVerdict('inconclusive'), { is: 'faster' }).seen).toMatch(/: too few$/);
+  const none = changed(openFileCache.name, { rounds: [] });
+  const failed = new Map([['s', none]]);
+  expect(decideClaim(claimOf({ is: 'same' }), failed, ['s: openssl is missing']).seen).toBe(
+    'open-file-cache was not measured: openssl is missing',
+  );
   expect(decideClaim(claimOf({ is: 'same' }), new Map(), ['s: has no TLS'])).toEqual({
     state: 'not decided',
     seen: 's was not run: has no TLS',
   });
+});
+
+test("a claim on latency is held against the article's histogram", () => {
+  const rate = scenarioOf('h2o-vs-nginx-h2-rate');
+  const variants = (rate?.variants ?? []).map(({ name, published = null }) => ({
+    ...(measured.variants[0] as VariantResult),
+    name,
+    published,
+  }));
+  const results = new Map([['h2o-vs-nginx-h2-rate', { ...measured, variants }]]);
+  const [, { claims: [, steadier] = [] } = {}] = articles;
+  expect(ownFigures(steadier as Claim, results)).toEqual([
+    { text: 'p99 1–2 ms against over 5 ms', agrees: true },
+  ]);
 });
 
 test("a claim is held against the article's own figures", () => {
@@ -145,7 +164,7 @@ test("a claim is held against the article's own figures", () => {
     [{ text: '2.83 times', agrees: true }],
     [{ text: '+74 %, not 2 times', agrees: false }],
     [{ text: '1/15.6', agrees: true }],
-    [{ text: '1/55.3, not 1/45.0', agrees: false }],
+    [{ text: '1/55.3, not 1/45', agrees: false }],
     [],
     [],
   ]);

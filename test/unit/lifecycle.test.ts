@@ -49,6 +49,22 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
     `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
     { first: '[emerg] a [31mb  c', last: '[alert] later' },
   ],
+  // As article 004 shows them, and one that is no error of a client.
+  [
+    'nginx',
+    `${at}[info] 8#8: *1 recv() failed (104: Connection reset by peer) while sending response to client, client: 1.2.3.4, server: localhost\n` +
+      `${at}[info] 8#8: *2 client timed out (110: Connection timed out) while waiting for request, client: 1.2.3.4\n`.repeat(
+        2,
+      ) +
+      `${at}[info] 8#8: *3 client 1.2.3.4 closed keepalive connection\n`,
+    {
+      last: '[info] client 1.2.3.4 closed keepalive connection',
+      clientErrors: {
+        'recv() failed (104: Connection reset by peer) while sending response to client': 1,
+        'client timed out (110: Connection timed out) while waiting for request': 2,
+      },
+    },
+  ],
   ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
   ['h2o', crashLine, { last: crash }],
   ['command', 'a\nrefused\n\n', { last: 'refused' }],

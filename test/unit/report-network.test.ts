@@ -9,7 +9,7 @@ import { footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
 import { type Table, terminalTable } from '../../lib/report/table.ts';
 import { type KernelSetting, type NetworkUse, type Result } from '../../lib/result/result.ts';
 import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { variantTable } from '../../lib/report/run-tables.ts';
+import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
 import { compared, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
@@ -116,6 +116,26 @@ test("the article's idle share, effect and packets by kind stand beside those he
   expect(columnOf(kinds, 'in all')?.[1]).toBe('5');
   // No article has kinds: they are below each load in detail.
   expect(linkPart(held)[0]?.tables).toHaveLength(1);
+});
+
+test("errors by kind are those of the load, and nginx's beside the kinds that the article shows", () => {
+  const published = { clientErrors: ['client timed out'] };
+  const one = variant('one', 10, (requests) => queue(requests), { published });
+  const rounds = one.rounds.map(({ round, phases }) => ({
+    round,
+    phases: phases.map((phase) => ({
+      ...phase,
+      clientErrors: { 'client timed out': 3, reset: 1 },
+    })),
+  }));
+  const of = result([{ ...one, rounds }]);
+  const errors = tableParts(of).find(({ title }) => title === 'Errors by kind:');
+  const log = errors?.tables[1] as Table;
+  expect(log.rows).toEqual([
+    ['client timed out', 'shown', '12'],
+    ['reset', '', '4'],
+  ]);
+  expect(tableParts(held).map(({ title }) => title)).not.toContain('Errors by kind:');
 });
 
 test("the article's errors stand beside those here, if it had any", () => {
