@@ -49,6 +49,7 @@ type pusher struct {
 	out     chan<- metrics.SampleContainer
 	batch   metrics.Samples
 	silent  bool
+	k6      *k6Metrics // nil without samples of k6's own metrics
 }
 
 func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value float64) {
@@ -88,6 +89,9 @@ func (p *pusher) second(s engine.Second) {
 	}
 	p.add(at, "loadgen_connections", p.tags, float64(s.Connections))
 	p.add(at, "loadgen_generator_cpu", p.tags, s.GeneratorCPU)
+	if p.k6 != nil {
+		p.batch = p.k6.second(p.batch, s)
+	}
 	p.send()
 }
 
@@ -99,7 +103,7 @@ func (p *pusher) addCount(at time.Time, name string, tags *metrics.TagSet, n int
 }
 
 func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.LatencyDistribution) {
-	values := latency(d)
+	values := percentiles(d)
 	for _, stat := range []string{"min", "mean", "sd", "p50", "p75", "p90", "p95", "p99", "p999", "max"} {
 		p.add(at, "loadgen_latency_ms", tags.With("stat", stat), values[stat].(float64))
 	}
@@ -111,6 +115,9 @@ func (p *pusher) result(r engine.Result) {
 	}
 	p.add(r.EndedAt, "loadgen_rps", p.tags, r.RPS)
 	p.add(r.EndedAt, "loadgen_success_ratio", p.tags, r.SuccessRatio())
+	if p.k6 != nil {
+		p.batch = p.k6.connects(p.batch, r)
+	}
 	p.send()
 }
 

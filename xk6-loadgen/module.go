@@ -61,7 +61,7 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	push := m.pusherOf(state, load.Tags, call)
+	push := m.pusherOf(state, load, call)
 	result, err := engine.Run(m.vu.Context(), load.Options, push.second)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error)
 				return nil, err
 			}
 		}
-		push := m.pusherOf(state, side.Tags, call)
+		push := m.pusherOf(state, side.loadOptions, call)
 		pushers = append(pushers, push)
 		sides = append(sides, engine.Side{Options: side.Options, CPUOf: side.CPUOf, OnSecond: push.second})
 	}
@@ -101,14 +101,18 @@ func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error)
 }
 
 // pusherOf tags a load with an instance, which keeps the points of loads at the same time apart.
-func (m *instance) pusherOf(state *lib.State, tags []engine.Header, call callOptions) *pusher {
+func (m *instance) pusherOf(state *lib.State, load loadOptions, call callOptions) *pusher {
 	m.calls++
 	all := state.Tags.GetCurrentValues().Tags
-	for _, tag := range tags {
+	for _, tag := range load.Tags {
 		all = all.With(tag.Name, tag.Value)
 	}
 	all = all.With("instance", fmt.Sprintf("%d-%d", state.VUIDGlobal, m.calls))
-	return &pusher{metrics: m.metrics, tags: all, out: state.Samples, silent: !call.Samples}
+	push := &pusher{metrics: m.metrics, tags: all, out: state.Samples, silent: !call.Samples}
+	if call.K6Metrics {
+		push.k6 = newK6Metrics(state, load, all)
+	}
+	return push
 }
 
 // summary is the result as a script gets it. Times are milliseconds, instants ISO 8601 in UTC.
@@ -205,10 +209,14 @@ func distribution(d engine.Distribution) map[string]any {
 	return map[string]any{"min": d.Min, "mean": d.Mean, "sd": d.SD, "withinSd": d.WithinSD, "max": d.Max}
 }
 
-func latency(d engine.LatencyDistribution) map[string]any {
+func percentiles(d engine.LatencyDistribution) map[string]any {
 	m := distribution(d.Distribution)
 	m["p50"], m["p75"], m["p90"], m["p95"], m["p99"], m["p999"] = d.P50, d.P75, d.P90, d.P95, d.P99, d.P999
-	histogram := []any{}
+	return m
+}
+
+func latency(d engine.LatencyDistribution) map[string]any {
+	m, histogram := percentiles(d), []any{}
 	for _, bar := range d.Histogram {
 		histogram = append(histogram, []any{bar.Value, bar.Count})
 	}

@@ -39,7 +39,9 @@ func scriptWith(t *testing.T, ctx context.Context, options lib.Options, code str
 	}
 	out := make(chan metrics.SampleContainer, 1000)
 	tags := runtime.VU.InitEnv().Registry.RootTagSet().With("scenario", "a test")
-	runtime.MoveToVUContext(&lib.State{Samples: out, Tags: lib.NewVUStateTags(tags), VUIDGlobal: 3, Options: options})
+	runtime.MoveToVUContext(&lib.State{
+		Samples: out, Tags: lib.NewVUStateTags(tags), VUIDGlobal: 3, Options: options, BuiltinMetrics: runtime.BuiltinMetrics,
+	})
 	value, err := runtime.VU.Runtime().RunString(code)
 	close(out)
 	var samples []metrics.Sample

@@ -35,9 +35,12 @@ type sideOptions struct {
 // callOptions hold for all loads of a call.
 type callOptions struct {
 	Samples   bool      `js:"samples"`   // samples go out
+	K6Metrics bool      `js:"k6Metrics"` // with samples: those of k6's own metrics, too
 	Segmented bool      `js:"segmented"` // the options describe the load of several k6 together
 	StartAt   time.Time `js:"startAt"`
 }
+
+func newCallOptions() callOptions { return callOptions{Samples: true, K6Metrics: true} }
 
 type tagList []engine.Header
 
@@ -51,7 +54,7 @@ func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error)
 	options := struct {
 		loadOptions
 		callOptions
-	}{newLoadOptions(), callOptions{Samples: true}}
+	}{newLoadOptions(), newCallOptions()}
 	err = read(value, &options)
 	options.Options.StartAt = options.callOptions.StartAt
 	return options.loadOptions, options.callOptions, err
@@ -64,7 +67,7 @@ func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns,
 		First uint64        `js:"first"`
 		Seed  uint64        `js:"seed"`
 		callOptions
-	}{callOptions: callOptions{Samples: true}}
+	}{callOptions: newCallOptions()}
 	err = read(value, &options)
 	for i, given := range options.Sides {
 		side := sideOptions{loadOptions: newLoadOptions()}

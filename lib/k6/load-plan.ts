@@ -86,6 +86,8 @@ export interface CallOptions {
   startAt?: number;
   /** false: no samples go out. Default: true. */
   samples?: boolean;
+  /** false: only those of loadgen_* go out, none of k6's own metrics (http_reqs, http_req_duration …). Default: true. */
+  k6Metrics?: boolean;
 }
 
 /** Options of `loadgen.alternate`. A turn begins when the last requests of the turn before are answered. Several sides need Linux 5.11. */

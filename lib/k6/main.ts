@@ -166,6 +166,8 @@ function withMix(phase: AlternateOptions): AlternateOptions {
     typeof file === 'string' ? { mix: open(`./${file}`) } : {};
   return {
     ...phase,
+    // The tables are made of loadgen_*.
+    k6Metrics: false,
     sides: phase.sides.map((side, index) => ({ ...side, ...mixOf(plan.mixFiles?.[index]) })),
   };
 }

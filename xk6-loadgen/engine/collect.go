@@ -174,6 +174,13 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	r.CPUSeconds = float64(max(0, endCPU.used-startCPU.used)) / 1e9
 	r.LongestGapMs = inMs(s.gap.longest.Load())
 	r.ConnectMs, r.FirstByteMs, r.SendDelayMs = all.connectTimes.distribution(), all.firstByteTimes.distribution(), all.sendDelays.distribution()
+	r.TCPMs, r.HandshakeMs = all.tcpTimes.distribution(), all.handshakeTimes.distribution()
+	switch p := loops[0].plan; {
+	case p.Protocol == H3:
+		r.HandshakeMs = r.ConnectMs
+	case !p.isTLSOverTCP():
+		r.TCPMs = r.ConnectMs
+	}
 	r.Pages = all.pages.figures(loops[0].plan.pages)
 	r.Buckets = latencyBuckets(loops[0].plan.Buckets, all.bucketCounts)
 	r.PerConnectionRPS, r.PerThreadRPS = describe(connRps), describe(threadRps)

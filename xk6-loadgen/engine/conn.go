@@ -68,6 +68,7 @@ type conn struct {
 	firstAt, lastAt int64
 	left            int64 // the rest of the slot's share, if requests are divided
 	openedAt        int64
+	handshakeFrom   int64 // when TLS began, after TCP
 	lingerFrom      int64
 	writeErrno      syscall.Errno
 	departures      departures
@@ -125,6 +126,7 @@ func (c *conn) tryTransport() {
 	c.loop.clock = c.loop.shared.now()
 	switch {
 	case c.secure != nil && c.secure.handshake == nil:
+		c.handshakeFrom = c.loop.clock
 		c.secure.begin()
 	case c.secure != nil:
 		c.pump()
@@ -158,6 +160,10 @@ func (c *conn) isUp() {
 	c.noteProgress()
 	if !c.loop.isReopening {
 		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+		if c.secure != nil {
+			c.loop.tcpTimes.record(c.handshakeFrom - c.openedAt)
+			c.loop.handshakeTimes.record(c.loop.clock - c.handshakeFrom)
+		}
 	}
 }
 

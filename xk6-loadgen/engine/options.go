@@ -29,6 +29,8 @@ const (
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
+func (p *plan) isTLSOverTCP() bool { return p.tls != nil && p.Protocol != H3 }
+
 func (p Protocol) hasStreams() bool { return p == H3 || p.isHTTP2() }
 
 // Arrivals of a rate are evenly spread (also if empty), or a Poisson process.

@@ -62,6 +62,8 @@ type measurement struct {
 // tally is what a loop records of the whole window, or of a cycle.
 type tally struct {
 	connectTimes, firstByteTimes *recorder
+	// tcpTimes and handshakeTimes are the two parts of connectTimes with TLS over TCP, otherwise nil.
+	tcpTimes, handshakeTimes *recorder
 	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
 	sendDelays, waits *recorder
 	bucketCounts      []int64       // bucketCounts has one more than the plan has buckets
@@ -73,11 +75,14 @@ func newTally(p *plan) tally {
 	if p.Rate > 0 {
 		t.sendDelays, t.waits = newRecorder(), newRecorder()
 	}
+	if p.isTLSOverTCP() {
+		t.tcpTimes, t.handshakeTimes = newRecorder(), newRecorder()
+	}
 	return t
 }
 
-func (t *tally) recorders() [4]*recorder {
-	return [4]*recorder{t.connectTimes, t.firstByteTimes, t.sendDelays, t.waits}
+func (t *tally) recorders() [6]*recorder {
+	return [6]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits}
 }
 
 func (t *tally) add(other *tally) {
