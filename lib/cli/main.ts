@@ -1,7 +1,7 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
-import { usageError, messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
-import { Interrupted, underSignals } from '../process.ts';
-import { installVariable, thisMachine } from '../setup/machine.ts';
+import { messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
+import { Interrupted } from '../process.ts';
+import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
@@ -25,8 +25,8 @@ const commands: Readonly<Record<string, Command>> = {
     run: async (args) => (await import('./knobs.ts')).knobsCommand(args),
   },
   k6: {
-    help: 'print the path of the k6 with k6/x/loadgen',
-    run: k6Command,
+    help: 'run the k6 with k6/x/loadgen (run script.js), or print its path',
+    run: async (args) => (await import('./k6.ts')).k6Command(args),
   },
   k8s: {
     help: 'run a scenario on Kubernetes, or print its manifests',
@@ -107,15 +107,4 @@ async function runCommand(
   const command = Object.hasOwn(all, name) ? all[name] : undefined;
   if (command === undefined) throw unknownWord('command', name, Object.keys(all));
   return command.run(args);
-}
-
-/** Prints the path of k6, built first if need be, for a person's own scripts: $(npx bakeoff k6) run script.ts */
-async function k6Command(args: readonly string[]): Promise<number> {
-  if (args.length > 0) throw usageError(`k6 takes no words: $(npx bakeoff k6) ${args.join(' ')}`);
-  const { ensureTools } = await import('../setup/tools.ts');
-  const { k6 } = await underSignals('ending the build; again to end it at once', (signal) =>
-    ensureTools(['k6'], thisMachine(), signal),
-  );
-  console.log(k6);
-  return 0;
 }

@@ -1,0 +1,2 @@
+// See index.ts.
+export {};
