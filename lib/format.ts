@@ -1,8 +1,14 @@
 // Figures as a person reads them. A column's unit stands in its heading; the `scaled…` functions write it.
 
+/** Puts commas between thousands. toLocaleString does not in k6, which has no locales. */
+function grouped(digits: string): string {
+  const [integer = '', ...fraction] = digits.split('.');
+  return [integer.replaceAll(/\B(?=(\d{3})+$)/g, ','), ...fraction].join('.');
+}
+
 /** 60411.8 is "60,412". */
 export function whole(value: number): string {
-  return Math.round(value).toLocaleString('en-US');
+  return grouped(String(Math.round(value)));
 }
 
 /** Rates in a column: 60,412, but below 1000 with two decimals: 221.86. */
@@ -12,7 +18,7 @@ export function perSecond(value: number): string {
 
 /** With two decimals: 1,237.36. */
 export function hundredths(value: number): string {
-  return value.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  return grouped(value.toFixed(2));
 }
 
 /** A time with a fitting unit, as h2load scales it: 516 µs, 74.59 ms, 446.96 s. */
@@ -89,7 +95,7 @@ export function amount(ratio: number, isShare = false, as = ratio): string {
 }
 
 function inTimes(ratio: number): string {
-  return Number(ratio.toPrecision(3)).toLocaleString('en-US');
+  return grouped(String(Number(ratio.toPrecision(3))));
 }
 
 /** 1.33 is "+33 %", 0.998 is "−0.2 %". Up to three decimals avoid "±0 %", and up to ten avoid "−100 %". */

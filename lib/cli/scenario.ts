@@ -9,6 +9,7 @@ import { articlesOf, findScenario, loadScenarios } from '../scenario/catalogue.t
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { mostSeconds, runArticle } from './article.ts';
+import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
 import { draftHere, runScenario, type ScenarioOptions } from './run-scenario.ts';
 import { onlyWord, printGroupedHelp, printHelp, readWords, type Flag } from './words.ts';
@@ -24,18 +25,23 @@ export const scenarioFlags = {
     group: 'time',
     help: 'of an article: what has been measured in this boot, as it would be now, is not run again',
   },
+  ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;
 
 /** Without a name the scenarios are listed. @throws UserError (exit code 2) for words that are wrong or do not go together */
 export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
   const { positionals, flags } = words;
-  const name = onlyWord(positionals, 'scenario or article');
+  const isScript = flags.has('k6-script');
+  const [first, ...more] = positionals;
+  const file = isScript ? onlyWord(more, 'file') : undefined;
+  const name = isScript ? first : onlyWord(positionals, 'scenario or article');
   return {
     ...readRunOptions(words),
-    ...present({ name, variants: flags.get('variants')?.split(',') }),
+    ...present({ name, variants: flags.get('variants')?.split(','), file }),
     exact: flags.has('exact'),
     ...present({ resume: flags.has('resume') || undefined }),
+    isScript,
   };
 }
 
@@ -45,6 +51,11 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   const { name } = options;
   if (options.help) {
     printGroupedHelp(help, scenarioFlags, name === 'all');
+    return 0;
+  }
+  if (options.isScript) {
+    if (name === undefined) throw usageError('--k6-script needs a scenario: NAME --k6-script');
+    await writeK6Script(await findScenario(name), options, options.file);
     return 0;
   }
   if (name === undefined) {
@@ -74,6 +85,7 @@ async function runArticles(name: string, options: ScenarioOptions): Promise<numb
 
 const ways = [
   `${typed('scenario')} NAME|FILE.ts [flags]    a scenario, shipped or your own`,
+  `${typed('scenario')} NAME --k6-script [FILE]  a k6 script for servers that run already`,
   `${typed('scenario')} 000|all [flags]         an article, or all: their scenarios, and a page on the claims`,
 ];
 

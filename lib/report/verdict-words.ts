@@ -45,7 +45,10 @@ export function besideVerdicts({
 }
 
 /** Ratio and interval, and the verdict or why there is none. A marked verdict has the colour of inconclusive. */
-export function verdictCell(comparison: Comparison, result: Result): Exclude<Cell, string> {
+export function verdictCell(
+  comparison: Comparison,
+  result: Pick<Result, 'sameWithin' | 'state'>,
+): Exclude<Cell, string> {
   const { metric, ratio, ci95, verdict, why } = comparison;
   const marks = marksOf(comparison, result);
   const inWords = (of: Metric, word: Verdict) =>

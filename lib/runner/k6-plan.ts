@@ -209,7 +209,7 @@ function goDuration(seconds: number): string {
 const mixes = new WeakMap<Page, { file: string; text: string }>();
 
 /** The page's requests as the generator reads them, and their file, named by its content; null for a single page. */
-function mixOf(page: Page) {
+export function mixOf(page: Page) {
   if (page.requests === undefined) return null;
   const known = mixes.get(page);
   if (known !== undefined) return known;

@@ -28,9 +28,21 @@ const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, 
 
 /** Bundles lib/k6/main.ts for k6. Throws the file system's error. */
 export async function compileScript(file: string): Promise<void> {
+  await writeFile(file, await bundledForK6(source, banner));
+}
+
+/**
+ * Bundles TypeScript into a script that needs only k6 with its modules.
+ * @param first comment lines. @param values JSON definitions of names that the source declares
+ */
+export async function bundledForK6(
+  file: string,
+  first: string,
+  values: Readonly<Record<string, string>> = {},
+): Promise<string> {
   const { build } = await import('esbuild');
   const { outputFiles } = await build({
-    entryPoints: [source],
+    entryPoints: [file],
     // esbuild's own messages about a file that cannot be written have several lines.
     write: false,
     bundle: true,
@@ -38,10 +50,11 @@ export async function compileScript(file: string): Promise<void> {
     format: 'esm',
     target: 'es2023',
     external: ['k6', 'k6/*'],
-    banner: { js: banner },
+    banner: { js: first },
+    define: { ...values },
     logLevel: 'silent',
   });
-  await writeFile(file, outputFiles[0]?.contents ?? '');
+  return outputFiles[0]?.text ?? '';
 }
 
 export interface K6Options {

@@ -1,0 +1,171 @@
+// npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that run already.
+import { fileURLToPath } from 'node:url';
+import { inOneLine, messageOf, usageError } from '../errors.ts';
+import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
+import { divideCores, generatorCores } from '../machine/cores.ts';
+import { readProcessors } from '../machine/processors.ts';
+import { present } from '../present.ts';
+import { bundledForK6 } from '../runner/k6.ts';
+import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
+import { makePlan } from '../runner/make-plan.ts';
+import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
+import { findVariants } from '../scenario/catalogue.ts';
+import type { Scenario } from '../scenario/model.ts';
+import { pathOfPage } from '../scenario/pages.ts';
+import { baselineName, programOf } from '../scenario/variants.ts';
+import { keptLoad } from '../secrets.ts';
+import { fromCallersFolder, typed } from '../setup/paths.ts';
+import { writeForUser } from '../writing.ts';
+import type { runFlags } from './run-options.ts';
+import type { ScenarioOptions } from './run-scenario.ts';
+import type { Flag } from './words.ts';
+
+const source = fileURLToPath(new URL('../k6/scenario-script.ts', import.meta.url));
+
+/** Flags for servers that bakeoff starts, and for the results of runs. */
+const flagsOfRuns: readonly (keyof typeof runFlags)[] = [
+  'within',
+  'max-time',
+  'fail-if',
+  'why',
+  'no-why',
+  'wait',
+  'server-host',
+  'generator-host',
+  'install',
+  'host',
+  'store',
+  'influx',
+  'out',
+  'keep-secrets',
+  'json',
+  'export-markdown',
+  'export-json',
+  'export-csv',
+];
+
+export const k6ScriptFlag = {
+  'k6-script': {
+    help: 'write it as a k6 script for servers that run already, to FILE (NAME.k6.js), and run nothing',
+    without: flagsOfRuns,
+  },
+} as const satisfies Record<string, Flag>;
+
+/**
+ * Writes the script, and prints how to run it.
+ * @param file absent: NAME.k6.js, in the caller's folder
+ * @throws UserError for a scenario that one k6 script cannot load, and a file that cannot be written
+ */
+export async function writeK6Script(
+  scenario: Scenario,
+  options: ScenarioOptions,
+  file = `${scenario.name}.k6.js`,
+): Promise<void> {
+  const asked = { server: options.serverCpus, generator: options.generatorCpus };
+  const cores = divideCores(readProcessors(), asked, scenario);
+  const draft = makePlan(scenario, findVariants(scenario, options.variants), cores, options);
+  requireScript(draft);
+  const script = scriptOf(draft);
+  const run = `run ${file} ${script.sides.map(({ target, example }) => `-e ${target}=${example}`).join(' ')}`;
+  const text = await bundledForK6(source, banner(draft, script, run), {
+    scenarioScript: JSON.stringify(script),
+  });
+  try {
+    await writeForUser(fromCallersFolder(file), text);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    const why = code === 'ENOENT' ? 'its folder is not there' : messageOf(error);
+    throw usageError(`--k6-script ${file} cannot be written: ${why}`);
+  }
+  console.log(`${typed('k6')} ${run}`);
+}
+
+/** Ends of the variables with the servers' addresses. */
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
+
+function requireScript({ scenario, variants, within }: PlanDraft): void {
+  const refuse = (what: string) => {
+    throw usageError(
+      `--k6-script: ${scenario.name} ${what}: take another scenario, or other --variants`,
+    );
+  };
+  if (within !== undefined) refuse('searches for a rate, which a script does not');
+  if (scenario.phases !== undefined)
+    refuse('has several load phases on newly started servers, and a script starts none');
+  if (variants.some(({ network }) => network !== undefined))
+    refuse('has networks of its own, and a script makes none');
+  if (variants.length === 0) refuse('has no variant to load');
+  if (variants.length > letters.length)
+    refuse(`has ${variants.length} variants, and a script ${letters.length} at most`);
+}
+
+function scriptOf(draft: PlanDraft): ScenarioScript {
+  const { scenario, variants, groups, cores } = draft;
+  const { quick, sameWithin, looks, metric, precision } = draft;
+  return {
+    name: scenario.name,
+    title: scenario.title,
+    sides: variants.map((planned, index) => sideOf(draft, planned, index)),
+    groups: groups.map((group) => ({
+      sides: group.sides.map((side) => variants.indexOf(side)),
+      ...present({ slice: planOf(draft, group).phases[0]?.slice }),
+    })),
+    facts: {
+      quick,
+      sameWithin,
+      looks,
+      metric,
+      // Of the servers nothing is known.
+      serverCores: 1,
+      generatorCores: generatorCores(cores),
+      sharedCores: false,
+    },
+    asked: present({ alsoCompare: scenario.alsoCompare, control: scenario.control }),
+    maxDurationSeconds:
+      draft.rounds *
+      groups.reduce((sum, group) => sum + planOf(draft, group).maxDurationSeconds, 0),
+    ...present({ precision }),
+  };
+}
+
+/** Targets are over TLS, so that the options say how; a script leaves that out for http. */
+const planOf = ({ scenario, cores }: PlanDraft, group: Group) =>
+  loadPlanFor(
+    // The servers may be on the same cores, so that no thread may spin.
+    { run: 'script', scenario, cores: { ...cores, serverCpus: cores.generatorCpus } },
+    group,
+    1,
+    group.sides.map(() => ({ url: 'https://localhost/' })),
+  );
+
+function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): ScriptSide {
+  const { scenario } = draft;
+  const { variant, load, page } = planned;
+  const [{ sides: [given = {}] = [] } = {}] = planOf(draft, { sides: [planned] }).phases;
+  const { url: _, ...options } = given;
+  const isSecure = load.protocol === 'h2' || load.protocol === 'h3';
+  return {
+    target: `TARGET_${letters[index]}`,
+    example: `http${isSecure ? 's' : ''}://127.0.0.1:${8081 + index}/`,
+    path: pathOfPage(page),
+    options: { ...options, ...present({ mix: mixOf(page)?.text }) },
+    expected: expectedOf(planned),
+    measured: {
+      name: variant.name,
+      load: { ...keptLoad(load), page: pathOfPage(page), bodyBytes: page.bodyBytes },
+      ...present({ against: baselineName(scenario, variant), series: variant.series }),
+    },
+  };
+}
+
+function banner({ scenario, variants }: PlanDraft, { sides }: ScenarioScript, run: string): string {
+  const lines = [
+    `${scenario.name}: ${scenario.title}. Written by bakeoff; needs a k6 with the module k6/x/loadgen, and servers that run:`,
+    `k6 ${run}`,
+    ...sides.map(({ target, measured, path }, index) => {
+      const { server } = (variants[index] as PlannedVariant).variant;
+      return `${target}: ${measured.name} (${programOf(server)}), ${path} unless the address has a path`;
+    }),
+  ];
+  return lines.map((line) => `// ${inOneLine(line)}`).join('\n');
+}
