@@ -1,5 +1,6 @@
 // Articles: texts that published the figures of scenarios, and what they claim.
-import { UserError } from '../errors.ts';
+import * as v from 'valibot';
+import { inOneLine, UserError } from '../errors.ts';
 import {
   closed,
   each,
@@ -8,18 +9,24 @@ import {
   orAbsent,
   problemIn,
   text,
-  texts,
   trueOrAbsent,
   upTo,
   within,
   type Of,
 } from '../form.ts';
 
+/** It is shown in terminals and pages. */
+const line = v.pipe(
+  text,
+  v.check((value) => inOneLine(value) === value, 'has to be one line of visible characters'),
+);
+const lines = list(line);
+
 /** What a claim rests on: two variants of a scenario, and what is said of the first. */
 const restFields = {
-  scenario: text,
-  variant: text,
-  against: text,
+  scenario: line,
+  variant: line,
+  against: line,
   is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower', 'not faster'])),
   /** The size that is claimed beside `is`: 1.46 is "46 % faster". */
   about: orAbsent(upTo(1e6)),
@@ -36,34 +43,38 @@ const statements = ['is', 'headersAtMost', 'packetsAtMost', 'allSucceed', 'idleA
 
 const claimFields = {
   /** A sentence without its full stop. */
-  text,
+  text: line,
   /** The article's own figures for it, and what they really make. */
-  figures: text,
+  figures: line,
   /** All have to hold. */
   rests: list(closed(restFields)),
 };
 export interface Claim extends Of<typeof claimFields> {}
 
 const articleFields = {
-  id: text,
-  title: text,
-  author: orAbsent(text),
+  /** A part of file names and tags. */
+  id: v.pipe(
+    text,
+    v.regex(/^[\w.-]{1,63}$/, 'may have letters, digits, _, . and - only, at most 63'),
+  ),
+  title: line,
+  author: orAbsent(line),
   /** As exactly as it is known: 2017, 2015-05-06. */
-  date: text,
-  url: orAbsent(text),
+  date: line,
+  url: orAbsent(v.pipe(line, v.regex(/^https?:\/\//, 'has to begin with http:// or https://'))),
   machine: orAbsent(
     closed({
-      hardware: orAbsent(text),
-      os: orAbsent(text),
-      kernel: orAbsent(text),
-      compiler: orAbsent(text),
-      servers: orAbsent(text),
+      hardware: orAbsent(line),
+      os: orAbsent(line),
+      kernel: orAbsent(line),
+      compiler: orAbsent(line),
+      servers: orAbsent(line),
     }),
   ),
   /** Command lines of its loads and servers. */
-  commands: orAbsent(texts),
+  commands: orAbsent(lines),
   /** Names of the scenarios, in its order. */
-  scenarios: orAbsent(texts),
+  scenarios: orAbsent(lines),
   claims: orAbsent(list(closed(claimFields))),
 };
 /** A text that published the figures of scenarios: what it measured on, and what it says of it. Absent: it does not say. */

@@ -210,3 +210,57 @@ test('the page has the claims, both machines and the tables', async () => {
   // Of the first row's requests/s.
   expect(html).toContain('<span>1.00 here</span>');
 });
+
+const sound = { id: 'own-1.b', title: 't', date: '2026', claims: [] };
+
+test.each<[string, object, RegExp]>([
+  [
+    'a separator',
+    { id: 'a/b' },
+    /^article a\/b: id "?a\/b"? may have letters, digits, _, \. and - only/,
+  ],
+  ['a comma', { id: 'a,b=c' }, /id .* may have letters/],
+  ['an escape', { title: '\u001b[31mred' }, /title .*has to be one line of visible characters$/],
+  ['a line break', { date: '2026\n# x' }, /date .*has to be one line/],
+  ['letters that turn the direction', { author: 'a\u202eb' }, /author .*has to be one line/],
+  [
+    'a script',
+    { url: 'javascript:alert(1)' },
+    /url .*has to begin with https?:\/\/ or https:\/\/$/,
+  ],
+  [
+    'a bell in a claim',
+    { claims: [{ text: 'x\u0007', figures: '', rests: [] }] },
+    /claims\[0\]\.text .*has to be one line/,
+  ],
+])('an article with %s is refused in one line', (_, changes, message) => {
+  let said = '';
+  try {
+    defineArticle({ ...sound, ...changes });
+  } catch (error) {
+    said = (error as Error).message;
+  }
+  expect(said).toMatch(message);
+  expect(said).toMatch(/^[^\n\u001b\u0007\u202e]+$/);
+});
+
+test('markup in an article is text on its pages', async () => {
+  const odd = `<img src=x onerror=alert(1)>|"&'\\ \`e\` [f](http://x.y)`;
+  const rests = [{ ...rest, is: 'faster' as const }];
+  const own = defineArticle({
+    ...sound,
+    title: odd,
+    author: odd,
+    commands: [odd],
+    claims: [{ text: odd, figures: odd, rests }],
+  });
+  const run = {
+    article: own,
+    results: new Map([['s', { ...measured, title: odd }]]),
+    missing: [odd],
+  };
+  expect(await articlePage(run)).not.toMatch(/<img|onerror=alert\(1\)>/);
+  const markdown = articleMarkdown(run);
+  expect(markdown).toContain('\\<img src=x');
+  expect(markdown).not.toMatch(/(?<!\\)<img|(?<!\\)\|"|\]\(/);
+});
