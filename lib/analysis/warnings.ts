@@ -68,6 +68,7 @@ export function warningsOf(
     facts.quick && 'quick run with short rounds: a first look, not a measurement',
     rounds > 0 &&
       rounds < minimumRounds &&
+      comparisons.length > 0 &&
       `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
     ...intervalWarnings(comparisons),
     ...oneSidedWarnings(variants, comparisons),

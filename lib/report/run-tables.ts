@@ -90,7 +90,7 @@ function headerPart(result: Result): Part[] {
   const columns = Object.entries(sources).flatMap(([source, bytesOf]) => {
     const whole = bytesOf(first);
     return [
-      rightColumn('bytes', (row: VariantResult) => figure(bytesOf(row), hundredths), source),
+      rightColumn('B/answer', (row: VariantResult) => figure(bytesOf(row), hundredths), source),
       rightColumn(
         `of ${first.name}`,
         (row: VariantResult) => {

@@ -171,7 +171,7 @@ test('protocols have header bytes; SPDY its published ones', () => {
   const [headers] = tableParts(small)[1]?.tables ?? [];
   const first = `of nginx-http1`;
   expect(columnOf(headers as Table, first, 'published')).toEqual(['', '1/15.6', '1/55.3']);
-  expect(columnOf(headers as Table, 'bytes', 'published')).toEqual(['236.00', '15.11', '4.27']);
+  expect(columnOf(headers as Table, 'B/answer', 'published')).toEqual(['236.00', '15.11', '4.27']);
   expect(columnOf(headers as Table, first, 'here')).toEqual(['', '', '1/19.7']);
   expect(columnOf(table, 'requests/s', 'here')?.[1]).toBe('published only');
   expect(footnoteLines(small)[0]).toMatch(/^nginx-spdy is published only: /);
