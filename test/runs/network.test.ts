@@ -12,6 +12,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { beforeAll, beforeEach, expect, test, vi, type TestContext } from 'vitest';
+import { packetsByKind } from '../../lib/analysis/phases.ts';
 import { ab, nginx } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -114,6 +115,16 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => 
     'access.log',
   );
   expect(ownNetwork()).toEqual(before);
+});
+
+test("one request takes the packets of article 004's dumps, kind by kind", async () => {
+  const out = newOut();
+  const run = startScenario(
+    ['nginx-one-request', '--no-why', '--store', 'none', '--out', out],
+    home.env,
+  );
+  const { variants } = await wholeResult(run, out);
+  expect(variants.map(packetsByKind)).toEqual(variants.map(({ published }) => published?.packets));
 });
 
 test("a round in which the network's devices dropped packets does not count; packets still on their way are named", async (context) => {
