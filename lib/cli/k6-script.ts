@@ -46,7 +46,7 @@ const flagsOfRuns: readonly (keyof typeof runFlags)[] = [
 
 export const k6ScriptFlag = {
   'k6-script': {
-    help: 'write it as a k6 script for servers that run already, to FILE (NAME.k6.js), and run nothing',
+    help: 'only write a k6 script for servers that run already, to FILE (NAME.k6.js)',
     without: flagsOfRuns,
   },
 } as const satisfies Record<string, Flag>;

@@ -32,16 +32,15 @@ export const scenarioFlags = {
 export function readScenarioOptions(args: readonly string[]) {
   const words = readWords(args, scenarioFlags);
   const { positionals, flags } = words;
-  const isScript = flags.has('k6-script');
+  const k6Script = flags.has('k6-script') || undefined;
   const [first, ...more] = positionals;
-  const file = isScript ? onlyWord(more, 'file') : undefined;
-  const name = isScript ? first : onlyWord(positionals, 'scenario or article');
+  const file = k6Script && onlyWord(more, 'file');
+  const name = k6Script ? first : onlyWord(positionals, 'scenario or article');
   return {
     ...readRunOptions(words),
-    ...present({ name, variants: flags.get('variants')?.split(','), file }),
+    ...present({ name, variants: flags.get('variants')?.split(','), k6Script, file }),
     exact: flags.has('exact'),
     ...present({ resume: flags.has('resume') || undefined }),
-    isScript,
   };
 }
 
@@ -53,7 +52,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
     printGroupedHelp(help, scenarioFlags, name === 'all');
     return 0;
   }
-  if (options.isScript) {
+  if (options.k6Script) {
     if (name === undefined) throw usageError('--k6-script needs a scenario: NAME --k6-script');
     await writeK6Script(await findScenario(name), options, options.file);
     return 0;

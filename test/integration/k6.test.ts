@@ -1,0 +1,181 @@
+// k6 as its users know it: its own metrics and thresholds, scripts of scenarios, and what it says of a scenario.
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test, vi } from 'vitest';
+import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
+import { nginx } from '../../lib/scenario/index.ts';
+import { run } from '../../lib/process.ts';
+import { ensureTools } from '../../lib/setup/tools.ts';
+import { closedPort } from '../fixtures/listening.ts';
+import { start } from '../fixtures/node-process.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
+import { welcomePage, useServers } from '../fixtures/servers.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+
+const servers = useServers();
+let k6 = '';
+beforeAll(async () => {
+  ({ k6 } = await ensureTools(['k6']));
+}, 300_000);
+
+const bakeoff = join(projectRoot, 'bin/bakeoff.mjs');
+
+/** Runs a command in a folder as a person does. */
+function ran(folder: string, command: string, ...args: string[]) {
+  return run({ command, args, cwd: folder, env: { ...process.env, K6_NO_USAGE_REPORT: 'true' } });
+}
+
+const bakeoffIn = (folder: string, ...args: string[]) =>
+  ran(folder, process.execPath, bakeoff, ...args);
+
+interface Trend {
+  avg: number;
+  min: number;
+  med: number;
+  'p(90)': number;
+  'p(95)': number;
+}
+
+test("k6's summary has the engine's counts and percentiles", async () => {
+  const folder = newFolder();
+  const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
+  const load = `{ url: '${origin}/', connections: 10, rate: 3000, duration: '3s' }`;
+  writeFileSync(
+    join(folder, 'my.js'),
+    `import loadgen from 'k6/x/loadgen';
+    export const options = { thresholds: { http_req_failed: ['rate<0.01'] } };
+    export default function () { console.log(JSON.stringify(loadgen.run(${load}))); }`,
+  );
+  const words = ['--log-format', 'raw', '--console-output', 'said', '--summary-export', 's.json'];
+  const ended = await bakeoffIn(folder, 'k6', 'run', ...words, 'my.js');
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  const result = JSON.parse(readFileSync(join(folder, 'said'), 'utf8')) as {
+    requests: number;
+    bytes: Record<'received' | 'sent', number>;
+    latencyMs: LatencyDistribution;
+  };
+  const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
+    metrics: Record<string, { count: number; value: number }> & { http_req_duration: Trend };
+  };
+  expect(metrics['http_reqs']?.count).toBe(result.requests);
+  expect(metrics['data_received']?.count).toBe(result.bytes.received);
+  expect(metrics['data_sent']?.count).toBe(result.bytes.sent);
+  expect(metrics['http_req_failed']?.value).toBe(0);
+  const { min, mean, histogram } = result.latencyMs;
+  const k6s = metrics.http_req_duration;
+  expect(k6s.min / min).toBeCloseTo(1, 2);
+  expect(Math.abs(k6s.avg / mean - 1)).toBeLessThan(0.05);
+  // By rank, since a tail is steep.
+  for (const [own, share] of [
+    [k6s.med, 0.5],
+    [k6s['p(90)'], 0.9],
+    [k6s['p(95)'], 0.95],
+  ] as const) {
+    expect(own).toBeGreaterThanOrEqual(quantile(histogram, share - 0.02));
+    expect(own).toBeLessThanOrEqual(quantile(histogram, share + 0.02));
+  }
+});
+
+function quantile(histogram: readonly HistogramBar[], share: number): number {
+  let left = share * histogram.reduce((sum, [, count]) => sum + count, 0);
+  return histogram.find(([, count]) => (left -= count) <= 0)?.[0] ?? Infinity;
+}
+
+test('the example of the engine ends with code 99 if nothing listens', async () => {
+  const folder = newFolder();
+  const readme = readFileSync(join(projectRoot, 'xk6-loadgen/README.md'), 'utf8');
+  const [, script = ''] = /^```js\n(\/\/ dead\.js[^]*?)^```$/m.exec(readme) ?? [];
+  writeFileSync(join(folder, 'dead.js'), script);
+  const target = `TARGET=http://127.0.0.1:${await closedPort()}/`;
+  const dead = await ran(folder, k6, 'run', 'dead.js', '-e', target);
+  expect(dead.code).toBe(99);
+  expect(dead.stderr).toContain("thresholds on metrics 'http_req_failed' have been crossed");
+});
+
+test('a scenario as a k6 script compares two servers', async () => {
+  const folder = newFolder();
+  const words = [
+    '--k6-script',
+    'two.js',
+    '--rounds',
+    '4',
+    '--duration',
+    '400ms',
+    '--warmup',
+    '200ms',
+  ];
+  const made = await bakeoffIn(folder, 'scenario', 'nginx-open-file-cache', ...words);
+  expect(made, made.stderr).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/ run two\.js -e TARGET_A=\S+ -e TARGET_B=\S+\n$/),
+  });
+  const missing = await ran(folder, k6, 'run', '--quiet', 'two.js', '-e', 'TARGET_A=http://a/');
+  expect(missing.stderr).toContain('TARGET_B is missing: give the address of open-file-cache');
+  expect(missing.code).toBe(107);
+
+  const a = await servers.start(nginx(['base'], { workers: 1 }));
+  const b = await servers.start(nginx(['base', 'workers', 'open-file-cache'], { workers: 1 }));
+  const targets = ['-e', `TARGET_A=${a.origin}`, '-e', `TARGET_B=${b.origin}${welcomePage.path}`];
+  const output = ['--out', 'json=out.json', '--summary-export', 's.json'];
+  const ended = await ran(folder, k6, 'run', ...output, 'two.js', ...targets);
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  expect(ended.stderr).toMatch(
+    /open-file-cache against workers, 4 rounds: \S+ (%|times) \[[^\]]+\] (faster|slower|same within 1 %|inconclusive)/,
+  );
+  const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
+    metrics: Record<string, { value: number; thresholds?: Record<string, boolean> }>;
+  };
+  const ratio = metrics['bakeoff_ratio{variant:open-file-cache,against:workers}'];
+  expect(ratio?.thresholds).toEqual({ 'value>0': false });
+  const [low, high] = [metrics['bakeoff_ratio_low'], metrics['bakeoff_ratio_high']];
+  expect(low?.value).toBeLessThan(ratio?.value ?? 0);
+  expect(high?.value).toBeGreaterThan(ratio?.value ?? Infinity);
+  expect(metrics['http_req_failed{variant:workers}']?.thresholds).toEqual({ 'rate<0.01': false });
+
+  // The ratio is that of the requests in the output.
+  const counts = new Map<string, number[]>();
+  for (const line of readFileSync(join(folder, 'out.json'), 'utf8').trim().split('\n')) {
+    const { metric, type, data } = JSON.parse(line) as {
+      metric: string;
+      type: string;
+      data: { value: number; tags: Record<string, string> };
+    };
+    if (metric !== 'loadgen_rps' || type !== 'Point') continue;
+    const { variant = '' } = data.tags;
+    counts.set(variant, [...(counts.get(variant) ?? []), data.value]);
+  }
+  const [before, after] = [counts.get('workers') ?? [], counts.get('open-file-cache') ?? []];
+  const logs = before.map((rps, round) => Math.log((after[round] as number) / rps));
+  const mean = logs.reduce((sum, log) => sum + log, 0) / 4;
+  expect(logs).toHaveLength(4);
+  expect(ratio?.value).toBeCloseTo(Math.exp(mean), 6);
+  expect(readFileSync(join(folder, 'out.json'), 'utf8')).toMatch(
+    /"metric":"http_reqs","type":"Point".*"variant":"open-file-cache"/,
+  );
+});
+
+test('k6 says of a scenario that it is no script, and what to do', async () => {
+  const file = join(projectRoot, 'scenarios/nginx-open-file-cache.ts');
+  const { code, stderr } = await ran(newFolder(), k6, 'run', '--quiet', file);
+  expect(code).toBe(107);
+  expect(stderr).toMatch(/a scenario is no k6 script: npm run scenario -- NAME, or --k6-script to/);
+  expect(stderr.trim().split('\n')).toHaveLength(1);
+});
+
+test('k6 without words is its path; a signal ends k6 in order, with its own exit code', async () => {
+  const folder = newFolder();
+  expect(await bakeoffIn(folder, 'k6')).toMatchObject({ code: 0, stdout: `${k6}\n` });
+  const script = join(folder, 'long.js');
+  writeFileSync(
+    script,
+    `import { sleep } from 'k6';
+    export default function () { console.log('began'); sleep(600); }
+    export function teardown() { console.log('torn down'); }`,
+  );
+  const started = start([bakeoff, 'k6', 'run', '--quiet', script], process.env);
+  await vi.waitFor(() => expect(started.stderr()).toContain('began'), 60_000);
+  started.process.kill('SIGTERM');
+  // k6's code for a signal.
+  expect(await started.ended).toEqual([105, null]);
+  expect(started.stderr()).toContain('torn down');
+});
