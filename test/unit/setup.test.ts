@@ -258,7 +258,7 @@ function stubInstall(said: string) {
   vi.stubEnv('BAKEOFF_INSTALL', said);
 }
 
-test.each(['scenario', 'compare', 'grafana', 'bench', 'k6', 'test'])(
+test.each(['scenario', 'compare', 'grafana', 'bench', 'test'])(
   '--no-install is a word of %s',
   async (command) => {
     stubInstall('');
