@@ -1,5 +1,6 @@
 // What the dashboards share: variables, links to each other, rows, and the list of runs.
 import {
+  CustomVariableBuilder,
   DashboardBuilder,
   DashboardCursorSync,
   DashboardLinkType,
@@ -13,13 +14,13 @@ import {
   type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { benchRun, type benchComparison, type benchPhase } from '../lib/store/schema.ts';
+import { benchComparison, benchRun } from '../lib/store/schema.ts';
 import { datasource } from './frame.ts';
 import {
   pickedRun,
   select,
+  tagValues,
   tagValuesByTime,
-  type FieldName,
   type VariableName,
   type Where,
 } from './influxql.ts';
@@ -45,7 +46,7 @@ export function board(
     keepsTime = true,
   }: {
     description: string;
-    variables: readonly QueryVariableBuilder[];
+    variables: readonly (QueryVariableBuilder | CustomVariableBuilder)[];
     /** Its time range as it opens. */
     from: string;
     /** Whether the others open at its time range: not where that is one of weeks. */
@@ -62,12 +63,22 @@ export function board(
     .tooltip(DashboardCursorSync.Off)
     .time({ from, to: 'now' })
     .variables([source, ...variables]);
+  // Not used there: the links to Articles keep it.
+  if (name !== 'articles') builder.withVariable(articleOfScenario);
   for (const [other, { uid: to, title: text }] of Object.entries(dashboardNames)) {
-    // History is about weeks, the others about a run.
-    if (other !== name) builder.link(link(text, `/d/${to}`, keepsTime && other !== 'history'));
+    // History is about weeks, Articles about the newest runs, the others about a run.
+    const hasSameTime = keepsTime && other !== 'history' && other !== 'articles';
+    if (other !== name) builder.link(link(text, `/d/${to}`, hasSameTime));
   }
   return builder;
 }
+
+/** The article whose scenario is picked; empty for others. */
+const articleOfScenario = variable({
+  name: 'article',
+  query: tagValues(benchComparison, 'article', { equal: { scenario: 'scenario' } }),
+  follows: true,
+});
 
 /** What tables leave out of a run that no article has figures of; empty for others. */
 export const unpublished = variable({
@@ -112,17 +123,24 @@ interface VariableOptions {
   follows?: boolean;
 }
 
-/** Picks a scenario of those with points in `from`. The newest run's comes first, and is picked if an address names none. */
-export function scenarioVariable<M extends typeof benchComparison | typeof benchPhase>(
-  from: M,
-  where: Where<M> = {},
-): QueryVariableBuilder {
+/** Whether scenarios of articles are offered, all others, or both: a pattern of the tag `article`. */
+export const kindVariable = new CustomVariableBuilder('kind')
+  .label('Show')
+  .values('all : .*, articles : .+, own comparisons : ()')
+  .current({ text: 'all', value: '.*' })
+  .allowCustomValue(false);
+
+/** Of more runs Grafana would get lists that take longer than a panel. */
+const mostRuns = 500;
+
+/** Picks a scenario of the newest runs with a whole round. The newest run's comes first, and is picked if an address names none. */
+export function scenarioVariable(where: Where<typeof benchRun>): QueryVariableBuilder {
   const query = tagValuesByTime({
-    from,
+    from: benchRun,
     tag: 'scenario',
-    beside: 'position' as FieldName<M>,
-    where,
-    newestFirst: true,
+    beside: 'rounds',
+    where: { ...where, above0: ['rounds'] },
+    newest: mostRuns,
   });
   return variable({ name: 'scenario', label: 'Scenario', query, byTime: true });
 }
@@ -193,15 +211,16 @@ export function runsPanel({
   where: Where<typeof benchRun>;
   title: string;
 }): ReturnType<typeof tablePanel<typeof benchRun>> {
+  const kept = opens === 'articles' ? '&${article:queryparam}' : '';
   const url =
-    `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}` +
+    `/d/${dashboardNames[opens].uid}?\${datasource:queryparam}${kept}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}` +
     '&from=${__data.fields.started.numeric}&to=${__data.fields.shown_to}';
   return tablePanel({
     id,
     title,
     description:
       'The newest 100 runs, newest first. A click on a run shows it, at its time. "lost" are requests that k6 counted ' +
-      'and the database does not hold. A run that was ended before its first whole round has no table to show.',
+      'and the database does not hold; "report" is where its page was written. A run that was ended before its first whole round has no table to show.',
     grid: { x: 0, y, w: 24, h: 7 },
     from: benchRun,
     where,
@@ -223,12 +242,11 @@ export function runsPanel({
       { name: 'started', width: 160 },
       { name: 'rounds', width: 68 },
       { name: 'requests', width: 85 },
-      { name: 'stored', width: 85 },
-      { name: 'backfilled', width: 86 },
       { name: 'lost', width: 55 },
+      { name: 'report', width: 190 },
       // A run is called by its scenario too. While it goes on it has no end that a link could name.
       { name: 'scenario', width: 0, hidden: true },
-      { name: 'shown_to', title: 'shown to', width: 0, hidden: true },
+      { name: 'shown_to', width: 0, hidden: true },
     ],
   });
 }

@@ -1,7 +1,16 @@
 // Panels on how sure a table is: the effect with its interval, CPU time as a second witness, and every
 // round by itself.
+import {
+  BigValueColorMode,
+  BigValueGraphMode,
+  BigValueTextMode,
+  ReduceDataOptionsBuilder,
+} from '@grafana/grafana-foundation-sdk/common';
+import { FieldColorBuilder, FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
+import * as stat from '@grafana/grafana-foundation-sdk/stat';
 import { benchComparison, benchRound, benchSentence } from '../lib/store/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
+import { framed, tableQuery } from './frame.ts';
 import { pickedRun, select } from './influxql.ts';
 import {
   colours,
@@ -28,7 +37,7 @@ export const sentencesPanel = tablePanel({
   title: '${scenario}: what was found',
   description:
     "A sentence on each comparison that the table below does not say all of, and what warns: a quick run, a generator at its limit, a machine that was not quiet. They come with the run's end.",
-  grid: { x: 0, y: 0, w: 24, h: 7 },
+  grid: { x: 0, y: 4, w: 24, h: 7 },
   from: benchSentence,
   where: pickedRun,
   noRows: 'The run goes on, or compares nothing: sentences come with its end.',
@@ -49,39 +58,69 @@ export const sentencesPanel = tablePanel({
   ],
 });
 
-/** The verdict, with the mark of one whose delay was not held. */
+/** What a verdict is shown as, with the mark of one whose delay was not held. */
+const verdictMappings = [
+  colours(verdictColours),
+  // The mark comes first: it fits, and what follows it is to be read after it.
+  matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
+  matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
+  nullAs('–', 'text'),
+];
+
 export const verdictColumn: Column<typeof benchComparison> = {
   name: 'verdict',
   // "delay not held: inconclusive" fits.
   width: 185,
   coloured: true,
-  mappings: [
-    colours(verdictColours),
-    // The mark comes first: it fits, and what follows it is to be read after it.
-    matched('(\\w+)((?:, delay not held)?), (not final)', { color: 'text', text: '$3: $1$2' }),
-    matched('(.*), (delay not held)', { color: 'orange', text: '$2: $1' }),
-    nullAs('–', 'text'),
-  ],
+  mappings: verdictMappings,
 };
 
-const roundsOfCompared = { equal: { ...pickedRun.equal, variant: 'compared' } } as const;
+const ofCompared = { equal: { ...pickedRun.equal, variant: 'compared' } } as const;
+
+/** Verdict and effect of one variant, in the largest letters that fit; it is repeated for each that has a baseline. */
+export const verdictPanel = framed(
+  new stat.PanelBuilder(),
+  {
+    id: 44,
+    // As `csv` a variable without values is nothing, and not "All".
+    title: '${compared:csv}',
+    description:
+      'The verdict, and the effect with its 95 % interval: how much more or less than its baseline\'s, of requests/s or of what stands under "by" in Behind the figures.',
+    grid: { x: 0, y: 0, w: 24, h: 4 },
+  },
+  [
+    tableQuery(
+      select({ columns: ['verdict', 'effect'], from: benchComparison, where: ofCompared }),
+    ),
+  ],
+  { variable: 'compared', perRow: 4 },
+)
+  .noValue('Nothing is compared here, or no round is whole yet.')
+  .reduceOptions(
+    new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('/^(verdict|effect)$/'),
+  )
+  .textMode(BigValueTextMode.Value)
+  .graphMode(BigValueGraphMode.None)
+  .colorMode(BigValueColorMode.Value)
+  .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor('text'))
+  .overrideByName('verdict', [{ id: 'mappings', value: verdictMappings }]);
 
 /** The effect of one variant, round by round; it is repeated for each that has a baseline. */
 export const effectPanel = timeSeriesPanel({
   id: 23,
-  // In short, since three stand side by side; as `csv` a variable without values is nothing, and not "All".
+  // In short, since three stand side by side.
   title: 'Ratio per round: ${compared:csv}',
   description:
     'Points are the ratios within each round, of requests/s or of what stands under "by" in Behind the figures. The line is the ratio over the rounds so far, the band its 95 % interval: ' +
     'it narrows as rounds are added, and a verdict is there once it leaves out 1 (dashed) or lies within what counts as the same. ' +
     'The band begins with the third round: that of two would take the whole scale.',
-  grid: { x: 0, y: 26, w: 24, h: 8 },
+  grid: { x: 0, y: 30, w: 24, h: 8 },
   lines: [
     {
       query: select({
         columns: ['ratio', 'ratio_so_far'],
         from: benchRound,
-        where: roundsOfCompared,
+        where: ofCompared,
       }),
       alias: '$col',
     },
@@ -89,7 +128,7 @@ export const effectPanel = timeSeriesPanel({
       query: select({
         columns: ['ci_low', 'ci_high'],
         from: benchRound,
-        where: { ...roundsOfCompared, isNot: { round: ['1', '2'] } },
+        where: { ...ofCompared, isNot: { round: ['1', '2'] } },
       }),
       alias: '$col',
     },
@@ -100,7 +139,7 @@ export const effectPanel = timeSeriesPanel({
     { name: 'ci_low', title: '95 % low', color: 'blue', edge: true },
     { name: 'ci_high', title: '95 % high', color: 'blue', bandTo: '95 % low' },
   ],
-  noLines: 'No ratios here: it is published only, or no round is whole yet.',
+  noLines: 'Nothing is compared here, or no round is whole yet.',
   unit: 'prefix:×',
   decimals: 3,
   axis: 'ratio to the baseline',
@@ -116,7 +155,7 @@ export const surenessPanel = tablePanel({
     '"CPU" is the server\'s CPU time per request and its ratio to the baseline\'s within the same round, with the 95 % interval: it needs no ' +
     'saturated server. "rounds needed" would probably decide an inconclusive row. "looks" are the rounds after which verdicts were to be made; ' +
     'rounds that lie apart count like all others, but for one that was measured again. The last column says why requests/s and CPU may say different things.',
-  grid: { x: 0, y: 34, w: 24, h: 9 },
+  grid: { x: 0, y: 38, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   noRows: 'This run has no figures yet.',
@@ -141,7 +180,7 @@ export const roundsPanel = tablePanel({
   description:
     '"ratio" is that to the baseline of the same round. "steal" is what the hypervisor took of the server\'s cores and of the generator\'s; ' +
     '"others" what else used the server\'s cores; clocks are those of the server\'s cores at begin and end.',
-  grid: { x: 0, y: 71, w: 24, h: 14 },
+  grid: { x: 0, y: 59, w: 24, h: 14 },
   from: benchRound,
   where: pickedRun,
   noRows: 'This run has no whole round yet.',

@@ -32,23 +32,25 @@ import {
   lineQueries,
   tableQuery,
   withoutTime,
+  withoutUnpublished,
   type Frame,
   type Lines,
   type Quotient,
   type Repeat,
 } from './frame.ts';
 import { pickedRun, select } from './influxql.ts';
-import { benchCurve, benchStreams } from '../lib/store/schema.ts';
+import { benchComparison, benchCurve } from '../lib/store/schema.ts';
 
-/** Requests/s of HTTP/2 and HTTP/1.1 as bars side by side, a group per number of streams, in the order of time. `noBars` is what it says where there are none. */
+/** Requests/s as multiples of the first row's, published and here as bars side by side, a group per variant. `noBars` is what it says where there are none. */
 export function barsPanel({ noBars, ...frame }: Frame & { noBars: string }): barchart.PanelBuilder {
-  const columns = ['streams', 'measured_rps', 'http1_rps'] as const;
-  const query = select({ columns, from: benchStreams, where: pickedRun });
+  const columns = ['variant', 'published_to_first', 'measured_to_first'] as const;
+  const query = select({ columns, from: benchComparison, where: pickedRun });
   return (
     framed(new barchart.PanelBuilder(), frame, [tableQuery(query)])
+      .withTransformation(withoutUnpublished)
       .withTransformation(withoutTime)
       .noValue(noBars)
-      .xField('streams')
+      .xField('variant')
       .orientation(VizOrientation.Horizontal)
       // The longest bar leaves no place for its figure: it would be cut, and say something else. The table has them.
       .showValue(VisibilityMode.Never)
@@ -57,12 +59,12 @@ export function barsPanel({ noBars, ...frame }: Frame & { noBars: string }): bar
       .fillOpacity(80)
       .legend(legend())
       .tooltip(new VizTooltipOptionsBuilder().mode(TooltipDisplayMode.Multi).sort(SortOrder.None))
-      .unit('locale')
-      .decimals(0)
-      .axisLabel('requests/s')
+      .unit('prefix:×')
+      .decimals(2)
+      .axisLabel("requests/s, of the first row's")
       .axisSoftMin(0)
-      .overrideByName('measured_rps', named('HTTP/2', 'orange'))
-      .overrideByName('http1_rps', named('HTTP/1.1', 'blue'))
+      .overrideByName('published_to_first', named('published', 'purple'))
+      .overrideByName('measured_to_first', named('here', 'orange'))
   );
 }
 

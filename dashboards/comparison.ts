@@ -1,45 +1,60 @@
-// The Comparison dashboard: an article's table, published beside measured, for one run of one scenario.
+// The Comparison dashboard: one run of one scenario, or of own configs.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison, benchPage, benchWhy } from '../lib/store/schema.ts';
-import { board, closedRow, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
+import { benchBucket, benchComparison, benchPage, benchWhy } from '../lib/store/schema.ts';
+import {
+  board,
+  closedRow,
+  kindVariable,
+  runsPanel,
+  scenarioVariable,
+  unpublished,
+  variable,
+} from './board.ts';
 import {
   effectPanel,
   roundsPanel,
   sentencesPanel,
   surenessPanel,
   verdictColumn,
+  verdictPanel,
 } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { perSecondUnderLoad, pickedRun, tagValues, tagValuesByTime } from './influxql.ts';
 import { intervalPanel } from './intervals.ts';
-import { h2loadPanels, phasesPanel, threadsPanel, tlsPanel, trafficPanel } from './load-phases.ts';
-import { errorsPanel, linkPanel, linkRoundsPanel } from './network.ts';
+import {
+  h2loadPanels,
+  histogramPanel,
+  phasesPanel,
+  threadsPanel,
+  tlsPanel,
+  trafficPanel,
+} from './load-phases.ts';
+import { errorsPanel, linkPanel } from './network.ts';
 import { curveMarks, curvePanel, foundPanel } from './rates.ts';
 import { nullAs, tablePanel, variantColumn } from './tables.ts';
 
 // A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it. Where there
 // are fewer the answer comes first, and what scrolls is the rest.
-const articleTable = tablePanel({
+const table = tablePanel({
   id: 1,
-  title: '${scenario}: published beside measured',
+  title: '${scenario}: verdicts and figures',
   description:
-    'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have, "published req/s" what it printed, on its machine; ' +
-    '"req/s" is the median over the rounds of this run, or with --within the rate that was found ("Latency by rate"). "ratio" is that of the variant to its baseline within the same round, of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), ' +
-    'with its 95 % interval: the article and this machine compare by their ratios, not by their requests/s. "req/s" are responses of any status per second, as wrk counts them. A verdict holds for this machine in this boot; "delay not held" ' +
+    'One row per variant, in the order of the scenario. "published" is the ratio that the article\'s figures have; ' +
+    '"req/s" is the median over the rounds of this run, of responses of any status, or with --within the rate that was found ("Latency by rate"). "effect" is how much more or less than its baseline within the same round a variant has of requests/s, where the load sets these of p99, or of what --metric named ("by" in Behind the figures), ' +
+    'with its 95 % interval. A verdict holds for this machine in this boot; "delay not held" ' +
     'marks one whose two rows did not both have the delay that was asked for, "not final" one of a run that is not complete. ' +
     '"errors/M" are attempts without a response per million requests; "success" is the share of requests that were answered as they should be: with 2xx or 3xx, a page of one\'s own with its own class of status.',
-  grid: { x: 0, y: 7, w: 24, h: 8 },
+  grid: { x: 0, y: 11, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   columns: [
     // Up to the verdict it fits 600 pixels.
     { ...variantColumn, minWidth: 140, wrapped: true },
     { name: 'published_ratio', title: 'published', width: 80 },
-    { name: 'effect', title: 'ratio, 95 %', width: 150 },
+    { name: 'effect', title: 'effect, 95 %', width: 150 },
     { ...verdictColumn, width: 180 },
     { name: 'why', minWidth: 190 },
     { name: 'measured_rps', title: 'req/s', width: 80, mappings: [nullAs('published only')] },
-    { name: 'published_rps', title: 'published req/s', width: 88 },
     { name: 'p99_ms', title: 'p99', width: 85 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
@@ -52,7 +67,7 @@ const requestsOverTime = timeSeriesPanel({
   description:
     "Responses of any status in each second, per second under load; the variants take turns. If it lies outside of the dashboard's " +
     'time range, "Zoom to data" or a click on the run in the list below brings it here.',
-  grid: { x: 0, y: 43, w: 24, h: 9 },
+  grid: { x: 0, y: 47, w: 24, h: 9 },
   lines: [
     {
       ...perSecondUnderLoad('loadgen_responses', { where: pickedRun, groupBy: ['variant'] }),
@@ -71,7 +86,7 @@ const behindTheFigures = tablePanel({
   description:
     "Against which baseline, by which figure, and why the row is there; the median and the highest latency; how busy the server's and the generator's cores were " +
     '(a generator near 100 % with a server below it measures the generator); bytes received per request.',
-  grid: { x: 0, y: 73, w: 24, h: 9 },
+  grid: { x: 0, y: 60, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
@@ -97,7 +112,7 @@ const causes = tablePanel({
   description:
     'What the CPU time of a request is made of, from a look of perf after the rounds (docs/why.md): a system call with all that the kernel does in it, ' +
     "other work of the kernel, and in user space the server's own code and each library.",
-  grid: { x: 0, y: 82, w: 24, h: 12 },
+  grid: { x: 0, y: 69, w: 24, h: 12 },
   from: benchWhy,
   where: pickedRun,
   noRows: 'This run did not look at causes: --why does, as root, where perf is.',
@@ -116,7 +131,7 @@ const pages = tablePanel({
   description:
     'The ten largest pages of a run with several: their shares, and their latency under the load, where a slow page slows all in its queue. ' +
     '"alone" is the time of an answer with one request at a time, against the baseline (docs/traffic.md).',
-  grid: { x: 0, y: 83, w: 24, h: 12 },
+  grid: { x: 0, y: 81, w: 24, h: 12 },
   from: benchPage,
   where: pickedRun,
   noRows: 'This run has a single page: --log, --har, --targets and --urls have several.',
@@ -133,74 +148,82 @@ const pages = tablePanel({
   ],
 });
 
-// Both lists come from bench_comparison: a run without a table is not offered.
 const variables = [
-  scenarioVariable(benchComparison),
+  kindVariable,
+  scenarioVariable({ like: { article: 'kind' } }),
+  // A run without a table is not offered.
   variable({
     name: 'run',
     label: 'Run',
     query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }),
     newestFirst: true,
   }),
-  // In the order of the table.
+  // Those that were measured, in the order of the table.
   variable({
     name: 'compared',
     query: tagValuesByTime({
       from: benchComparison,
       tag: 'variant',
       beside: 'position',
-      where: { ...pickedRun, has: 'baseline' },
+      where: { ...pickedRun, has: 'baseline', isNot: { server: [''] } },
     }),
     byTime: true,
     multi: true,
   }),
+  variable({ name: 'variant', query: tagValues(benchBucket, 'variant', pickedRun), multi: true }),
   unpublished,
 ];
 
 /** The dashboard as Grafana reads it from a file. */
 export function comparisonDashboard(): Dashboard {
   return board('comparison', {
-    description: "An article's table, published beside measured, for one run of one scenario.",
+    description:
+      'One run of a scenario or of own configs: verdicts, effects and what explains them.',
     variables,
     from: 'now-15m',
   })
+    .withPanel(verdictPanel)
     .withPanel(sentencesPanel)
-    .withPanel(articleTable)
+    .withPanel(table)
     .withPanel(intervalPanel())
     .withPanel(effectPanel)
     .withPanel(surenessPanel)
     .withPanel(requestsOverTime)
-    .withPanel(phasesPanel({ id: 6, y: 52 }))
-    .withPanel(trafficPanel({ id: 7, y: 61 }))
     .withRow(
-      closedRow(15, 'Times, requests/s per client and thread, TLS', 70, [
-        ...h2loadPanels({ id: 9, y: 69 }),
-        threadsPanel({ id: 20, y: 105 }),
-        tlsPanel({ id: 13, y: 114 }),
+      closedRow(15, 'What h2load, wrk and vegeta print: times, traffic, TLS, buckets', 56, [
+        phasesPanel({ id: 6, y: 57 }),
+        trafficPanel({ id: 7, y: 66 }),
+        ...h2loadPanels({ id: 9, y: 75 }),
+        threadsPanel({ id: 20, y: 111 }),
+        tlsPanel({ id: 13, y: 120 }),
+        histogramPanel({ id: 8, y: 129 }),
       ]),
     )
     .withRow(
-      closedRow(27, 'Latency by rate: of a run with --within or --rates', 71, [
+      closedRow(27, 'Latency by rate: of a run with --within or --rates', 57, [
         foundPanel,
         curvePanel,
         curveMarks,
       ]),
     )
     .withRow(
-      closedRow(22, 'Round by round, what went over the link, what failed', 72, [
+      closedRow(22, 'Round by round, what went over the link, what failed', 58, [
         roundsPanel,
         errorsPanel,
         linkPanel,
-        linkRoundsPanel,
       ]),
     )
-    .withPanel(behindTheFigures)
-    .withRow(closedRow(41, 'Why: what the CPU time of a request is made of', 82, [causes]))
-    .withRow(closedRow(43, 'By page: of a run with several', 83, [pages]))
+    .withRow(
+      closedRow(41, 'Behind the figures: load, causes of CPU time, pages', 59, [
+        behindTheFigures,
+        causes,
+        pages,
+      ]),
+    )
     .withPanel(
       runsPanel({
         id: 5,
-        y: 95,
+        y: 60,
         opens: 'comparison',
         where: { equal: { scenario: 'scenario' } },
         title: 'Runs of ${scenario}',

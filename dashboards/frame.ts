@@ -6,7 +6,7 @@ import {
   VizLegendOptionsBuilder,
   type DataSourceRef,
 } from '@grafana/grafana-foundation-sdk/common';
-import type { GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
+import type { DataTransformerConfig, GridPos } from '@grafana/grafana-foundation-sdk/dashboard';
 
 /** The data source that is picked: wherever a dashboard is imported there is one, whatever it is called there. */
 export const datasource: DataSourceRef = { type: 'influxdb', uid: '${datasource}' };
@@ -126,10 +126,17 @@ export function lineQueries(lines: readonly (Lines | Quotient)[]): LineQueries {
 }
 
 /** Every InfluxQL answer starts with the time; in a table of figures of a whole run it says nothing. */
-export const withoutTime = {
-  id: 'organize',
-  options: { excludeByName: { Time: true }, indexByName: {}, renameByName: {} },
-};
+export const withoutTime = withTitles(new Map());
+
+/** The same with columns under their titles, by name. */
+export function withTitles(titles: ReadonlyMap<string, string>): DataTransformerConfig {
+  const renamed = [...titles].filter(([name, title]) => name !== title);
+  const renameByName = Object.fromEntries(renamed);
+  return {
+    id: 'organize',
+    options: { excludeByName: { Time: true }, indexByName: {}, renameByName },
+  };
+}
 
 /** Where no article published anything, what it would have published is not in the tables. */
 export const withoutUnpublished = {

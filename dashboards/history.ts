@@ -1,7 +1,7 @@
 // The History dashboard: one scenario over its runs and over the servers' versions.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { benchComparison, benchRun } from '../lib/store/schema.ts';
-import { board, closedRow, runsPanel, scenarioVariable, variable } from './board.ts';
+import { board, closedRow, kindVariable, runsPanel, scenarioVariable, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { select, selectEvery, tagValues, type FieldName, type Where } from './influxql.ts';
@@ -152,7 +152,8 @@ const everyRow = tablePanel({
 });
 
 const variables = [
-  scenarioVariable(benchComparison),
+  kindVariable,
+  scenarioVariable({ like: { article: 'kind' } }),
   variable({
     name: 'variants',
     label: 'Variants',

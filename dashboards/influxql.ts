@@ -7,8 +7,9 @@ export type Measurement = (typeof measurements)[number];
 export type FieldName<M extends Measurement> = keyof M['fields'] & string;
 export type TagName<M extends Measurement> = M['tags'][number];
 
-/** The template variables of the dashboards; `variants` is what is picked, `variant` and `compared` what panels are repeated for, `unpublished` what tables leave out. */
-export type VariableName = 'scenario' | 'run' | 'variant' | 'compared' | 'variants' | 'unpublished';
+/** The template variables of the dashboards; `kind` is a pattern of articles, `variants` is what is picked, `variant` and `compared` what panels are repeated for, `unpublished` what tables leave out. */
+export type VariableName =
+  'article' | 'kind' | 'scenario' | 'run' | 'variant' | 'compared' | 'variants' | 'unpublished';
 
 /** Which points. */
 export interface Where<M extends Measurement> {
@@ -16,6 +17,8 @@ export interface Where<M extends Measurement> {
   equal?: Partial<Record<TagName<M>, VariableName>>;
   /** Tags that equal one of the values of a template variable that may be "All". */
   among?: Partial<Record<TagName<M>, VariableName>>;
+  /** Tags that the pattern in a template variable matches; no tag is ''. */
+  like?: Partial<Record<TagName<M>, VariableName>>;
   /** Tags that have one of these values; '' for none. */
   is?: Partial<Record<TagName<M>, readonly string[]>>;
   /** Tags that have none of these values. */
@@ -77,6 +80,31 @@ export function select<M extends Measurement>({
     groupBy.length === 0 ? '' : ` GROUP BY ${groupBy.map(quote).join(', ')}`,
     newest === undefined ? '' : ` ORDER BY time DESC LIMIT ${newest}`,
   ].join('');
+}
+
+/**
+ * A query of the newest point for each combination of values of the tags `per`, in the order of these values. The first of the columns
+ * is a field that all points have; throws where it is none.
+ */
+export function selectNewest<M extends Measurement>({
+  columns,
+  from,
+  where,
+  per,
+}: {
+  columns: readonly (FieldName<M> | TagName<M>)[];
+  from: M;
+  where: Where<M>;
+  per: readonly TagName<M>[];
+}): string {
+  const [first = '', ...others] = columns.map(quote);
+  if (!Object.keys(from.fields).map(quote).includes(first))
+    throw new Error(`${first} is no field of ${from.measurement}`);
+  const newest = [`last(${first}) AS ${first}`, ...others].join(', ');
+  return (
+    `SELECT ${[first, ...others].join(', ')} FROM (SELECT ${newest} FROM ${quote(from.measurement)}` +
+    `${whereClause(where)} GROUP BY ${per.map(quote).join(', ')})`
+  );
 }
 
 /** A query of one value per interval, for what is written more often than that, or by several series at once. */
@@ -145,8 +173,8 @@ export function tagValues<M extends Measurement>(
 }
 
 /**
- * The query of a template variable: the values of a tag in the order in which they were written, or from the newest on. They
- * come again and again, which Grafana passes over, and with figures of `beside`, which the variable has to leave out: InfluxQL
+ * The query of a template variable: the values of a tag in the order in which they were written, or those of the `newest` points, the
+ * newest first. They come again and again, which Grafana passes over, and with figures of `beside`, which the variable has to leave out: InfluxQL
  * answers a tag only beside a field.
  */
 export function tagValuesByTime<M extends Measurement>({
@@ -154,20 +182,22 @@ export function tagValuesByTime<M extends Measurement>({
   tag,
   beside,
   where = {},
-  newestFirst,
+  newest,
 }: {
   from: M;
   tag: TagName<M>;
   beside: FieldName<M>;
   where?: Where<M>;
-  newestFirst?: boolean;
+  newest?: number;
 }): string {
-  return `${select({ columns: [tag, beside], from, where })}${newestFirst === true ? ' ORDER BY time DESC' : ''}`;
+  const points = { columns: [tag, beside], from, where };
+  return newest === undefined ? select(points) : select({ ...points, newest });
 }
 
 function whereClause<M extends Measurement>({
   equal = {},
   among = {},
+  like = {},
   is = {},
   isNot = {},
   has,
@@ -181,6 +211,9 @@ function whereClause<M extends Measurement>({
     ),
     ...Object.entries<VariableName | undefined>(among).map(
       ([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`,
+    ),
+    ...Object.entries<VariableName | undefined>(like).map(
+      ([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:raw}$/`,
     ),
     ...Object.entries<readonly string[] | undefined>(is).map(
       ([tag, values]) =>

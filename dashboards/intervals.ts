@@ -82,7 +82,7 @@ export function intervalPanel(): Builder<Panel> {
         "How many times the baseline's requests/s (at a constant rate its p99, with --metric what that named) each variant reached, here with its 95 % interval and in the article, on a logarithmic scale: the effect of a step where its baseline is " +
         'the row before it. Small dots are ×1. The colour is that of the verdict: green faster, red slower, blue the same, orange inconclusive or with a delay that was not held. An interval narrower than its dot is not in sight.',
       // Ten rows have their names beside them; of more every second has, and a tooltip all.
-      grid: { x: 0, y: 15, w: 24, h: 11 },
+      grid: { x: 0, y: 19, w: 24, h: 11 },
     },
     [
       tableQuery(

@@ -38,7 +38,7 @@ const responsesOverTime = timeSeriesPanel({
   id: marked,
   title: 'Responses/s',
   description:
-    'Responses of any status in each second, per second under load: variants take turns of about 10 ms, longer where a server waits and at a rate, and each has the time of its own. A mark is where a load of a round that is whole began.',
+    'Responses of any status in each second, per second under load: variants take turns of about 20 ms, longer where a server waits and at a rate, and each has the time of its own. A mark is where a load of a round that is whole began.',
   grid: { x: 0, y: 0, w: 10, h: 8 },
   lines: [
     {

@@ -117,9 +117,9 @@ export const histogramPanel = ({
     columns: [
       { name: 'bucket', title: 'latency', width: 110 },
       { name: 'published_count', title: 'published', width: 85 },
-      { name: 'published_share', title: 'published %', bar: true, decimals: 2 },
+      { name: 'published_share', title: 'published %', bar: true, percent: true, decimals: 2 },
       { name: 'count', title: 'measured', width: 85 },
-      { name: 'share', title: 'measured %', bar: true, decimals: 2 },
+      { name: 'share', title: 'measured %', bar: true, percent: true, decimals: 2 },
     ],
   });
 

@@ -1,9 +1,9 @@
 // What each dashboard is called. A uid stays as it is: links and the memory of people point to it.
 
 export const dashboardNames = {
+  articles: { uid: 'bakeoff-articles', title: 'Articles' },
   comparison: { uid: 'bakeoff-comparison', title: 'Comparison' },
   live: { uid: 'bakeoff-live', title: 'Live run' },
-  http2: { uid: 'bakeoff-http2', title: 'HTTP/2' },
   history: { uid: 'bakeoff-history', title: 'History' },
 } as const;
 

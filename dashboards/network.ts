@@ -1,56 +1,20 @@
 // Panels on a network of the run's own, and on what failed: what explains requests/s that a link and its queue decide.
-import { benchComparison, benchRound } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/store/schema.ts';
 import { pickedRun } from './influxql.ts';
-import { colours, matched, nullAs, tablePanel, variantColumn, type Column } from './tables.ts';
+import { colours, matched, nullAs, tablePanel, variantColumn } from './tables.ts';
 
 const noLink = "This run went over the machine's loopback: it had no link of its own.";
-
-/** The figures of a link; bench_comparison and bench_round have the same. */
-const linkColumns = [
-  { name: 'packets_to_server_per_request', title: 'to server', width: 82 },
-  { name: 'packets_to_client_per_request', title: 'to client', width: 78 },
-  {
-    name: 'dropped_to_server_share',
-    title: 'drops to server',
-    width: 124,
-    percent: true,
-    decimals: 2,
-  },
-  {
-    name: 'dropped_to_client_share',
-    title: 'drops to client',
-    width: 119,
-    percent: true,
-    decimals: 2,
-  },
-  { name: 'lateness_p50_ms', title: 'late p50', width: 75 },
-  { name: 'lateness_p99_ms', title: 'late p99', width: 77 },
-  { name: 'retransmits_per_request', title: 'sent again', width: 86, decimals: 3 },
-  { name: 'listen_overflows', title: 'turned away', width: 103 },
-  { name: 'server_idle_share', title: 'server idle', width: 90, percent: true },
-  {
-    name: 'delay',
-    width: 155,
-    coloured: true,
-    mappings: [
-      matched('not held.*', { color: 'orange' }),
-      colours({ held: 'text' }),
-      nullAs('–', 'text'),
-    ],
-  },
-] as const satisfies readonly Column<typeof benchComparison | typeof benchRound>[];
-
-const whatTheySay =
-  '"to server" and "to client" are the packets that came to the link, per request; "drops" are the share of them for which its queue had no place. "late" is how much later ' +
-  'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held ' +
-  'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections ' +
-  "that found the server's accept queue full.";
 
 /** A row per variant, in the order of the article's table. */
 export const linkPanel = tablePanel({
   id: 24,
   title: 'What went over the link',
-  description: `${whatTheySay} Medians over the rounds. "published packets" are those of both directions.`,
+  description:
+    '"to server" and "to client" are the packets that came to the link, per request; "drops" are the share of them for which its queue had no place. "late" is how much later ' +
+    'than they were due packets left the link, in the direction in which they were later: where that is much beside the delay, the delay was not held ' +
+    'and the difference of two rows may be the link\'s. "sent again" are TCP segments of both sides per request, "turned away" connections ' +
+    "that found the server's accept queue full." +
+    ' Medians over the rounds. "published packets" are those of both directions.',
   grid: { x: 0, y: 94, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
@@ -58,7 +22,37 @@ export const linkPanel = tablePanel({
   columns: [
     { ...variantColumn, minWidth: 174 },
     { name: 'published_packets_per_request', title: 'published packets', width: 88 },
-    ...linkColumns,
+    { name: 'packets_to_server_per_request', title: 'to server', width: 82 },
+    { name: 'packets_to_client_per_request', title: 'to client', width: 78 },
+    {
+      name: 'dropped_to_server_share',
+      title: 'drops to server',
+      width: 124,
+      percent: true,
+      decimals: 2,
+    },
+    {
+      name: 'dropped_to_client_share',
+      title: 'drops to client',
+      width: 119,
+      percent: true,
+      decimals: 2,
+    },
+    { name: 'lateness_p50_ms', title: 'late p50', width: 75 },
+    { name: 'lateness_p99_ms', title: 'late p99', width: 77 },
+    { name: 'retransmits_per_request', title: 'sent again', width: 86, decimals: 3 },
+    { name: 'listen_overflows', title: 'turned away', width: 103 },
+    { name: 'server_idle_share', title: 'server idle', width: 90, percent: true },
+    {
+      name: 'delay',
+      width: 155,
+      coloured: true,
+      mappings: [
+        matched('not held.*', { color: 'orange' }),
+        colours({ held: 'text' }),
+        nullAs('–', 'text'),
+      ],
+    },
   ],
 });
 
@@ -85,21 +79,5 @@ export const errorsPanel = tablePanel({
     { name: 'errors_timed_out', title: 'timed out', width: 100 },
     { name: 'errors_short', title: 'cut short', width: 100 },
     { name: 'errors_other', title: 'other', width: 100 },
-  ],
-});
-
-/** Every round by itself. */
-export const linkRoundsPanel = tablePanel({
-  id: 26,
-  title: 'What went over the link, round by round',
-  description: `In the order in which they were run. ${whatTheySay}`,
-  grid: { x: 0, y: 103, w: 24, h: 14 },
-  from: benchRound,
-  where: { ...pickedRun, above0: ['packets_to_server_per_request'] },
-  noRows: noLink,
-  columns: [
-    { name: 'round', width: 62 },
-    variantColumn,
-    ...linkColumns.filter(({ name }) => name !== 'lateness_p50_ms'),
   ],
 });

@@ -10,12 +10,19 @@ import * as table from '@grafana/grafana-foundation-sdk/table';
 import {
   framed,
   tableQuery,
-  withoutTime,
   withoutUnpublished,
+  withTitles,
   type Frame,
   type Repeat,
 } from './frame.ts';
-import { select, type FieldName, type Measurement, type TagName, type Where } from './influxql.ts';
+import {
+  select,
+  selectNewest,
+  type FieldName,
+  type Measurement,
+  type TagName,
+  type Where,
+} from './influxql.ts';
 
 /** A panel on one measurement. */
 interface Panel<M extends Measurement> extends Frame {
@@ -33,7 +40,7 @@ export interface Column<M extends Measurement> {
   minWidth?: number;
   /** Shows a ratio of 0 to 1 as per cent instead of as a factor. */
   percent?: boolean;
-  /** Shows a ratio of 0 to 1 as a bar with its per cent beside it. */
+  /** Shows the figure as a bar with its text beside it: up to 1 where it is in per cent, else up to the column's greatest. */
   bar?: boolean;
   decimals?: number;
   mappings?: ValueMapping[];
@@ -107,35 +114,61 @@ export function matched(pattern: string, result: { color: string; text?: string 
 }
 
 /**
- * A table whose columns are exactly what its query selects, in that order; rows in the order of time. `noRows` is what it
- * says where it has none, `repeat` makes a panel of each value of a variable.
+ * A table whose columns are exactly what its query selects, in that order; rows in the order of time. `newest` rows, or the newest for
+ * each combination of values of the tags `newestPer` (selectNewest). `noRows` is what it says where it has none, `repeat` makes a panel of each value
+ * of a variable.
  */
 export function tablePanel<M extends Measurement>({
   columns,
   newest,
+  newestPer,
   noRows,
   repeat,
   ...panel
 }: Panel<M> & {
   columns: readonly Column<M>[];
   newest?: number;
+  newestPer?: readonly TagName<M>[];
   noRows?: string;
   repeat?: Repeat;
 }): table.PanelBuilder {
   const { from, where } = panel;
-  const query = select({
-    columns: columns.map((column) => column.name),
-    from,
-    where,
-    ...(newest !== undefined && { newest }),
-  });
+  const names = columns.map(({ name }) => name);
+  const asked = { columns: names, from, where };
+  const query =
+    newestPer === undefined
+      ? select({ ...asked, ...(newest !== undefined && { newest }) })
+      : selectNewest({ ...asked, per: newestPer });
   const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
-    .withTransformation(withoutTime);
-  if (columns.some(({ name }) => name.startsWith('published_')))
+    // A cell without a text would say what the panel says.
+    .overrideByRegexp('/.*/', [{ id: 'noValue', value: '–' }]);
+  if (names.some((name) => name.startsWith('published_')))
     builder.withTransformation(withoutUnpublished);
-  for (const column of columns) builder.overrideByName(column.name, columnProperties(from, column));
+  builder.withTransformation(
+    withTitles(new Map(columns.map(({ name, title = name }) => [name, title]))),
+  );
+  for (const override of overridesOf(from, columns)) builder.withOverride(override);
   return builder;
+}
+
+/** Each property once, for all columns that have it; properties of the same columns stand together. */
+function overridesOf<M extends Measurement>(from: M, columns: readonly Column<M>[]) {
+  const namesOf = new Map<string, string[]>();
+  for (const column of columns)
+    for (const property of columnProperties(from, column)) {
+      const text = JSON.stringify(property);
+      namesOf.set(text, [...(namesOf.get(text) ?? []), column.name]);
+    }
+  const propertiesOf = new Map<string, DynamicConfigValue[]>();
+  for (const [property, names] of namesOf) {
+    const key = names.join();
+    propertiesOf.set(key, [...(propertiesOf.get(key) ?? []), JSON.parse(property)]);
+  }
+  return [...propertiesOf].map(([names, properties]) => ({
+    matcher: { id: 'byNames', options: { mode: 'include', names: names.split(',') } },
+    properties,
+  }));
 }
 
 function columnProperties<M extends Measurement>(from: M, column: Column<M>): DynamicConfigValue[] {
@@ -145,15 +178,10 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (catalogued === undefined)
     throw new Error(`${from.measurement}.${name}: no Grafana unit for "${written}"`);
   const { unit, decimals } =
-    column.percent === true || column.bar === true
-      ? { unit: 'percentunit', decimals: 0 }
-      : catalogued;
-  // The panel's own `noValue` would be said by every cell without a text.
-  const properties: DynamicConfigValue[] = [
-    { id: 'displayName', value: title },
-    { id: 'unit', value: unit },
-    { id: 'noValue', value: '–' },
-  ];
+    column.percent === true ? { unit: 'percentunit', decimals: 0 } : catalogued;
+  const properties: DynamicConfigValue[] = [];
+  // A text has none.
+  if (unit !== 'string') properties.push({ id: 'unit', value: unit });
   const shownDecimals = column.decimals ?? decimals;
   if (shownDecimals !== undefined) properties.push({ id: 'decimals', value: shownDecimals });
   // Beside Grafana's menu a laptop's screen leaves too little for a table: it scrolls then, and no name gets too short to be told from others.
@@ -166,13 +194,11 @@ function columnProperties<M extends Measurement>(from: M, column: Column<M>): Dy
   if (column.coloured === true)
     properties.push({ id: 'custom.cellOptions', value: { type: 'color-text' } });
   if (column.bar === true) {
+    const cell = { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' };
     properties.push(
-      {
-        id: 'custom.cellOptions',
-        value: { type: 'gauge', mode: 'basic', valueDisplayMode: 'text' },
-      },
+      { id: 'custom.cellOptions', value: cell },
       { id: 'min', value: 0 },
-      { id: 'max', value: 1 },
+      column.percent === true ? { id: 'max', value: 1 } : { id: 'fieldMinMax', value: true },
     );
   }
   // A figure is narrower than both words.

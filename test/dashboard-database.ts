@@ -19,7 +19,6 @@ import {
   sorted,
   targetsOf,
   type Dashboard,
-  type Panel,
   type Picked,
 } from './grafana.ts';
 
@@ -28,17 +27,30 @@ export interface Answer {
   rows: Record<string, Cell>[];
 }
 
-export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt'> & {
+export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt' | 'article'> & {
   variant?: string;
+  /** Which scenarios are offered: a pattern of the article. */
+  kind?: string;
 };
 
-export function pickedOf({ scenario, run, variant = '', startedAt, endedAt }: Choice): Picked {
+export function pickedOf(choice: Choice): Picked {
+  const { scenario, run, variant = '', kind = '.*', article, startedAt, endedAt } = choice;
   return {
-    variables: { scenario, run, variant, compared: variant, variants: '.*' },
+    variables: {
+      article: article?.id ?? '',
+      kind,
+      scenario,
+      run,
+      variant,
+      compared: variant,
+      variants: '.*',
+    },
     fromMs: Date.parse(startedAt),
     toMs: Date.parse(endedAt),
   };
 }
+
+const intervalTitle = 'Ratio to the baseline: measured ● with its interval, published □';
 
 export class DashboardDatabase {
   readonly store: Store;
@@ -111,8 +123,8 @@ export class DashboardDatabase {
   }
 
   /** What a panel shows: answers to its queries, and what its expressions make of them, in their order. */
-  async panel(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
-    const panel = panelOf(name, id);
+  async panel(name: DashboardName, title: string, choice: Choice): Promise<Answer[][]> {
+    const panel = panelOf(name, title);
     const answers = new Map<string, Answer[]>();
     for (const { refId, query } of targetsOf(panel))
       answers.set(refId, await this.ask(interpolate(query, pickedOf(choice))));
@@ -122,8 +134,8 @@ export class DashboardDatabase {
     });
   }
 
-  async dividends(name: DashboardName, id: number, choice: Choice): Promise<Answer[][]> {
-    const panel = panelOf(name, id);
+  async dividends(name: DashboardName, title: string, choice: Choice): Promise<Answer[][]> {
+    const panel = panelOf(name, title);
     const letters = panel.targets.map((one) => 'expression' in one && one.expression[1]);
     const dividends = targetsOf(panel).filter(({ refId }) => letters.includes(refId));
     return Promise.all(
@@ -131,12 +143,12 @@ export class DashboardDatabase {
     );
   }
 
-  async rows(name: DashboardName, id: number, choice: Choice): Promise<Record<string, Cell>[]> {
-    const answers = await this.panel(name, id, choice);
-    expect(answers, `queries and series of panel ${id}`).toEqual([[expect.anything()]]);
-    const columns = columnsOf(name, id);
+  async rows(name: DashboardName, title: string, choice: Choice): Promise<Record<string, Cell>[]> {
+    const answers = await this.panel(name, title, choice);
+    expect(answers, `queries and series of ${title}`).toEqual([[expect.anything()]]);
+    const columns = columnsOf(name, title);
     return (answers[0]?.[0]?.rows ?? []).map(({ time: _time, ...row }) => {
-      expect(Object.keys(row), `panel ${id}`).toEqual(columns);
+      expect(Object.keys(row), title).toEqual(columns);
       return row;
     });
   }
@@ -144,27 +156,27 @@ export class DashboardDatabase {
   async intervals(
     choice: Choice,
   ): Promise<{ names: Record<string, Cell>[]; marks: Record<string, Cell>[] }> {
-    const [names = [], ...marks] = (await this.panel('comparison', 2, choice)).map((answers) =>
-      answers.flatMap(({ rows }) => rows.map(({ time: _, ...row }) => row)),
+    const [names = [], ...marks] = (await this.panel('comparison', intervalTitle, choice)).map(
+      (answers) => answers.flatMap(({ rows }) => rows.map(({ time: _, ...row }) => row)),
     );
     return { names, marks: marks.flat().filter(({ ratio }) => ratio !== null) };
   }
 
-  /** The panels that have nothing to show of a run; each says why. */
-  async emptyPanels(name: DashboardName, choice: Choice): Promise<Pick<Panel, 'id' | 'title'>[]> {
-    const empty: Panel[] = [];
+  /** Titles of the panels that have nothing to show of a run; each says why. */
+  async emptyPanels(name: DashboardName, choice: Choice): Promise<string[]> {
+    const empty: string[] = [];
     for (const panel of panelsOf(dashboardOf(name))) {
-      const { id, repeat } = panel;
+      const { title, repeat } = panel;
       // Without any value of its variable Grafana shows one panel, of none.
       const values = repeat === undefined ? [] : await this.choices(name, repeat, choice);
       const answers = await Promise.all(
         (values.length === 0 ? [''] : values).map((variant) =>
-          this.panel(name, id, { ...choice, variant }),
+          this.panel(name, title, { ...choice, variant }),
         ),
       );
       if (answers.flat(2).some(({ rows }) => rows.length > 0)) continue;
-      expect(panel.fieldConfig.defaults.noValue, panel.title).toMatch(/\.$/);
-      empty.push(panel);
+      expect(panel.fieldConfig.defaults.noValue, title).toMatch(/\.$/);
+      empty.push(title);
     }
     return empty;
   }
@@ -221,9 +233,10 @@ export function dashboardOf(name: DashboardName): Dashboard {
   return dashboard;
 }
 
-const panelOf = (name: DashboardName, id: number) =>
-  panelsOf(dashboardOf(name)).find((one) => one.id === id) ?? expect.fail(`${name} has no ${id}`);
+const panelOf = (name: DashboardName, title: string) =>
+  panelsOf(dashboardOf(name)).find((one) => one.title === title) ??
+  expect.fail(`${name} has no "${title}"`);
 
-export function columnsOf(name: DashboardName, id: number): string[] {
-  return selectedColumns(targetsOf(panelOf(name, id))[0]?.query ?? '');
+export function columnsOf(name: DashboardName, title: string): string[] {
+  return selectedColumns(targetsOf(panelOf(name, title))[0]?.query ?? '');
 }

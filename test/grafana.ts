@@ -25,7 +25,10 @@ export interface Panel {
   targets: (Target | Expression)[];
   fieldConfig: {
     defaults: { unit?: string; noValue?: string; custom?: { axisLabel?: string } };
-    overrides: { matcher: { options: string }; properties: { id: string; value: unknown }[] }[];
+    overrides: {
+      matcher: { id: string; options: string | { names: string[] } };
+      properties: { id: string; value: unknown }[];
+    }[];
   };
   options: { yAxis?: { unit?: string; axisLabel?: string } };
   /** The variable for each of whose values there is a panel. */
@@ -40,7 +43,7 @@ interface Row extends Pick<Panel, 'id' | 'title' | 'gridPos'> {
 }
 
 interface Variable extends Asked {
-  type: 'query' | 'datasource';
+  type: 'query' | 'custom' | 'datasource';
   name: string;
   sort: number;
   regex?: string;

@@ -5,8 +5,10 @@ import type { PageFigures, Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
+import { claimsOfRun, placesOf } from '../lib/report/run-claims.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
 import {
+  claimPoints,
   roundPoint,
   runPoint,
   sentencePoints,
@@ -14,7 +16,7 @@ import {
   whyPoints,
 } from '../lib/store/points.ts';
 import type { Store } from '../lib/store/store.ts';
-import { type Figures, h2Result } from './fixtures/h2-result.ts';
+import { type Figures, h2Result, shippedScenarios } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 import { phase } from './fixtures/phase.ts';
 
@@ -49,12 +51,15 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
       }),
     ),
   );
+  const { article } = (await shippedScenarios()).find(({ name }) => name === result.scenario) ?? {};
+  const places = placesOf(`/results/${result.run}/report.html`, result.environment, article);
   await store.write([
     ...tablePoints(result),
     ...whyPoints({ ...result, why: madeUpWhy(result) }),
     ...rounds,
     ...sentencePoints(result, verdictSentences(result)),
-    runPoint(result, true),
+    ...(article === undefined ? [] : claimPoints(result, claimsOfRun(article, result))),
+    runPoint({ ...result, places }, true),
   ]);
   return result;
 }
@@ -112,7 +117,7 @@ function madeUpPages(index: number): PageFigures[] {
 }
 
 export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<Result> {
-  const { name, phases = { count: 1 } } = scenario;
+  const { article, name, phases = { count: 1 } } = scenario;
   const figures = findVariants(scenario)
     .filter(isRunnable)
     .map((variant, index): [string, Figures] => {
@@ -131,5 +136,6 @@ export async function madeUpRun(scenario: Scenario, startedAt: number): Promise<
     run: `${at.slice(0, 19).replaceAll(':', '-')}-${name}`,
     startedAt: at,
     endedAt: new Date(startedAt + 120_000).toISOString(),
+    ...(article && { article: { id: article.id, title: article.title, date: article.date } }),
   });
 }

@@ -76,7 +76,8 @@ function environmentsTable({
   ]);
 }
 
-function environmentHere(environment: Environment): [string, string, string] {
+/** The machine with the places of servers and k6, its system and its kernel. */
+export function environmentHere(environment: Environment): [string, string, string] {
   const places = `servers on ${serversPlace(environment)}, k6 on ${generatorPlace(environment)}`;
   return [`${environment.cpuModel}; ${places}`, environment.os, environment.kernel];
 }

@@ -1,14 +1,17 @@
 // Writes a run to the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
+import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { figureOf, networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
+import { claimsOfRun, placesOf } from '../report/run-claims.ts';
 import { verdictSentences } from '../report/sentences.ts';
 import { whyLines } from '../report/why.ts';
 import { checkRound, checkRounds } from '../store/integrity.ts';
 import {
+  claimPoints,
   roundPoint,
   runPoint,
   sentencePoints,
@@ -125,8 +128,8 @@ export async function forgetRound({ plan, store }: RunBase, round: number): Prom
 }
 
 /**
- * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences. They replace earlier ones. Returns
- * the database's error as a line.
+ * Writes the wide points of the newest round, the table, the run's state, and at its end its sentences and its article's claims. They
+ * replace earlier ones. Returns the database's error as a line.
  */
 export async function storeResult(
   context: RunBase,
@@ -134,8 +137,14 @@ export async function storeResult(
   kept: readonly KeptRound[],
   ended: boolean,
 ): Promise<string | null> {
-  const { plan, store } = context;
+  const { folder, plan, store } = context;
   if (store === null) return null;
+  const { article } = plan.scenario;
+  const claims =
+    ended && kept.length > 0 && article !== undefined ? claimsOfRun(article, result) : [];
+  // The folder may be a descriptor of this process.
+  const page = join(realpathSync(folder), 'report.html');
+  const places = placesOf(page, result.environment, article);
   // A search that was interrupted in its first round has steps.
   const hasTable = kept.length > 0 || (result.search?.steps ?? []).length > 0;
   return written(
@@ -143,7 +152,8 @@ export async function storeResult(
       ...kept.slice(-1).flatMap((round) => roundPoints(plan, round, result)),
       ...(hasTable ? tablePoints(result) : []),
       ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
-      runPoint(result, ended),
+      ...claimPoints(result, claims),
+      runPoint({ ...result, places }, ended),
     ]),
   );
 }

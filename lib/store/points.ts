@@ -1,13 +1,6 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket, metricNames } from '../analysis/latency.ts';
-import {
-  comparisonOf,
-  hasRatio,
-  comparable,
-  curvesOf,
-  streamsOf,
-  streamSweep,
-} from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio, comparable, curvesOf } from '../analysis/comparisons.ts';
 import { pagesOf } from '../analysis/pages.ts';
 import { phasePairs } from '../analysis/phases.ts';
 import { limitText } from '../analysis/limit.ts';
@@ -16,6 +9,7 @@ import type { Phase, Result } from '../result/result.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
   benchBucket,
+  benchClaim,
   benchComparison,
   benchCurve,
   benchPage,
@@ -23,11 +17,11 @@ import {
   benchRound,
   benchRun,
   benchSentence,
-  benchStreams,
   benchWhy,
   intervalOf,
   serverCpu,
   serverRss,
+  type ClaimRow,
   type Measurement,
   type RoundRow,
   type RunRow,
@@ -106,6 +100,8 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
 export function tablePoints(result: Result): string[] {
   const { search, variants } = result;
   const at = pointsAt(result);
+  const here = variants.filter(({ rps }) => rps !== null);
+  const first = here.find(({ published }) => published?.rps !== undefined) ?? here[0];
   const comparisons = variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
     const { metric = 'rps' } = comparison ?? {};
@@ -128,6 +124,7 @@ export function tablePoints(result: Result): string[] {
       // NaN would leave an earlier round's interval in the database.
       interval: measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95),
       cpuInterval: variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined,
+      first,
       found: search?.found.find((one) => one.variant === variant.name),
       network: variant.network,
       phases: variant.rounds.flatMap((round) => round.phases),
@@ -141,7 +138,6 @@ export function tablePoints(result: Result): string[] {
       tags: { variant: variant.name, phase: String(phase), server: variant.server?.name },
     })),
   );
-  const sweep = streamSweep(result);
   const names = variants.map(({ name, series }) => series ?? name);
   return [
     ...comparisons,
@@ -157,11 +153,6 @@ export function tablePoints(result: Result): string[] {
         const values = { position, bucket, published, measured };
         return at(benchBucket, position, { ...tags, bucket: bucketLabel(bucket) }, values);
       });
-    }),
-    ...(sweep?.curve ?? []).map(({ variant, rps }, index) => {
-      const { name, server } = variant;
-      const tags = { variant: name, server: server?.name, streams: String(streamsOf(variant)) };
-      return at(benchStreams, index, tags, { rps, http1Rps: sweep?.line.rps });
     }),
     // Later rounds add to some of the curves: a point's time depends only on its own.
     ...curvesOf(result).flatMap(({ name, points }) =>
@@ -213,6 +204,19 @@ export function sentencePoints(
   return [...found, ...result.warnings.map((text) => ({ kind: 'warning', text }))].map(
     ({ kind, text }, index) => at(benchSentence, from + index, { kind }, { text }),
   );
+}
+
+/** The claims of the result's article as the run decided them. */
+export function claimPoints(
+  result: Result,
+  claims: readonly (ClaimRow & { number: number })[],
+): string[] {
+  const at = pointsAt(result);
+  return claims.map(({ number, ...row }) => {
+    // Databases sort it as a text.
+    const claim = String(number).padStart(2, '0');
+    return at(benchClaim, number, { article: result.article?.id, claim }, row);
+  });
 }
 
 type RunState = Omit<RunRow, 'ended'> &

@@ -301,6 +301,8 @@ interface ComparisonRow {
   /** Intervals of the ratio and of CPU time's ratio; undefined after the first round. */
   interval: [number, number] | undefined;
   cpuInterval: [number, number] | undefined;
+  /** What bars are drawn beside: the first row that is published and measured, else the first that is measured. */
+  first: VariantResult | undefined;
   found: FoundRate | undefined;
   network: NetworkResult | null;
   /** Of all rounds. */
@@ -344,6 +346,10 @@ export const benchComparison = written<ComparisonRow>()({
     },
     ratio: {
       published_ratio: ({ comparison }) => comparison?.publishedRatio,
+      // Of requests/s, to the row that bars are drawn beside.
+      published_to_first: ({ variant, first }) =>
+        quotient(variant.published?.rps, first?.published?.rps),
+      measured_to_first: ({ variant, first }) => quotient(variant.rps?.median, first?.rps?.median),
       ratio: ({ measured }) => measured?.ratio,
       ci_low: ({ interval }) => interval?.[0],
       ci_high: ({ interval }) => interval?.[1],
@@ -396,6 +402,10 @@ export const benchComparison = written<ComparisonRow>()({
   },
   shared: { ...errorCauseFields, ...networkFields },
 });
+
+function quotient(of: number | undefined, by: number | undefined): number {
+  return (of ?? NaN) / (by ?? NaN);
+}
 
 interface PhaseRow extends Omit<PhasePair, 'phase'> {
   position: number;
@@ -508,15 +518,6 @@ export const benchBucket = written<BucketRow>()({
   },
 });
 
-/** A point per number of streams, most streams first, if the run has such a sweep beside HTTP/1.1. */
-export const benchStreams = written<{ rps: number; http1Rps: number | undefined }>()({
-  measurement: 'bench_streams',
-  tags: ['run', 'scenario', 'variant', 'server', 'streams'],
-  fields: {
-    'requests/s': { measured_rps: ({ rps }) => rps, http1_rps: ({ http1Rps }) => http1Rps },
-  },
-});
-
 /** A point per rate: a step of a search, or a rate of a sweep, whose `variant` is the swept config. Lowest rates first. */
 export const benchCurve = written<CurvePoint & { position: number }>()({
   measurement: 'bench_curve',
@@ -590,6 +591,29 @@ export const benchSentence = written<{ text: string }>()({
   fields: { text: { text: ({ text }) => text } },
 });
 
+/** A claim of an article, and what a run saw of it. */
+export interface ClaimRow {
+  text: string;
+  /** The article's own. */
+  figures: string;
+  seen: string;
+  state: string;
+}
+
+/** A point per claim that rests on the run's scenario, written at the run's end. `claim` is its number in the article, from 01. */
+export const benchClaim = written<ClaimRow>()({
+  measurement: 'bench_claim',
+  tags: ['run', 'scenario', 'article', 'claim'],
+  fields: {
+    text: {
+      text: ({ text }) => text,
+      figures: ({ figures }) => figures,
+      seen: ({ seen }) => seen,
+      state: ({ state }) => state,
+    },
+  },
+});
+
 /** `ended` in ms since 1970; null while the run goes on, and for good if bakeoff was killed. */
 export interface RunRow extends Pick<
   Result,
@@ -597,6 +621,16 @@ export interface RunRow extends Pick<
 > {
   variants: readonly Pick<VariantResult, 'published' | 'rounds'>[];
   ended: number | null;
+  places?: RunPlaces;
+}
+
+/** In words: where the figures of a run and of its article are from. */
+export interface RunPlaces {
+  /** Path of the run's page. */
+  report: string;
+  machine: string;
+  articleTitle?: string;
+  articleMachine?: string;
 }
 
 /** A point per run, at its start; written again when the run ends. */
@@ -613,6 +647,10 @@ export const benchRun = written<RunRow>()({
       // Tables leave out the columns whose names begin with this, if no article has figures of the run.
       unpublished: ({ variants }) =>
         variants.every(({ published }) => published === null) ? 'published' : null,
+      report: ({ places }) => places?.report,
+      machine: ({ places }) => places?.machine,
+      article_title: ({ places }) => places?.articleTitle,
+      article_machine: ({ places }) => places?.articleMachine,
     },
     'ms since 1970': {
       started: ({ startedAt }) => Date.parse(startedAt),
@@ -646,10 +684,10 @@ export const measurements: readonly Measurement[] = [
   benchComparison,
   benchPhase,
   benchBucket,
-  benchStreams,
   benchCurve,
   benchWhy,
   benchPage,
   benchSentence,
+  benchClaim,
   benchRun,
 ];

@@ -1,15 +1,20 @@
 // The dashboards' queries, sent to a real influxd that holds made-up runs of every scenario, written as real ones are:
 // what takes too long to run, or differs from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { decideClaim } from '../../lib/report/claims.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { DashboardDatabase, columnsOf } from '../dashboard-database.ts';
 import { type Cell, expectedPhaseRows, expectedRows } from '../dashboard-figures.ts';
-import { shippedScenarios } from '../fixtures/h2-result.ts';
+import { shippedScenario, shippedScenarios } from '../fixtures/h2-result.ts';
 import { phase } from '../fixtures/phase.ts';
 import { openFileCache, result as madeUp, workers } from '../fixtures/result.ts';
 import { madeUpRun, madeUpWhy, storeResult } from '../made-up-runs.ts';
+
+const articleIds = ['000', '001', '002', '003', '004'];
+const claimsTitle = 'What it claims, and whether that holds here';
+const barsTitle = "${scenario}: requests/s, of the first row's";
 
 const startedAtMs = Date.parse('2026-02-03T04:05:06.000Z');
 
@@ -50,55 +55,151 @@ describe('a run of every scenario', () => {
   }
 
   it('is offered by every dashboard that can show it', async () => {
-    const all = scenarios.map(({ name }) => name);
-    const overHttp2 = all.filter((name) =>
-      resultOf(name).variants.some(({ load }) => load.protocol === 'h2'),
-    );
+    const newestFirst = scenarios.map(({ name }) => name).toReversed();
+    const articles = new Map(scenarios.map(({ name, article }) => [name, article?.id]));
     const any = resultOf('aa');
-    // Each ran after the one before it.
-    expect(await database.choices('comparison', 'scenario', any)).toEqual(all.toReversed());
-    expect(await database.choices('history', 'scenario', any)).toEqual(all.toReversed());
-    expect(overHttp2.length).toBeGreaterThan(4);
-    expect(await database.choices('http2', 'scenario', any)).toEqual(overHttp2.toReversed());
+    for (const board of ['comparison', 'history'] as const) {
+      const offered = (kind: string) => database.choices(board, 'scenario', { ...any, kind });
+      expect(await offered('.*')).toEqual(newestFirst);
+      expect(await offered('.+')).toEqual(newestFirst.filter((name) => articles.get(name)));
+      expect(await offered('()')).toEqual(newestFirst.filter((name) => !articles.get(name)));
+    }
+    expect(await database.choices('articles', 'article', any)).toEqual(articleIds);
+    for (const id of articleIds) {
+      const own = newestFirst.filter((name) => articles.get(name) === id);
+      const [first = ''] = own;
+      expect(await database.choices('articles', 'scenario', resultOf(first))).toEqual(own);
+      // So that a link to Articles shows the article of the scenario that is picked.
+      expect(await database.choices('comparison', 'article', resultOf(first))).toEqual([id]);
+    }
     // Nothing of it was measured second by second.
     expect(await database.choices('live', 'scenario', any)).toEqual([]);
   });
 
   it.each([
     // Nothing of these runs was measured second by second, and none is a search or a sweep.
-    ['comparison', [3, 28, 29, 30]],
-    ['http2', []],
+    [
+      'comparison',
+      [
+        'Responses/s over time',
+        'The highest rate within the limit',
+        'Latency by rate',
+        'Latency by rate, drawn',
+      ],
+    ],
+    ['articles', []],
     ['history', []],
   ] as const)('has an answer to every query of %s that can have one', async (name, never) => {
-    const empty: (readonly number[])[] = [];
-    const offered = await database.choices(name, 'scenario', resultOf('aa'));
-    for (const scenario of oneOfAKind.filter((one) => offered.includes(one))) {
+    const empty: (readonly string[])[] = [];
+    const offered = oneOfAKind.filter(
+      (scenario) => name !== 'articles' || resultOf(scenario).article !== undefined,
+    );
+    for (const scenario of offered) {
       // The runs of the control lie within the history's range.
       const range =
         name === 'history'
           ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
           : {};
-      const panels = await database.emptyPanels(name, { ...resultOf(scenario), ...range });
-      empty.push(panels.map(({ id }) => id));
+      empty.push(await database.emptyPanels(name, { ...resultOf(scenario), ...range }));
     }
     const [first = [], ...others] = empty;
-    expect(first.filter((id) => others.every((ids) => ids.includes(id)))).toEqual(never);
+    expect(first.filter((title) => others.every((titles) => titles.includes(title)))).toEqual(
+      never,
+    );
   });
 
-  it.each([1, 4, 16, 24, 25])(
-    'shows a row per variant, as written, in panel %i of Comparison',
-    async (id) => {
-      const linked = ['nginx-tuning-under-delay'];
-      for (const name of id < 24 ? results.keys() : linked)
-        expect(await database.rows('comparison', id, resultOf(name))).toEqual(
-          expectedRows(columnsOf('comparison', id), resultOf(name)),
-        );
-    },
-  );
+  it.each([
+    ['comparison', '${scenario}: verdicts and figures'],
+    ['comparison', 'Behind the figures'],
+    ['comparison', 'CPU per request, and how sure the verdicts are'],
+    ['comparison', 'What went over the link'],
+    ['comparison', 'Attempts that failed, by cause'],
+    ['articles', '${scenario}: published beside measured'],
+  ] as const)('shows a row per variant, as written, in %s, %s', async (name, title) => {
+    const overLinks = ['What went over the link', 'Attempts that failed, by cause'];
+    const linked = ['nginx-tuning-under-delay'];
+    for (const scenario of overLinks.includes(title) ? linked : results.keys())
+      expect(await database.rows(name, title, resultOf(scenario))).toEqual(
+        expectedRows(columnsOf(name, title), resultOf(scenario)),
+      );
+  });
 
-  it('shows the parts of the CPU time of each side, in panel 40 of Comparison', async () => {
+  it('shows verdict and effect of each comparison on top', async () => {
+    const result = resultOf('h2o-vs-nginx');
+    const shown = expectedRows(['variant', 'baseline', 'verdict', 'effect'], result).filter(
+      ({ baseline }) => baseline !== null,
+    );
+    // Of what is published only there is nothing to show.
+    const withSpdy = resultOf('http1-vs-h2-small-file');
+    const names = (of: Result['variants']) => of.map(({ name }) => name);
+    expect(names(withSpdy.variants.filter(({ server }) => server === null))).not.toEqual([]);
+    expect(await database.choices('comparison', 'compared', withSpdy)).toEqual(
+      names(withSpdy.variants.slice(1).filter(({ server }) => server !== null)),
+    );
+    expect(shown.length).toBeGreaterThan(2);
+    for (const { variant, verdict, effect } of shown)
+      expect(
+        await database.rows('comparison', '${compared:csv}', {
+          ...result,
+          variant: String(variant),
+        }),
+      ).toEqual([{ verdict, effect }]);
+  });
+
+  it('shows every claim of an article, as its page decides it', async () => {
+    for (const id of articleIds) {
+      const { article = expect.fail(id) } =
+        scenarios.find((one) => one.article?.id === id) ?? expect.fail(id);
+      const { claims = [], scenarios: names = [] } = article;
+      const rows = await database.rows('articles', claimsTitle, resultOf(names[0] ?? ''));
+      expect(rows).toEqual(
+        claims.map((claim) => {
+          const scenario = claim.rests[0]?.scenario ?? '';
+          const { text, figures } = claim;
+          const { run } = resultOf(scenario);
+          return { text, figures, ...decideClaim(claim, results), scenario, run };
+        }),
+      );
+      expect(rows.map(({ state }) => state)).not.toContain('not decided');
+    }
+  });
+
+  it('shows what an article and its newest run were measured on, and where the pages are', async () => {
+    const result = resultOf('nginx-tuning-under-delay');
+    const [places] = await database.rows('articles', 'Article ${article}', result);
+    expect(places).toMatchObject({
+      article_title: 'nginx tuning under delay (2017-01-14)',
+      article_machine: expect.stringContaining('two EC2 t2.micro'),
+      machine: expect.stringContaining(result.environment.cpuModel),
+    });
+    const runs = await database.rows('articles', 'Runs of article ${article}', result);
+    expect(runs.map(({ run, report }) => [run, report])).toEqual(
+      ['nginx-tuning-under-delay', 'nginx-tuning-queue-limit']
+        .map((name) => resultOf(name).run)
+        .map((run) => [run, `/results/${run}/report.html`]),
+    );
+  });
+
+  it("draws an article's figures and those here as multiples of its first row", async () => {
+    const result = resultOf('h2o-vs-nginx');
+    const rows = await database.rows('articles', barsTitle, result);
+    const [first] = result.variants;
+    expect(rows).toEqual(
+      result.variants.map(({ name, published, rps }) => ({
+        variant: name,
+        published_to_first: (published?.rps ?? NaN) / (first?.published?.rps ?? NaN),
+        measured_to_first: (rps?.median ?? NaN) / (first?.rps?.median ?? NaN),
+      })),
+    );
+    expect(rows[0]).toMatchObject({ published_to_first: 1, measured_to_first: 1 });
+    // Of a scenario that nobody published figures of.
+    const [own] = await database.rows('articles', barsTitle, resultOf('aa'));
+    expect(own).toMatchObject({ published_to_first: null, measured_to_first: 1 });
+  });
+
+  it('shows the parts of the CPU time of each side, in Comparison', async () => {
     const result = resultOf('aa');
-    expect(await database.rows('comparison', 40, result)).toEqual(
+    expect(await database.rows('comparison', 'Why: CPU µs of a request', result)).toEqual(
       madeUpWhy(result).sides.flatMap(({ variant, calls, cpu }) =>
         cpu.map(({ kind, name: part, us: cpu_us, sdUs: cpu_sd_us }) => ({
           variant,
@@ -111,10 +212,10 @@ describe('a run of every scenario', () => {
     );
   });
 
-  it('shows the pages of a mix, in panel 42 of Comparison', async () => {
+  it('shows the pages of a mix, in Comparison', async () => {
     const result = resultOf('aa');
     const [first, second] = result.variants.map(({ name }) => name);
-    expect(await database.rows('comparison', 42, result)).toMatchObject([
+    expect(await database.rows('comparison', 'By page', result)).toMatchObject([
       { variant: first, page: '/', share: 0.75, body_bytes: 204, p50_ms: 1.5, p99_ms: 4 },
       { variant: second, page: '/', effect: '+50 % [50, 50]', verdict: 'slower' },
       { variant: first, page: 'POST /a', share: 0.25, body_bytes: 612, effect: null },
@@ -124,7 +225,9 @@ describe('a run of every scenario', () => {
 
   it('says on top what the report says, and then what warns', async () => {
     for (const result of results.values()) {
-      expect(await database.rows('comparison', 31, result)).toMatchObject([
+      expect(
+        await database.rows('comparison', '${scenario}: what was found', result),
+      ).toMatchObject([
         ...verdictSentences(result).map(({ kind, text }) => ({ kind, text })),
         ...result.warnings.map((text) => ({ kind: 'warning', text })),
       ]);
@@ -132,34 +235,29 @@ describe('a run of every scenario', () => {
   });
 
   it.each([
-    ...[1, 2, 4, 5, 6, 7, 8].map((id) => ['http2', id] as const),
-    ...[6, 7, 9, 10, 11, 12, 13, 20].map((id) => ['comparison', id] as const),
-  ])('shows a row per variant and phase, in %s panel %i', async (name, id) => {
-    const offered = await database.choices(name, 'scenario', resultOf('aa'));
-    for (const scenario of oneOfAKind.filter((one) => offered.includes(one)))
-      expect(await database.rows(name, id, resultOf(scenario))).toEqual(
-        expectedPhaseRows(columnsOf(name, id), resultOf(scenario)),
+    'Load phases: published beside measured',
+    'Traffic: published beside measured',
+    'Time for a request',
+    'Time to connect, TLS included',
+    'Time to first byte, from the start of a connection',
+    'Requests/s per client (connection)',
+    'Requests/s per thread of the generator, sampled each 100 ms as wrk does',
+    'TLS as negotiated, and what did not succeed',
+  ])('shows a row per variant and phase in Comparison, %s', async (title) => {
+    for (const scenario of oneOfAKind)
+      expect(await database.rows('comparison', title, resultOf(scenario))).toEqual(
+        expectedPhaseRows(columnsOf('comparison', title), resultOf(scenario)),
       );
-  });
-
-  it('shows the sweep of streams beside HTTP/1.1, most streams first', async () => {
-    const sweep = resultOf('h2-stream-sweep');
-    const rps = (name: string) =>
-      sweep.variants.find((variant) => variant.name === name)?.rps?.median;
-    expect(await database.rows('http2', 10, sweep)).toEqual(
-      [100, 50, 20, 10, 5, 2, 1].map((streams) => ({
-        streams: String(streams),
-        measured_rps: rps(`streams-${streams}`),
-        http1_rps: rps('nginx-http1'),
-      })),
-    );
   });
 
   it("shows a histogram of each server, in the article's buckets", async () => {
     const rate = resultOf('h2o-vs-nginx-h2-rate');
-    expect(await database.choices('http2', 'variant', rate)).toEqual(['h2o', 'nginx']);
+    expect(await database.choices('comparison', 'variant', rate)).toEqual(['h2o', 'nginx']);
     for (const { name, phases } of rate.variants) {
-      const rows = await database.rows('http2', 3, { ...rate, variant: name });
+      const rows = await database.rows('comparison', 'Answers by latency: ${variant:csv}', {
+        ...rate,
+        variant: name,
+      });
       expect(rows).toHaveLength(10);
       expect(rows[7]).toMatchObject({ bucket: '1–2 ms' });
       expect(rows.map(({ count, share }) => [count, share])).toEqual(
@@ -194,10 +292,14 @@ describe('a run of every scenario', () => {
       expect(own.map((mark) => [mark['ratio'], Object.values(mark).at(-1)])).toEqual(
         [1, ...ci95, ratio, publishedRatio].map((at) => [at, row(name)]),
       );
-      const [ratios = [], intervals = []] = await database.panel('comparison', 23, {
-        ...ladder,
-        variant: name,
-      });
+      const [ratios = [], intervals = []] = await database.panel(
+        'comparison',
+        'Ratio per round: ${compared:csv}',
+        {
+          ...ladder,
+          variant: name,
+        },
+      );
       const rows = ratios.flatMap((answer) => answer.rows);
       expect(rows.map(({ ratio }) => ratio)).toEqual(comparison.roundRatios);
       expect(rows.at(-1)).toMatchObject({ ratio_so_far: ratio });
@@ -207,30 +309,6 @@ describe('a run of every scenario', () => {
     }
   });
 
-  it('shows the traffic of links per round', async () => {
-    const result = resultOf('nginx-tuning-queue-limit');
-    const rows = await database.rows('comparison', 26, result);
-    const packets = result.variants.flatMap(({ name: variant, rounds }) =>
-      rounds.flatMap(({ round, phases }) =>
-        phases.map(({ network, responses }) => ({
-          variant,
-          round: String(round),
-          packets_to_server_per_request: expect.closeTo(
-            (network?.toServer.packets ?? NaN) / responses['2xx'],
-            3,
-          ),
-          delay: expect.stringMatching(/held/),
-        })),
-      ),
-    );
-    expect(rows).toHaveLength(packets.length);
-    expect(rows).toEqual(
-      expect.arrayContaining(packets.map((one) => expect.objectContaining(one))),
-    );
-    const numbers = rows.map(({ round }) => Number(round));
-    expect(numbers).toEqual(numbers.toSorted((a, b) => a - b));
-  });
-
   it('shows the noise floor as a band, from the control run on', async () => {
     const control = resultOf('aa');
     const range = {
@@ -238,7 +316,11 @@ describe('a run of every scenario', () => {
       startedAt: '2026-02-03T00:00:00.000Z',
       endedAt: '2026-02-03T09:00:00.000Z',
     };
-    const [ratios = [], high = [], low = []] = await database.panel('history', 1, range);
+    const [ratios = [], high = [], low = []] = await database.panel(
+      'history',
+      '${scenario}: ratio to the baseline, run by run',
+      range,
+    );
     expect(ratios.map(({ rows }) => rows.length)).toEqual([1]);
     const ends = (answers: typeof high): Cell[] =>
       (answers[0]?.rows ?? []).map(({ last }) => last ?? null);
@@ -301,10 +383,10 @@ describe('what k6 made second by second', () => {
   );
 
   it.each([
-    ['live', 1],
-    ['comparison', 3],
-  ] as const)('is the rate that was measured, in %s panel %i', async (name, id) => {
-    const [lines = []] = await database.panel(name, id, choice);
+    ['live', 'Responses/s'],
+    ['comparison', 'Responses/s over time'],
+  ] as const)('is the rate that was measured, in %s, %s', async (name, title) => {
+    const [lines = []] = await database.panel(name, title, choice);
     expect(
       Object.fromEntries(
         lines.map(({ tags, rows }) => [tags?.['variant'], rows.map(({ value }) => value)]),
@@ -319,18 +401,18 @@ describe('what k6 made second by second', () => {
   });
 
   it('is per second under load, whatever is counted', async () => {
-    const [errors = [], answers = []] = await database.panel('live', 5, choice);
+    const [errors = [], answers = []] = await database.panel('live', 'Failures per second', choice);
     const figures = ([line]: typeof errors): Cell[] =>
       (line?.rows ?? []).map(({ value }) => value ?? null);
     expect([figures(errors), figures(answers)]).toEqual([
       [5000, 5000, 5000, 0, 0, 0],
       [10_000, 10_000, 10_000, 0, 0, 0],
     ]);
-    const [connections = []] = await database.panel('live', 6, choice);
+    const [connections = []] = await database.panel('live', 'Connections', choice);
     expect(
       connections.find(({ tags }) => tags?.['variant'] === 'halves')?.rows.map(({ sum }) => sum),
     ).toEqual([100]);
-    const [bytes = []] = await database.panel('live', 7, choice);
+    const [bytes = []] = await database.panel('live', 'Bytes/s', choice);
     expect(figures(bytes)).toEqual([1e9, 1e9, 1e9, 1e9, 8e8, 6e8]);
   });
 });
@@ -356,8 +438,8 @@ describe('runs of one scenario', () => {
   });
 
   it.each([
-    ['comparison', 5],
-    ['history', 7],
+    ['comparison', 'Runs of ${scenario}'],
+    ['history', 'Runs of ${scenario}: a click opens the Comparison'],
   ] as const)('are offered and listed in %s, newest first', async (name, list) => {
     const both = [newer.run, older.run];
     expect(await database.choices(name, 'run', newer)).toEqual(both);
@@ -365,34 +447,48 @@ describe('runs of one scenario', () => {
   });
 
   it.each([
-    [1, 'ratio'],
-    [2, 'measured_rps'],
-    [3, 'server_cpu_micros_per_request'],
-    [4, 'p99_ms'],
-  ] as const)(
-    'are points of a line per variant and version in panel %i of History',
-    async (id, of) => {
-      const [answers = []] = await database.panel('history', id, newer);
-      const shown = answers.flatMap(({ tags, rows }) =>
-        rows.map((row) => [
-          tags?.['variant'],
-          tags?.['version'],
-          Math.floor(Number(row['time'])),
-          row[of],
-        ]),
-      );
-      const expected = [newer, older].flatMap((result) =>
-        expectedRows(['variant', 'version', of], result).map((row) => [
-          row['variant'],
-          row['version'],
-          Date.parse(result.startedAt),
-          row[of],
-        ]),
-      );
-      expect(shown).toHaveLength(id === 1 ? 2 : 4);
-      expect(shown.toSorted()).toEqual(
-        expected.filter(([, , , value]) => value !== null).toSorted(),
-      );
-    },
-  );
+    ['${scenario}: ratio to the baseline, run by run', 'ratio'],
+    ['Requests/s, run by run', 'measured_rps'],
+    ["The server's CPU time per request, run by run", 'server_cpu_micros_per_request'],
+    ['99th percentile of latency, run by run', 'p99_ms'],
+  ] as const)('are points of a line per variant and version in History, %s', async (title, of) => {
+    const [answers = []] = await database.panel('history', title, newer);
+    const shown = answers.flatMap(({ tags, rows }) =>
+      rows.map((row) => [
+        tags?.['variant'],
+        tags?.['version'],
+        Math.floor(Number(row['time'])),
+        row[of],
+      ]),
+    );
+    const expected = [newer, older].flatMap((result) =>
+      expectedRows(['variant', 'version', of], result).map((row) => [
+        row['variant'],
+        row['version'],
+        Date.parse(result.startedAt),
+        row[of],
+      ]),
+    );
+    expect(shown).toHaveLength(of === 'ratio' ? 2 : 4);
+    expect(shown.toSorted()).toEqual(expected.filter(([, , , value]) => value !== null).toSorted());
+  });
+});
+
+it('shows of a claim what the newest run that could decide it found', async () => {
+  const scenario = await shippedScenario('h2o-vs-nginx-h2');
+  const newer = await madeUpRun(scenario, Date.parse('2026-02-06T00:00:00.000Z'));
+  const [nginx, h2o] = newer.variants;
+  expect([nginx?.name, h2o?.name]).toEqual(['nginx', 'h2o']);
+  const shown = async () => {
+    const [first] = await database.rows('articles', claimsTitle, newer);
+    return [first?.['run'], first?.['state']];
+  };
+  const slower = newer.comparisons.map((one) => ({ ...one, verdict: 'slower' as const }));
+  await storeResult(database.store, { ...newer, comparisons: slower });
+  expect(await shown()).toEqual([newer.run, 'opposite here']);
+  // With --variants nginx.
+  const variants = newer.variants.slice(0, 1);
+  const startedAt = '2026-02-06T01:00:00.000Z';
+  await storeResult(database.store, { ...newer, run: 'alone', startedAt, variants });
+  expect(await shown()).toEqual([newer.run, 'opposite here']);
 });

@@ -1,4 +1,5 @@
 // Latency by rate in the dashboards: made-up searches and sweeps in a real influxd.
+import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/plan.ts';
@@ -8,6 +9,8 @@ import { expectedRows, type Cell } from '../dashboard-figures.ts';
 import { shippedScenario } from '../fixtures/h2-result.ts';
 import { searchRun, sweepRun, type Written } from '../fixtures/rates.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
+
+const foundTitle = 'The highest rate within the limit';
 
 let database: DashboardDatabase;
 let found: Result;
@@ -28,14 +31,14 @@ afterAll(() => database?.close());
 
 it('has what a search found of each variant', async () => {
   for (const result of [found, foundAtOnce])
-    expect(await database.rows('comparison', 28, result)).toEqual(
-      expectedRows(columnsOf('comparison', 28), result),
+    expect(await database.rows('comparison', foundTitle, result)).toEqual(
+      expectedRows(columnsOf('comparison', foundTitle), result),
     );
 });
 
 it('has each step of a search once, and each rate of a sweep', async () => {
   const rows = async (result: Result): Promise<Cell[][]> =>
-    (await database.rows('comparison', 29, result)).map((row) =>
+    (await database.rows('comparison', 'Latency by rate', result)).map((row) =>
       ['rate', 'variant', 'p99_ms', 'kept'].map((column) => row[column] ?? null),
     );
   const steps = (found.search?.steps ?? []).map(({ rate, variant, latencyMs: { p99 }, kept }) => [
@@ -57,7 +60,7 @@ it('has each step of a search once, and each rate of a sweep', async () => {
 });
 
 it('is drawn as a series per variant and percentile, by rate', async () => {
-  const [[series] = []] = await database.panel('comparison', 30, swept);
+  const [[series] = []] = await database.panel('comparison', 'Latency by rate, drawn', swept);
   expect(series?.rows.map(({ time: _, ...row }) => row)).toEqual(
     expect.arrayContaining([
       { variant: 'workers', rate: 5000, p50_ms: 5 / 4, p99_ms: 5 },
@@ -69,7 +72,10 @@ it('is drawn as a series per variant and percentile, by rate', async () => {
 
 it('has in each round the ratio of the rates that were found', async () => {
   const variant = 'open-file-cache';
-  const [ratios = []] = await database.panel('comparison', 23, { ...found, variant });
+  const [ratios = []] = await database.panel('comparison', 'Ratio per round: ${compared:csv}', {
+    ...found,
+    variant,
+  });
   expect(ratios.flatMap(({ rows }) => rows).map(({ ratio }) => ratio)).toEqual(
     found.comparisons[0]?.roundRatios,
   );
@@ -81,7 +87,7 @@ it('of a search is a line of its own in History', async () => {
     startedAt: '2026-02-03T00:00:00.000Z',
     endedAt: '2026-02-07T00:00:00.000Z',
   };
-  const [lines = []] = await database.panel('history', 2, range);
+  const [lines = []] = await database.panel('history', 'Requests/s, run by run', range);
   expect(
     lines.map(({ tags, rows }) => [
       tags?.['variant'],
@@ -104,7 +110,7 @@ async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>)
   for (const { result, newest, ended } of written) {
     expect(
       await storeRound(
-        { plan, store: database.store } as unknown as RunContext,
+        { plan, folder: tmpdir(), store: database.store } as unknown as RunContext,
         result,
         newest === undefined ? [] : [newest],
         ended,

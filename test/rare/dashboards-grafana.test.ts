@@ -78,11 +78,13 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     async (name) => {
       const page = await loggedIn(grafana);
       let shown = 0;
-      for (const result of results)
+      for (const result of results) {
+        if (name === 'articles' && result.article === undefined) continue;
         if ((await database.choices(name, 'run', result)).includes(result.run)) {
           shown++;
           await showsAll(page, grafana, name, result, `${name}-${result.scenario}`);
         }
+      }
       expect(shown).toBeGreaterThan(0);
       await page.close();
     },
@@ -106,7 +108,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     result: Result,
     picture: string,
   ) {
-    const { run, scenario, startedAt, endedAt } = result;
+    const { article, run, scenario, startedAt, endedAt } = result;
     const { panels } = dashboardOf(name);
     const empty = await database.emptyPanels(name, result);
     // Grafana loads only panels in sight. A line of its grid takes 38 pixels.
@@ -115,7 +117,8 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
       .reduce((sum, { gridPos }) => sum + gridPos.h, 12);
     await page.setViewportSize({ width: 1680, height: 38 * lines });
     const [startedMs, endedMs] = [Date.parse(startedAt), Date.parse(endedAt)];
-    await page.goto(dashboardUrl(origin, name, { run, scenario, startedMs, endedMs }));
+    const url = dashboardUrl(origin, name, { run, scenario, startedMs, endedMs });
+    await page.goto(article === undefined ? url : `${url}&var-article=${article.id}`);
     for (const row of panels.filter(isRow).filter(({ collapsed }) => collapsed))
       await page.getByText(row.title, { exact: true }).click();
     const countOf = (id: string) =>

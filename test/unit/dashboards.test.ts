@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames } from '../../dashboards/names.ts';
+import { measurements } from '../../lib/store/schema.ts';
 import {
   generatedFolder,
   isRow,
@@ -27,20 +28,25 @@ describe.each(files)('%s', (file) => {
   const panels = panelsOf(dashboard);
   const tables = panels.filter(({ type }) => type === 'table');
 
-  it('has a unit and a title for every column', () => {
+  it('has a unit for every figure, and titles that differ', () => {
     expect(tables).not.toEqual([]);
     for (const panel of tables) {
       const columns = columnsOf(panel);
       // A name or title used twice would be matched by the other's override.
       const names = columns.flatMap(({ name, title }) => [...new Set([name, title])]);
       expect(names, panel.title).toEqual([...new Set(names)]);
-      for (const { title, unit } of columns)
-        expect([title, unit], panel.title).toEqual([expect.any(String), expect.any(String)]);
+      for (const { name, written, unit } of columns) {
+        const shown = `${panel.title}, ${name}`;
+        if (written === 'text') expect(unit, shown).toBeUndefined();
+        else expect(unit, shown).toEqual(expect.any(String));
+        // 7.41 µs are not 740.90 %.
+        if (unit === 'percentunit') expect(written, shown).toBe('ratio');
+      }
     }
   });
 
   it('has a unit and a label on every axis', () => {
-    const others = panels.filter((panel) => panel.type !== 'table');
+    const others = panels.filter(({ type }) => type !== 'table' && type !== 'stat');
     expect(others).not.toEqual([]);
     for (const { title, type, fieldConfig, options } of others) {
       const { unit, custom } = fieldConfig.defaults;
@@ -77,8 +83,10 @@ describe.each(files)('%s', (file) => {
       expect(fieldConfig.defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
     // A cell without one of its own says what the panel says.
     for (const panel of tables)
-      for (const { name, noValue } of columnsOf(panel))
-        expect(noValue, `${panel.title}, ${name}`).toBe('–');
+      expect(panel.fieldConfig.overrides, panel.title).toContainEqual({
+        matcher: { id: 'byRegexp', options: '/.*/' },
+        properties: [{ id: 'noValue', value: '–' }],
+      });
   });
 
   it('has panel ids that differ', () => {
@@ -120,23 +128,47 @@ describe.each(files)('%s', (file) => {
   });
 });
 
+it('has no panel twice', () => {
+  const shown = files.flatMap((file) =>
+    panelsOf(readDashboard(file)).map(({ id: _, gridPos: __, ...panel }) => JSON.stringify(panel)),
+  );
+  expect(shown.length).toBe(new Set(shown).size);
+});
+
+it('opens with ten panels at most, and takes 200 kB in all', () => {
+  const texts = files.map((file) => readFileSync(new URL(file, generatedFolder), 'utf8'));
+  expect(texts.join('').length).toBeLessThan(200_000);
+  for (const file of files)
+    expect(readDashboard(file).panels.filter((one) => !isRow(one)).length).toBeLessThanOrEqual(10);
+});
+
+/** The columns of a table, with the unit that the catalogue of points has and the one that is shown. */
 function columnsOf(panel: Panel) {
-  return targetsOf(panel)
-    .flatMap((target) => selectedColumns(target.query))
-    .map((name) => {
-      const properties =
-        panel.fieldConfig.overrides.find((override) => override.matcher.options === name)
-          ?.properties ?? [];
-      const valueOf = (id: string) => properties.find((property) => property.id === id)?.value;
+  const titles = Object.assign(
+    {},
+    ...(panel.transformations ?? []).map(({ options }) => options),
+  ) as { renameByName?: Record<string, string> };
+  return targetsOf(panel).flatMap(({ query }) => {
+    const from = /FROM "(\w+)"/.exec(query)?.[1];
+    const fields = measurements.find(({ measurement }) => measurement === from)?.fields;
+    return selectedColumns(query).map((name) => {
+      const valueOf = (id: string) =>
+        panel.fieldConfig.overrides
+          .filter(({ matcher: { options } }) =>
+            typeof options === 'string' ? options === name : options.names.includes(name),
+          )
+          .flatMap(({ properties }) => properties)
+          .find((property) => property.id === id)?.value;
       return {
         name,
-        title: valueOf('displayName'),
+        title: titles.renameByName?.[name] ?? name,
+        written: fields?.[name]?.unit ?? 'text',
         unit: valueOf('unit'),
-        noValue: valueOf('noValue'),
         width: valueOf('custom.width') as number | undefined,
         minWidth: valueOf('custom.minWidth') as number | undefined,
       };
     });
+  });
 }
 
 /** The least width: columns without a width have equal shares, none below its minimum. */

@@ -1,0 +1,138 @@
+// The Articles dashboard: what an article claims, whether that holds here, and its tables beside what was measured here.
+import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
+import { benchClaim, benchComparison, benchRun } from '../lib/store/schema.ts';
+import { board, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
+import { verdictColumn } from './certainty.ts';
+import { barsPanel } from './charts.ts';
+import { pickedRun, tagValues } from './influxql.ts';
+import { dashboardNames } from './names.ts';
+import { colours, nullAs, tablePanel, variantColumn } from './tables.ts';
+
+const ofArticle = { equal: { article: 'article' } } as const;
+
+const places = tablePanel({
+  id: 1,
+  title: 'Article ${article}',
+  description: 'What it is called, what it measured on, and what its newest run here did.',
+  grid: { x: 0, y: 0, w: 24, h: 4 },
+  from: benchRun,
+  where: ofArticle,
+  newest: 1,
+  columns: [
+    { name: 'article_title', title: 'article', width: 260, wrapped: true },
+    { name: 'article_machine', title: 'its machine', minWidth: 400, wrapped: true },
+    { name: 'machine', title: 'this machine', minWidth: 400, wrapped: true },
+    { name: 'started', title: 'newest run', width: 160 },
+  ],
+});
+
+/** The same as in an article's page. */
+const stateColours = {
+  'holds here': 'green',
+  'does not hold here': 'blue',
+  'opposite here': 'red',
+  'not decided': 'orange',
+};
+
+const claims = tablePanel({
+  id: 2,
+  title: 'What it claims, and whether that holds here',
+  description:
+    'A row per claim, as the newest run that decides it found: the figures of the article, the effect here with its 95 % interval, and whether the claim holds. ' +
+    'A click on a claim shows its scenario below. A claim is not decided if the interval leaves it open: more rounds may.',
+  grid: { x: 0, y: 4, w: 24, h: 10 },
+  from: benchClaim,
+  where: ofArticle,
+  newestPer: ['claim', 'scenario'],
+  noRows: 'Nothing is known of its claims yet: npm run scenario -- and its number decides them.',
+  columns: [
+    {
+      name: 'text',
+      title: 'the article says',
+      minWidth: 280,
+      wrapped: true,
+      link: {
+        title: 'Show the run that says so',
+        url: `/d/${dashboardNames.articles.uid}?\${datasource:queryparam}&\${article:queryparam}&var-scenario=\${__data.fields.scenario}&var-run=\${__data.fields.run}`,
+      },
+    },
+    { name: 'figures', title: 'its figures', minWidth: 280, wrapped: true },
+    { name: 'seen', title: 'here', minWidth: 280, wrapped: true },
+    {
+      name: 'state',
+      title: 'so it',
+      width: 150,
+      coloured: true,
+      mappings: [colours(stateColours)],
+    },
+    { name: 'scenario', width: 200 },
+    { name: 'run', width: 0, hidden: true },
+  ],
+});
+
+const table = tablePanel({
+  id: 3,
+  title: '${scenario}: published beside measured',
+  description:
+    'One row per variant, in the order of the article. "published" figures are of its machine, the others of the run that is picked: the two compare by their ratios and effects, not by their requests/s. ' +
+    '"errors/M" are attempts without a response per million requests.',
+  grid: { x: 0, y: 14, w: 24, h: 9 },
+  from: benchComparison,
+  where: pickedRun,
+  columns: [
+    { ...variantColumn, minWidth: 140, wrapped: true },
+    { name: 'published_rps', title: 'published req/s', width: 88 },
+    { name: 'published_ratio', title: 'published ratio', width: 88 },
+    { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
+    { name: 'effect', title: 'effect, 95 %', width: 150 },
+    { ...verdictColumn, width: 180 },
+    { name: 'p99_ms', title: 'p99', width: 85 },
+    { name: 'published_errors_per_million', title: 'published errors/M', width: 88 },
+    { name: 'errors_per_million', title: 'errors/M', width: 78 },
+    { name: 'note', minWidth: 160, wrapped: true },
+  ],
+});
+
+const bars = barsPanel({
+  id: 4,
+  title: "${scenario}: requests/s, of the first row's",
+  description:
+    'Published beside here: each as a multiple of the first row with both, so that the two machines compare. At a constant rate the load sets requests/s, and all bars are alike.',
+  grid: { x: 0, y: 23, w: 24, h: 10 },
+  noBars: 'This run has no figures yet.',
+});
+
+const variables = [
+  variable({ name: 'article', label: 'Article', query: tagValues(benchComparison, 'article') }),
+  scenarioVariable(ofArticle),
+  variable({
+    name: 'run',
+    label: 'Run',
+    query: tagValues(benchComparison, 'run', { equal: { scenario: 'scenario' } }),
+    newestFirst: true,
+  }),
+  unpublished,
+];
+
+/** The dashboard as Grafana reads it from a file. */
+export function articlesDashboard(): Dashboard {
+  return board('articles', {
+    description: 'What an article claims, whether that holds here, and its tables.',
+    variables,
+    from: 'now-15m',
+  })
+    .withPanel(places)
+    .withPanel(claims)
+    .withPanel(table)
+    .withPanel(bars)
+    .withPanel(
+      runsPanel({
+        id: 5,
+        y: 33,
+        opens: 'articles',
+        where: ofArticle,
+        title: 'Runs of article ${article}',
+      }),
+    )
+    .build();
+}
