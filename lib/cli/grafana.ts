@@ -83,6 +83,9 @@ async function announce({ origin, port, files }: RunningGrafana, store: Store): 
       ? `  No run has a table yet: ${typed('scenario')} NAME makes one.`
       : `  It shows ${inOneLine(shown.run)}, the newest run; the list at its end has the others.`,
   );
+  console.log(
+    `  What articles claim, and whether that holds here: ${dashboardUrl(origin, 'articles')}`,
+  );
   console.log(`  A run while it goes on: ${dashboardUrl(origin, 'live')}`);
   console.log(`  Log in as admin with ${files.password} (kept in ${files.passwordFile})`);
   console.log('Ctrl-C ends it.');

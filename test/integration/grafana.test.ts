@@ -73,7 +73,7 @@ it('shows the newest run at a free port, and ends all with Ctrl-C', async () => 
 
   const [origin = '', port] = /http:\/\/127\.0\.0\.1:(\d+)/.exec(command.stdout()) ?? [];
   expect(Number(port)).toBeGreaterThan(3000);
-  const [taken, address, , , admin] = command.stdout().split('\n');
+  const [taken, address, , , , admin] = command.stdout().split('\n');
   expect(taken).toBe(`Port 3000 is taken, this is ${port}.`);
   expect(address).toBe(
     `Grafana: ${origin}/d/bakeoff-comparison?var-scenario=nginx-open-file-cache&var-run=${shown.run}&from=${Date.parse(shown.startedAt)}&to=${Date.parse(shown.endedAt)}`,
