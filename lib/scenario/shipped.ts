@@ -11,6 +11,7 @@ export const shippedConfigs = {
     'connections-1024',
     'connections-640',
     'curve-p256',
+    'error-log-info',
     'h2',
     'h2-tuned',
     'keepalive-unlimited',
