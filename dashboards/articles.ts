@@ -40,7 +40,7 @@ const claims = tablePanel({
   description:
     'A row per claim, as the newest run that decides it found: the figures of the article, the effect here with its 95 % interval, and whether the claim holds. ' +
     'A click on a claim shows its scenario below. A claim is not decided if the interval leaves it open: more rounds may.',
-  grid: { x: 0, y: 4, w: 24, h: 10 },
+  grid: { x: 0, y: 4, w: 24, h: 12 },
   from: benchClaim,
   where: ofArticle,
   newestPer: ['claim', 'scenario'],
@@ -76,20 +76,20 @@ const table = tablePanel({
   description:
     'One row per variant, in the order of the article. "published" figures are of its machine, the others of the run that is picked: the two compare by their ratios and effects, not by their requests/s. ' +
     '"errors/M" are attempts without a response per million requests.',
-  grid: { x: 0, y: 14, w: 24, h: 9 },
+  grid: { x: 0, y: 16, w: 24, h: 9 },
   from: benchComparison,
   where: pickedRun,
   columns: [
     { ...variantColumn, minWidth: 140, wrapped: true },
     { name: 'published_rps', title: 'published req/s', width: 88 },
     { name: 'published_ratio', title: 'published ratio', width: 88 },
-    { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('published only')] },
-    { name: 'effect', title: 'effect, 95 %', width: 150 },
+    { name: 'measured_rps', title: 'req/s', width: 85, mappings: [nullAs('not run')] },
+    { name: 'effect', title: 'effect, 95 %', width: 175 },
     { ...verdictColumn, width: 180 },
     { name: 'p99_ms', title: 'p99', width: 85 },
     { name: 'published_errors_per_million', title: 'published errors/M', width: 88 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
-    { name: 'note', minWidth: 160, wrapped: true },
+    { name: 'note', minWidth: 140, wrapped: true },
   ],
 });
 
@@ -98,7 +98,7 @@ const bars = barsPanel({
   title: "${scenario}: requests/s, of the first row's",
   description:
     'Published beside here: each as a multiple of the first row with both, so that the two machines compare. At a constant rate the load sets requests/s, and all bars are alike.',
-  grid: { x: 0, y: 23, w: 24, h: 10 },
+  grid: { x: 0, y: 25, w: 24, h: 10 },
   noBars: 'This run has no figures yet.',
 });
 
@@ -128,7 +128,7 @@ export function articlesDashboard(): Dashboard {
     .withPanel(
       runsPanel({
         id: 5,
-        y: 33,
+        y: 35,
         opens: 'articles',
         where: ofArticle,
         title: 'Runs of article ${article}',

@@ -5,6 +5,7 @@ import {
   BigValueGraphMode,
   BigValueTextMode,
   ReduceDataOptionsBuilder,
+  VizOrientation,
 } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorBuilder, FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as stat from '@grafana/grafana-foundation-sdk/stat';
@@ -100,6 +101,8 @@ export const verdictPanel = framed(
     new ReduceDataOptionsBuilder().calcs(['lastNotNull']).fields('/^(verdict|effect)$/'),
   )
   .textMode(BigValueTextMode.Value)
+  // One below the other.
+  .orientation(VizOrientation.Horizontal)
   .graphMode(BigValueGraphMode.None)
   .colorMode(BigValueColorMode.Value)
   .colorScheme(new FieldColorBuilder().mode(FieldColorModeId.Fixed).fixedColor('text'))

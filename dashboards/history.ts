@@ -130,7 +130,7 @@ const everyRow = tablePanel({
   id: 6,
   title: "Every run's rows, newest first",
   description:
-    'The newest 200 rows of the tables, with the versions of the servers. With a limit under "within", requests/s are the highest rate within it. "ratio" is that to the baseline, by what the run compared by, with its 95 % interval.',
+    'The newest 200 rows of the tables, with the versions of the servers. With a limit under "within", requests/s are the highest rate within it. "effect" is against the baseline, by what the run compared by, with its 95 % interval.',
   grid: { x: 0, y: 28, w: 24, h: 10 },
   from: benchComparison,
   where: rows,
@@ -139,10 +139,10 @@ const everyRow = tablePanel({
   columns: [
     { name: 'run', width: 322 },
     { ...variantColumn, minWidth: 148 },
-    { name: 'effect', title: 'ratio, 95 %', width: 150 },
+    { name: 'effect', title: 'effect, 95 %', width: 160 },
     verdictColumn,
     { name: 'measured_rps', title: 'req/s', width: 85 },
-    { name: 'within', width: 135 },
+    { name: 'within', width: 125 },
     { name: 'server', width: 70 },
     { name: 'version', width: 80 },
     // Of rows that are published only there is this figure, and without one they would not be answered.

@@ -171,6 +171,8 @@ function distributionPanel({
   title: string;
   prefix: 'request_ms' | 'connect_ms' | 'first_byte_ms' | 'client_rps' | 'thread_rps';
 }): PhasePanel {
+  // Those of a thread have six digits.
+  const decimals = prefix === 'thread_rps' ? 0 : 2;
   const parts: readonly [part: DistributionPart, title: string][] = [
     ['min', 'min'],
     ['max', 'max'],
@@ -187,9 +189,7 @@ function distributionPanel({
       'over all rounds; per connection and thread, those of a round on average.',
     columns: parts.flatMap(([part, heading]): PhaseColumn[] => {
       const shown =
-        part === 'within_sd'
-          ? { width: 65, percent: true, decimals: 2 }
-          : { width: 80, decimals: 2 };
+        part === 'within_sd' ? { width: 75, percent: true, decimals: 2 } : { width: 95, decimals };
       return [
         { name: `published_${prefix}_${part}`, title: `published ${heading}`, ...shown, width: 80 },
         { name: `${prefix}_${part}`, title: heading, ...shown },
