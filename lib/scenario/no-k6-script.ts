@@ -1,2 +1,0 @@
-// See index.ts.
-export {};
