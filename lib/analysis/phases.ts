@@ -208,12 +208,12 @@ export function trafficOf(rounds: readonly (readonly Phase[])[]): Traffic {
   };
 }
 
-/** The share of the headers' size that HPACK saved (h2load's "space savings"); null without headers. */
+/** The share of the headers' size that HPACK or QPACK saved (h2load's "space savings"); null for HTTP/1, whose headers are as long as they are received. */
 export function headerSavingsPercent({
   headers,
   headersDecoded,
 }: LoadResult['bytes']): number | null {
-  return headersDecoded === 0 ? null : 100 * (1 - headers / headersDecoded);
+  return headers === headersDecoded ? null : 100 * (1 - headers / headersDecoded);
 }
 
 /** A result per load phase. All rounds have the same phases. */

@@ -73,6 +73,8 @@ export function warningsOf(
     ...intervalWarnings(comparisons),
     ...oneSidedWarnings(variants, comparisons),
     ...noiseWarnings(facts, measured, comparisons),
+    warmedWarning(variants),
+    idleWarning(variants),
     ...variants.flatMap(variantWarnings),
     oneTurn !== '' &&
       `${oneTurn}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
@@ -221,9 +223,6 @@ function noiseWarnings(
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>
   [...new Set(rounds.map(({ round }) => round))].sort((a, b) => a - b);
 
-/** From this share of a core on, a server's CPU time without load shows in the ratios. */
-const idleMatters = 0.01;
-
 function variantWarnings(variant: VariantResult): string[] {
   const { name, generatorShare, rounds } = variant;
   const { streams = 1 } = variant.load;
@@ -232,15 +231,11 @@ function variantWarnings(variant: VariantResult): string[] {
   const failures = enumeration([...errorsTexts(phases), ...answersTexts(phases)]);
   const hung = hungText(phases);
   const unsent = total(phases, (phase) => phase.unsent);
-  const idleShares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
-  const idle = idleShares.length === 0 ? 0 : median(idleShares);
   const generatorStill = stoodStill(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
   const late = lateSends(variant);
   const still = stillText(rounds);
-  const warmed = warmedText(phases);
   const texts = [
-    warmed !== '' && warmed,
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
     failures !== '' &&
@@ -251,8 +246,6 @@ function variantWarnings(variant: VariantResult): string[] {
       `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
     still !== '' &&
       ` stood still ${still}, and nothing else is known to have: look at its log and its backend`,
-    idle > idleMatters &&
-      ` uses ${percent(idle)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`,
     generatorStill > 0 &&
       `: the generator stood still in ${percent(generatorStill)} of the turns (others had its core, or the host took it); those were left out and made again, up to a quarter of all`,
     late !== null &&
@@ -267,17 +260,50 @@ function variantWarnings(variant: VariantResult): string[] {
 const longWarmupSeconds = 3;
 const muchGained = 1.2;
 
-/** " still got faster under load, …"; '' if its warm-ups were short and gained little. */
-function warmedText(phases: readonly Phase[]): string {
+/** One for all variants whose warm-ups were long or gained much. */
+function warmedWarning(variants: readonly VariantResult[]): string | false {
+  const warmed = variants.flatMap((variant) => warmUpOf(variant) ?? []);
+  if (warmed.length === 0) return false;
+  const isOne = warmed.length === 1;
+  const [, seconds] = extent(warmed.map((one) => one.seconds));
+  const [, gain] = extent(warmed.map((one) => one.gain));
+  const took = `${isOne ? 'a warm-up took' : 'warm-ups took up to'} ${seconds.toFixed(1)} s`;
+  const times = `${isOne ? '' : 'up to '}${gain.toFixed(1)} times`;
+  const rose = gain < muchGained ? '' : `, in which requests/s rose to ${times}`;
+  const names = enumeration(warmed.map(({ name }) => name));
+  return `${names} still got faster under load: ${took}${rose} (--warmup 0 measures ${isOne ? 'it' : 'them'} cold)`;
+}
+
+/** The usual length and gain of the variant's warm-ups; undefined if they were short and gained little. */
+function warmUpOf({ name, rounds }: VariantResult) {
+  const phases = rounds.flatMap((round) => round.phases);
   const ends = phases.flatMap(({ continuous }) => continuous ?? []);
   // A warm-up of one part has gained nothing.
   const longer = ends.filter(({ gain }) => gain !== 1);
-  if (longer.length === 0 || 2 * longer.length < ends.length) return '';
+  if (longer.length === 0 || 2 * longer.length < ends.length) return undefined;
   const seconds = median(longer.map(({ warmupSeconds }) => warmupSeconds));
   const gain = median(longer.map((end) => end.gain));
-  if (seconds < longWarmupSeconds && gain < muchGained) return '';
-  const rose = gain < muchGained ? '' : `, in which requests/s rose to ${gain.toFixed(1)} times`;
-  return ` still got faster under load: a warm-up took ${seconds.toFixed(1)} s${rose} (--warmup 0 measures it cold)`;
+  const isLong = seconds >= longWarmupSeconds || gain >= muchGained;
+  return isLong ? { name, seconds, gain } : undefined;
+}
+
+/** From this share of a core on, a server's CPU time without load shows in the ratios. */
+const idleMatters = 0.01;
+
+/** One for all variants that use CPU time while the others are loaded. */
+function idleWarning(variants: readonly VariantResult[]): string | false {
+  const busy = variants.flatMap(({ name, rounds }) => {
+    const phases = rounds.flatMap((round) => round.phases);
+    const shares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+    const share = shares.length === 0 ? 0 : median(shares);
+    return share > idleMatters ? [{ name, share }] : [];
+  });
+  if (busy.length === 0) return false;
+  const [, most] = extent(busy.map(({ share }) => share));
+  const names = enumeration(busy.map(({ name }) => name));
+  return busy.length === 1
+    ? `${names} uses ${percent(most)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`
+    : `${names} use up to ${percent(most)} of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others`;
 }
 
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */

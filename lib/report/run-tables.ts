@@ -17,6 +17,7 @@ import {
 } from '../analysis/phases.ts';
 import { alphaOf, meanInterval, median, total } from '../analysis/statistics.ts';
 import {
+  enumeration,
   exactPercent,
   fiveDigits,
   fraction,
@@ -38,7 +39,7 @@ import type {
   StatusClass,
   VariantResult,
 } from '../result/result.ts';
-import type { Published } from '../scenario/model.ts';
+import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { chartsOf, publishedQuantile, timesFrom } from './charts.ts';
 import { hasPublishedKinds, kindsTable, linkPart } from './network.ts';
 import {
@@ -67,7 +68,7 @@ export function articleParts(result: Result): Part[] {
     {
       title: phases ? 'All phases together:' : '',
       tables: [variantTable(result)],
-      below: [...disagreementLines(result), ...roundLines(result)],
+      below: [...disagreementLines(result), ...signLines(result), ...roundLines(result)],
     },
     ...headerPart(result),
     ...errorsPart(result),
@@ -115,6 +116,22 @@ function disagreementLines(result: Result): string[] {
           `${nameOf(one, result)}: requests/s (${effect(one.ratio)}) and CPU per request (${effect(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
         ],
   );
+}
+
+/** Requests/s of a row are a median and its change a mean, which can differ in sign. */
+function signLines({ variants, comparisons }: Result): string[] {
+  const rpsOf = (name: string) => variants.find((one) => one.name === name)?.rps?.median;
+  const other = comparisons.filter(({ variant, baseline, metric, ratio }) => {
+    const [rps, before] = [rpsOf(variant), rpsOf(baseline)];
+    if (metric !== 'rps' || rps === undefined || before === undefined) return false;
+    const isSeen = perSecond(rps) !== perSecond(before) && effect(ratio) !== effect(1);
+    return isSeen && rps > before !== ratio > 1;
+  });
+  if (other.length === 0) return [];
+  const names = enumeration(other.map(({ variant }) => variant));
+  return [
+    `${names}: requests/s are medians of the rounds, changes the mean of what each round had; here they differ in sign.`,
+  ];
 }
 
 /** "+40 %, +44 %, +80 %!, +42 %", for a comparison that is undecided or has outliers. */
@@ -262,7 +279,7 @@ function hasPhases({ variants }: Result): boolean {
   );
 }
 
-type Load = Published & { name: string };
+type Load = Published & { name: string; isSingle: boolean };
 
 function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
   const width = Math.max(...variants.map(({ name }) => name.length));
@@ -270,8 +287,12 @@ function loadTable({ variants }: Result, title: string, columns: readonly Column
   const loads = variants.flatMap((variant) =>
     phasePairs(variant).flatMap(({ phase, published, here }) => {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
+      const { connections, keepAlive } = variant.load;
+      const isOne = connections === 1 && keepAlive !== false;
       return Object.entries({ published, here }).flatMap(([source, figures]): Load[] =>
-        figures === undefined ? [] : [{ ...figures, name: name + source }],
+        figures === undefined
+          ? []
+          : [{ ...figures, name: name + source, isSingle: isOne && source === 'here' }],
       );
     }),
   );
@@ -327,6 +348,14 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
+/** Of figures per connection: a single connection has a value and no distribution. */
+const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
+
+/** A single value as a distribution. */
+function singleOf(of: PublishedDistribution | undefined): Partial<PublishedDistribution> {
+  return of === undefined ? {} : { mean: of.mean };
+}
+
 /** As wrk and h2load print them. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
@@ -353,8 +382,12 @@ export function loadPart(result: Result): Part[] {
       loadColumn('data B', 'bodyBytes', whole),
     ]),
     ...distributions.map(([title, key, format]) => {
-      // All are 0 if nothing was measured.
-      const of = (load: Load) => (load[key]?.max === 0 ? undefined : load[key]);
+      const of = (load: Load): Partial<PublishedDistribution> | undefined => {
+        // All are 0 if nothing was measured.
+        if (load[key]?.max === 0) return undefined;
+        if (!load.isSingle || !ofConnections.includes(key)) return load[key];
+        return singleOf(load[key]);
+      };
       return loadTable(result, title, [
         ...(['min', 'max', 'mean', 'sd'] as const).map((part) =>
           rightColumn(part, (load: Load) => figure(of(load)?.[part], format)),
@@ -386,7 +419,25 @@ export function loadPart(result: Result): Part[] {
     turnsTable(result),
   ].filter((table) => table !== undefined && table.rows.length > 0) as Table[];
   const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
-  return tables.length === 0 ? [] : [{ title: 'Each load in detail:', tables, below: [below] }];
+  return tables.length === 0
+    ? []
+    : [{ title: 'Each load in detail:', tables, below: [below, ...savingsLines(result)] }];
+}
+
+/** HPACK saves most after a connection's first requests, of which a short run has relatively many. */
+function savingsLines({ variants }: Result): string[] {
+  const fewer = variants.find(
+    ({ traffic, published }) =>
+      traffic !== null &&
+      published?.headerSavingsPercent !== undefined &&
+      published.requests !== undefined &&
+      traffic.requests < published.requests,
+  );
+  const [here, there] = [fewer?.traffic?.requests, fewer?.published?.requests];
+  if (here === undefined || there === undefined) return [];
+  return [
+    `Header savings here are those of ${whole(here)} requests, the published ones of ${whole(there)}: the first requests of a connection save less.`,
+  ];
 }
 
 const errorTables = (result: Result): Table[] => [errorsTable(result), clientErrorsTable(result)];

@@ -1,7 +1,7 @@
 // An article that goes on after an interruption.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeEach, expect, test, vi } from 'vitest';
+import { afterAll, beforeEach, expect, test, vi } from 'vitest';
 import { runArticle } from '../../lib/cli/article.ts';
 import { draftHere } from '../../lib/cli/run-scenario.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
@@ -16,6 +16,10 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 const [first = '', second = ''] = article.scenarios ?? [];
 const said: string[] = [];
+
+// A run closes new files to others, and this process goes on with other tests.
+const umask = process.umask();
+afterAll(() => void process.umask(umask));
 
 beforeEach(() => {
   said.length = 0;

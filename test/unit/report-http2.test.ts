@@ -163,6 +163,15 @@ test('several phases have a row each, published and measured', () => {
   expect(variantTable(images).columns.map(({ group }) => group)).not.toContain('published');
 });
 
+test('savings of headers are said to be those of fewer requests than the published ones', () => {
+  const line =
+    'Header savings here are those of 10,000 requests, the published ones of 100,000: the first requests of a connection save less.';
+  expect(loadPart(curve)[0]?.below.join()).not.toContain('Header savings');
+  const fewer = structuredClone(curve);
+  for (const { traffic } of fewer.variants) if (traffic !== null) traffic.requests = 10_000;
+  expect(loadPart(fewer)[0]?.below).toContain(line);
+});
+
 test('protocols have header bytes; SPDY its published ones', () => {
   const table = variantTable(small);
   expect(columnOf(table, 'variant')).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2']);

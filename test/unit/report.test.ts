@@ -8,13 +8,13 @@ import { pageLines, pagesPart } from '../../lib/report/pages.ts';
 import { leftColumn, tableOf, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress } from '../../lib/cli/run-output.ts';
 import { ab, wrk } from '../../lib/scenario/index.ts';
-import { openFileCache, result, withPages, workers } from '../fixtures/result.ts';
+import { compared, openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 import { nginxWith } from '../fixtures/phase.ts';
 import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import type { Result } from '../../lib/result/result.ts';
-import { variantTable } from '../../lib/report/run-tables.ts';
+import { articleParts, loadPart, variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
@@ -36,6 +36,49 @@ test('the table goes on below on 80 columns and on fewer', () => {
       '100 %',
     ]);
   }
+});
+
+/** A table of the details, by its title. */
+const detailOf = (of: Result, title: string) =>
+  loadPart(of)[0]?.tables.find(({ columns }) => columns[0]?.title === title);
+
+test('HTTP/1 has no savings of headers', () => {
+  const table = detailOf(both, 'traffic');
+  expect(table?.columns.map(({ title }) => title)).toEqual([
+    'traffic',
+    'requests',
+    'total B',
+    'headers B',
+    'data B',
+  ]);
+});
+
+test('a single connection has a time to connect, and no distribution', () => {
+  const single = result([{ ...workers, load: { ...workers.load, connections: 1 } }, openFileCache]);
+  expect(detailOf(single, 'time to connect')?.rows.map((row) => row.map(textOf))).toEqual([
+    [expect.stringContaining('workers'), '', '', '100 µs', '', ''],
+    [
+      expect.stringContaining('open-file-cache'),
+      '100 µs',
+      '400 µs',
+      '100 µs',
+      '500 µs',
+      '100.00 %',
+    ],
+  ]);
+  expect(detailOf(single, 'time of a request')?.rows[0]?.map(textOf)).not.toContain('');
+});
+
+test('a line says where the median of requests/s and the mean change differ in sign', () => {
+  const line = /^open-file-cache: requests\/s are medians .* differ in sign\.$/;
+  const linesOf = (ratio: number) =>
+    articleParts(compared(both, { ratio }))
+      .flatMap(({ below }) => below)
+      .filter((one) => line.test(one));
+  expect(linesOf(1.3)).toEqual([]);
+  expect(linesOf(0.98)).toHaveLength(1);
+  // No change is shown.
+  expect(linesOf(0.999_999)).toEqual([]);
 });
 
 test('the table shows a failure that rounds to none', () => {

@@ -255,6 +255,24 @@ test("a server's CPU use while idle is reported above 1 % of a core", () => {
   expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
 });
 
+test('what several variants have in common is one note', () => {
+  const of = (name: string, idleCpuShare: number, gain: number) =>
+    variant(name, [
+      phase({
+        requests: 1000,
+        idleCpuShare,
+        continuous: { ...continuousEnd, warmupSeconds: gain, gain },
+      }),
+    ]);
+  const all = [of('a', 0.02, 2), of('b', 0.001, 1), of('c', 0.04, 1.5)];
+  expect(said('still got faster', ...all)).toEqual([
+    'a and c still got faster under load: warm-ups took up to 2.0 s, in which requests/s rose to up to 2.0 times (--warmup 0 measures them cold)',
+  ]);
+  expect(said('loaded, which slows', ...all)).toEqual([
+    'a and c use up to 4.0 % of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others',
+  ]);
+});
+
 test('a server that stood still by itself is named with its rounds', () => {
   const still = (...gapsMs: number[]) => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));

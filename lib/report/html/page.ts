@@ -60,7 +60,9 @@ function cellHtml(cell: Cell, align: Heading['align']): Html {
   const text = textOf(cell)
     .replace(/[█-▏]+/, '')
     .trim()
-    .replaceAll(/ {2,}/g, ' ');
+    .replaceAll(/ {2,}/g, ' ')
+    // An interval stays in one line.
+    .replaceAll(/\[[^\]]*\]/g, (interval) => interval.replaceAll(' ', '\u00a0'));
   if (typeof cell === 'string') return html`<td class="${align}">${text}</td>`;
   const [before = '', ...after] = text.split(cell.part);
   return html`<td class="${align}">${before}<span class="verdict ${cell.verdict}">${cell.part}</span>${after.join(cell.part)}</td>`;

@@ -74,15 +74,15 @@ ${differencesHtml(result, configs, isOwn ? notes : nothing)}${
       ? nothing
       : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
   }
-${whyHtml(result, stacks)}<section><h2>The table</h2>
+<section><h2>The table</h2>
 ${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
-${
-  figures.length === 0
-    ? nothing
-    : html`<section><h2>Plots</h2>
+${whyHtml(result, stacks)}${
+    figures.length === 0
+      ? nothing
+      : html`<section><h2>Plots</h2>
 <noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
 ${figures.map(figureHtml)}</section>`
-}
+  }
 ${loadPart(result).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${partHtml(
