@@ -116,11 +116,11 @@ function decideComparison(rest: ClaimRest, result: Result): Finding {
   const { verdict, why, metric, ratio, ci95 } = comparison;
   const name = `${variant} against ${against}`;
   if (verdict === 'none') return undecided(`${name}: ${why}`);
-  const claimed = about === undefined ? '' : `, the article says ${amount(about)}`;
-  const because = verdict === 'inconclusive' ? `: ${why}` : '';
+  const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
+  const because = verdict === 'inconclusive' ? ` (${why})` : '';
   return {
     state: stateOf(rest.is, verdict),
-    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${claimed}${because}`,
+    seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${because}${claimed}`,
   };
 }
 
@@ -187,6 +187,7 @@ function ownFiguresOf(
   own: VariantResult,
   other: VariantResult,
 ): OwnFigures | undefined {
+  if (rest.unpublished === true) return undefined;
   const amounts = amountsOf(rest);
   const [ownTail, otherTail] = [p99Bucket(own), p99Bucket(other)];
   // At a rate an article has no requests/s, but a histogram.

@@ -30,6 +30,8 @@ const restFields = {
   is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower', 'not faster'])),
   /** The size that is claimed beside `is`: 1.46 is "46 % faster". */
   about: orAbsent(upTo(1e6)),
+  /** What the article printed of the two is not of what it claims here. */
+  unpublished: orAbsent(trueOrAbsent),
   /** Header bytes or packets of a request, at most this share of the other side's. */
   ...each(['headersAtMost', 'packetsAtMost'], orAbsent(within(0, 1))),
   /** Success ratio 1, where the other side's is less. */

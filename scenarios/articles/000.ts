@@ -105,6 +105,7 @@ export default defineArticle({
           variant: 'nginx-tcp-nopush',
           against: 'h2o-tuned',
           is: 'slower',
+          unpublished: true,
         },
       ],
     },

@@ -124,7 +124,13 @@ test('what cannot be decided says why', () => {
     'other is run by its name only: npm run scenario -- s --variants other,workers',
   );
   expect(decideIn(measured, { packetsAtMost: 1 }).seen).toContain('were not seen');
-  expect(decideIn(withVerdict('inconclusive'), { is: 'faster' }).seen).toMatch(/: too few$/);
+  expect(decideIn(withVerdict('inconclusive'), { is: 'faster' }).seen).toMatch(
+    / inconclusive \(too few\)$/,
+  );
+  const lacks = ['s: nghttpd is missing'];
+  expect(
+    decideClaim(claimOf({ is: 'same', variant: 'other' }), new Map([['s', measured]]), lacks).seen,
+  ).toBe('other was not run: nghttpd is missing');
   const none = changed(openFileCache.name, { rounds: [] });
   const failed = new Map([['s', none]]);
   expect(decideClaim(claimOf({ is: 'same' }), failed, ['s: openssl is missing']).seen).toBe(
@@ -134,6 +140,15 @@ test('what cannot be decided says why', () => {
     state: 'not decided',
     seen: 's was not run: has no TLS',
   });
+});
+
+test('figures of other things are not held against a claim', () => {
+  const published = new Map([['s', measured]]);
+  expect(ownFigures(claimOf({ is: 'slower' }), published)).toEqual([
+    { text: '+12 %', agrees: false },
+  ]);
+  expect(ownFigures(claimOf({ is: 'slower', unpublished: true }), published)).toEqual([]);
+  expect(ownFigures(claimOf({ is: 'slower' }), new Map())).toEqual([]);
 });
 
 test("a claim on latency is held against the article's histogram", () => {
