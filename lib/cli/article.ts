@@ -11,12 +11,14 @@ import { terminalTable } from '../report/table.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import type { Result, VariantResult } from '../result/result.ts';
-import { runName } from '../runner/make-plan.ts';
+import { runName, serversOf } from '../runner/make-plan.ts';
 import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
-import { findScenario } from '../scenario/catalogue.ts';
+import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { PlanDraft } from '../runner/plan.ts';
+import { isRunnable } from '../scenario/variants.ts';
+import { missingTools } from '../setup/tools.ts';
 import { failIfCode } from './fail-if.ts';
 import { readResult, runsIn } from './stored-results.ts';
 import { say, terminalOf } from './run-output.ts';
@@ -41,7 +43,14 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
     ]);
     try {
       const scenario = await findScenario(name);
-      const asked = { ...options, mostSeconds };
+      const asked: AskedOptions & { mostSeconds: number } = { ...options, mostSeconds };
+      const possible = await possibleVariants(scenario, options);
+      if (possible !== undefined) {
+        asked.variants = possible.names;
+        code = 1;
+        missing.push(`${name}: ${possible.why}`);
+        console.error(`${possible.why}: the other rows are run`);
+      }
       const done = options.resume && (await findDone(scenario, asked));
       if (done) {
         results.set(name, done.result);
@@ -70,6 +79,22 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
     throw interrupted;
   }
   return code;
+}
+
+/** The variants that can be run, and why others cannot: their servers are missing. Undefined if all can, or none. */
+async function possibleVariants(
+  scenario: Scenario,
+  { serverHost }: ScenarioOptions,
+): Promise<{ names: string[]; why: string } | undefined> {
+  if (serverHost !== undefined) return undefined;
+  const variants = findVariants(scenario);
+  const servers = variants.filter(isRunnable).map(({ server }) => server);
+  const missing = await missingTools(serversOf(servers));
+  const rest = variants.filter(
+    ({ server }) => typeof server === 'string' || !missing.has(server.name),
+  );
+  if (missing.size === 0 || !rest.some(isRunnable)) return undefined;
+  return { names: rest.map(({ name }) => name), why: [...missing.values()].join('; ') };
 }
 
 /** A scenario that would take longer is run with --quick. */

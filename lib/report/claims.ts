@@ -59,10 +59,8 @@ const decided = (holds: boolean, seen: string): Finding => ({
 function decideRest(rest: ClaimRest, result: Result, failed: string): Finding {
   const { variant, against } = rest;
   for (const name of [variant, against]) {
-    const why = whyUnmeasured(name, rest, result);
+    const why = whyUnmeasured(name, rest, result, failed);
     if (why !== undefined) return undecided(why);
-    if (variantOf(result, name)?.rounds.length === 0)
-      return undecided(`${name} was not measured${failed}`);
   }
   const [own, other] = [variantOf(result, variant), variantOf(result, against)] as [
     VariantResult,
@@ -101,12 +99,14 @@ function whyUnmeasured(
   name: string,
   { scenario, variant, against }: ClaimRest,
   result: Result,
+  failed: string,
 ): string | undefined {
   const found = variantOf(result, name);
+  if (found === undefined && failed !== '') return `${name} was not run${failed}`;
   if (found === undefined)
     return `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`;
   if (found.publishedOnly !== undefined) return `${name} is published only: ${found.publishedOnly}`;
-  return undefined;
+  return found.rounds.length === 0 ? `${name} was not measured${failed}` : undefined;
 }
 
 function decideComparison(rest: ClaimRest, result: Result): Finding {

@@ -56,6 +56,23 @@ export async function ensureTools<N extends ToolName>(
   return paths;
 }
 
+/** Of the tools, those that are neither here nor can be installed by this user, each with what to do. */
+export async function missingTools(
+  names: readonly ToolName[],
+  machine: Machine = thisMachine(),
+): Promise<Map<string, string>> {
+  const missing = new Map<string, string>();
+  for (const name of names) {
+    try {
+      await look(name, machine);
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      missing.set(name, error.message);
+    }
+  }
+  return missing;
+}
+
 type Looked = Partial<Awaited<ReturnType<typeof lookForK6>>> & { install?: PackagedTool };
 
 async function look(name: ToolName, machine: Machine): Promise<Looked> {

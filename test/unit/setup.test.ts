@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { ensureTools } from '../../lib/setup/tools.ts';
+import { ensureTools, missingTools } from '../../lib/setup/tools.ts';
 import {
   delaylinkBeside,
   findGo,
@@ -109,6 +109,22 @@ test.each([
     });
   },
 );
+
+test('missing tools are those that are neither here nor to be installed, each with what to do', async () => {
+  const machine = testMachine();
+  script(machine, 'apt-get', 'exit 1');
+  script(machine, 'nginx', 'exit 0');
+  const missing = await missingTools(['nginx', 'h2o'], machine);
+  expect([...missing]).toEqual([
+    [
+      'h2o',
+      expect.stringMatching(/^h2o is missing: .*sudo apt-get install .* h2o, or set H2O_BIN/),
+    ],
+  ]);
+  expect(await missingTools(['h2o'], { ...machine, isRoot: true, mayInstall: true })).toEqual(
+    new Map(),
+  );
+});
 
 test('root gets no sudo; without a package manager, everybody an address', async () => {
   const machine = testMachine({ isRoot: true });
