@@ -39,6 +39,7 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
   }));
   return tableOf(rows, [
     leftColumn('the article says', ({ text }) => text),
+    leftColumn('and that', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
     leftColumn('its figures', ({ figures }) => figures),
     leftColumn('which make', ({ own }) => {
       const text = own.map((one) => one.text).join('; ');
@@ -46,7 +47,6 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
       return agree ? text : { text, part: text, verdict: 'inconclusive' };
     }),
     leftColumn('here', ({ seen }) => seen),
-    leftColumn('so it', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
   ]);
 }
 
