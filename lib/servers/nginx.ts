@@ -185,7 +185,7 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
 }
 
 function isRelative({ args }: Directive): boolean {
-  return /^(?![/$])/.test(bareWord(args[0] ?? ''));
+  return /^[^/$]/.test(bareWord(args[0] ?? ''));
 }
 
 interface NginxHere extends Here {

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { findChromium, startChromium } from '../browser.ts';
-import { h2Result } from '../fixtures/h2-result.ts';
+import { h2Result, shippedScenario } from '../fixtures/h2-result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 
@@ -171,4 +171,19 @@ inBrowser('latency by rate', async () => {
   );
   expect(shown).toHaveLength(4);
   await narrow(curve);
+});
+
+inBrowser('the table of a ladder is no wider than the page', async () => {
+  const { variants } = await shippedScenario('h2o-vs-nginx');
+  const figures = variants.map(({ name }, index) => {
+    const off = [0.93, 1.08, 0.97, 1.02, 1.05, 0.95];
+    return [name, { rps: off.map((one, at) => 20_000 * (1 + index / 7) * one ** (1 + at / 7)) }];
+  });
+  const ladder = await h2Result('h2o-vs-nginx', Object.fromEntries(figures));
+  const page = await open(ladder, { viewport: { width: 1320, height: 900 } });
+  const table = page.getByRole('region', { name: 'the table' });
+  expect(await table.locator('tbody tr').count()).toBe(7);
+  expect(await table.textContent()).toMatch(/\[.*\].*\(against h2o-initial\)/);
+  const beyond = await table.evaluate(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth);
+  expect(beyond).toBeLessThanOrEqual(0);
 });

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Result, WhySide } from '../../lib/result/result.ts';
 import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
 import { changedSettings } from '../../lib/report/html/differences.ts';
+import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { flameGraph } from '../../lib/report/html/flame.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { countsIn, placeOf } from '../../lib/runner/perf-output.ts';
@@ -160,6 +161,11 @@ describe('the sentence', () => {
     ]);
     expect(whyLines(result([workers, openFileCache]))).toEqual([]);
   });
+});
+
+it('stands below the table that it explains', async () => {
+  const page = await htmlReport(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }), []);
+  expect(page.indexOf('<h2>Why</h2>')).toBeGreaterThan(page.indexOf('<h2>The table</h2>'));
 });
 
 it('the tables have each part, its difference and the sum', () => {
