@@ -37,7 +37,7 @@ func newK6Metrics(state *lib.State, load loadOptions, tags *metrics.TagSet) *k6M
 		tags = with(with(tags, metrics.TagMethod, load.Method), metrics.TagName, load.URL)
 	}
 	return &k6Metrics{
-		builtin: state.BuiltinMetrics, tags: tags,
+		builtin: state.BuiltinMetrics, tags: tags, failures: failureDraw{owed: rand.Float64()}, //nolint:gosec // no secret
 		expected: with(tags, metrics.TagExpectedResponse, "true"), unexpected: with(tags, metrics.TagExpectedResponse, "false"),
 	}
 }
@@ -109,7 +109,9 @@ func (s *share) next(count int64) (exact float64, whole int) {
 // failureDraw draws samples of a Rate: as many ones among zeros as requests failed among all.
 type failureDraw struct {
 	share share
-	owed  float64 // owed are ones that earlier seconds had too little for
+	// owed are ones that earlier seconds had too little for. At first it is any part of one, so that many short loads with few failures
+	// have the right rate together.
+	owed float64
 }
 
 func (f *failureDraw) draw(count, failed int64) []float64 {
@@ -118,7 +120,7 @@ func (f *failureDraw) draw(count, failed int64) []float64 {
 		f.owed += exact * float64(failed) / float64(count)
 	}
 	values := make([]float64, n)
-	ones := max(0, min(int(f.owed+0.5), n))
+	ones := min(int(f.owed), n)
 	f.owed -= float64(ones)
 	for i := range ones {
 		values[i] = 1

@@ -122,6 +122,20 @@ func TestTheRateOfFailedRequestsIsTheMeanOfItsSamples(t *testing.T) {
 	}
 }
 
+func TestManyShortLoadsHaveTheRateOfFailedRequestsTogether(t *testing.T) {
+	url := page(t)
+	code := `for (let i = 0; i < 100; i++) loadgen.run({ url: '` + url + `/', connections: 1, requests: 400, mix: '{"target":"/","weight":399}\n{"target":"/missing"}' })`
+	_, samples, err := script(t, context.Background(), code)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := k6Sums(samples)
+	// 25 ones are expected among 10,000 samples, with a standard deviation of less than 5.
+	if ones := got["http_req_failed"]; got["http_req_failed samples"] != 10_000 || ones < 5 || ones > 45 {
+		t.Errorf("%v of %v", ones, got["http_req_failed samples"])
+	}
+}
+
 func k6Sums(samples []metrics.Sample) map[string]float64 {
 	sums := map[string]float64{}
 	for _, s := range samples {

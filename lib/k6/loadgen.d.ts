@@ -2,7 +2,7 @@
 declare module 'k6/x/loadgen' {
   const loadgen: {
     /**
-     * Runs one load phase and returns when it is over. Samples of the loadgen_* metrics go out each second meanwhile.
+     * Runs one load phase and returns when it is over. Samples of loadgen_* and of k6's own metrics go out each second meanwhile.
      * @throws Error on options that are unknown, out of range or do not go together
      */
     run(
