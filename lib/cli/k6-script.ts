@@ -83,7 +83,11 @@ export async function writeK6Script(
 /** Ends of the variables with the servers' addresses. */
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-function requireScript({ scenario, variants, within }: PlanDraft): void {
+function requireScript({ scenario, variants, within, metric }: PlanDraft): void {
+  if (metric === 'cpu')
+    throw usageError(
+      '--metric cpu: a k6 script knows no CPU time of servers: take rps, p50, p90 or p99',
+    );
   const refuse = (what: string) => {
     throw usageError(
       `--k6-script: ${scenario.name} ${what}: take another scenario, or other --variants`,
@@ -141,8 +145,8 @@ const planOf = ({ scenario, cores }: PlanDraft, group: Group) =>
 function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): ScriptSide {
   const { scenario } = draft;
   const { variant, load, page } = planned;
-  const [{ sides: [given = {}] = [] } = {}] = planOf(draft, { sides: [planned] }).phases;
-  const { url: _, ...options } = given;
+  const [phase] = planOf(draft, { sides: [planned] }).phases;
+  const { url: _, ...options } = phase?.sides[0] ?? {};
   const isSecure = load.protocol === 'h2' || load.protocol === 'h3';
   return {
     target: `TARGET_${letters[index]}`,
