@@ -112,7 +112,7 @@ export const askedFlags = {
     group: 'request',
     value: "'NAME: VALUE'|@FILE",
     repeated: true,
-    help: 'a header of the requests, or a file with one a line, which ps does not show',
+    help: 'a header, or a file with one a line, which ps does not show',
   },
   data: {
     group: 'request',

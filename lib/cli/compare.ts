@@ -45,7 +45,7 @@ const compareFlags = {
   name: {
     group: 'output',
     value: 'gzip-levels',
-    help: 'the name of this comparison in results, report and Grafana (compare)',
+    help: 'its name in results, report and Grafana (compare)',
   },
   h3: { group: 'request', help: 'over HTTP/3' },
   'allow-different-bodies': {
@@ -126,9 +126,9 @@ const help = [
   `${typed('compare')} SIDE SIDE … [flags]`,
   '',
   'Compares two to sixteen servers. The first is the baseline. A side is one of:',
-  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed. bakeoff redirects addresses, logs, pid',
-  '                          file and user, and says so. A config of nghttpd has one flag a line.',
-  "  'node server.js'        a command. It listens on 127.0.0.1 at the port in PORT, which also replaces {port}.",
+  '  a.conf                  a config of nginx, h2o or nghttpd. The file is not changed; bakeoff says',
+  '                          which addresses, logs and the like it redirects.',
+  "  'node server.js'        a command. It listens on 127.0.0.1 at the port in PORT or {port}.",
   '  http://127.0.0.1:8080/  a running server. One on another machine needs --host.',
   'NAME=SIDE names a side: old=a.conf new=b.conf',
 ];

@@ -47,12 +47,12 @@ export const runFlags = {
     group: 'time',
     value: 'N',
     without: ['precision'],
-    help: "rounds, each with every variant once (4 to 10, a search 6, or the scenario's)",
+    help: "rounds (4 to 10, a search 6, or the scenario's)",
   },
   precision: {
     group: 'time',
     value: '1%',
-    help: 'go on until each effect is known to within this, or a tenth of it (5 to 80 rounds)',
+    help: 'go on until each effect is known to within this (5 to 80 rounds)',
   },
   'max-time': {
     group: 'time',
@@ -78,7 +78,7 @@ export const runFlags = {
   within: {
     group: 'verdict',
     value: 'p99=5ms',
-    help: 'search for the highest rate that keeps this: p50, p90 or p99, and a time',
+    help: 'search for the highest rate that keeps this latency',
   },
   rates: {
     group: 'verdict',
@@ -107,7 +107,7 @@ export const runFlags = {
   out: { group: 'output', value: 'DIR', help: 'folder of the results (results)' },
   verbose: {
     group: 'output',
-    help: 'each load in detail, kernel settings and footnotes too, as in report.html',
+    help: 'each load in detail, kernel settings and footnotes too',
   },
   json: { group: 'output', help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,

@@ -19,11 +19,11 @@ export const scenarioFlags = {
   variants: { group: 'request', value: 'a,b', help: 'only these variants' },
   exact: {
     group: 'time',
-    help: 'threads, workers, times and counts as published, not fitted to this machine',
+    help: 'threads, workers, times and counts as published',
   },
   resume: {
     group: 'time',
-    help: 'of an article: what has been measured in this boot, as it would be now, is not run again',
+    help: 'of an article: what is measured in this boot is not run again',
   },
   ...k6ScriptFlag,
 } as const satisfies Record<string, Flag>;

@@ -13,6 +13,7 @@ import { address } from '../../lib/scenario/index.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
+import { ownFiles } from '../fixtures/own-files.ts';
 
 const plain: Listen = { port: 80, tls: false, http2: false, hosts: [] };
 const tls: Listen = { ...plain, port: 443, tls: true };
@@ -271,6 +272,19 @@ test('the scenario has footnotes for protocols and TLS', async () => {
     expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
     expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
   ]);
+});
+
+test.each([
+  ['return 200;', 1],
+  ['root /srv/www;', 1],
+  ['root www;', 0],
+  ['location / { alias "www/"; }', 0],
+  ['include site.conf;', 0],
+])('one text in two folders, with %s: %i groups of equal sides', async (line, groups) => {
+  const text = `events { }\nhttp { server { listen 80; ${line} } }`;
+  const [a, b] = await Promise.all([1, 2].map(() => ownFiles({ 'a.conf': text, 'site.conf': '' })));
+  const sides = await sidesFor(await readSides([`a=${a}/a.conf`, `b=${b}/a.conf`]));
+  expect(await sameSides(sides)).toHaveLength(groups);
 });
 
 test('the scenario tells which sides are the same', async () => {
