@@ -1,5 +1,5 @@
 // Whole runs: what comes out, and what is left when something goes wrong.
-import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
@@ -208,4 +208,24 @@ test('a server that dies costs its round; one that dies again ends the run with 
     `round ${round} was dropped and repeated as round ${round + 1}: `,
   );
   expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
+});
+
+test('a page of unstated length is held to its first answer', async () => {
+  const out = newOut();
+  const www = join(out, '../www');
+  mkdirSync(www);
+  writeFileSync(join(www, 'page.txt'), 'five.');
+  const server = "nginx(['base'], { workers: 1 })";
+  const file = writeScenario(
+    out,
+    'grows',
+    `page: { docroot: '${www}', path: '/page.txt' }, load: wrk('-c 2 -t 1 -d 1'),
+      variants: [{ name: 'a', server: ${server} }, { name: 'b', server: ${server} }],`,
+  );
+  const run = start(out, `${file} --rounds 5 --duration 300ms --store none --no-why`);
+  await vi.waitFor(() => expect(run.stderr()).toContain('round 1 of 5 · b'), soon);
+  writeFileSync(join(www, 'page.txt'), 'six...');
+  expect(await run.ended).toBe(1);
+  expect(run.stderr()).toMatch(/failed twice: .*\/page\.txt answers with 6 bytes instead of 5: /);
+  expect(readResult(out).variants.map(({ load }) => load['bodyBytes'])).toEqual([5, 5]);
 });
