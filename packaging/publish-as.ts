@@ -13,6 +13,9 @@ const addressForm = /^github\.com\/[a-z\d]+(-[a-z\d]+)*\/(?!.*\.git$)[a-z\d]+([.
 const git = (...args: string[]): string =>
   execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' }).trimEnd();
 
+/** Where the README gets a line to clone the repository, once it has an address. */
+const cloneMark = '<!-- publish-as: git clone -->';
+
 /** The address without its host. */
 const shortOf = (address: string): string => address.slice(address.indexOf('/') + 1);
 
@@ -45,7 +48,7 @@ async function publishAs(address: string): Promise<string[]> {
   const gofmt = join(dirname((await findGo(thisMachine())).binary), 'gofmt');
   const [before, after] = [namesOf(present), namesOf(address)];
   const found = git('grep', '-iIlF', '-e', shortOf(present), '-e', shortOf(address)).split('\n');
-  const files = found.map((file) => ({
+  const files = [...new Set([...found, 'README.md'])].map((file) => ({
     file,
     text: readFileSync(join(projectRoot, file), 'utf8'),
   }));
@@ -53,9 +56,10 @@ async function publishAs(address: string): Promise<string[]> {
   if (other !== undefined)
     throw usageError(`${address} is another project, which ${other.file} names`);
   const changed = files.flatMap(({ file, text }) => {
+    const clone = `, such as by \`git clone https://${address}.git\``;
     const renamed = before.reduce(
       (result, { pattern }, index) => result.replace(pattern, after[index]?.name ?? ''),
-      text,
+      file === 'README.md' ? text.replace(cloneMark, clone) : text,
     );
     if (renamed === text) return [];
     writeFileSync(join(projectRoot, file), renamed);
