@@ -1,6 +1,5 @@
 // npm run scenario -- 000: runs all scenarios of an article, and writes the article's page.
 import { join } from 'node:path';
-import { isDeepStrictEqual } from 'node:util';
 import { messageOf, usageError, UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
 import { duration } from '../format.ts';
@@ -8,21 +7,18 @@ import { Interrupted } from '../process.ts';
 import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
 import { articlePage } from '../report/html/article-page.ts';
 import { terminalTable } from '../report/table.ts';
-import { readEnvironment } from '../machine/cores.ts';
-import { readProcessors } from '../machine/processors.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import type { Result } from '../result/result.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
 import type { Scenario } from '../scenario/model.ts';
-import type { PlanDraft } from '../runner/plan.ts';
 import { isRunnable } from '../scenario/variants.ts';
 import { missingTools } from '../setup/tools.ts';
 import { failIfCode } from './fail-if.ts';
-import { readResult, runsIn } from './stored-results.ts';
+import { findDone } from './stored-results.ts';
 import { say, terminalOf } from './run-output.ts';
-import { draftHere, runScenario, type AskedOptions, type ScenarioOptions } from './run-scenario.ts';
+import { runScenario, type AskedOptions, type ScenarioOptions } from './run-scenario.ts';
 
 /**
  * Runs the article's scenarios in its order, those that take long with --quick, and writes article.html and article.md. What cannot be
@@ -99,54 +95,6 @@ async function possibleVariants(
 
 /** A scenario that would take longer is run with --quick. */
 export const mostSeconds = 300;
-
-/** The newest complete run of the scenario in --out with the same plan, of this boot, for which verdicts hold. */
-async function findDone(
-  scenario: Scenario,
-  asked: AskedOptions,
-): Promise<{ folder: string; result: Result } | undefined> {
-  const draft = draftHere(scenario, asked);
-  if (draft === undefined) return undefined;
-  const { bootId } = readEnvironment(readProcessors(), draft.cores, {});
-  const { length } = runName('', new Date(0));
-  const names = await runsIn(asked.out);
-  for (const name of names.reverse()) {
-    if (name.slice(length) !== scenario.name) continue;
-    const folder = join(asked.out, name);
-    const result = resultIn(folder);
-    if (result?.environment.bootId === bootId && isOfPlan(result, draft)) return { folder, result };
-  }
-  return undefined;
-}
-
-function resultIn(folder: string): Result | undefined {
-  try {
-    return readResult(join(folder, 'result.json'));
-  } catch (error) {
-    if (error instanceof UserError) return undefined;
-    throw error;
-  }
-}
-
-/** Whether the result is complete, and a run of this plan would measure the same. */
-function isOfPlan(result: Result, { scenario, looks, quick, variants }: PlanDraft): boolean {
-  if (result.state !== 'complete' || result.article?.id !== scenario.article?.id) return false;
-  const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, lengthOf(load)]);
-  const ran = result.variants.filter(({ server }) => server !== null);
-  const loadsRun = ran.map(({ name, load }) => [name, lengthOf(load)]);
-  return (
-    result.quick === quick &&
-    isDeepStrictEqual(
-      result.looks,
-      looks.map(({ rounds }) => rounds),
-    ) &&
-    isDeepStrictEqual(loadsRun, loadsPlanned)
-  );
-}
-
-function lengthOf({ command, threads, durationSeconds, requests }: VariantResult['load']) {
-  return { command, threads, durationSeconds, requests };
-}
 
 function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
   const given = [

@@ -2,9 +2,16 @@
 import { existsSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import path from 'node:path';
-import { asWords } from '../errors.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { asWords, UserError } from '../errors.ts';
 import { readBytes } from '../files.ts';
-import { checkResult, type Result } from '../result/result.ts';
+import { readEnvironment } from '../machine/cores.ts';
+import { readProcessors } from '../machine/processors.ts';
+import { checkResult, type Result, type VariantResult } from '../result/result.ts';
+import { runName } from '../runner/make-plan.ts';
+import type { PlanDraft } from '../runner/plan.ts';
+import type { Scenario } from '../scenario/model.ts';
+import { draftHere, type AskedOptions } from './run-scenario.ts';
 
 /** Names of the runs, oldest first; none if the folder cannot be read. */
 export async function runsIn(results: string): Promise<string[]> {
@@ -19,4 +26,52 @@ const mostBytes = 256e6;
 export function readResult(file: string): Result {
   const bytes = asWords(() => readBytes(file, mostBytes), `cannot read ${file}: `, 1);
   return checkResult(bytes.toString('utf8'), file);
+}
+
+/** The newest complete run of the scenario in --out with the same plan, of this boot, for which verdicts hold. */
+export async function findDone(
+  scenario: Scenario,
+  asked: AskedOptions,
+): Promise<{ folder: string; result: Result } | undefined> {
+  const draft = draftHere(scenario, asked);
+  if (draft === undefined) return undefined;
+  const { bootId } = readEnvironment(readProcessors(), draft.cores, {});
+  const { length } = runName('', new Date(0));
+  const names = await runsIn(asked.out);
+  for (const name of names.reverse()) {
+    if (name.slice(length) !== scenario.name) continue;
+    const folder = path.join(asked.out, name);
+    const result = resultIn(folder);
+    if (result?.environment.bootId === bootId && isOfPlan(result, draft)) return { folder, result };
+  }
+  return undefined;
+}
+
+function resultIn(folder: string): Result | undefined {
+  try {
+    return readResult(path.join(folder, 'result.json'));
+  } catch (error) {
+    if (error instanceof UserError) return undefined;
+    throw error;
+  }
+}
+
+/** Whether the result is complete, and a run of this plan would measure the same. */
+function isOfPlan(result: Result, { scenario, looks, quick, variants }: PlanDraft): boolean {
+  if (result.state !== 'complete' || result.article?.id !== scenario.article?.id) return false;
+  const loadsPlanned = variants.map(({ variant: { name }, load }) => [name, lengthOf(load)]);
+  const ran = result.variants.filter(({ server }) => server !== null);
+  const loadsRun = ran.map(({ name, load }) => [name, lengthOf(load)]);
+  return (
+    result.quick === quick &&
+    isDeepStrictEqual(
+      result.looks,
+      looks.map(({ rounds }) => rounds),
+    ) &&
+    isDeepStrictEqual(loadsRun, loadsPlanned)
+  );
+}
+
+function lengthOf({ command, threads, durationSeconds, requests }: VariantResult['load']) {
+  return { command, threads, durationSeconds, requests };
 }
