@@ -21,6 +21,7 @@ import {
   orderOfRound,
   withWarmups,
   type Attempt,
+  type Group,
   type RunBase,
   type RunGroup,
   type VariantRound,
@@ -78,150 +79,193 @@ export interface RunOutcome {
  * Runs rounds until the verdicts are decided, the last round is done, or the time is up, and writes result.json after each round. A
  * round that fails is dropped for all variants and repeated under a new number. Never throws.
  */
-export async function runRounds(
+export function runRounds(
   context: RunBase,
   runGroup: RunGroup,
   environment: Environment,
   events: RunEvents,
   startedAt: Date,
 ): Promise<RunOutcome> {
-  const { plan, signal } = context;
-  const beganAtMs = performance.now();
-  const kept: KeptRound[] = [];
-  const notes = new Set([
-    ...(environment.coreNotes ?? []),
-    ...[...portsTaken(plan.variants)].map(([variant, why]) => warning.alone(variant, why)),
-  ]);
-  const answers = new Map(context.answers);
-  let said: readonly string[] = [];
-  let attempts = 0;
-  /** The plan's, with longer warm-ups, and sides apart, where that turned out to be needed. */
-  let groups = plan.groups;
-  /** Failed tries at the next round. */
-  let failures: RoundFailure[] = [];
-  let slowestSeconds = 0;
-  let comparisonsSoFar: readonly Comparison[] = [];
-  /** Steps of a search in the present round. */
-  let steps: SearchStep[] = [];
+  return new Rounds({ context, runGroup, environment, events, startedAt }).run();
+}
 
-  try {
-    await save('partial', false);
-    while (kept.length < plan.rounds) {
-      const failure = await tryRound();
-      if (failure === undefined && (await leavesTurns())) continue;
-      if (failure === undefined && (kept.length === plan.rounds || verdictsAreDecided())) break;
-      const pauseMs =
-        failure instanceof Disturbance ? firstPauseMs * 2 ** (failures.length - 1) : 0;
-      if (timeIsOver(pauseMs)) {
-        if (failure !== undefined) notes.add(warning.dropped(attempts, failure.message));
-        notes.add(warning.timeOver(kept.length, plan.rounds));
-        events.say(
-          `after ${counts(kept.length, 'round')} there is no time for another one (--max-time)`,
-        );
-        break;
-      }
-      if (failure === undefined) {
-        comparisonsSoFar = (await save('partial', false)).comparisons;
-        continue;
-      }
-      notes.add(warning.repeated(attempts, failure.message));
-      events.say(`round ${kept.length + 1} is dropped and repeated: ${failure.message}`);
-      await delay(pauseMs, undefined, { signal });
-    }
-    return {
-      result: await save('complete', true),
-      kept,
-      ...(signal.aborted ? { ended: new Interrupted() } : {}),
-    };
-  } catch (error) {
-    const ended = signal.aborted ? new Interrupted() : error;
-    // If this fails too, result.json has the last complete round, and the first error is reported.
-    const result = await save('partial', true).catch(() => resultNow('partial'));
-    return { result, kept, ended };
+interface Given {
+  context: RunBase;
+  runGroup: RunGroup;
+  environment: Environment;
+  events: RunEvents;
+  startedAt: Date;
+}
+
+class Rounds {
+  readonly #given: Given;
+  readonly #context: RunBase;
+  readonly #plan: RunBase['plan'];
+  readonly #events: RunEvents;
+  readonly #beganAtMs = performance.now();
+  readonly #kept: KeptRound[] = [];
+  readonly #notes: Set<string>;
+  readonly #answers: NonNullable<Attempt['answers']>;
+  /** Lines on the answers. */
+  #said: readonly string[] = [];
+  #attempts = 0;
+  /** The plan's, with longer warm-ups, and sides apart, where that turned out to be needed. */
+  #groups: readonly Group[];
+  /** Failed tries at the next round. */
+  #failures: RoundFailure[] = [];
+  #slowestSeconds = 0;
+  #comparisonsSoFar: readonly Comparison[] = [];
+  /** Steps of a search in the present round. */
+  #steps: SearchStep[] = [];
+
+  constructor(given: Given) {
+    const { context, environment } = given;
+    this.#given = given;
+    this.#context = context;
+    this.#plan = context.plan;
+    this.#events = given.events;
+    this.#answers = new Map(context.answers);
+    this.#groups = context.plan.groups;
+    this.#notes = new Set([
+      ...(environment.coreNotes ?? []),
+      ...[...portsTaken(context.plan.variants)].map(([variant, why]) =>
+        warning.alone(variant, why),
+      ),
+    ]);
   }
 
-  function resultNow(state: Result['state']): Result {
+  async run(): Promise<RunOutcome> {
+    const { signal } = this.#context;
+    try {
+      await this.#save('partial', false);
+      while (this.#kept.length < this.#plan.rounds) {
+        const failure = await this.#tryRound();
+        if (failure === undefined && (await this.#leavesTurns())) continue;
+        if (
+          failure === undefined &&
+          (this.#kept.length === this.#plan.rounds || this.#verdictsAreDecided())
+        )
+          break;
+        const pauseMs =
+          failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
+        if (this.#timeIsOver(pauseMs)) {
+          if (failure !== undefined)
+            this.#notes.add(warning.dropped(this.#attempts, failure.message));
+          this.#notes.add(warning.timeOver(this.#kept.length, this.#plan.rounds));
+          this.#events.say(
+            `after ${counts(this.#kept.length, 'round')} there is no time for another one (--max-time)`,
+          );
+          break;
+        }
+        if (failure === undefined) {
+          this.#comparisonsSoFar = (await this.#save('partial', false)).comparisons;
+          continue;
+        }
+        this.#notes.add(warning.repeated(this.#attempts, failure.message));
+        this.#events.say(
+          `round ${this.#kept.length + 1} is dropped and repeated: ${failure.message}`,
+        );
+        await delay(pauseMs, undefined, { signal });
+      }
+      return {
+        result: await this.#save('complete', true),
+        kept: this.#kept,
+        ...(signal.aborted ? { ended: new Interrupted() } : {}),
+      };
+    } catch (error) {
+      const ended = signal.aborted ? new Interrupted() : error;
+      // If this fails too, result.json has the last complete round, and the first error is reported.
+      const result = await this.#save('partial', true).catch(() => this.#resultNow('partial'));
+      return { result, kept: this.#kept, ended };
+    }
+  }
+
+  #resultNow(state: Result['state']): Result {
+    const { environment, startedAt } = this.#given;
     const known = {
-      kept,
-      notes: [...notes],
-      unfinished: steps,
-      answers: answerLines(),
-      lengths: new Map([...answers].map(([name, { bytes }]) => [name, Math.round(bytes)])),
+      kept: this.#kept,
+      notes: [...this.#notes],
+      unfinished: this.#steps,
+      answers: this.#answerLines(),
+      lengths: new Map([...this.#answers].map(([name, { bytes }]) => [name, Math.round(bytes)])),
     };
-    return buildResult(context, environment, known, startedAt, state);
+    return buildResult(this.#context, environment, known, startedAt, state);
   }
 
   /** What the answers differ in. compare has said it. */
-  function answerLines() {
-    const sides = plan.variants.flatMap(({ variant: { name }, page }) => {
-      const answer = answers.get(name);
+  #answerLines() {
+    const sides = this.#plan.variants.flatMap(({ variant: { name }, page }) => {
+      const answer = this.#answers.get(name);
       return answer === undefined ? [] : [{ given: name, page, answer }];
     });
-    if (context.answers !== undefined) return [];
+    if (this.#context.answers !== undefined) return [];
     // Lengths that the scenario states differ on purpose.
-    const areStated = plan.variants.every(({ page }) => page.bodyBytes !== undefined);
+    const areStated = this.#plan.variants.every(({ page }) => page.bodyBytes !== undefined);
     const lengths = areStated ? [] : lengthLines(sides);
     return [...requestLines(sides), ...lengths, ...encodingLines(sides)];
   }
 
   /** Writes result.json, then the database, which may hang. */
-  async function save(state: Result['state'], ended: boolean): Promise<Result> {
-    const file = join(context.folder, 'result.json');
-    const result = resultNow(state);
+  async #save(state: Result['state'], ended: boolean): Promise<Result> {
+    const file = join(this.#context.folder, 'result.json');
+    const result = this.#resultNow(state);
     let problem: string | null = null;
     try {
       await writeWhole(file, resultJson(result));
     } finally {
-      problem = await storeResult(context, result, kept, ended);
+      problem = await storeResult(this.#context, result, this.#kept, ended);
     }
     // A database that is down fails in every round.
-    if (problem === null || notes.has(problem)) return result;
-    notes.add(problem);
+    if (problem === null || this.#notes.has(problem)) return result;
+    this.#notes.add(problem);
     const noted = { ...result, warnings: [...result.warnings, problem] };
     await writeWhole(file, resultJson(noted));
     return noted;
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
-  async function tryRound() {
-    const place = kept.length + 1;
+  async #tryRound() {
+    const place = this.#kept.length + 1;
     const roundBeganAtMs = performance.now();
-    attempts++;
-    steps = [];
+    this.#attempts++;
+    this.#steps = [];
     try {
-      const outcomes = await runRound(place, {
-        round: attempts,
-        answers,
-        onAnswers() {
-          const lines = answerLines();
-          for (const line of lines) if (!said.includes(line)) events.say(line);
-          said = lines;
+      const outcomes = await this.#runRound(place, {
+        round: this.#attempts,
+        answers: this.#answers,
+        onAnswers: () => {
+          const lines = this.#answerLines();
+          for (const line of lines) if (!this.#said.includes(line)) this.#events.say(line);
+          this.#said = lines;
         },
-        known: ratesSoFar(),
-        onStep(more) {
-          steps.push(...more);
-          events.stepped({ round: place, steps: more });
+        known: this.#ratesSoFar(),
+        onStep: (more) => {
+          this.#steps.push(...more);
+          this.#events.stepped({ round: place, steps: more });
         },
       });
-      kept.push({ round: attempts, outcomes });
-      slowestSeconds = Math.max(slowestSeconds, (performance.now() - roundBeganAtMs) / 1000);
-      failures = [];
-      for (const [variant, outcome] of outcomes) noteOutcome(variant, outcome);
-      steps = [];
+      this.#kept.push({ round: this.#attempts, outcomes });
+      this.#slowestSeconds = Math.max(
+        this.#slowestSeconds,
+        (performance.now() - roundBeganAtMs) / 1000,
+      );
+      this.#failures = [];
+      for (const [variant, outcome] of outcomes) this.#noteOutcome(variant, outcome);
+      this.#steps = [];
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
-      steps = [];
+      this.#steps = [];
       if (error instanceof StillCold) {
-        groups = withWarmups(groups, error.warmupSeconds);
+        this.#groups = withWarmups(this.#groups, error.warmupSeconds);
         // Earlier rounds had the same warm-up, and may have been cold from begin to end.
-        if (kept.length < minimumRounds) await dropKept();
+        if (this.#kept.length < minimumRounds) await this.#dropKept();
         return error;
       }
-      failures.push(error);
-      if (failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing)
+      this.#failures.push(error);
+      if (this.#failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing)
         throw new UserError(`round ${place} failed twice: ${error.message}`);
-      if (failures.length === triesOfDisturbed)
+      if (this.#failures.length === triesOfDisturbed)
         throw new UserError(
           `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`,
         );
@@ -230,105 +274,113 @@ export async function runRounds(
   }
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
-  async function runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
+  async #runRound(place: number, attempt: Omit<Attempt, 'onLoad'>) {
     const outcomes = new Map<string, VariantRound>();
-    let laterSeconds = secondsPerRound({ ...plan, groups }) * roundsToLook(plan, place);
-    for (const [index, group] of orderOfRound(groups, place, plan.run).entries()) {
-      const [seconds, startedAtMs] = [secondsPerGroup(plan, group), performance.now()];
+    let laterSeconds =
+      secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
+    for (const [index, group] of orderOfRound(this.#groups, place, this.#plan.run).entries()) {
+      const [seconds, startedAtMs] = [secondsPerGroup(this.#plan, group), performance.now()];
       laterSeconds -= seconds;
       const onLoad = (rps: number | null) => {
-        events.load({
+        this.#events.load({
           round: place,
           variants: group.sides.map(({ variant }) => variant.name),
           rps,
-          comparisons: comparisonsSoFar,
+          comparisons: this.#comparisonsSoFar,
           secondsLeft:
             laterSeconds + Math.max(0, seconds - (performance.now() - startedAtMs) / 1000),
         });
       };
       onLoad(null);
-      const ofGroup = await runGroup(group, index + 1, { ...attempt, onLoad });
+      const ofGroup = await this.#given.runGroup(group, index + 1, { ...attempt, onLoad });
       for (const [variant, outcome] of ofGroup) {
         outcomes.set(variant, outcome);
-        events.measured({ round: place, variant, outcome });
+        this.#events.measured({ round: place, variant, outcome });
       }
     }
     return outcomes;
   }
 
-  function noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
+  #noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
     if (
       lastWords !== undefined &&
-      ![...notes].some((one) => one.startsWith(warning.logOfFailures(variant, '')))
+      ![...this.#notes].some((one) => one.startsWith(warning.logOfFailures(variant, '')))
     )
-      notes.add(warning.logOfFailures(variant, lastWords));
-    for (const text of [...own, ...(integrity?.problems ?? [])]) notes.add(text);
+      this.#notes.add(warning.logOfFailures(variant, lastWords));
+    for (const text of [...own, ...(integrity?.problems ?? [])]) this.#notes.add(text);
   }
 
-  function ratesSoFar() {
+  #ratesSoFar() {
     return new Map(
-      plan.variants.map(({ variant: { name } }) => [
+      this.#plan.variants.map(({ variant: { name } }) => [
         name,
-        kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? []),
+        this.#kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? []),
       ]),
     );
   }
 
   /** Whether there is no time for so many more rounds after a pause. There always is for the first round. */
-  function timeIsOver(pauseMs = 0, rounds = 1) {
-    const elapsedSeconds = (performance.now() - beganAtMs) / 1000;
-    const neededSeconds = pauseMs / 1000 + rounds * slowestSeconds;
-    return kept.length > 0 && elapsedSeconds + neededSeconds > (plan.maxTimeSeconds ?? Infinity);
+  #timeIsOver(pauseMs = 0, rounds = 1) {
+    const elapsedSeconds = (performance.now() - this.#beganAtMs) / 1000;
+    const neededSeconds = pauseMs / 1000 + rounds * this.#slowestSeconds;
+    return (
+      this.#kept.length > 0 &&
+      elapsedSeconds + neededSeconds > (this.#plan.maxTimeSeconds ?? Infinity)
+    );
   }
 
   /**
    * At a look: whether turns turn out not to agree with continuous load. Then the rounds so far no longer count, and the sides of that
    * group are loaded one after the other.
    */
-  async function leavesTurns(): Promise<boolean> {
-    if (kept.length < minimumRounds || nextLook(plan, kept.length) !== kept.length) return false;
-    const { variants } = resultNow('partial');
-    for (const { sides } of groups) {
+  async #leavesTurns(): Promise<boolean> {
+    if (
+      this.#kept.length < minimumRounds ||
+      nextLook(this.#plan, this.#kept.length) !== this.#kept.length
+    )
+      return false;
+    const { variants } = this.#resultNow('partial');
+    for (const { sides } of this.#groups) {
       const names = new Set(sides.map(({ variant }) => variant.name));
       const found = turnsDisagree(variants.filter(({ name }) => names.has(name)));
       if (found === undefined) continue;
-      if (timeIsOver(0, minimumRounds)) {
-        notes.add(warning.turnsDiffer(found.name, found.ratio));
+      if (this.#timeIsOver(0, minimumRounds)) {
+        this.#notes.add(warning.turnsDiffer(found.name, found.ratio));
         continue;
       }
-      const note = warning.notInTurns(found.name, found.ratio, kept.length);
-      notes.add(note);
-      events.say(note);
+      const note = warning.notInTurns(found.name, found.ratio, this.#kept.length);
+      this.#notes.add(note);
+      this.#events.say(note);
       const longer = sides.map(({ variant, load }) => {
         const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);
         return [variant.name, seconds] as const;
       });
-      groups = withWarmups(apart(groups, names), new Map(longer));
-      await dropKept();
+      this.#groups = withWarmups(apart(this.#groups, names), new Map(longer));
+      await this.#dropKept();
       return true;
     }
     return false;
   }
 
-  async function dropKept() {
-    for (const { round } of kept.splice(0)) {
-      const problem = await forgetRound(context, round);
-      if (problem !== null) notes.add(problem);
+  async #dropKept() {
+    for (const { round } of this.#kept.splice(0)) {
+      const problem = await forgetRound(this.#context, round);
+      if (problem !== null) this.#notes.add(problem);
     }
-    comparisonsSoFar = [];
+    this.#comparisonsSoFar = [];
   }
 
-  function verdictsAreDecided() {
-    if (nextLook(plan, kept.length) !== kept.length) return false;
-    const { comparisons } = resultNow('partial');
-    const open = unsettled(comparisons, plan.precision).map(({ variant }) => variant);
+  #verdictsAreDecided() {
+    if (nextLook(this.#plan, this.#kept.length) !== this.#kept.length) return false;
+    const { comparisons } = this.#resultNow('partial');
+    const open = unsettled(comparisons, this.#plan.precision).map(({ variant }) => variant);
     const isJudged = comparisons.some(({ verdict }) => verdict !== 'none');
     // Without a verdict a usual run still measures all its rounds.
-    if (open.length === 0) return isJudged || plan.precision !== undefined;
+    if (open.length === 0) return isJudged || this.#plan.precision !== undefined;
     const names = [...new Set(open)];
-    if (plan.precision !== undefined && !timeIsOver())
-      events.say(
-        `after ${kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known exactly enough: going on to ${nextLook(plan, kept.length + 1)}`,
+    if (this.#plan.precision !== undefined && !this.#timeIsOver())
+      this.#events.say(
+        `after ${this.#kept.length} rounds ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} not known exactly enough: going on to ${nextLook(this.#plan, this.#kept.length + 1)}`,
       );
     return false;
   }
