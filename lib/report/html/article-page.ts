@@ -47,7 +47,7 @@ function barsHtml({ variants }: Result): Html {
   }));
   const most = Math.max(...pairs.flatMap(({ published, here }) => [published, here]));
   const bar = (kind: 'published' | 'here', value: number) =>
-    html`<div class="bar ${kind}" style="width:${((65 * value) / most).toFixed(1)}%"></div><span>${value.toFixed(2)} ${kind}</span>`;
+    html`<div class="length ${kind}" style="width:${((65 * value) / most).toFixed(1)}%"></div><span>${value.toFixed(2)} ${kind}</span>`;
   return html`<h4>Requests/s, ${first.name} being 1</h4><dl class="bars">${pairs.map(
     ({ name, published, here }) =>
       html`<dt>${name}</dt><dd>${bar('published', published)}</dd><dd>${bar('here', here)}</dd>`,
