@@ -5,7 +5,7 @@ import { total } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration, whole } from '../format.ts';
-import { generatorCores, type Cores } from '../machine/cores.ts';
+import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
@@ -87,6 +87,7 @@ export function makePlan(
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: generatorCores(cores),
+      sharesCores: sharesCores(cores),
       exact,
       quick,
       ...present({ durationSeconds, warmupSeconds, arrivals, searched: within && (true as const) }),

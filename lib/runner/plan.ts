@@ -89,6 +89,9 @@ const baseBytes = 64 * 1024 ** 2;
 /** Memory of a connection on both sides: buffers, TLS. */
 const connectionBytes = 64 * 1024;
 
+/** On cores that server and generator share, the kernel needs some time to spread their threads anew. */
+const sharedSliceSeconds = 0.25;
+
 /** Whether the variant can take turns: not with a network of the run's own, which forwards packets in real time, nor with several phases. */
 export function isInTurns(scenario: Scenario, variant: Variant): boolean {
   return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
@@ -116,8 +119,9 @@ export function groupsOf(
       bytesLeft -= bytes;
     }
   }
+  const slice = scenario.sharedCores ? { sliceSeconds: sharedSliceSeconds } : {};
   return apart(
-    groups.map((sides) => ({ sides })),
+    groups.map((sides) => ({ sides, ...slice })),
     new Set(portsTaken(variants).keys()),
   );
 }

@@ -59,6 +59,8 @@ export interface FitOptions {
   arrivals?: Arrivals;
   /** Rates are searched for; the profile's rate and length do not count. */
   searched?: boolean;
+  /** Server and generator share cores: a response's CPU time then depends on which threads meet on which core, and tells of no warm server. */
+  sharesCores?: boolean;
   /** Short rounds for a first look. `durationSeconds` takes precedence. */
   quick?: boolean;
 }
@@ -87,7 +89,7 @@ const quickFillings = 4;
 
 /** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
-  const { exact, durationSeconds: asked, quick = false } = options;
+  const { exact, durationSeconds: asked, quick = false, sharesCores = false } = options;
   const { rate, requests, arrivals, durationSeconds, secondsHere: hours, ...kept } = profile;
   const common = {
     ...kept,
@@ -98,9 +100,8 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const namedWarmupSeconds = options.warmupSeconds ?? profile.warmupSeconds;
   // A warm-up that the user names is as long as that.
   const mostWarmupSeconds = quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full;
-  const limit = present({
-    warmupLimitSeconds: namedWarmupSeconds === undefined && !exact ? mostWarmupSeconds : undefined,
-  });
+  const mayGoOn = namedWarmupSeconds === undefined && !exact && !sharesCores;
+  const limit = present({ warmupLimitSeconds: mayGoOn ? mostWarmupSeconds : undefined });
   const isLogged = arrivals === 'logged';
   const ofRate = {
     ...common,
