@@ -26,6 +26,7 @@ const pages = [
 
 test('README.md is one screen and a bit', () => {
   expect(textOf('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
+  expect(textOf('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
 });
 
 /** As GitHub makes them of headings. */

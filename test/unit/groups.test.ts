@@ -45,6 +45,13 @@ test.each<[string, Record<string, Partial<Variant>>, string, Partial<Scenario>?]
   expect(groupsIn(variantsOf(variants, more)).join(', ')).toBe(groups);
 });
 
+test('turns on shared cores are long enough for the kernel to spread threads', () => {
+  const slices = (more: Partial<Scenario>) =>
+    planned(variantsOf({ a: {}, b: {} }, more)).map(({ sliceSeconds }) => sliceSeconds);
+  expect(slices({ sharedCores: true })).toEqual([0.25]);
+  expect(slices({})).toEqual([undefined]);
+});
+
 test('groupsOf has a hundred together at most', () => {
   const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
   const groups = groupsIn(variantsOf(many));

@@ -122,6 +122,7 @@ test.each([
   ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
   ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
   ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],
+  ['one on shared cores', timed, { inTurns: true, sharesCores: true }, { durationSeconds: 1 }],
   ['a rate, quick', rated, { quick: true }, { rate: 1000, requests: 2000, ...counts }],
   ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
 ])('fitLoad: %s', (_, profile, options: Partial<FitOptions>, expected) => {
@@ -130,6 +131,7 @@ test.each([
   const isFixed =
     options.warmupSeconds !== undefined ||
     profile.warmupSeconds !== undefined ||
+    options.sharesCores === true ||
     load.warmupSeconds === 0;
   const limitSeconds = options.quick === true ? 3 : 30;
   expect(load.warmupLimitSeconds).toBe(isFixed ? undefined : limitSeconds);
