@@ -71,10 +71,17 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
 /** A database that takes longer for a ping hangs. */
 export const pingTimeoutMs = 2000;
 
-/** Returns InfluxDB's version, e.g. "1.6.7". Throws an InfluxError. */
+/** Returns InfluxDB's version, e.g. "1.6.7". Throws an InfluxError, also for InfluxDB 3. */
 export async function ping(influx: Influx, timeoutMs = requestTimeoutMs): Promise<string> {
-  const { response } = await request(influx, 'GET', '/ping', { timeoutMs });
+  const { response, text } = await request(influx, 'GET', '/ping', { timeoutMs });
   const version = response.headers.get('X-Influxdb-Version');
+  // InfluxDB 3 wants a token even for a ping.
+  if (version === null && response.status === 401) throw failure(influx, response, text);
+  if (version?.startsWith('3.'))
+    throw new InfluxError(
+      `InfluxDB ${version} at ${influx.url} is not supported, because its InfluxQL cannot make databases: use InfluxDB 2.x or 1.x`,
+      response.status,
+    );
   if (version === null)
     throw new InfluxError(
       `what answers at ${influx.url} is not InfluxDB: check --influx`,

@@ -185,6 +185,17 @@ it('says in one line what is wrong with the address or the credentials', async (
     /refuses the user name and password, or the token: give them in/,
   );
 
+  const three = await fakeInflux(({ headers }) =>
+    headers.authorization === undefined
+      ? { status: 401, version: '' }
+      : { body: '{"version":"3.11.2","process_id":"1"}', version: '3.11.2' },
+  );
+  await expect(open(three.host)).rejects.toThrow(/wants a user name and password, or a token: /);
+  await expect(open(`apiv3_t@${three.host}`)).rejects.toThrow(
+    `InfluxDB 3.11.2 at http://${three.host} is not supported, because its InfluxQL cannot make databases: use InfluxDB 2.x or 1.x`,
+  );
+  expect(three.asked.map(({ path }) => path)).toEqual(['/ping', '/ping']);
+
   const other = await fakeInflux(() => ({ status: 404, version: '' }));
   await expect(open(other.host)).rejects.toThrow(
     `what answers at http://${other.host} is not InfluxDB: check --influx`,
