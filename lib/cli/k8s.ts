@@ -16,7 +16,7 @@ import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import { isRunnable } from '../scenario/variants.ts';
 import { typed } from '../setup/paths.ts';
-import { parseInfluxUrl } from '../store/client.ts';
+import { influxToken, parseInfluxUrl } from '../store/client.ts';
 import { type Store, openStore } from '../store/store.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { scenarioFlags } from './scenario.ts';
@@ -240,7 +240,7 @@ async function urlHere(
 ): Promise<string> {
   const given = here ?? influx.url;
   if (
-    parseInfluxUrl(given, process.env['INFLUX_TOKEN']).credentials !== null ||
+    parseInfluxUrl(given, influxToken(process.env)).credentials !== null ||
     influxSecret === undefined
   )
     return given;

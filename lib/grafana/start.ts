@@ -30,10 +30,14 @@ interface GrafanaProgram {
   command: string;
   home: string;
   image?: string;
+  /** The folder of the plugins it ships with, from version 13 on also InfluxDB's, where that is not in its home. */
+  plugins?: string;
 }
 
 /** Grafana's home as the system's packages and the image install it. */
 const packagedHome = '/usr/share/grafana';
+/** From version 13.2 on, the system's packages name this folder in their service alone. */
+const packagedPlugins = '/var/lib/grafana/plugins-bundled';
 
 /** Finds Grafana, or Docker for its image. Throws UserError with the ways to install it. */
 export async function findGrafana(machine: Machine, signal?: AbortSignal): Promise<GrafanaProgram> {
@@ -49,7 +53,10 @@ export async function findGrafana(machine: Machine, signal?: AbortSignal): Promi
     const installed =
       (await grafanaIn(dirname(dirname(await realpath(binary))))) ??
       (await grafanaIn(join(machine.systemRoot, packagedHome)));
-    if (installed !== undefined) return installed;
+    if (installed === undefined) continue;
+    const plugins = join(machine.systemRoot, packagedPlugins);
+    const isElsewhere = !existsSync(join(installed.home, 'data/plugins-bundled'));
+    return isElsewhere && existsSync(plugins) ? { ...installed, plugins } : installed;
   }
   const compose = parse(readFileSync(join(projectRoot, 'docker/compose.yaml'), 'utf8')) as {
     services: { grafana: { image: string } };
@@ -175,12 +182,13 @@ export async function startGrafana({
 
 /** A container uses the host's loopback, where InfluxDB listens, and the same paths. */
 function commandOf(
-  { command, home, image }: GrafanaProgram,
+  { command, home, image, plugins }: GrafanaProgram,
   folder: string,
   config: string,
   cpus: readonly number[],
 ) {
   const server = ['server', '--homepath', home, '--config', config];
+  if (plugins !== undefined) server.push(`cfg:default.paths.bundled_plugins=${plugins}`);
   // Some versions look for their files in the current folder.
   if (image === undefined) return { command, args: server, cpus, cwd: home };
   const options = [
@@ -271,15 +279,17 @@ function withInflux(
   { url, credentials }: Influx,
 ): object {
   const [{ jsonData, ...source }] = file.datasources;
+  const { user, password } = credentials ?? { user: '', password: '' };
   return {
     ...file,
     datasources: [
       {
         ...source,
         url: literal(url),
-        jsonData: { ...jsonData, dbName: literal(database), httpHeaderName1: undefined },
-        secureJsonData: credentials && { basicAuthPassword: literal(credentials.password) },
-        ...(credentials && { basicAuth: true, basicAuthUser: literal(credentials.user) }),
+        basicAuth: credentials !== null,
+        basicAuthUser: literal(user),
+        jsonData: { ...jsonData, dbName: literal(database) },
+        secureJsonData: { basicAuthPassword: literal(password) },
       },
     ],
   };

@@ -1,4 +1,5 @@
 // InfluxDB's HTTP API 1.x, which 2.x serves too, with a bucket as database and a token as password.
+import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { isObject } from '../form.ts';
 import { database } from './schema.ts';
@@ -36,7 +37,7 @@ export const linesPerRequest = 5000;
 
 /**
  * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
- * @param token of INFLUX_TOKEN, a token or user:password; used when the URL names no credentials
+ * @param token as influxToken returns it, a token or user:password; used when the URL names no credentials
  */
 export function parseInfluxUrl(text: string, token?: string): Influx {
   const wrong = new UserError(
@@ -66,6 +67,17 @@ function credentialsOf(url: URL, token: string | undefined): Influx['credentials
   if (user !== '') return { user: 'token', password: user };
   const [, account = 'token', secret = token] = /^([^:]*):(.+)$/s.exec(token ?? '') ?? [];
   return secret === undefined || secret === '' ? null : { user: account, password: secret };
+}
+
+/** The token of INFLUX_TOKEN, or of the file that INFLUX_TOKEN_FILE names. Throws a UserError if it cannot be read. */
+export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
+  const file = env['INFLUX_TOKEN_FILE'];
+  if (env['INFLUX_TOKEN'] || !file) return env['INFLUX_TOKEN'];
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${(error as Error).message}`);
+  }
 }
 
 /** A database that takes longer for a ping hangs. */

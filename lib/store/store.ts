@@ -7,6 +7,7 @@ import {
   chooseK6Output,
   hasDatabase,
   InfluxError,
+  influxToken,
   parseInfluxUrl,
   ping,
   pingTimeoutMs,
@@ -34,7 +35,7 @@ export type Store = Awaited<ReturnType<typeof storeOn>>;
 export async function openStore(options: StoreOptions): Promise<Store> {
   const { purpose = 'run', url, retryForMs } = options;
   if (url !== undefined) {
-    const influx = parseInfluxUrl(url, process.env['INFLUX_TOKEN']);
+    const influx = parseInfluxUrl(url, influxToken(process.env));
     return storeOn(influx, await prepare(influx, purpose === 'run'), null, retryForMs);
   }
   const local = await startLocalInfluxd(options);

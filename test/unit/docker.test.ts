@@ -1,6 +1,15 @@
 // docker/ as far as it can be checked without Docker.
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
@@ -16,6 +25,7 @@ interface Service {
   image?: string;
   profiles?: string[];
   environment?: Record<string, string>;
+  secrets?: string[];
   entrypoint?: string[];
   ports?: string[];
   volumes?: (string | { source: string })[];
@@ -26,8 +36,10 @@ interface Service {
 }
 
 const read = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
-const composeText = read('docker/compose.yaml');
-const { services: byName } = parse(composeText) as { services: Record<string, Service> };
+const { services: byName, secrets: variables } = parse(read('docker/compose.yaml')) as {
+  services: Record<string, Service>;
+  secrets: Record<string, { environment: string }>;
+};
 const services = Object.entries(byName);
 const service = (name: string) => byName[name] ?? expect.fail(`no service ${name}`);
 /** Instructions of the Dockerfile, each in one line, without comments. */
@@ -47,16 +59,45 @@ const { version, engines } = JSON.parse(read('package.json')) as {
 };
 
 it.each(services)(
-  '%s of compose.yaml is pinned, for this machine alone, with passwords from the environment',
-  (_, { image, ports = [], environment = {} }) => {
-    expect(image).toMatch(/^[a-z\d./_-]+:\d+\.\d+\.\d+$/);
+  '%s of compose.yaml is pinned, for this machine alone, with passwords in files',
+  (_, { image, ports = [], environment = {}, secrets = [] }) => {
+    expect(image).toMatch(/^[a-z\d./_-]+:\d+\.\d+\.\d+(@sha256:[\da-f]{64})?$/);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
-    const names = /PASSWORD|TOKEN|SECRET|KEY/;
-    const secrets = Object.entries(environment).filter(([name]) => names.test(name));
-    expect(secrets).not.toEqual([]);
-    for (const [, value] of secrets) expect(value).toMatch(/^\$\{[A-Z_]+:\?make docker\/\.env as /);
+    const named = Object.entries(environment).filter(([name]) => /PASSWORD|TOKEN/.test(name));
+    expect(named).not.toEqual([]);
+    const files = secrets.map((name) => `/run/secrets/${name}`);
+    for (const [name, value] of named) {
+      expect(name).toMatch(/_FILE$/);
+      expect(files).toContain(value);
+    }
+    expect(Object.keys(variables)).toEqual(expect.arrayContaining(secrets));
   },
 );
+
+it('compose.yaml gives Grafana no more than a password that may read', () => {
+  const { secrets = [], environment = {} } = service('grafana');
+  expect(secrets).toEqual(['grafana-password', 'influx-read-password']);
+  expect(environment['INFLUX_USER']).toBe('grafana');
+  const script = join(projectRoot, 'docker/influxdb-reader.sh');
+  expect(service('influxdb').volumes).toContain(
+    './influxdb-reader.sh:/docker-entrypoint-initdb.d/influxdb-reader.sh:ro',
+  );
+  // InfluxDB's image leaves out, without a word, what may not be executed.
+  expect(statSync(script).mode & 0o111).toBe(0o111);
+  const folder = newFolder();
+  writeFileSync(join(folder, 'influx'), '#!/bin/sh\nprintf "<%s>" "$@"\n');
+  writeFileSync(join(folder, 'cat'), '#!/bin/sh\necho "content of $1"\n');
+  for (const name of ['influx', 'cat']) chmodSync(join(folder, name), 0o755);
+  const env = {
+    PATH: `${folder}:${process.env['PATH']}`,
+    DOCKER_INFLUXDB_INIT_ORG: 'our org',
+    DOCKER_INFLUXDB_INIT_BUCKET_ID: '0a1b',
+  };
+  const words = execFileSync(script, { encoding: 'utf8', env }).trimEnd();
+  expect(words).toBe(
+    '<v1><auth><create><--org><our org><--read-bucket><0a1b><--username><grafana><--password><content of /run/secrets/influx-read-password>',
+  );
+});
 
 it('compose.yaml waits for what is healthy', () => {
   for (const [, { profiles, healthcheck }] of services)
@@ -71,7 +112,7 @@ it('compose.yaml mounts and builds what is there', () => {
     .flatMap(([, { volumes = [] }]) => volumes)
     .map((volume) => (typeof volume === 'string' ? volume.replace(/:.*/, '') : volume.source))
     .filter((source) => source.startsWith('.'));
-  expect(folders).toHaveLength(4);
+  expect(folders).toHaveLength(5);
   const { context = '', dockerfile = '' } = service('bakeoff').build ?? {};
   const home = service('grafana').environment?.GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH ?? '';
   const needed = [
@@ -79,7 +120,7 @@ it('compose.yaml mounts and builds what is there', () => {
     join(context, dockerfile),
     join('../dashboards/generated', basename(home)),
   ].map((path) => resolve(projectRoot, 'docker', path));
-  // The head has results/ made.
+  // setup.sh makes results/.
   const results = join(projectRoot, 'results');
   expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
 });
@@ -103,19 +144,38 @@ it('compose.yaml allows the connections of every scenario', async () => {
   expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
 });
 
-it('compose.yaml has secrets made by the commands at its head', () => {
-  const [, commands = ''] = /^# {3}(mkdir -p results.*\n(?:# {6}.*\n)*)/m.exec(composeText) ?? [];
+it('setup.sh makes the passwords that compose.yaml names, and keeps those that are there', () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'docker'));
-  execFileSync('sh', ['-euc', commands.replaceAll(/^# */gm, '')], { cwd: folder });
+  const script = join(folder, 'docker/setup.sh');
+  copyFileSync(join(projectRoot, 'docker/setup.sh'), script);
   const file = join(folder, 'docker/.env');
+  const valuesAfter = () => {
+    execFileSync('sh', [script], { cwd: '/' });
+    const lines = readFileSync(file, 'utf8').trimEnd().split('\n');
+    return Object.fromEntries(lines.map((line) => line.split('=') as [string, string]));
+  };
+  const values = valuesAfter();
   expect(statSync(file).mode & 0o777).toBe(0o600);
-  const values = readFileSync(file, 'utf8').split('\n');
-  expect(values).toContain(`BAKEOFF_USER=${process.getuid?.()}:${process.getgid?.()}`);
-  const required = new Set([...composeText.matchAll(/\$\{([A-Z_]+):\?/g)].map(([, name]) => name));
-  expect(required.size).toBe(3);
-  for (const name of required)
-    expect(values).toContainEqual(expect.stringMatching(`^${name}=[0-9a-f]{48}$`));
+  expect(statSync(join(folder, 'results')).isDirectory()).toBe(true);
+  const { BAKEOFF_USER: user, ...passwords } = values;
+  expect(user).toBe(`${process.getuid?.()}:${process.getgid?.()}`);
+  const needed = Object.values(variables).map(({ environment }) => environment);
+  expect(Object.keys(passwords).sort()).toEqual(needed.sort());
+  for (const password of Object.values(passwords)) expect(password).toMatch(/^[0-9a-f]{48}$/);
+  expect(new Set(Object.values(passwords)).size).toBe(needed.length);
+
+  const { INFLUX_READ_PASSWORD: _, ...kept } = values;
+  const older = { ...kept, GRAFANA_PORT: '3001' };
+  writeFileSync(
+    file,
+    Object.entries(older)
+      .map((entry) => `${entry.join('=')}\n`)
+      .join(''),
+  );
+  const again = valuesAfter();
+  expect(again).toMatchObject(older);
+  expect(Object.keys(again).sort()).toEqual([...Object.keys(values), 'GRAFANA_PORT'].sort());
   // It throws where git would take the file.
   execFileSync('git', ['check-ignore', 'docker/.env'], { cwd: projectRoot });
 });
@@ -123,7 +183,8 @@ it('compose.yaml has secrets made by the commands at its head', () => {
 it('the Dockerfile is built from pinned images', () => {
   const images = argumentsOf('FROM');
   expect(images).toHaveLength(3);
-  for (const image of images) expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?\b/);
+  for (const image of images)
+    expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?@sha256:[\da-f]{64}( AS \w+)?$/);
 });
 
 it('the Dockerfile starts as a user with a number', () => {
@@ -137,9 +198,8 @@ it('the Dockerfile agrees with the project in versions', () => {
   const go = /^go (\S+)$/m.exec(read('xk6-loadgen/go.mod'))?.[1] ?? '';
   expect(atLeast(image('golang'), go)).toBe(true);
   expect(read('README.md')).toContain(`Go ≥ ${go.replace(/\.0$/, '')},`);
-  expect(image('node')).toMatch(/^20\./);
-  expect(engines.node).toContain('^20.19.0');
-  expect(atLeast(image('node'), '20.19.0')).toBe(true);
+  expect(image('node')).toMatch(/^24\./);
+  expect(engines.node).toContain('>=22.12.0');
   const own = service('bakeoff').image ?? '';
   expect(own).toMatch(new RegExp(`^\\S+/\\S+:${version}$`));
   expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);

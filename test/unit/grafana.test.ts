@@ -28,7 +28,12 @@ it('finds the home of a command on PATH', async () => {
   const packaged = testMachine();
   script(packaged, 'grafana', '');
   const share = unpack(packaged, 'system/usr/share/grafana');
-  expect(await findGrafana(packaged)).toMatchObject(share);
+  expect(await findGrafana(packaged)).toEqual(share);
+  const plugins = join(packaged.systemRoot, 'var/lib/grafana/plugins-bundled');
+  mkdirSync(plugins, { recursive: true });
+  expect(await findGrafana(packaged)).toEqual({ ...share, plugins });
+  mkdirSync(join(share.home, 'data/plugins-bundled'), { recursive: true });
+  expect(await findGrafana(packaged)).toEqual(share);
 });
 
 it("takes the compose file's image with Docker", async () => {
@@ -64,6 +69,10 @@ it('writes its files, and keeps passwords to their owner', () => {
   const secureJsonData = { basicAuthPassword: 'pa$$HOME: "x"' };
   const datasources = [{ basicAuth: true, secureJsonData }];
   expect(parse(readFileSync(sources, 'utf8'))).toMatchObject({ datasources });
+  const open = newFolder();
+  writeGrafanaFiles(open, 3017, { ...influx, credentials: null });
+  const without = readFileSync(join(open, 'provisioning/datasources/bakeoff.yaml'), 'utf8');
+  expect(parse(without)).toMatchObject({ datasources: [{ basicAuth: false }] });
   const dashboards = readFileSync(join(folder, 'provisioning/dashboards/bakeoff.yaml'), 'utf8');
   const { providers } = parse(dashboards) as { providers: [{ options: { path: string } }] };
   expect(providers).toMatchObject([{ type: 'file', allowUiUpdates: false }]);

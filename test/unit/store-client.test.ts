@@ -1,9 +1,12 @@
 // What is asked of an InfluxDB, and what becomes of its answers.
+import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
+import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 import { parseInfluxUrl } from '../../lib/store/client.ts';
 import { openStore } from '../../lib/store/store.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 interface Asked {
@@ -147,6 +150,24 @@ it('refuses an unknown output, takes the token from INFLUX_TOKEN', async () => {
     'BAKEOFF_K6_OUTPUT=influx2 is no output of k6 that bakeoff knows: set it to influxdb or ',
   );
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
+});
+
+it('takes the token from the file of INFLUX_TOKEN_FILE, unless INFLUX_TOKEN has one', async () => {
+  const file = join(newFolder(), 'token');
+  writeFileSync(file, 'from-file\n');
+  vi.stubEnv('INFLUX_TOKEN', '');
+  vi.stubEnv('INFLUX_TOKEN_FILE', file);
+  const { host, asked } = await fakeInflux();
+  await open(host);
+  vi.stubEnv('INFLUX_TOKEN', 'from-env');
+  await open(host);
+  const sent = new Set(asked.map(({ headers }) => headers.authorization));
+  expect([...sent]).toEqual(
+    ['from-file', 'from-env'].map((token) => `Basic ${btoa(`token:${token}`)}`),
+  );
+  vi.stubEnv('INFLUX_TOKEN', '');
+  vi.stubEnv('INFLUX_TOKEN_FILE', `${file}s`);
+  await expect(open(host)).rejects.toThrow(/^INFLUX_TOKEN_FILE cannot be read: ENOENT.*tokens'$/);
 });
 
 it('makes the database on 1.x, unless it only views; not on 2.x', async () => {
