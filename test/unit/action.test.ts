@@ -23,13 +23,13 @@ const expressionsIn = (part: string) =>
   [...part.matchAll(/\$\{\{ *(.*?) *\}\}/g)].map(([, expression = '']) => expression);
 
 const outputsOfUses: Record<string, string[]> = {
-  'actions/cache/restore@v4': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
-  'actions/upload-artifact@v4': ['artifact-id', 'artifact-url', 'artifact-digest'],
+  'actions/cache/restore': ['cache-hit', 'cache-primary-key', 'cache-matched-key'],
+  'actions/upload-artifact': ['artifact-id', 'artifact-url', 'artifact-digest'],
 };
 
 function outputsOf({ uses, run = '' }: Step) {
   return uses !== undefined
-    ? outputsOfUses[uses]
+    ? outputsOfUses[uses.replace(/@.*/, '')]
     : [...run.matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
 }
 
