@@ -1,5 +1,4 @@
 // npm run release -- --dry-run: makes all that a release publishes, in release/. The same commit gives the same bytes.
-import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -8,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { UserError, usageError } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
 import {
+  buildFlags,
   compileK6,
   findGo,
   goEnvironment,
@@ -18,6 +18,7 @@ import {
 } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
+import { bill, modulesOf, noticesOf, written } from './contents.ts';
 
 /** Architectures by Node's names, and Go's. */
 const architectures = { x64: 'amd64', arm64: 'arm64' } as const;
@@ -31,18 +32,6 @@ interface Manifest {
 const sources = join(projectRoot, 'xk6-loadgen');
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
-
-function written(command: string, args: readonly string[], cwd: string, more = {}): string {
-  const env = { ...process.env, ...more };
-  const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
-  return execFileSync(command, args, {
-    cwd,
-    encoding: 'utf8',
-    env,
-    stdio,
-    maxBuffer: 2 ** 28,
-  }).trim();
-}
 
 /** Packs a folder into `into`. Returns the file's name. npm gives all files in it the same time. */
 const packed = (folder: string, into: string, ...flags: string[]): string =>
@@ -65,17 +54,21 @@ export async function makeRelease(
   rmSync(into, { recursive: true, force: true });
   mkdirSync(into, { recursive: true });
   const go = (await findGo(thisMachine())).binary;
-  const modules = await inTemporaryFolder('bakeoff-release-', async (folder) => {
-    let of = '';
-    for (const architecture of built)
-      of = await packK6(join(folder, architecture), into, architecture, version, go);
+  const programs: Parameters<typeof bill>[1][number][] = [];
+  await inTemporaryFolder('bakeoff-release-', async (folder) => {
+    for (const architecture of built) {
+      const modules = await packK6(join(folder, architecture), into, architecture, version, go);
+      programs.push({ name: k6Package(architecture), version, modules });
+    }
     packProject(folder, into, built, version);
-    return of;
   });
   const committed = written('git', ['log', '-1', '--format=%cI'], projectRoot);
   const context = `bakeoff-${version}-image-context.tar.gz`;
   written('git', ['archive', '--format=tar.gz', '-o', join(into, context), 'HEAD'], projectRoot);
-  writeFileSync(join(into, 'sbom.spdx.json'), bill(modules, new Date(committed).toISOString()));
+  writeFileSync(
+    join(into, 'sbom.spdx.json'),
+    bill(projectRoot, programs, new Date(committed).toISOString()),
+  );
   writeFileSync(join(into, 'RELEASE_NOTES.md'), notes(version));
   const sums = readdirSync(into)
     .sort()
@@ -86,14 +79,14 @@ export async function makeRelease(
 
 const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Builds and packs k6 for an architecture. Returns the modules that it has, as `go version -m` prints them. */
+/** Builds and packs k6 for an architecture, with the notices of the modules in it, which it returns. */
 async function packK6(
   programs: string,
   into: string,
   architecture: Architecture,
   version: string,
   go: string,
-): Promise<string> {
+): Promise<ReturnType<typeof modulesOf>> {
   mkdirSync(programs, { recursive: true });
   const { homepage, bugs, repository } = manifestOf(projectRoot);
   const env = {
@@ -106,18 +99,23 @@ async function packK6(
   if (problem !== undefined)
     throw new UserError(`k6 could not be built for ${architecture}: ${problem}`);
   await writeSizes(programs);
-  const modules = written(go, ['version', '-m', 'k6'], programs);
+  const modules = modulesOf(go, sources, env);
   const k6 = written(go, ['list', '-m', '-f', '{{.Dir}}', 'go.k6.io/k6/v2'], sources, env);
   cpSync(join(k6, 'LICENSE.md'), join(programs, 'LICENSE.md'));
   writeFileSync(join(programs, sourcesFile), `${await hashOfSources(sources)}\n`);
-  writeFileSync(join(programs, 'modules.txt'), `${modules}\n`);
+  writeFileSync(
+    join(programs, 'modules.txt'),
+    `${written(go, ['version', '-m', 'k6'], programs)}\n`,
+  );
+  writeFileSync(join(programs, 'NOTICES'), noticesOf(modules));
   writeFileSync(
     join(programs, 'README.md'),
     `# k6 with bakeoff's load engine, for Linux on ${architecture}
 
-k6 is licensed under the GNU Affero General Public License 3.0 (LICENSE.md), and so is this program as a whole. Its source:
-the modules in modules.txt with their versions, and \`xk6-loadgen/\` of the package server-bakeoff ${version}, which also says
-how it is built (\`go build -trimpath ./cmd/...\`).
+k6 is licensed under the GNU Affero General Public License 3.0 (LICENSE.md), and so is this program as a whole; NOTICES has the
+licences of the modules in it. Its source: the modules in modules.txt with their versions, and \`xk6-loadgen/\` of the package
+server-bakeoff ${version}, which also says how it is built
+(\`go build ${buildFlags.map((flag) => (flag.includes(' ') ? `'${flag}'` : flag)).join(' ')} ./cmd/...\`).
 `,
   );
   writeFileSync(
@@ -159,36 +157,6 @@ function packProject(
     `${JSON.stringify({ ...rest, optionalDependencies }, null, 2)}\n`,
   );
   packed(unpacked, into, '--ignore-scripts');
-}
-
-/** The packages of npm and the modules of Go, in SPDX 2.3. @param created in ISO 8601 */
-function bill(modules: string, created: string): string {
-  const ofNpm = JSON.parse(
-    written('npm', ['sbom', '--sbom-format', 'spdx', '--omit', 'dev'], projectRoot),
-  ) as { documentNamespace: string; creationInfo: object; packages: object[] };
-  const ofGo = [...modules.matchAll(/^\t(?:dep|=>)\t(\S+)\t(\S+)/gm)].map(
-    ([, name, versionInfo]) => ({
-      name,
-      SPDXID: `SPDXRef-Go-${`${name}-${versionInfo}`.replace(/[^\w.-]/g, '-')}`,
-      versionInfo,
-      downloadLocation: 'NOASSERTION',
-      filesAnalyzed: false,
-    }),
-  );
-  const packages = [...ofNpm.packages, ...ofGo];
-  return `${JSON.stringify(
-    {
-      ...ofNpm,
-      documentNamespace: ofNpm.documentNamespace.replace(
-        /[\da-f]{8}-[\da-f-]{27}$/,
-        sha256(JSON.stringify(packages)).slice(0, 32),
-      ),
-      creationInfo: { ...ofNpm.creationInfo, created },
-      packages,
-    },
-    null,
-    2,
-  )}\n`;
 }
 
 /** What CHANGELOG.md says of the version. @throws UserError if it says nothing */

@@ -1,6 +1,6 @@
 // What a release publishes.
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { findGo, k6Package, k6Path } from '../../lib/setup/k6.ts';
@@ -27,6 +27,8 @@ test('twice the same bytes, and a comparison without Go', async () => {
     'server-bakeoff': fileOf('server-bakeoff-0'),
     [k6Package(here)]: fileOf('server-bakeoff-k6'),
   });
+  const packed = readdirSync(join(installed.folder, 'node_modules', k6Package(here)));
+  expect(packed).toEqual(expect.arrayContaining(['LICENSE.md', 'NOTICES', 'modules.txt']));
   const data = join(installed.folder, 'data');
   const env = { ...home.env, K6_BIN: '', BAKEOFF_HOME: '', XDG_DATA_HOME: data };
   const go = await findGo(thisMachine());

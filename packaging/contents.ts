@@ -1,0 +1,176 @@
+// What others made of a release: their licences and notices, and the list of it all, in SPDX 2.3.
+import { execFileSync } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+/** What a command prints, without a line break at its end. @throws Error with its exit code */
+export function written(
+  command: string,
+  args: readonly string[],
+  cwd: string,
+  env: NodeJS.ProcessEnv = process.env,
+): string {
+  const stdio = ['ignore', 'pipe', 'pipe'] as ['ignore', 'pipe', 'pipe'];
+  const options = { cwd, encoding: 'utf8', env, stdio, maxBuffer: 2 ** 28 } as const;
+  return execFileSync(command, args, options).trim();
+}
+
+/** A module of Go that is linked into a program. */
+interface GoModule {
+  path: string;
+  version: string;
+  /** Its licences and notices by the names of their files. */
+  texts: [file: string, text: string][];
+}
+
+const noticeFile = /^(licen[cs]e|copying|notice|patents|unlicense)/i;
+
+function textsIn(folder: string): [string, string][] {
+  const files = existsSync(folder) ? readdirSync(folder, { withFileTypes: true }) : [];
+  return files
+    .filter((file) => file.isFile() && noticeFile.test(file.name))
+    .map(({ name }) => [name, readFileSync(join(folder, name), 'utf8').trim()]);
+}
+
+/**
+ * The modules of others in the programs of cmd/, Go's own library first.
+ * @param env with the system and the processor that they are built for
+ */
+export function modulesOf(go: string, sources: string, env: NodeJS.ProcessEnv): GoModule[] {
+  const [root = '', version = ''] = written(go, ['env', 'GOROOT', 'GOVERSION'], sources, env).split(
+    '\n',
+  );
+  const library = { path: 'stdlib', version: version.replace('go', ''), texts: textsIn(root) };
+  // The project's own module has no version.
+  const form = '{{with .Module}}{{if .Version}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}';
+  const listed = written(go, ['list', '-deps', '-f', form, './cmd/...'], sources, env);
+  const modules = [...new Set(listed.split('\n'))].sort().map((line) => {
+    const [path = '', of = '', folder = ''] = line.split(' ');
+    return { path, version: of, texts: textsIn(folder) };
+  });
+  return [library, ...modules];
+}
+
+/** The licences and notices of modules, which whoever passes a program on must pass on with it. */
+export function noticesOf(modules: readonly GoModule[]): string {
+  const parts = modules.flatMap(({ path, version, texts }) =>
+    texts.map(([file, text]) => `==== ${path} ${version}, ${file}\n\n${text}\n`),
+  );
+  return `This program has the following work of others in it.\n\n${parts.join('\n')}`;
+}
+
+/** A sentence of each licence, by its SPDX identifier. */
+const sentences: [string, RegExp][] = [
+  ['AGPL-3.0-only', /GNU AFFERO GENERAL PUBLIC LICENSE\s+Version 3/i],
+  ['Apache-2.0', /Apache License,?\s+Version 2\.0/i],
+  ['BSD-3-Clause', /Redistributions in binary form[^]*\bneither the name/i],
+  ['BSD-2-Clause', /Redistributions in binary form(?![^]*\bneither the name)/i],
+  ['ISC', /Permission to use, copy, modify, and(\/or)? distribute this software/i],
+  ['MIT', /Permission is hereby granted, free of charge/i],
+  ['MPL-2.0', /Mozilla Public License,?\s+version 2\.0/i],
+  ['Unlicense', /This is free and unencumbered software/i],
+];
+
+/** The licences that texts have sentences of, all of them being asked for. */
+function licenceOf({ texts }: GoModule): string {
+  const all = texts.map(([, text]) => text).join('\n');
+  const found = sentences.filter(([, sentence]) => sentence.test(all)).map(([name]) => name);
+  return found.length === 0 ? 'NOASSERTION' : found.join(' AND ');
+}
+
+interface Bill {
+  documentNamespace: string;
+  creationInfo: object;
+  documentDescribes: string[];
+  packages: { SPDXID: string; packageFileName?: string }[];
+  relationships: { spdxElementId: string; relatedSpdxElement: string; relationshipType: string }[];
+}
+
+const spdxPackage = (name: string, versionInfo: string, licenseDeclared: string, purl: string) => ({
+  name,
+  SPDXID: `SPDXRef-${purl.replace(/^pkg:/, '').replace(/[^\w.-]/g, '-')}`,
+  versionInfo,
+  downloadLocation: 'NOASSERTION',
+  filesAnalyzed: false,
+  licenseDeclared,
+  externalRefs: [
+    { referenceCategory: 'PACKAGE-MANAGER', referenceType: 'purl', referenceLocator: purl },
+  ],
+});
+
+/** The packages of npm that the project has where it is installed, with what depends on what. */
+function ofNpm(project: string): Bill {
+  const args = ['sbom', '--sbom-format', 'spdx', '--package-lock-only'];
+  const all = JSON.parse(written('npm', args, project)) as Bill;
+  const lock = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
+    packages: Record<string, { dev?: true; devOptional?: true; os?: string[] }>;
+  };
+  // With --omit=dev npm leaves out what a development package needs too.
+  const isInstalled = ({ packageFileName = '' }: Bill['packages'][0]) => {
+    const { dev, devOptional, os = ['linux'] } = lock.packages[packageFileName] ?? {};
+    return dev !== true && devOptional !== true && os.includes('linux');
+  };
+  const installed = new Set(all.packages.filter(isInstalled).map(({ SPDXID }) => SPDXID));
+  const needed = new Set(all.documentDescribes);
+  // Until nothing is added that something needed depends on.
+  for (let before = 0; before !== needed.size;) {
+    before = needed.size;
+    for (const { spdxElementId, relatedSpdxElement } of all.relationships)
+      if (needed.has(relatedSpdxElement) && installed.has(spdxElementId)) needed.add(spdxElementId);
+  }
+  return {
+    ...all,
+    packages: all.packages.filter(({ SPDXID }) => needed.has(SPDXID)),
+    relationships: all.relationships.filter(
+      (one) =>
+        needed.has(one.relatedSpdxElement) &&
+        (needed.has(one.spdxElementId) || one.relationshipType === 'DESCRIBES'),
+    ),
+  };
+}
+
+/**
+ * The packages of npm, and the modules in each program.
+ * @param programs the packages with k6, and the modules that are linked into it
+ * @param created in ISO 8601
+ */
+export function bill(
+  project: string,
+  programs: readonly { name: string; version: string; modules: readonly GoModule[] }[],
+  created: string,
+): string {
+  const { packages, relationships, ...rest } = ofNpm(project);
+  const [root = ''] = rest.documentDescribes;
+  const listed = new Map(packages.map((one) => [one.SPDXID, one]));
+  const related = [...relationships];
+  for (const { name, version, modules } of programs) {
+    const k6 = spdxPackage(name, version, 'AGPL-3.0-only', `pkg:npm/${name}@${version}`);
+    listed.set(k6.SPDXID, k6);
+    const relate = (from: string, to: string, relationshipType: string) =>
+      related.push({ spdxElementId: from, relatedSpdxElement: to, relationshipType });
+    relate(k6.SPDXID, root, 'OPTIONAL_DEPENDENCY_OF');
+    for (const module of modules) {
+      // purl has these in lower case.
+      const purl = `pkg:golang/${module.path.toLowerCase()}@${encodeURIComponent(module.version)}`;
+      const one = spdxPackage(module.path, module.version, licenceOf(module), purl);
+      listed.set(one.SPDXID, one);
+      relate(k6.SPDXID, one.SPDXID, 'STATIC_LINK');
+    }
+  }
+  const contents = { packages: [...listed.values()], relationships: related };
+  const digest = createHash('sha256').update(JSON.stringify(contents)).digest('hex');
+  return `${JSON.stringify(
+    {
+      ...rest,
+      documentNamespace: rest.documentNamespace.replace(
+        /[\da-f]{8}-[\da-f-]{27}$/,
+        digest.slice(0, 32),
+      ),
+      creationInfo: { ...rest.creationInfo, created },
+      ...contents,
+    },
+    null,
+    2,
+  )}\n`;
+}

@@ -1,0 +1,84 @@
+// What a release says of others' work in it.
+import { expect, test } from 'vitest';
+import { findGo, goEnvironment, k6Package } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { projectRoot } from '../../lib/setup/paths.ts';
+import { bill, modulesOf, noticesOf, written } from '../../packaging/contents.ts';
+
+interface Bill {
+  documentDescribes: [string];
+  packages: {
+    name: string;
+    SPDXID: string;
+    licenseDeclared: string;
+    externalRefs: [{ referenceType: string; referenceLocator: string }];
+  }[];
+  relationships: { spdxElementId: string; relatedSpdxElement: string; relationshipType: string }[];
+}
+
+test('the bill and the notices have all that is installed or linked, and nothing else', async () => {
+  const machine = thisMachine();
+  const go = (await findGo(machine)).binary;
+  const env = goEnvironment(process.env);
+  const modules = modulesOf(go, machine.k6Sources, env);
+  const name = k6Package('x64');
+  const text = bill(projectRoot, [{ name, version: '0.1.0', modules }], '2026-01-02T03:04:05.000Z');
+  const { documentDescribes, packages, relationships } = JSON.parse(text) as Bill;
+  const byName = new Map(packages.map((one) => [one.name, one]));
+  const [root] = documentDescribes;
+
+  for (const { name: of, externalRefs } of packages) {
+    const [{ referenceType, referenceLocator }] = externalRefs;
+    expect(referenceType).toBe('purl');
+    expect(referenceLocator, of).toMatch(/^pkg:(npm|golang)\/[^@A-Z]+@[^+]+$/);
+  }
+  // npm's own list leaves out what is needed in development too; the compiler is needed there alone.
+  expect([...byName.keys()]).toEqual(expect.arrayContaining(['valibot', 'esbuild', 'yaml', name]));
+  expect([...byName.keys()].filter((one) => /typescript|vitest|tsx/.test(one))).toEqual([]);
+
+  const ids = new Set(['SPDXRef-DOCUMENT', ...packages.map(({ SPDXID }) => SPDXID)]);
+  expect(ids.size).toBe(packages.length + 1);
+  const reached = new Set(relationships.map((one) => one.spdxElementId));
+  const k6 = byName.get(name)?.SPDXID ?? '';
+  expect(relationships).toContainEqual({
+    spdxElementId: k6,
+    relatedSpdxElement: root,
+    relationshipType: 'OPTIONAL_DEPENDENCY_OF',
+  });
+  const linked = relationships.filter((one) => one.relationshipType === 'STATIC_LINK');
+  for (const one of linked) expect(one.spdxElementId).toBe(k6);
+  for (const one of linked) reached.add(one.relatedSpdxElement);
+  for (const one of relationships)
+    expect([ids.has(one.spdxElementId), ids.has(one.relatedSpdxElement)]).toEqual([true, true]);
+  // Whatever nothing is said to need is the project itself.
+  expect([...ids].filter((id) => !reached.has(id))).toEqual([root]);
+
+  const licences = Object.fromEntries(packages.map((one) => [one.name, one.licenseDeclared]));
+  expect(licences).toMatchObject({
+    stdlib: 'BSD-3-Clause',
+    'go.k6.io/k6/v2': 'AGPL-3.0-only',
+    'github.com/quic-go/quic-go': 'MIT',
+    'github.com/vishvananda/netlink': 'Apache-2.0',
+    'github.com/gorilla/websocket': 'BSD-2-Clause',
+    'gopkg.in/yaml.v3': 'Apache-2.0 AND MIT',
+    esbuild: 'MIT',
+  });
+  // Made from a schema, it comes without a licence of its own.
+  const unknown = Object.keys(licences).filter((one) => licences[one] === 'NOASSERTION');
+  expect(unknown.filter((one) => !one.startsWith('buf.build/gen/'))).toEqual([]);
+
+  const notices = noticesOf(modules);
+  const needed = written(
+    go,
+    ['list', '-deps', '-f', '{{with .Module}}{{.Path}}{{end}}', './cmd/...'],
+    machine.k6Sources,
+    env,
+  );
+  const others = new Set(needed.split('\n'));
+  others.delete(written(go, ['list', '-m'], machine.k6Sources, env));
+  expect(others.size).toBeGreaterThan(80);
+  expect([...others].filter((path) => !byName.has(path))).toEqual([]);
+  const silent = [...others].filter((path) => !notices.includes(`\n==== ${path} `));
+  expect(silent).toEqual(unknown);
+  expect(notices).toMatch(/\n==== stdlib [\d.]+, LICENSE\n\nCopyright .* The Go Authors/);
+}, 120_000);
