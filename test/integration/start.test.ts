@@ -21,7 +21,7 @@ import { isRunning } from '../fixtures/processes.ts';
 function freshClone(npm?: string) {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
-  mkdirSync(join(folder, 'lib/cli'), { recursive: true });
+  for (const name of ['lib/cli', 'scenarios']) mkdirSync(join(folder, name), { recursive: true });
   for (const file of ['bin', 'package.json', 'package-lock.json'])
     cpSync(join(projectRoot, file), join(folder, file), { recursive: true });
   writeFileSync(join(folder, 'lib/index.ts'), '');
