@@ -7,6 +7,7 @@ import { unsettled } from '../analysis/verdict.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { counts } from '../format.ts';
+import { sharesCores } from '../machine/cores.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
 import {
   Disturbance,
@@ -334,6 +335,8 @@ class Rounds {
    * group are loaded one after the other.
    */
   async #leavesTurns(): Promise<boolean> {
+    // There, both depend on which threads meet on which core, more than on each other.
+    if (sharesCores(this.#plan.cores)) return false;
     if (
       this.#kept.length < minimumRounds ||
       nextLook(this.#plan, this.#kept.length) !== this.#kept.length
