@@ -95,7 +95,8 @@ test('a run does without a database that does not start, and ends with 1', async
     /^the run goes on without InfluxDB, and writes its points at the end if it starts then: influxd does not start: no luck/m,
   );
   const { state, integrity, variants } = readResult(out);
-  expect([state, keptRounds({ variants } as Result)]).toEqual(['complete', [1, 2, 3]]);
+  expect(state).toBe('complete');
+  expect(keptRounds({ variants } as Result)).toHaveLength(3);
   expect(integrity).toMatchObject({ stored: 0, lost: integrity?.requests });
   expect(run.stderr()).toMatch(/the figures above are right, but InfluxDB lacks [\d,]+ requests$/m);
 });
