@@ -72,9 +72,10 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
         seconds += parseInt(await readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8')) / 1e9;
     return seconds;
   };
-  const before = await cpuOfTasks();
-  // A control group does not count what a process did before it was put there.
+  // First, so that what a server does between the two readings is in the usage, too. A control group does not count what a process did
+  // before it was put there.
   const usedBefore = server.usage().cpuSeconds;
+  const before = await cpuOfTasks();
   const http1 = server.origin.startsWith('http:') ? ['--h1'] : [];
   await once(
     spawn(h2load, ['-n', '2000', '-c', '20', ...http1, server.origin], { stdio: 'ignore' }),
