@@ -2,7 +2,7 @@
 // group and its session. In a cgroup it is found all the same. Without one, root's servers are found by their user, which no other
 // process has, and the servers of other users by session, descent and a variable of their environment.
 import { randomUUID } from 'node:crypto';
-import { existsSync, lstatSync, mkdirSync, rmdirSync } from 'node:fs';
+import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
@@ -261,13 +261,33 @@ function cgroupPlace(): Promise<string | undefined> {
 
 async function findPlace(): Promise<string | undefined> {
   for (const own of ownCgroups()) {
-    const probe = path.join(own, `bakeoff-probe-${randomUUID()}`);
+    const probe = path.join(own, `bakeoff-probe-${pidNamespace()}-${process.pid}-${randomUUID()}`);
     if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
     const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
     rmdirSync(probe);
+    removeLeftCgroups(own);
     if (code === 0) return own;
   }
   return undefined;
+}
+
+/** The number of the PID namespace: containers with their own may share folders and cgroups. */
+export function pidNamespace(): string {
+  return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
+}
+
+/** Removes the empty cgroups below `own` whose bakeoff was killed before it could. */
+export function removeLeftCgroups(own: string): void {
+  const named = new RegExp(`^bakeoff-(?:server|probe)-${pidNamespace()}-(\\d+)-`);
+  for (const name of namesIn(own)) {
+    const pid = named.exec(name)?.[1];
+    if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
+    try {
+      rmdirSync(path.join(own, name));
+    } catch {
+      // It has processes, which go with their folder, or another run was faster.
+    }
+  }
 }
 
 function ownCgroups(): string[] {

@@ -6,7 +6,6 @@ import {
   lstatSync,
   mkdirSync,
   readdirSync,
-  readlinkSync,
   realpathSync,
   rmSync,
   statSync,
@@ -17,7 +16,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { foldersUp, ifThere } from '../files.ts';
 import type { RunAs } from '../process.ts';
-import { endLeft, openScope } from './scope.ts';
+import { endLeft, openScope, pidNamespace } from './scope.ts';
 
 /** Folders of killed processes. What cannot be ended, such as a process that hangs in the kernel, is waited for once. */
 const ending = new Map<string, Promise<void>>();
@@ -28,9 +27,7 @@ const ending = new Map<string, Promise<void>>();
  */
 export async function temporaryFolder(prefix = 'bakeoff-server-'): Promise<string> {
   const place = process.geteuid?.() === 0 && !servesAll(tmpdir()) ? '/tmp' : tmpdir();
-  // Containers with PID namespaces of their own may share the folder.
-  const [namespace] = /\d+/.exec(readlinkSync('/proc/self/ns/pid')) as RegExpExecArray;
-  const names = `${prefix}${namespace}-`;
+  const names = `${prefix}${pidNamespace()}-`;
   for (const name of readdirSync(place)) {
     const pid = name.startsWith(names) && /^(\d+)-/.exec(name.slice(names.length))?.[1];
     const folder = path.join(place, name);

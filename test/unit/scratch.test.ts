@@ -16,6 +16,7 @@ import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { userUmask } from '../../lib/files.ts';
 import { run } from '../../lib/process.ts';
+import { pidNamespace, removeLeftCgroups } from '../../lib/servers/scope.ts';
 import { makeScratch, temporaryFolder } from '../../lib/servers/scratch.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
@@ -29,6 +30,23 @@ function temporary(mode = 0o1777) {
   vi.stubEnv('TMPDIR', folder);
   return folder;
 }
+
+it('removes only empty cgroups that killed processes of this namespace left', () => {
+  const own = newFolder();
+  const here = pidNamespace();
+  // Above pid_max of Linux.
+  const left = [`bakeoff-server-${here}-99999999-a`, `bakeoff-probe-${here}-99999999-b`];
+  const others = [
+    `bakeoff-server-${here}-${process.pid}-a`,
+    `bakeoff-server-${Number(here) + 1}-99999999-a`,
+    `bakeoff-server-${here}-99999999-busy`,
+    'system.slice',
+  ];
+  for (const name of [...left, ...others]) mkdirSync(path.join(own, name));
+  mkdirSync(path.join(own, `bakeoff-server-${here}-99999999-busy`, 'process'));
+  removeLeftCgroups(own);
+  expect(readdirSync(own).sort()).toEqual(others.sort());
+});
 
 asRoot('removes only folders that killed processes of this user and namespace left', async () => {
   const folder = temporary();
