@@ -35,6 +35,8 @@ export interface RunFolder {
 export async function createRunFolder(out: string, run: string): Promise<RunFolder> {
   const name = join(out, run);
   await mkdir(name, { mode: 0o700 }).catch((error: unknown) => {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST')
+      throw new UserError(`${name} is of a run that began in the same second: run again`);
     throw folderError(out, error);
   });
   closeNewFiles();

@@ -24,7 +24,11 @@ import {
   outcomesOf,
   startK6,
 } from '../../lib/runner/k6.ts';
-import { checkResultsFolder, explainFailure } from '../../lib/runner/results-folder.ts';
+import {
+  checkResultsFolder,
+  createRunFolder,
+  explainFailure,
+} from '../../lib/runner/results-folder.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
@@ -119,6 +123,14 @@ test('the folder is refused if it has too little space, or is a link to itself',
     /^cannot write results to \S+: /,
   );
   await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
+});
+
+test('a run that begins in the second of another one is told to run again', async () => {
+  const out = newFolder();
+  mkdirSync(join(out, 'run'));
+  await expect(createRunFolder(out, 'run')).rejects.toThrow(
+    `${out}/run is of a run that began in the same second: run again`,
+  );
 });
 
 test('the folder keeps a file if a new one cannot be written', async () => {
