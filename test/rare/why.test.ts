@@ -55,7 +55,7 @@ server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
 }
 
 const words = (out: string, duration = '200ms') =>
-  `--quick --why --duration ${duration} --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
+  `--quick --why --duration ${duration} --warmup 200ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
     ' ',
   );
 
