@@ -1,21 +1,12 @@
 import { defineScenario, h2load, h2o, nghttpd, nginx } from '../lib/scenario/index.ts';
 import article from './articles/002.ts';
+import { allSucceeded, outcomesWith } from './articles/outcomes.ts';
 
 const cipher = 'ECDHE-RSA-AES128-GCM-SHA256';
 const tls = { maxVersion: 'TLSv1.2', ciphers: [cipher], curves: ['P-256'] } as const;
 const negotiated = { version: 'TLSv1.2', cipher, keyExchange: 'P-256' };
 
 /** What h2load says of 100,000 requests that were all answered. */
-const outcomesWith = (succeeded: number) => ({
-  total: 100_000,
-  started: 100_000,
-  done: 100_000,
-  succeeded,
-  failed: 100_000 - succeeded,
-  errored: 0,
-  timeout: 0,
-});
-
 // The server stays up from the first to the third.
 const phases = [
   {
@@ -23,7 +14,7 @@ const phases = [
     transferBytesPerSecond: 111.22 * 1024 ** 2,
     seconds: 450.73,
     requests: 100_000,
-    outcomes: outcomesWith(100_000),
+    outcomes: allSucceeded,
     responses: { '2xx': 100_000 },
     successRatio: 1,
     errorsPerMillion: 0,

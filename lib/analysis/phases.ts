@@ -184,8 +184,14 @@ export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
   });
 }
 
-/** Header bytes of a request, as published or measured; undefined if unknown. */
-export const headerBytesPerRequest = (
+/** Header bytes of a request, as published and as measured; undefined if unknown. */
+export const headerBytesOf = {
+  published: ({ published }: VariantResult) =>
+    bytesPerRequest(published?.headerBytes, published?.requests),
+  here: ({ traffic }: VariantResult) => bytesPerRequest(traffic?.bytes.headers, traffic?.requests),
+};
+
+const bytesPerRequest = (
   bytes: number | undefined,
   requests: number | undefined,
 ): number | undefined => (bytes === undefined || !requests ? undefined : bytes / requests);

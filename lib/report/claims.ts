@@ -1,7 +1,7 @@
 // What an article claims, held against what was measured here, and against the article's own figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
 import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
-import { directions, headerBytesPerRequest } from '../analysis/phases.ts';
+import { directions, headerBytesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
@@ -148,9 +148,7 @@ function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undef
     return {
       noun: 'header bytes',
       atMost: headersAtMost,
-      here: ({ traffic }) => headerBytesPerRequest(traffic?.bytes.headers, traffic?.requests),
-      published: ({ published }) =>
-        headerBytesPerRequest(published?.headerBytes, published?.requests),
+      ...headerBytesOf,
     };
   if (packetsAtMost !== undefined)
     return {

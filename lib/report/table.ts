@@ -5,6 +5,9 @@ import type { Verdict } from '../result/result.ts';
 /** Text; `part` of it has the colour of a verdict. */
 export type Cell = string | { text: string; part: string; verdict: Verdict };
 
+/** The columns' group of measured figures, beside "published". */
+export const here = 'here';
+
 export interface Heading {
   /** A title above neighbouring columns, e.g. "published"; '' without one. */
   group: string;

@@ -6,7 +6,8 @@ import { wholeRounds } from '../analysis/phases.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { environmentTable, noiseTable } from './environment.ts';
 import { headingLines, resultHeading } from './heading.ts';
-import { articleParts, here, loadPart, tableParts } from './run-tables.ts';
+import { loadPart } from './load-tables.ts';
+import { articleParts, tableParts } from './run-tables.ts';
 import {
   circumstanceLines,
   footnoteLines,
@@ -15,6 +16,7 @@ import {
   warningLines,
 } from './sentences.ts';
 import {
+  here,
   terminalTable,
   textOf,
   wrapLines,

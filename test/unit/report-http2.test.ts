@@ -2,7 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { markdownReport, markdownTable, terminalReport } from '../../lib/report/texts.ts';
-import { loadPart, tableParts, variantTable } from '../../lib/report/run-tables.ts';
+import { loadPart } from '../../lib/report/load-tables.ts';
+import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
 import { findingLines, footnoteLines } from '../../lib/report/sentences.ts';
 import { type Table, textOf } from '../../lib/report/table.ts';
 import type { Result } from '../../lib/result/result.ts';

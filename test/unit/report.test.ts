@@ -14,7 +14,8 @@ import { columnOf } from '../fixtures/table.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { fitLoad } from '../../lib/scenario/load.ts';
 import type { Result } from '../../lib/result/result.ts';
-import { articleParts, loadPart, variantTable } from '../../lib/report/run-tables.ts';
+import { loadPart } from '../../lib/report/load-tables.ts';
+import { articleParts, variantTable } from '../../lib/report/run-tables.ts';
 
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);

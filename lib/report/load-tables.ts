@@ -1,0 +1,299 @@
+// Each load in detail, as its tool prints it: published beside measured.
+import { curvesOf } from '../analysis/comparisons.ts';
+import { perRequestOf, phasePairs, summed, type PerRequest } from '../analysis/phases.ts';
+import { alphaOf, meanInterval, median } from '../analysis/statistics.ts';
+import {
+  effect,
+  exactPercent,
+  fiveDigits,
+  hundredths,
+  scaledBytesPerSecond,
+  scaledTime,
+  short,
+  success,
+  whole,
+} from '../format.ts';
+import type { ErrorCause, Result, StatusClass, VariantResult } from '../result/result.ts';
+import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import { timesFrom } from './charts.ts';
+import { hasPublishedKinds, kindsTable } from './network.ts';
+import {
+  figure,
+  here,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  type Column,
+  type Part,
+  type Table,
+} from './table.ts';
+
+/** Whether a load has several phases, here or in the article. */
+export function hasPhases({ variants }: Result): boolean {
+  return variants.some(
+    ({ phases, published }) => phases.length > 1 || published?.phases !== undefined,
+  );
+}
+
+type Load = Published & { name: string; isSingle: boolean };
+
+function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
+  const width = Math.max(...variants.map(({ name }) => name.length));
+  const several = variants.some((variant) => phasePairs(variant).length > 1);
+  const loads = variants.flatMap((variant) =>
+    phasePairs(variant).flatMap(({ phase, published, here }) => {
+      const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
+      const { connections, keepAlive } = variant.load;
+      const isOne = connections === 1 && keepAlive !== false;
+      return Object.entries({ published, here }).flatMap(([source, figures]): Load[] =>
+        figures === undefined
+          ? []
+          : [{ ...figures, name: name + source, isSingle: isOne && source === 'here' }],
+      );
+    }),
+  );
+  return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
+}
+
+type FigureOfLoad = {
+  [Key in keyof Published]-?: NonNullable<Published[Key]> extends number ? Key : never;
+}[keyof Published];
+
+const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
+  rightColumn(title, (load: Load) => figure(load[key], format));
+
+/** The line "finished in"; of several phases with their success as the article has it, to five digits, and what else was answered. */
+export function finishTable(result: Result, title: string): Table {
+  const phases = hasPhases(result);
+  return loadTable(result, title, [
+    loadColumn('time', 'seconds', (value) => scaledTime(value * 1000)),
+    loadColumn('requests/s', 'rps', hundredths),
+    loadColumn('success', 'successRatio', phases ? fiveDigits : success),
+    ...(phases ? statusColumns(classesIn(result)) : []),
+    loadColumn('bytes/s', 'transferBytesPerSecond', scaledBytesPerSecond),
+  ]);
+}
+
+/** 2xx and 4xx, and what else was answered. */
+function classesIn({ variants }: Result): StatusClass[] {
+  const seen = summed(variants.flatMap(({ phases }) => phases.map(({ responses }) => responses)));
+  const classes = ['2xx', '3xx', '4xx', '5xx'] as const;
+  return classes.filter((name) => name === '2xx' || name === '4xx' || seen[name] > 0);
+}
+
+const statusColumns = (classes: readonly StatusClass[]) =>
+  classes.map((name) =>
+    rightColumn(name, ({ responses }: Load) => figure(responses && (responses[name] ?? 0), whole)),
+  );
+
+const outcomeNames = [
+  'total',
+  'started',
+  'done',
+  'succeeded',
+  'failed',
+  'errored',
+  'timeout',
+] as const;
+
+const distributions = [
+  ['time of a request', 'latencyMs', scaledTime],
+  ['time to connect', 'connectMs', scaledTime],
+  ['time to first byte', 'firstByteMs', scaledTime],
+  ['requests/s of a connection', 'perConnectionRps', hundredths],
+  ['requests/s of a thread', 'perThreadRps', hundredths],
+] as const;
+
+/** Of figures per connection: a single connection has a value and no distribution. */
+const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
+
+/** A single value as a distribution. */
+function singleOf(of: PublishedDistribution | undefined): Partial<PublishedDistribution> {
+  return of === undefined ? {} : { mean: of.mean };
+}
+
+/** As wrk and h2load print them. Empty for a curve of many loads. */
+export function loadPart(result: Result): Part[] {
+  if (curvesOf(result).length > 0) return [];
+  const tables = [
+    ...(hasPhases(result) ? [] : [finishTable(result, 'load')]),
+    loadTable(
+      result,
+      'requests',
+      outcomeNames.map((name) =>
+        rightColumn(name, ({ outcomes }: Load) => figure(outcomes?.[name], whole)),
+      ),
+    ),
+    loadTable(result, 'status codes', statusColumns(['2xx', '3xx', '4xx', '5xx'])),
+    loadTable(result, 'TLS', [
+      leftColumn('version', ({ tls }) => tls?.version ?? ''),
+      leftColumn('cipher', ({ tls }) => tls?.cipher ?? ''),
+      leftColumn('key exchange', ({ tls }) => tls?.keyExchange ?? ''),
+    ]),
+    loadTable(result, 'traffic', [
+      loadColumn('requests', 'requests', whole),
+      loadColumn('total B', 'receivedBytes', whole),
+      loadColumn('headers B', 'headerBytes', whole),
+      loadColumn('savings', 'headerSavingsPercent', exactPercent),
+      loadColumn('data B', 'bodyBytes', whole),
+    ]),
+    ...distributions.map(([title, key, format]) => {
+      const of = (load: Load): Partial<PublishedDistribution> | undefined => {
+        // All are 0 if nothing was measured.
+        if (load[key]?.max === 0) return undefined;
+        if (!load.isSingle || !ofConnections.includes(key)) return load[key];
+        return singleOf(load[key]);
+      };
+      return loadTable(result, title, [
+        ...(['min', 'max', 'mean', 'sd'] as const).map((part) =>
+          rightColumn(part, (load: Load) => figure(of(load)?.[part], format)),
+        ),
+        rightColumn('±sd', (load) => figure(of(load)?.withinSdPercent, exactPercent)),
+      ]);
+    }),
+    perRequestTable(result, 'per request', {
+      userCpuUs: 'user CPU µs',
+      systemCpuUs: 'system CPU µs',
+      voluntarySwitches: 'voluntary switches',
+      involuntarySwitches: 'involuntary',
+      pageFaults: 'page faults',
+      readBytes: 'B read',
+      writtenBytes: 'B written',
+    }),
+    perRequestTable(result, 'wire per request', {
+      connections: 'connections',
+      handshakes: 'TLS handshakes',
+      segmentsOut: 'segments to server',
+      segmentsIn: 'from it',
+      resentSegments: 'sent again',
+      wireBytesOut: 'B to server',
+      wireBytesIn: 'B from it',
+    }),
+    ...(errorsPart(result).length === 0 ? errorTables(result) : []),
+    hasPublishedKinds(result) ? undefined : kindsTable(result),
+    memoryTable(result),
+    turnsTable(result),
+  ].filter((table) => table !== undefined && table.rows.length > 0) as Table[];
+  const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
+  return tables.length === 0
+    ? []
+    : [{ title: 'Each load in detail:', tables, below: [below, ...savingsLines(result)] }];
+}
+
+/** HPACK saves most after a connection's first requests, of which a short run has relatively many. */
+function savingsLines({ variants }: Result): string[] {
+  const fewer = variants.find(
+    ({ traffic, published }) =>
+      traffic !== null &&
+      published?.headerSavingsPercent !== undefined &&
+      published.requests !== undefined &&
+      traffic.requests < published.requests,
+  );
+  const [here, there] = [fewer?.traffic?.requests, fewer?.published?.requests];
+  if (here === undefined || there === undefined) return [];
+  return [
+    `Header savings here are those of ${whole(here)} requests, the published ones of ${whole(there)}: the first requests of a connection save less.`,
+  ];
+}
+
+const errorTables = (result: Result): Table[] => [errorsTable(result), clientErrorsTable(result)];
+
+/** Errors by kind, if an article shows kinds; else they are below each load in detail. */
+export function errorsPart(result: Result): Part[] {
+  return result.variants.some(({ published }) => published?.clientErrors !== undefined)
+    ? [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }]
+    : [];
+}
+
+/** Attempts that ended without a response, by cause. */
+function errorsTable({ variants }: Result): Table {
+  const titles = {
+    refused: 'refused',
+    reset: 'reset',
+    timedOut: 'timed out',
+    short: 'ended early',
+    addressNotAvailable: 'no free port',
+    other: 'other',
+  } as const satisfies Record<ErrorCause, string>;
+  const rows = variants.map(({ name, phases }) => ({
+    name,
+    causes: summed(phases.map(({ errorCauses }) => errorCauses)),
+  }));
+  return tableOf(rows, [
+    leftColumn('errors', ({ name }) => name),
+    ...Object.entries(titles).map(([cause, title]) =>
+      rightColumn(title, ({ causes }: (typeof rows)[number]) =>
+        figure(causes[cause as ErrorCause] || null, whole),
+      ),
+    ),
+  ]);
+}
+
+/** Kinds of trouble with clients in nginx's log: which the article shows, and how often each variant had them here. */
+function clientErrorsTable({ variants }: Result): Table {
+  const inArticle = new Set(variants.flatMap(({ published }) => published?.clientErrors ?? []));
+  const columns = variants.map(({ name, rounds }) => {
+    const counts = summed(
+      rounds.flatMap(({ phases }) => phases.map(({ clientErrors = {} }) => clientErrors)),
+    );
+    return { name, counts };
+  });
+  const kinds = new Set([...inArticle, ...columns.flatMap(({ counts }) => Object.keys(counts))]);
+  return tableOf(
+    [...kinds],
+    [
+      leftColumn("nginx's log", (kind) => kind),
+      leftColumn('published', (kind) => (inArticle.has(kind) ? 'shown' : '')),
+      ...columns.map(({ name, counts }) =>
+        rightColumn(name, (kind: string) => figure(counts[kind], whole), here),
+      ),
+    ],
+  );
+}
+
+function memoryTable({ variants }: Result): Table {
+  const rows = variants.flatMap(({ name, load, rounds }) => {
+    const bytes = rounds.flatMap(({ phases: [first] }) => first?.serverRssBytes ?? []);
+    return bytes.length === 0
+      ? []
+      : [{ name, kB: median(bytes) / 1000, connections: load.connections }];
+  });
+  return tableOf(rows, [
+    leftColumn('memory', ({ name }) => name),
+    rightColumn('MB', ({ kB }) => short(kB / 1000)),
+    rightColumn('kB per connection', ({ kB, connections }) =>
+      connections === undefined ? '' : short(kB / connections),
+    ),
+  ]);
+}
+
+function turnsTable({ variants }: Result): Table {
+  const rows = variants.flatMap(({ name, turnsAgainstContinuous: check }) =>
+    check === undefined ? [] : [{ name, against: effect(check.ratio, check.ci95) }],
+  );
+  return tableOf(rows, [
+    leftColumn('turns', ({ name }) => name),
+    rightColumn('requests/s against continuous load', ({ against }) => against),
+  ]);
+}
+
+function perRequestTable(
+  { variants }: Result,
+  title: string,
+  columns: Partial<Record<PerRequest, string>>,
+): Table {
+  const column = ([key, heading]: [string, string]) =>
+    rightColumn(heading, (variant: VariantResult) => {
+      const values = perRequestOf(variant, key as PerRequest);
+      if (values.length === 0) return '';
+      const { middle, half } = meanInterval(values, alphaOf());
+      const text = (value: number) => String(Number(value.toPrecision(3)));
+      return values.length === 1
+        ? text(middle)
+        : `${text(middle)} ± ${Number(half.toPrecision(1))}`;
+    });
+  return tableOf(variants, [
+    leftColumn(title, ({ name }) => name),
+    ...Object.entries(columns).map(column),
+  ]);
+}
