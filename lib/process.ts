@@ -246,8 +246,8 @@ export function socketsOf(folder: string): string[] {
   );
 }
 
-/** Inodes of the unix sockets that listen at a path; an abstract name begins with @. */
-export function listeningAt(socket: string, proc: string): string[] {
+/** The unix sockets that accept connections; the path of an abstract one begins with @. */
+export function listeningSockets(proc: string): { path: string; inode: string }[] {
   const accepting = 0x10000;
   return textOf(`${proc}/net/unix`)
     .split('\n')
@@ -255,8 +255,13 @@ export function listeningAt(socket: string, proc: string): string[] {
       // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
       const [, flags = '', inode = '', path = ''] =
         /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
-      return path === socket && (parseInt(flags, 16) & accepting) !== 0 ? [inode] : [];
+      return (parseInt(flags, 16) & accepting) === 0 ? [] : [{ path, inode }];
     });
+}
+
+/** Inodes of the unix sockets that listen at a path. */
+export function listeningAt(socket: string, proc: string): string[] {
+  return listeningSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
 }
 
 /** A signal has ended the run. Exit code 130. */

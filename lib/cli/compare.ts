@@ -10,7 +10,7 @@ import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { getTools, openDatabase, runPlan, withRun } from './run.ts';
+import { getTools, runPlan, takeMachine, withRun } from './run.ts';
 import { report, say } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readWords, type Flag } from './words.ts';
@@ -95,7 +95,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     );
     say(options, [...asked.said, ...said]);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
-    const storing = await openDatabase(ready, draft, options);
+    const storing = await takeMachine(ready, draft, options);
     const answerOf = new Map(tried.map(({ name, answer }) => [name, answer]));
     const answers = draft.variants.map(
       ({ variant: { name, series = name } }) => [name, answerOf.get(series) as Answer] as const,

@@ -34,7 +34,7 @@ import { serverBuild, type OwnConfig } from '../servers/index.ts';
 import { changeLines } from '../servers/own/changes.ts';
 import { layable, type Layable } from '../servers/own/own-config.ts';
 import { typed } from '../setup/paths.ts';
-import { getTools, openDatabase, runPlan, withRun, type ReadyRun } from './run.ts';
+import { getTools, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { readRunOptions, runFlags, type RunOptions } from './run-options.ts';
 import { report, say, terminalOf } from './run-output.ts';
 import { askedFlags, readAsked } from './asked.ts';
@@ -118,7 +118,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
 
     const title = 'The usual advice, each alone, on';
     const firstPlan = trial.plan('knobs', title, all, lookSeconds.first);
-    const storing = await openDatabase(ready, firstPlan, options);
+    const storing = await takeMachine(ready, firstPlan, options);
     const measure: Measure = (plan, why = 'none') =>
       runPlan(storing, plan, { ...options, why }, ['fewer --knobs']);
     const first = await measure(firstPlan, options.why === 'all' ? 'decided' : 'none');

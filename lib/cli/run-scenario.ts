@@ -9,7 +9,7 @@ import type { Result } from '../result/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Scenario, Variant } from '../scenario/model.ts';
 import { networkOf } from '../scenario/variants.ts';
-import { getTools, openDatabase, runPlan, withRun } from './run.ts';
+import { getTools, runPlan, takeMachine, withRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 import { report, say } from './run-output.ts';
 
@@ -74,7 +74,7 @@ export async function runScenario(
       say(options, [`it would take over ${duration(asked.mostSeconds as number)}: so --quick`]);
     const servers = draft.variants.map(({ variant }) => variant.server);
     const ready = await getTools(run, servers, options);
-    const storing = await openDatabase(ready, draft, options);
+    const storing = await takeMachine(ready, draft, options);
     const outcome = await runPlan(storing, draft, options, ['fewer --variants']);
     keep(outcome.result);
     return report(outcome, options);

@@ -1,4 +1,4 @@
-// The steps of a run: withRun (hosts, cores), getTools, openDatabase, runPlan. Each returns the run with more in it.
+// The steps of a run: withRun (hosts, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
@@ -7,7 +7,7 @@ import { requireClosedToOthers, writeWhole } from '../writing.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
 import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
-import { oneRunAtATime } from '../machine/locks.ts';
+import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { requireNetworks, thisCaller } from '../network/network.ts';
@@ -61,10 +61,10 @@ interface Run {
   onClose(work: () => unknown): void;
 }
 
-/** A run that has the machine's lock and the tools. */
+/** A run that has its tools. */
 export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 
-type StoringRun = Awaited<ReturnType<typeof openDatabase>>;
+type StoringRun = Awaited<ReturnType<typeof takeMachine>>;
 
 /**
  * Connects to the hosts, divides the cores and does the work; then does what the work has added with onClose, the last first.
@@ -137,7 +137,11 @@ function generatorFacts(generators: readonly GeneratorHost[]) {
 /** A run's files take at least this, whatever its plan. */
 const leastBytes = 1e6;
 
-/** Checks permission and results folder, takes the machine's lock, gets the tools, and moves this process to the generator's cores. */
+function waitForTurn({ waitSeconds = 0 }: RunOptions, signal: AbortSignal): Promise<() => void> {
+  return oneRunAtATime(undefined, undefined, { seconds: waitSeconds, signal, say: console.error });
+}
+
+/** Checks permission and results folder, and gets the tools. */
 export async function getTools(run: Run, servers: readonly ServerSpec[], options: RunOptions) {
   requirePermission(servers, options.hosts);
   await checkResultsFolder(options.out, leastBytes);
@@ -148,8 +152,8 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     release();
     signal.throwIfAborted();
   });
-  const wait = { seconds: options.waitSeconds ?? 0, signal, say: console.error };
-  run.onClose(await oneRunAtATime(undefined, undefined, wait));
+  // Who does not wait is refused before tools are built.
+  if (options.waitSeconds === undefined) (await waitForTurn(options, signal))();
   const names = serversOf(servers);
   const needed: ToolName[] = ['k6'];
   if (run.host === undefined) needed.push(...names);
@@ -158,11 +162,6 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   const there = await run.host?.tools(names, options.install === true, signal);
   await Promise.all(run.generators.map((one) => one.have(k6, signal)));
   signal.throwIfAborted();
-  // Read before this process is pinned: then it no longer sees the others.
-  const processors = readProcessors();
-  await pin(process.pid, run.cores.generatorCpus);
-  // Another run may follow, such as of an article.
-  run.onClose(() => pin(process.pid, cpusOf(processors.cores)));
   const onPath = there === undefined ? here : {};
   const delaylink = await delaylinkBeside(k6);
   const tools: RunContext['tools'] = { k6, delaylink, servers: there?.binaries ?? here };
@@ -172,12 +171,14 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     tools,
     influxd,
     versions: { ...(await versionsOf({ k6, ...onPath }, signal)), ...there?.versions },
-    processors,
   };
 }
 
-/** Checks that the plan's networks can be made and its records stored, and opens the database. Throws UserError. */
-export async function openDatabase(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
+/**
+ * Checks that the plan's networks can be made and its records stored, waits for the machine, moves this process to the generator's cores
+ * and opens the database. What can be refused is refused before the wait. Throws UserError.
+ */
+export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
   if (draft.variants.some(({ network }) => network !== undefined)) {
     if (tools.delaylink === undefined)
@@ -194,6 +195,12 @@ export async function openDatabase(run: ReadyRun, draft: PlanDraft, options: Run
       'InfluxDB',
       'name another folder in BAKEOFF_HOME',
     );
+  run.onClose(await waitForTurn(options, signal));
+  // Read before this process is pinned: then it no longer sees the others.
+  const processors = readProcessors();
+  await pin(process.pid, cores.generatorCpus);
+  // Another run may follow, such as of an article.
+  run.onClose(() => pin(process.pid, cpusOf(processors.cores)));
   const store =
     options.store === 'none'
       ? null
@@ -219,7 +226,7 @@ export async function openDatabase(run: ReadyRun, draft: PlanDraft, options: Run
     ...run,
     store,
     environment: (): Environment => ({
-      ...readEnvironment(run.processors, cores, versions),
+      ...readEnvironment(processors, cores, versions),
       ...present({ serverHost }),
       ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
     }),
@@ -245,6 +252,7 @@ export async function runPlan(
 ): Promise<RunOutcome & { folder: RunFolder }> {
   const startedAt = new Date();
   const plan: Plan = { ...draft, run: runName(draft.scenario.name, startedAt) };
+  expectToMeasure(estimatedSeconds(plan));
   const folder = await createRunFolder(options.out, plan.run);
   run.onClose(() => giveToCaller(folder));
   if (options.keepSecrets !== true) run.onClose(() => removeMixFiles(folder.path));

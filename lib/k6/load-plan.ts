@@ -36,7 +36,7 @@ export interface LoadOptions {
     maxVersion?: 'TLSv1.2' | 'TLSv1.3' | '';
     /** A set for TLS 1.2, in OpenSSL's names: 'ECDHE-RSA-AES128-GCM-SHA256'. Default: all. */
     ciphers?: readonly string[];
-    /** A set of X25519, P-256, P-384 and P-521. Default: all. */
+    /** A set of X25519, P-256, P-384, P-521, X25519MLKEM768 and SecP256r1MLKEM768. Default: the first four. */
     curves?: readonly string[];
     /** The name to request (SNI) and to check the certificate for. Default: the address's name; none for an IP address. */
     serverName?: string;

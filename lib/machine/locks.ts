@@ -1,13 +1,13 @@
 // Locks: one for all runs, and locks of files. The kernel releases both when their holder ends.
 import { once } from 'node:events';
 import { closeSync, constants, ftruncateSync, openSync, readFileSync, writeSync } from 'node:fs';
-import { createConnection, createServer, type Server } from 'node:net';
+import { createConnection, createServer } from 'node:net';
 import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
-import { listeningAt, processIds, socketsOf, startChild, userOf } from '../process.ts';
+import { listeningAt, listeningSockets, processIds, socketsOf, startChild, userOf } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
@@ -31,66 +31,134 @@ export function runHere(): Run {
   return { from: hostname(), about: aboutThis() };
 }
 
+/** How long a run waits for others, and what gets the line that names them. */
+interface Wait {
+  seconds: number;
+  signal: AbortSignal;
+  say(line: string): void;
+}
+
 /**
  * Returns once no other bakeoff of any user measures here; call the returned function at the end of the run. The kernel frees the lock,
- * an abstract unix socket, with its process. Each network namespace has its own.
+ * an abstract unix socket, with its process. Each network namespace has its own. Runs that wait get it in the order in which they came.
  * @param run of which this process is a part, which may measure beside its other parts
- * @param wait how long, and what gets the line that names the other run; absent: the command has no --wait
+ * @param wait absent: the command has no --wait
  * @throws UserError that names the other run, or the signal's reason
  */
 export async function oneRunAtATime(
   name = machineName,
   run?: Run,
-  wait?: { seconds: number; signal: AbortSignal; say(line: string): void },
+  wait?: Wait,
 ): Promise<() => void> {
   const address = `\0${name}`;
   const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
-  const beganAtMs = performance.now();
-  let isFirst = true;
+  const say = wait?.say ?? console.error;
+  let place: WaitingPlace | undefined;
   let refusals = 0;
-  for (;;) {
-    const server = await listen(address, about);
-    if (server !== undefined) return () => server.close();
-    const answer = await ask(address);
-    if (answer === undefined) {
-      // A holder that has ended frees the name; one that never listens is no run of bakeoff.
-      refusals++;
-      if (refusals > mostRefusals) {
-        (wait?.say ?? console.error)(
-          "a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway",
+  try {
+    for (;;) {
+      place?.requirePatience();
+      if (place?.isOthersTurn()) {
+        await pause(askAgainMs, wait?.signal);
+        continue;
+      }
+      const release = await listen(address, () => `${about}\n${progressOfThis()}\n`);
+      if (release !== undefined) {
+        measuringSince = new Date();
+        return release;
+      }
+      const answer = await ask(address);
+      if (answer === undefined) {
+        // A holder that has ended frees the name; one that never listens is no run of bakeoff.
+        refusals++;
+        if (refusals > mostRefusals) {
+          say("a process that is no run of bakeoff holds bakeoff's lock: this run measures anyway");
+          return () => undefined;
+        }
+        await pause(refusedAgainMs, wait?.signal);
+        continue;
+      }
+      if (run !== undefined && [about, run.about].map(printableLine).includes(answer.about))
+        return () => undefined;
+      const holder = holderOf(name, answer);
+      if (holder.isFalse) {
+        say(
+          `${holder.line} holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
         );
         return () => undefined;
       }
-      await pause(refusedAgainMs, wait?.signal);
-      continue;
+      place ??= await waitInLine(name, holder.line, wait);
+      await pause(askAgainMs, wait?.signal);
     }
-    if (run !== undefined && [about, run.about].map(printableLine).includes(answer))
-      return () => undefined;
-    const listener = listenerOn(name);
-    const isAsItSays = listener === undefined || isOfBakeoff(answer, listener.pid);
-    if (!isAsItSays && process.geteuid?.() === 0 && listener.uid !== 0) {
-      const say = wait?.say ?? console.error;
-      say(
-        `${listener.words} holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
-      );
-      return () => undefined;
-    }
-    const silent = 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
-    const holder = [answer || silent, ...(isAsItSays ? [] : [listener.words])].join('; ');
-    const another = 'another run of bakeoff';
-    if (wait === undefined || wait.seconds === 0)
-      throw new UserError(
-        `${another} is measuring (${holder}), and both would be slower: wait until it is done${wait ? ' (--wait 10m)' : ''}, or end it`,
-      );
-    const patience = duration(wait.seconds);
-    if (performance.now() - beganAtMs > 1000 * wait.seconds)
-      throw new UserError(
-        `${another} is still measuring after ${patience} (${holder}): give a longer --wait, or end it`,
-      );
-    if (isFirst) wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}`);
-    isFirst = false;
-    await pause(askAgainMs, wait.signal);
+  } finally {
+    place?.leave();
   }
+}
+
+/** Who holds the lock, for people. `isFalse`: it is no run of bakeoff, and this run of root need not wait for it. */
+function holderOf(name: string, { about, progress }: HolderAnswer) {
+  const listener = listenerOn(name);
+  const isAsItSays = listener === undefined || isOfBakeoff(about, listener.pid);
+  if (!isAsItSays && process.geteuid?.() === 0 && listener.uid !== 0)
+    return { isFalse: true, line: listener.words };
+  const silent = 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
+  const parts = [about || silent];
+  if (progress !== '') parts.push(progress);
+  if (!isAsItSays) parts.push(listener.words);
+  return { isFalse: false, line: parts.join('; ') };
+}
+
+interface WaitingPlace {
+  /** The lock is free, and a run that came earlier has not had its time to take it. */
+  isOthersTurn(): boolean;
+  /** Throws UserError when the wait is over. */
+  requirePatience(): void;
+  leave(): void;
+}
+
+/** A run that came earlier looks for the lock each half second; a stopped one must not keep the others waiting. */
+const headStartMs = 2000;
+
+/**
+ * Joins the runs that wait for a lock. Each listens at an abstract socket whose name begins with the lock's and has the time at which
+ * it came; the kernel lists these names, and frees them with their processes.
+ * @throws UserError that names the holder, without --wait
+ */
+async function waitInLine(name: string, holder: string, wait?: Wait): Promise<WaitingPlace> {
+  const another = 'another run of bakeoff';
+  if (wait === undefined || wait.seconds === 0)
+    throw new UserError(
+      `${another} is measuring (${holder}), and both would be slower: wait until it is done${wait ? ' (--wait 10m)' : ''}, or end it`,
+    );
+  const patience = duration(wait.seconds);
+  const beganAtMs = performance.now();
+  const common = `${name.replace(/\.+$/, '')} waits `;
+  const own = `${common}${Date.now()} ${process.pid}`.padEnd(machineName.length, '.');
+  const isEarlier = (other: string) => other.startsWith(`@${common}`) && other < `@${own}`;
+  const earlier = () => listeningSockets('/proc').filter(({ path }) => isEarlier(path)).length;
+  const leave = await listen(`\0${own}`, () => '');
+  const before = earlier();
+  const others = before === 0 ? '' : `; ${before === 1 ? '1 waits' : `${before} wait`} before this one`;
+  wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}${others}`);
+  let freeSinceMs: number | undefined;
+  return {
+    isOthersTurn() {
+      const isHeld = listeningSockets('/proc').some(({ path }) => path === `@${name}`);
+      if (isHeld) {
+        freeSinceMs = undefined;
+        return false;
+      }
+      freeSinceMs ??= performance.now();
+      return performance.now() - freeSinceMs < headStartMs * earlier();
+    },
+    requirePatience() {
+      if (performance.now() - beganAtMs > 1000 * wait.seconds)
+        throw new UserError(
+          `${another} is still measuring after ${patience} (${holder}): give a longer --wait, or end it`,
+        );
+    },
+    leave: () => leave?.(),
+  };
 }
 
 /** Throws the signal's reason. */
@@ -98,14 +166,15 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   await delay(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
 }
 
-function listen(address: string, about: string): Promise<Server | undefined> {
+/** Returns a function that closes it; undefined if another socket has the address. @param answer what each client gets */
+function listen(address: string, answer: () => string): Promise<(() => void) | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {
       // A client that stays connected must not keep this process from ending.
       socket
         .on('error', () => undefined)
         .unref()
-        .end(`${about}\n`, () => socket.destroy());
+        .end(answer(), () => socket.destroy());
     });
     server.unref();
     server.once('error', ({ code, message }: NodeJS.ErrnoException) => {
@@ -113,23 +182,30 @@ function listen(address: string, about: string): Promise<Server | undefined> {
       if (code === 'EADDRINUSE') resolve(undefined);
       else reject(new UserError(why));
     });
-    server.listen(address, () => resolve(server));
+    server.listen(address, () => resolve(() => void server.close()));
   });
 }
 
-/** The holder's line; '' if it sends nothing in time, undefined if it has ended. */
-async function ask(address: string): Promise<string | undefined> {
+/** `about` says who it is, always the same; `progress` since when it measures and how long it will take. */
+interface HolderAnswer {
+  about: string;
+  progress: string;
+}
+
+/** The holder's answer, of empty strings if it sends nothing in time; undefined if it has ended. */
+async function ask(address: string): Promise<HolderAnswer | undefined> {
   let text = '';
   try {
     const socket = createConnection({ path: address, signal: AbortSignal.timeout(patienceMs) });
     for await (const more of socket.setEncoding('utf8')) {
       text += more;
-      if (text.length > 1000 || text.includes('\n')) break;
+      if (text.length > 1000) break;
     }
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ECONNREFUSED') return undefined;
   }
-  return printableLine(text);
+  const [about = '', progress = ''] = text.split('\n').map(printableLine);
+  return { about, progress };
 }
 
 /** The process that listens at an abstract name, as the kernel has it; undefined if it is not to be seen from here. */
@@ -146,20 +222,36 @@ function isOfBakeoff(answer: string, pid?: string): boolean {
   return answer.startsWith(`process ${pid} of `) || /^from .+: process \d+ of /.test(answer);
 }
 
-function printableLine(text: string): string {
-  return text.split('\n', 1)[0]?.replace(/\p{C}/gu, '').slice(0, 300) ?? '';
+function printableLine(line: string): string {
+  return line.replace(/\p{C}/gu, '').slice(0, 300);
 }
 
-const startedAt = new Date();
+let measuringSince = new Date();
+let expectedEndMs: number | undefined;
 
-/** "process 123 of root: scenario aa, since 2026-11-20 08:15 UTC, in /home/me", without flags: they may have a password. */
+/** What this process tells runs that wait for it: it takes so long at most. */
+export function expectToMeasure(seconds: number): void {
+  expectedEndMs = performance.now() + 1000 * seconds;
+}
+
+/** "measuring since 2026-11-20 08:15 UTC, 2 min left at most by its plan" */
+function progressOfThis(): string {
+  const since = `measuring since ${measuringSince.toISOString().slice(0, 16).replace('T', ' ')} UTC`;
+  if (expectedEndMs === undefined) return since;
+  const secondsLeft = Math.round((expectedEndMs - performance.now()) / 1000);
+  return secondsLeft > 0
+    ? `${since}, ${duration(secondsLeft)} left at most by its plan`
+    : `${since}, longer than planned`;
+}
+
+/** "process 123 of root: scenario aa, in /home/me", without flags: they may have a password. */
 function aboutThis(): string {
   const words = process.argv.slice(2);
   const flag = words.findIndex((word) => word.startsWith('-'));
   const command = shownCommand(words.slice(0, flag < 0 ? words.length : flag).join(' '));
   // A container's user may have no name.
   const user = ifThere(() => userInfo().username) ?? `user ${process.getuid?.()}`;
-  return `process ${process.pid} of ${user}: ${command}, since ${startedAt.toISOString().slice(0, 16).replace('T', ' ')} UTC, in ${fromCallersFolder('.')}`;
+  return `process ${process.pid} of ${user}: ${command}, in ${fromCallersFolder('.')}`;
 }
 
 const conflict = 75;

@@ -138,7 +138,7 @@ const tlsFields = {
   maxVersion: orAbsent(tlsVersion),
   /** For TLS 1.2 only, such as ECDHE-RSA-AES128-GCM-SHA256. */
   ciphers: orAbsent(texts),
-  /** Such as X25519, P-256, P-384, P-521. */
+  /** Such as X25519, P-256, or X25519MLKEM768 as browsers have it. */
   curves: orAbsent(texts),
 };
 /** TLS versions, ciphers and curves that the client offers, in OpenSSL's names. */

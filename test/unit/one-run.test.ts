@@ -23,14 +23,19 @@ beforeAll(async () => {
 let count = 0;
 const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
-async function held(name: string): Promise<Started & { pid: number }> {
+/** Starts a process that measures, or waits for its turn. */
+function measure(name: string): Started & { pid: number } {
   const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
   const started = start([program, name, ...words], process.env);
-  await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), {
-    timeout: 20_000,
-    interval: 20,
-  });
   return { ...started, pid: started.process.pid as number };
+}
+
+const soon = { timeout: 20_000, interval: 20 };
+
+async function held(name: string): Promise<Started & { pid: number }> {
+  const started = measure(name);
+  await vi.waitFor(() => expect(started.stdout()).toBe('held\n'), soon);
+  return started;
 }
 
 const ends = ', and both would be slower: wait until it is done, or end it';
@@ -41,7 +46,7 @@ test('a second run is told who measures, and whether that one is stopped', async
   await expect(oneRunAtATime(name)).rejects.toMatchObject({
     exitCode: 1,
     message: expect.stringMatching(
-      `^another run .*\\(process ${pid} of ${userInfo().username}: scenario aa, since 20[-\\d]{8} \\d\\d:\\d\\d UTC, in ${projectRoot}\\)${ends}$`,
+      `^another run .*\\(process ${pid} of ${userInfo().username}: scenario aa, in ${projectRoot}; measuring since 20[-\\d]{8} \\d\\d:\\d\\d UTC\\)${ends}$`,
     ),
   });
   halt(pid);
@@ -94,6 +99,32 @@ test('one that may wait does, says for whom once, and gives up in time', async (
   held();
 });
 
+test('those that wait measure in the order in which they came, and a stopped one keeps nobody', async () => {
+  const name = newName();
+  const { signal } = new AbortController();
+  const said: string[] = [];
+  const wait = { seconds: 60, signal, say: (line: string) => void said.push(line) };
+  const release = await oneRunAtATime(name);
+  const order: string[] = [];
+  const waiter = async (who: string) => {
+    const done = await oneRunAtATime(name, undefined, wait);
+    order.push(who);
+    done();
+  };
+  const stopped = measure(name);
+  await vi.waitFor(() => expect(stopped.stderr()).toMatch('waiting for'), soon);
+  halt(stopped.pid);
+  const first = waiter('first');
+  await vi.waitFor(() => expect(said).toHaveLength(1));
+  const second = waiter('second');
+  await vi.waitFor(() => expect(said).toHaveLength(2));
+  expect(said[0]).toMatch(/; 1 waits before this one$/);
+  expect(said[1]).toMatch(/; 2 wait before this one$/);
+  release();
+  await Promise.all([first, second]);
+  expect(order).toEqual(['first', 'second']);
+});
+
 test('parts of a run measure beside each other, and not beside those of another', async () => {
   const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
   expect(mine).toMatchObject({
@@ -131,7 +162,7 @@ test('another user is no way around it', async ({ skip }) => {
   });
   let said = '';
   child.stdout.on('data', (data: Buffer) => void (said += data.toString()));
-  await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\n$`)), 10_000);
+  await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)), 10_000);
 });
 
 test('what somebody else says in its place cannot write to the terminal', async () => {
@@ -144,7 +175,7 @@ test('what somebody else says in its place cannot write to the terminal', async 
   const message = await refusalOf(oneRunAtATime(name));
   expect(message).toMatch(
     new RegExp(
-      `^another run of bakeoff is measuring \\(\\[2Jhello world x+; process ${process.pid} of user \\d+\\), and both`,
+      `^another run of bakeoff is measuring \\(\\[2Jhello world x+; more; process ${process.pid} of user \\d+\\), and both`,
     ),
   );
   expect(message.length).toBeLessThan(500);

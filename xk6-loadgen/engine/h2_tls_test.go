@@ -47,6 +47,19 @@ func TestWhatTLSNegotiates(t *testing.T) {
 			tests["server's "+name+", "+version] = test
 		}
 	}
+	for name, id := range map[string]tls.CurveID{"X25519MLKEM768": tls.X25519MLKEM768, "SecP256r1MLKEM768": tls.SecP256r1MLKEM768} {
+		test := tests["both"]
+		test.client.Curves = []string{name}
+		test.want.keyExchange = name
+		tests["client's "+name] = test
+		test.client.Curves = []string{name, "X25519"}
+		test.server = func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.X25519} }
+		test.want.keyExchange = "X25519"
+		tests["only the client has "+name] = test
+		test.client.Curves = nil
+		test.server = func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{id, tls.X25519} }
+		tests["not asked for "+name] = test
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -20,7 +20,7 @@ type TLSOptions struct {
 	MinVersion         string   `js:"minVersion"`         // MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both
 	MaxVersion         string   `js:"maxVersion"`
 	Ciphers            []string `js:"ciphers"`    // Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
-	Curves             []string `js:"curves"`     // Curves, also in OpenSSL's names; empty: all four, as in h2load. Their order is Go's own.
+	Curves             []string `js:"curves"`     // Curves are key exchanges, also in OpenSSL's names; empty: the four of h2load. Their order is Go's own.
 	ServerName         string   `js:"serverName"` // for SNI and the certificate; empty: the address's own, none for a number
 }
 
@@ -47,13 +47,17 @@ var cipherSuites = []named[uint16]{
 	{name: "ECDHE-RSA-CHACHA20-POLY1305", id: tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256},
 }
 
-// curves are h2load's defaults. Go would add key shares of 1.2 kB for post-quantum ones.
-var curves = []named[tls.CurveID]{
+// usualCurves are h2load's defaults. Browsers offer a post-quantum key exchange as well, with a key share of 1.2 kB.
+var usualCurves = []named[tls.CurveID]{
 	{"X25519", "x25519", tls.X25519},
 	{"P-256", "prime256v1", tls.CurveP256},
 	{"P-384", "secp384r1", tls.CurveP384},
 	{"P-521", "secp521r1", tls.CurveP521},
 }
+
+var curves = append(slices.Clone(usualCurves),
+	named[tls.CurveID]{name: "X25519MLKEM768", id: tls.X25519MLKEM768},
+	named[tls.CurveID]{name: "SecP256r1MLKEM768", id: tls.SecP256r1MLKEM768})
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
@@ -80,7 +84,11 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 		c.MinVersion = tls.VersionTLS13 // QUIC has no other (RFC 9001, section 4.2)
 	}
 	c.CipherSuites, cipherErr = idsOf("cipher", t.Ciphers, cipherSuites)
-	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, curves)
+	offered := curves
+	if len(t.Curves) == 0 {
+		offered = usualCurves
+	}
+	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, offered)
 	return c, cmp.Or(orderErr, cipherErr, curveErr)
 }
 

@@ -210,7 +210,7 @@ const offered = {
     `ECDHE-ECDSA-${cipher}`,
     `ECDHE-RSA-${cipher}`,
   ]),
-  groups: ['X25519', 'P-256', 'P-384', 'P-521'],
+  groups: ['X25519', 'P-256', 'P-384', 'P-521', 'X25519MLKEM768', 'SecP256r1MLKEM768'],
 };
 
 /** vegeta's HTTP/2 client uses a single connection and the server's own stream limit, 100 to 128 in the servers here. */
