@@ -7,7 +7,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { duration } from '../format.ts';
-import { listeningAt, listeningSockets, processIds, socketsOf, startChild, userOf } from '../process.ts';
+import {
+  listeningAt,
+  listeningSockets,
+  processIds,
+  socketsOf,
+  startChild,
+  userOf,
+} from '../process.ts';
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
@@ -138,7 +145,8 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const earlier = () => listeningSockets('/proc').filter(({ path }) => isEarlier(path)).length;
   const leave = await listen(`\0${own}`, () => '');
   const before = earlier();
-  const others = before === 0 ? '' : `; ${before === 1 ? '1 waits' : `${before} wait`} before this one`;
+  const others =
+    before === 0 ? '' : `; ${before === 1 ? '1 waits' : `${before} wait`} before this one`;
   wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}${others}`);
   let freeSinceMs: number | undefined;
   return {

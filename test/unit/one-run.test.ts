@@ -162,7 +162,10 @@ test('another user is no way around it', async ({ skip }) => {
   });
   let said = '';
   child.stdout.on('data', (data: Buffer) => void (said += data.toString()));
-  await vi.waitFor(() => expect(said).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)), 10_000);
+  await vi.waitFor(
+    () => expect(said).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)),
+    10_000,
+  );
 });
 
 test('what somebody else says in its place cannot write to the terminal', async () => {
