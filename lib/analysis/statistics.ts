@@ -100,31 +100,6 @@ export function ratioInterval(
   return { ratio: exp(interval.middle), interval: exponential(interval) };
 }
 
-/**
- * The ratio of rounds that are no pairs, such as those of two runs, with a 95 % interval: Welch's t on the logarithms, with its
- * degrees of freedom rounded down. @param baseline figures above 0, at least two. @param variant the same
- */
-export function unpairedRatio(
-  baseline: readonly number[],
-  variant: readonly number[],
-): RatioInterval {
-  const sideOf = (logs: readonly number[]) => ({
-    middle: mean(logs),
-    squaredError: variance(logs) / logs.length,
-    df: logs.length - 1,
-  });
-  const [before, after] = [sideOf(baseline.map(Math.log)), sideOf(variant.map(Math.log))];
-  const squared = before.squaredError + after.squaredError;
-  const middle = after.middle - before.middle;
-  const df =
-    squared ** 2 / (before.squaredError ** 2 / before.df + after.squaredError ** 2 / after.df);
-  const half =
-    squared === 0
-      ? 0
-      : studentQuantile(1 - alphaOf() / 2, Math.max(1, Math.floor(df))) * Math.sqrt(squared);
-  return { ratio: exp(middle), interval: exponential({ middle, half }) };
-}
-
 export function exponential({ middle, half }: Interval): RatioInterval['interval'] {
   return [exp(middle - half), exp(middle + half)];
 }

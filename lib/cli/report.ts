@@ -1,53 +1,36 @@
-// npm run report: makes the page of a run again, or puts several runs side by side.
+// npm run report: makes the page of a run again.
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { makeFolder } from '../files.ts';
 import { writeWhole } from '../writing.ts';
 import { runPage } from '../report/html/run-page.ts';
-import type { Result } from '../result/result.ts';
-import { severalPage } from '../report/html/several-page.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { readResult, runsIn } from './stored-results.ts';
-import { printHelp, readWords, type Flag } from './words.ts';
+import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
 const reportFlags = {
   results: { value: 'DIR', help: 'the folder with the runs, for names of runs (results)' },
-  out: {
-    value: 'FILE',
-    help: 'the page (report.html beside the run; for several runs a file in results)',
-  },
+  out: { value: 'FILE', help: 'the page (report.html beside the run)' },
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** `file` is the path of result.json. */
-interface Run {
-  file: string;
-  result: Result;
-}
-
-/** Makes the page of a run again, or one page of several runs, and prints its path. Throws UserError. */
+/** Makes the page of a run again, and prints its path. Throws UserError. */
 export async function reportCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags, read } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
-  if (positionals.length === 0 || flags.has('help')) {
+  const run = onlyWord(positionals, 'run');
+  if (run === undefined || flags.has('help')) {
     printHelp(await help(results), reportFlags);
     return 0;
   }
-  const files = await Promise.all(positionals.map((word) => findResult(word, results)));
-  const twice = positionals.find((_, index) => files.indexOf(files[index] as string) < index);
-  if (twice !== undefined) throw usageError(`${twice} is given twice`);
-  const runs = files.map((file): Run => ({ file, result: readResult(file) }));
-  const named = read('out', (_, file) => fromCallersFolder(file));
-  const [first, ...others] = runs as [Run, ...Run[]];
-  const { text, mode } =
-    others.length === 0
-      ? await runPage(path.dirname(first.file), first.result)
-      : { text: await severalPage(runs.map(({ result }) => result)), mode: undefined };
-  const page = named ?? defaultPage(runs, results);
+  const file = await findResult(run, results);
+  const { text, mode } = await runPage(path.dirname(file), readResult(file));
+  const named = read('out', (_, page) => fromCallersFolder(page));
+  const page = named ?? pageBeside(file);
   // The files of a run are its user's alone.
-  await write(page, text, named === undefined && others.length === 0 ? 0o600 : mode);
+  await write(page, text, named === undefined ? 0o600 : mode);
   console.log(page);
   return 0;
 }
@@ -55,9 +38,9 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
 async function help(results: string): Promise<string[]> {
   const runs = await runsIn(results);
   return [
-    `${typed('report')} RUN… [flags]`,
+    `${typed('report')} RUN [flags]`,
     '',
-    "Makes report.html of a run again, or one page of several, side by side. RUN is a run's name, its folder or its result.json.",
+    "Makes report.html of a run again. RUN is a run's name, its folder or its result.json.",
     '',
     ...(runs.length === 0 ? [`There are no runs in ${results}.`] : runs.map((run) => `  ${run}`)),
   ];
@@ -92,21 +75,10 @@ function placeOf(place: string): Stats | undefined {
   }
 }
 
-/** A file name may have 255 bytes. */
-const longestName = 200;
-
-function defaultPage(runs: readonly Run[], results: string): string {
-  const [first, ...others] = runs as [Run, ...Run[]];
-  if (others.length === 0) {
-    const { dir, base, name } = path.parse(first.file);
-    return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
-  }
-  const names = runs.map(({ file, result }) =>
-    path.basename(file) === 'result.json' ? path.basename(path.dirname(file)) : result.run,
-  );
-  const joined = names.join('+');
-  const short = joined.length <= longestName ? joined : `${names[0]}+${others.length}-more`;
-  return path.join(results, `report-${short}.html`);
+/** report.html for result.json, NAME.html for another file. */
+function pageBeside(file: string): string {
+  const { dir, base, name } = path.parse(file);
+  return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
 }
 
 async function write(page: string, text: string, mode?: number): Promise<void> {

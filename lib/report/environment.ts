@@ -2,21 +2,13 @@
 import { metricNames } from '../analysis/latency.ts';
 import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
-import { extent, groupedBy } from '../analysis/statistics.ts';
+import { extent } from '../analysis/statistics.ts';
 import { coreCount, counts, duration, percent, whole } from '../format.ts';
-import type { Environment, Result, VariantResult } from '../result/result.ts';
-import {
-  generatorPlace,
-  resultHeading,
-  serversPlace,
-  sizesText,
-  variantLoadText,
-} from './heading.ts';
-import { linkText } from './network.ts';
+import type { Environment, Result } from '../result/result.ts';
+import { generatorPlace, resultHeading, serversPlace, sizesText } from './heading.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 
-/** `each`: the fact of one variant, if `of` may not name all variants. */
-type Fact = [name: string, of: (result: Result) => string, each?: (one: VariantResult) => string];
+type Fact = [name: string, of: (result: Result) => string];
 
 /** A fact of this machine; '' for a cluster, whose nodes do the work. */
 const machine = (name: string, of: (environment: Environment) => string): Fact => [
@@ -24,17 +16,13 @@ const machine = (name: string, of: (environment: Environment) => string): Fact =
   ({ environment }) => (environment.cluster === undefined ? of(environment) : ''),
 ];
 
-/** Facts that differ between any two runs. */
-const ofEachRun: readonly Fact[] = [
+const facts: readonly Fact[] = [
   ['run', ({ run }) => run],
   ['began (UTC)', ({ startedAt }) => instant(startedAt)],
   ['took', (result) => duration(resultHeading(result).seconds)],
   machine('load average before (1, 5, 15 min)', ({ loadAverage }) =>
     loadAverage.map((load) => load.toFixed(2)).join(', '),
   ),
-];
-
-const comparableFacts: readonly Fact[] = [
   [
     'rounds',
     ({ variants, state, quick }) =>
@@ -46,7 +34,6 @@ const comparableFacts: readonly Fact[] = [
       const heading = resultHeading(result);
       return [heading.load, sizesText(heading)].filter(Boolean).join(', ');
     },
-    (variant) => `${variant.load.protocol} ${variantLoadText(variant)}`,
   ],
   [
     'judged by',
@@ -55,14 +42,7 @@ const comparableFacts: readonly Fact[] = [
         ? [...new Set(comparisons.map(({ metric }) => metricNames[metric]))].join(', ')
         : `the highest rate with ${limitText(search.within)}`,
   ],
-  [
-    'network',
-    (result) => resultHeading(result).network,
-    ({ network }) => figure(network, ({ spec }) => linkText(spec)),
-  ],
-  // Not shown in the table, only compared.
-  ['workers', () => '', ({ server }) => String(server?.workers)],
-  ['configs', () => '', ({ server }) => server?.config.join(' ') ?? ''],
+  ['network', (result) => resultHeading(result).network],
   [
     'versions',
     ({ environment: { bakeoff, versions } }) =>
@@ -82,30 +62,12 @@ const comparableFacts: readonly Fact[] = [
   ),
 ];
 
-/** A row per fact, a column per run, with these titles. */
-export function environmentTable(results: readonly Result[], titles: readonly string[]): Table {
-  return tableOf(
-    [...ofEachRun, ...comparableFacts],
-    [
-      leftColumn('environment', ([name]) => name),
-      ...results.map((result, index) =>
-        leftColumn(titles[index] ?? '', ([, of]: Fact) => of(result)),
-      ),
-    ],
-  );
-}
-
-/** The names of the facts in which runs differ. */
-export function differingFacts(results: readonly Result[]): string[] {
-  const differ = (texts: readonly string[]) => new Set(texts).size > 1;
-  const all = results.flatMap(({ variants }) => variants);
-  const variants = [...groupedBy(all, ({ name }) => name).values()];
-  return comparableFacts
-    .filter(
-      ([, of, each = () => '']) =>
-        differ(results.map(of)) || variants.some((same) => differ(same.map(each))),
-    )
-    .map(([name]) => name);
+/** A row per fact. */
+export function environmentTable(result: Result): Table {
+  return tableOf(facts, [
+    leftColumn('environment', ([name]) => name),
+    leftColumn('this run', ([, of]) => of(result)),
+  ]);
 }
 
 /** Other use of the machine, the maximum of the rounds; empty if the kernel does not report it. */

@@ -78,7 +78,7 @@ export function markdownReport(result: Result): string {
   const notes = [...warningLines(result), ...noteLines(result)].map((note) => `- ${escape(note)}`);
   const tables = [
     roundsTable(result),
-    environmentTable([result], ['this run']),
+    environmentTable(result),
     noiseTable(result),
   ];
   const [first = result.title, ...verdicts] = verdictLines(result);

@@ -77,17 +77,6 @@ test('a page replaces what a link leads to, and no pipe', async () => {
   expect(readFileSync(join(home, 'page.html'), 'utf8')).toContain(headline);
 });
 
-test('several runs are one page in the results', async () => {
-  const names = Array.from({ length: 12 }, (_, index) => `2026-11-20T08-15-${10 + index}-some`);
-  for (const name of names) aRun(name);
-  const [one = '', two = ''] = names;
-  expect(await made(one, two)).toContain('2 runs side by side');
-  await made(...names);
-  expect(printed).toEqual(
-    [two, '11-more'].map((others) => join(home, 'results', `report-${one}+${others}.html`)),
-  );
-});
-
 test('without a run the runs are listed', async () => {
   aRun('one');
   expect(await main(['report'])).toBe(0);
@@ -106,8 +95,8 @@ test('says in one line which run is not there, and the nearest', async () => {
   expect(await refused(['empty'], 2)).toBe(
     `${home}/results/empty has no result.json: name the folder of a run`,
   );
-  expect(await refused(['2026-nginx', 'results/2026-nginx'], 2)).toBe(
-    'results/2026-nginx is given twice',
+  expect(await refused(['2026-nginx', 'another'], 2)).toBe(
+    'one run at a time: "another" is one word too many',
   );
 });
 

@@ -8,7 +8,6 @@ import type { PlotData } from '../../lib/report/html/figure.ts';
 import { headlineHtml } from '../../lib/report/html/headline.ts';
 import { Html, html, nothing, page, tableHtml } from '../../lib/report/html/page.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { severalPage } from '../../lib/report/html/several-page.ts';
 import { leftColumn, tableOf, textOf } from '../../lib/report/table.ts';
 import type { Comparison, Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
@@ -17,7 +16,6 @@ import { answers, latency, nginxWith, noLatency, phase } from '../fixtures/phase
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
-const about = (rps: number) => ({ rps: [0.99, 1, 1.01, 1.005].map((off) => rps * off) });
 
 const refusing = changed(openFileCache, ({ requests }) => ({
   responses: answers({ '4xx': requests }),
@@ -284,69 +282,4 @@ test('the page of a run holds with warnings, a hostile title and no figures at a
   expect(text).not.toContain('<script');
   expect(text).toContain('&lt;b&gt;mind&lt;/b&gt;');
   expect(text).toContain('Ended early: 0 of 6 rounds');
-});
-
-const run = '2026-11-21T09-00-00-nginx-open-file-cache';
-const later = { ...both, run };
-const other = { ...nginxWith('other'), workers: 8 };
-const variants = both.variants.map((one) => ({ ...one, server: other }));
-const byCpu = { ...compared(both, { metric: 'cpu' }), run };
-
-test('the page of several runs has the table of each run, a section for each scenario', async () => {
-  const other = await h2Result('nghttpd-index', { nghttpd: about(80_000), nginx: about(54_000) });
-  const noted = { ...later, footnotes: ['The bodies differ.'] };
-  const text = await severalPage([both, noted, other]);
-  expect(
-    text.match(/<h3>Found in 2026-11-2[01] \d\d:\d\d:\d\d<\/h3>\n<div [^>]*><table/g),
-  ).toHaveLength(3);
-  expect(text.match(/<h2>/g)).toHaveLength(2);
-  expect(text.match(/<strong>open-file-cache is .*?<\/strong>, 2026-11-2[01] /g)).toHaveLength(2);
-  expect(text).toContain('class="group">published</th>');
-  expect(text).toContain('<li>The bodies differ.</li>');
-  expect(await severalPage([images, images])).not.toContain('class="group">published</th>');
-});
-
-test.each<[string, Result]>([
-  ['differ in: system.', { ...later, environment: { ...both.environment, kernel: 'x' } }],
-  ['These runs differ in: judged by.', byCpu],
-  ['These runs differ in: workers, configs.', { ...later, variants }],
-  ['No difference is known', later],
-])('the page of several runs says %s', async (text, other) => {
-  expect(await severalPage([both, other])).toContain(text);
-});
-
-const search = {
-  within: { metric: 'p99' as const, ms: 5 },
-  found: [{ variant: 'workers', rate: 39_300, ci95: null, atLeast: true }],
-  steps: [],
-};
-const against = async (...runs: Result[]) => {
-  const text = await severalPage(runs);
-  const table = /<h3>Run against run<\/h3>[^]*?<\/table>/.exec(text)?.[0] ?? '';
-  return [...table.matchAll(/<tr[^]*?<\/tr>/g)].slice(1).map(([row]) => plain(new Html(row)));
-};
-const slower = changed(openFileCache, ({ seconds }) => ({ seconds: 2 * seconds }));
-const three = [workers, openFileCache].map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
-
-test('the page of several runs compares the runs of one scenario', async () => {
-  expect(await against(both, { ...result([workers, slower]), run })).toEqual([
-    'variant requests/s against its baseline',
-    'workers ±0.00 % [−0.03, 0.03]',
-    expect.stringMatching(/^open-file-cache −50 % \[.*\] −50 % \[.*\]$/),
-  ]);
-  expect(await against(both, result(three))).toEqual([]);
-});
-
-test('the page of several runs does not compare other metrics or limits, nor failed loads', async () => {
-  const refused = { ...result([workers, refusing]), run };
-  const columns = 'variant requests/s';
-  expect((await against(both, byCpu))[0]).toBe(columns);
-  expect((await against(both, { ...later, search }))[0]).toBe(columns);
-  expect(await severalPage([{ ...both, search }])).toContain('at least 39,300');
-  expect((await against({ ...both, search }, { ...later, search }))[0]).toBe(
-    'variant requests/s against its baseline',
-  );
-  const only = [columns, expect.stringMatching(/^workers .* %/)];
-  expect(await against(both, refused)).toEqual(only);
-  expect(await against(refused, both)).toEqual(only);
 });

@@ -8,24 +8,15 @@ import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 
-interface Shown {
-  one: Comparison;
-  result: Result;
-}
-
-export function shownOf(result: Result): Shown[] {
-  return measuredComparisons(result).map((one) => ({ one, result }));
-}
-
 /** One comparison is the headline; several stand below a headline that counts them. */
 export function headlineHtml(result: Result): Html {
-  const shown = shownOf(result);
+  const shown = measuredComparisons(result);
   const around = paragraphs([...generalLines(result), ...noiseFloorLines(result)]);
   if (shown.length === 0) return html`<h1>${result.title}</h1>\n${around}`;
   const isOnly = shown.length === 1;
-  const effects = effectsHtml(shown, (row) => {
-    const rest = comparisonParts(row.one, undefined, result)[1].replace(/^[:;.]? ?/, '');
-    const words = headline(row);
+  const effects = effectsHtml(shown, result, (one) => {
+    const rest = comparisonParts(one, undefined, result)[1].replace(/^[:;.]? ?/, '');
+    const words = headline(one, result);
     return html`${isOnly ? html`<h1>${words}</h1>` : html`<strong>${words}</strong>`}${paragraphs(rest === '' ? [] : [rest])}`;
   });
   return html`${isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`}${effects}
@@ -33,38 +24,42 @@ ${around}${paragraphs([result.title], 'title')}`;
 }
 
 /** A row per comparison. All bars have one scale; the band shows within which ratios two are the same. */
-export function effectsHtml(shown: readonly Shown[], words: (shown: Shown) => Html): Html {
-  const judged = shown.filter(({ one }) => one.verdict !== 'none');
-  const gains = judged.flatMap(({ one, result }) =>
+function effectsHtml(
+  shown: readonly Comparison[],
+  result: Result,
+  words: (one: Comparison) => Html,
+): Html {
+  const judged = shown.filter(({ verdict }) => verdict !== 'none');
+  const gains = judged.flatMap((one) =>
     [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one), ...publishedOf(one)].map((ratio) =>
       Math.abs(gain(one, ratio)),
     ),
   );
   const reach = 1.05 * Math.max(...gains);
-  const rows = shown.map(
-    (row) =>
-      html`<div class="effect ${kindOf(row)}"><div>${words(row)}</div>${judged.includes(row) ? barHtml(row, reach) : nothing}</div>\n`,
-  );
-  return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map(({ one }) => html`<div class="effect"><div></div>${endsHtml(one, reach)}</div>`)}</div>`;
+  const rows = shown.map((one) => {
+    const bar = judged.includes(one) ? barHtml(one, result, reach) : nothing;
+    return html`<div class="effect ${kindOf(one, result)}"><div>${words(one)}</div>${bar}</div>\n`;
+  });
+  return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map((one) => html`<div class="effect"><div></div>${endsHtml(one, reach)}</div>`)}</div>`;
 }
 
 /** The verdict that gives the colour. A difference of a config from itself is doubtful. */
-function kindOf({ one, result }: Shown): Verdict {
+function kindOf(one: Comparison, result: Result): Verdict {
   const { verdict } = verdictCell(one, result);
   if (result.control !== true) return verdict;
   return verdict === 'faster' || verdict === 'slower' ? 'inconclusive' : 'same';
 }
 
-function summary(shown: readonly Shown[]): string {
-  const [baseline, ...others] = new Set(shown.map(({ one }) => one.baseline));
-  const verdicts = groupedBy(shown, ({ one: { metric, verdict } }) =>
+function summary(shown: readonly Comparison[]): string {
+  const [baseline, ...others] = new Set(shown.map((one) => one.baseline));
+  const verdicts = groupedBy(shown, ({ metric, verdict }) =>
     verdict === 'none' ? 'without a verdict' : verdictWord(metric, verdict),
   );
   return `${others.length === 0 ? `Against ${baseline}` : `${shown.length} comparisons`}: ${enumeration([...verdicts].map(([word, some]) => `${some.length} ${word}`))}`;
 }
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
-export function headline({ one, result }: Shown): string {
+function headline(one: Comparison, result: Result): string {
   return claim(one, result) + (result.control === true ? '' : marksOf(one, result));
 }
 
@@ -94,7 +89,7 @@ const gain = ({ metric }: Comparison, ratio: number): number =>
   lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
 
 /** Better effects go to the right. The interval is over the effect, the article's effect is a line. */
-function barHtml({ one, result: { sameWithin } }: Shown, reach: number): Html {
+function barHtml(one: Comparison, { sameWithin }: Result, reach: number): Html {
   const place = (ratios: readonly number[]) => {
     const ends = ratios.map((ratio) => 50 + (50 * gain(one, ratio)) / reach);
     const [from, to] = [Math.min(...ends), Math.max(...ends)];

@@ -86,7 +86,7 @@ ${figures.map(figureHtml)}</section>`
   }
 ${loadPart(result).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
-${tableHtml(environmentTable([result], ['this run']), 'environment', { wraps: true })}${partHtml(
+${tableHtml(environmentTable(result), 'environment', { wraps: true })}${partHtml(
     {
       title: 'What else used the machine, the most in any round',
       tables: [noiseTable(result)],
