@@ -5,7 +5,8 @@ import { once } from 'node:events';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { oneRunAtATime } from '../../lib/machine/locks.ts';
 import { listening } from '../fixtures/listening.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {
@@ -140,9 +141,11 @@ test('nginx, h2o and nghttpd, each over the protocol that it speaks', async () =
   expect(variants.map(({ successRatio }) => successRatio)).toEqual([1, 1, 1]);
 });
 
-test('what does not run is refused in one line, before anything is measured', async () => {
+test('what does not run is refused in one line, before anything is measured or waited for', async () => {
   const out = newOut();
-  const run = compare(`fast.conf slow.conf --url /nothing.html --out ${out}`);
+  const done = await oneRunAtATime();
+  onTestFinished(done);
+  const run = compare(`fast.conf slow.conf --url /nothing.html --wait 1h --out ${out}`);
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toMatch(/^fast\.conf: .*\/nothing\.html .* status 404.*\n$/);
   expect(run.stdout()).toBe('');
