@@ -1,7 +1,3 @@
-// Package engine is a load generator for web servers: event loops on threads of their own. It knows nothing of k6.
-//
-// Flow: Options → plan (checked, resolved, encoded) → one loop per thread → intervals of a second → Second (to the caller) and Result.
-// A loop owns slots for connections (conn); each has a session, one implementation per protocol.
 package engine
 
 import (
