@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// attempts is a loop's share of the load: which requests it may still start, and on which slots.
 type attempts struct {
 	step             int   // the loop's place in the order of the plan's requests
 	ahead            byte  // what was read ahead, so that it is not left out
@@ -22,12 +23,14 @@ func share(of int64, parts, part int) int64 {
 	return (of + int64(parts-1-part)) / int64(parts)
 }
 
+// startAll queues every slot, at the begin of the warm-up, of the window and of each turn. A busy slot then does nothing.
 func (l *loop) startAll() {
 	for i := range l.conns {
 		l.enqueue(&l.conns[i])
 	}
 }
 
+// enqueue has a slot start an attempt, or open its connection, after this iteration's events. A slot is queued once at most.
 func (l *loop) enqueue(c *conn) {
 	if !c.queued {
 		c.queued = true
@@ -60,6 +63,7 @@ func (l *loop) startQueued() {
 	}
 }
 
+// startDue is called in every iteration at a rate. It hands what is due to idle slots; one with several streams takes several.
 func (l *loop) startDue() {
 	for l.idle.len > 0 && l.schedule.nextDue <= l.clock && l.mayStart() {
 		l.noteStandstill()
@@ -70,6 +74,8 @@ func (l *loop) startDue() {
 	}
 }
 
+// mayStart tells whether a request of the rate that is due now may leave: the turn goes on, and the phase or the loop's share of a count is
+// not over.
 func (l *loop) mayStart() bool {
 	if l.turnIsOver {
 		return false
@@ -119,11 +125,14 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 	return a, true
 }
 
+// attempt makes an attempt at the next request of the mix. Its mix entry is chosen when it is taken, not when it is sent.
 func (l *loop) attempt(due int64) attempt {
 	r := l.nextRequest()
 	return attempt{begun: l.clock, due: due, request: r, expected: r.expected}
 }
 
+// takeCounted takes one of a number of requests: from the connection's share, from the loop's share of a rate, or from a chunk of the
+// shared quota. It returns false when none is left.
 func (l *loop) takeCounted(c *conn) bool {
 	if l.phase != measuring {
 		return false
@@ -156,6 +165,7 @@ func (l *loop) startOfLatency(begun, due int64) int64 {
 	return l.clock
 }
 
+// noteSent records how late a request of a rate left. It is called when the kernel, or QUIC, has taken the request.
 func (l *loop) noteSent(due int64) {
 	if l.sendDelays != nil && due >= l.dueFrom {
 		l.sendDelays.record(l.clock - due)
@@ -203,8 +213,11 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	}
 }
 
+// records tells whether latencies from this start on count: of requests of earlier turns, or from this turn's window.
 func (l *loop) records(start int64) bool { return start < l.began || start >= l.recordFrom }
 
+// recordsTo is the interval that takes latencies. It may differ from current: in a drain responses count outside, but their latencies
+// belong to the window in which they started.
 func (l *loop) recordsTo() *interval {
 	if l.cycle != nil {
 		return &l.cycle.interval
@@ -220,6 +233,7 @@ func (l *loop) countOf(a *attempt) *interval {
 	return l.current
 }
 
+// failure ends an attempt without a response, by the loop's clock. It keeps example as the report's text if it is the loop's first.
 func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string, a *attempt) {
 	i := l.countOf(a)
 	if cause == CauseTimedOut && i != l.outside {
@@ -263,6 +277,7 @@ type sharedGap struct {
 // publishEvery is how often a loop tells the others, so that they rarely write to one cache line. A gap can be too long by this.
 const publishEvery = int64(100_000)
 
+// loopGap is a loop's part in the longest gap. Times are nanoseconds of the run's clock.
 type loopGap struct {
 	// The last response was in the iteration that ended at since; the others were told at published.
 	responses, since, published int64
@@ -270,6 +285,8 @@ type loopGap struct {
 	longest                     int64
 }
 
+// trackGap is called at the end of each iteration in the window. reported is when the poll returned: by then this iteration's responses had
+// come.
 func (l *loop) trackGap(reported int64) {
 	g, s := &l.gap, &l.shared.gap
 	responded, underWay := l.responses != g.responses, l.outstanding > 0
@@ -297,6 +314,7 @@ func (l *loop) trackGap(reported int64) {
 	s.loopsUnderWay.Add(1)
 }
 
+// endGap ends the loop's own gap, and raises the shared maximum if no other loop had a response in it.
 func (l *loop) endGap(at int64) {
 	g, s := &l.gap, &l.shared.gap
 	// The gap of all loops is no longer than this loop's, so most iterations need not look at the others.
@@ -322,6 +340,7 @@ const (
 	slotsPerTimeoutCheck = 1000
 )
 
+// checkTimeouts goes on with a pass over the slots, or begins one. Requests set no timers: passes find those that are too old.
 func (l *loop) checkTimeouts() {
 	if l.timeoutCheckFrom == 0 {
 		l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
@@ -335,10 +354,12 @@ func (l *loop) checkTimeouts() {
 	}
 }
 
+// timeoutCheckInterval is the time from pass to pass, and so the most by which a time-out is noticed late.
 func (l *loop) timeoutCheckInterval() int64 {
 	return min(longestTimeoutCheckInterval, max(shortestTimeoutCheckInterval, int64(l.plan.Timeout)/100))
 }
 
+// checkTimeoutsBy brings the next pass forward for a limit that is shorter than the time-out, such as lingerLimit.
 func (l *loop) checkTimeoutsBy(at int64) {
 	if at = max(at, l.clock+shortestTimeoutCheckInterval); at < l.nextTimeoutCheck {
 		l.nextTimeoutCheck = at
@@ -346,6 +367,7 @@ func (l *loop) checkTimeoutsBy(at int64) {
 	}
 }
 
+// connRing is a FIFO of slots that allocates nothing: it has a place for every slot, and a slot is in it once at most.
 type connRing struct {
 	slots     []*conn
 	head, len int

@@ -17,6 +17,7 @@ type collector struct {
 	connections      int
 }
 
+// pendingSecond is a second while loops add to it. start and end are nanoseconds under load, without other sides' turns.
 type pendingSecond struct {
 	Counts
 	latency     *recorder
@@ -25,6 +26,7 @@ type pendingSecond struct {
 	from, to    cpuReading // from and to are the process's CPU time at start and end.
 }
 
+// collect is a goroutine of each side. It receives the loops' intervals until each has sent its last one, and gives them back for reuse.
 func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	var result Result
 	total := newRecorder()
@@ -79,6 +81,7 @@ func (c *collector) add(i *interval) {
 	}
 }
 
+// next ends the present second. It passes on the second before, and holds this one back.
 func (c *collector) next() {
 	done, free := c.gathering, c.whole
 	if free == nil {
@@ -95,6 +98,7 @@ func (c *collector) next() {
 	c.leastEnd = done.end + second/2
 }
 
+// finish ends the last second at the window's end. Less than half a second is added to the second before.
 func (c *collector) finish(end int64, cpu cpuReading) {
 	last := c.gathering
 	if c.whole != nil {
@@ -112,6 +116,7 @@ func (c *collector) finish(end int64, cpu cpuReading) {
 	}
 }
 
+// emit passes a second on to the caller, on this goroutine: a slow caller delays seconds, never a loop.
 func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return

@@ -140,6 +140,8 @@ func (c *conn) tryTransport() {
 	}
 }
 
+// watch registers the socket with epoll, edge-triggered; with out also for when it takes bytes again. Registering once more makes an event
+// if there is something to read.
 func (c *conn) watch(out bool) {
 	operation := syscall.EPOLL_CTL_ADD
 	if c.registered {
@@ -155,6 +157,8 @@ func (c *conn) watch(out bool) {
 	}
 }
 
+// isUp notes that the connection is open, its TLS handshake included, and records the times. Connections that are reopened between turns
+// are no part of the load, so theirs are left out.
 func (c *conn) isUp() {
 	c.state = established
 	c.noteProgress()
@@ -167,6 +171,7 @@ func (c *conn) isUp() {
 	}
 }
 
+// ready handles an event of epoll. The socket may have been closed by an earlier event of the same iteration.
 func (c *conn) ready(events uint32) {
 	if c.fd < 0 {
 		return
@@ -192,6 +197,7 @@ func (c *conn) hasNoneLeft() bool {
 	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
 }
 
+// noteReached notes that the slot has had its first response or error, for which the window waits (awaitsAll).
 func (c *conn) noteReached() {
 	if c.reached {
 		return
@@ -203,12 +209,14 @@ func (c *conn) noteReached() {
 	}
 }
 
+// noteProgress notes that a slot without a response got further, such as by a handshake: it restarts reachPatience.
 func (c *conn) noteProgress() {
 	if !c.reached {
 		c.loop.lastProgress = c.loop.clock
 	}
 }
 
+// countResponse follows each loop.response with the connection's own counts, and ends its row of failures.
 func (c *conn) countResponse() {
 	l := c.loop
 	c.noteReached()
@@ -232,6 +240,7 @@ func (c *conn) rps(windowStart, windowEnd int64) float64 {
 	return float64(c.responses) * 1e9 / float64(windowEnd-windowStart)
 }
 
+// start has the session take attempts, and sends what it gathered.
 func (c *conn) start() {
 	c.session.next()
 	if c.state == established {
@@ -239,6 +248,7 @@ func (c *conn) start() {
 	}
 }
 
+// endOfStream handles the peer's FIN, after everything that came before it.
 func (c *conn) endOfStream() {
 	switch c.state {
 	case lingering:
@@ -251,6 +261,7 @@ func (c *conn) endOfStream() {
 	}
 }
 
+// linger waits for the peer to close, as its response announced. checkTimeouts closes after lingerLimit.
 func (c *conn) linger() {
 	c.state, c.lingerFrom = lingering, c.loop.clock
 	c.loop.checkTimeoutsBy(c.lingerFrom + lingerLimit)
@@ -279,11 +290,13 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	c.fail(kind, causes[errno], example)
 }
 
+// close ends the connection in order: first what tells the peer, then the socket.
 func (c *conn) close() {
 	c.sayGoodbye()
 	c.drop()
 }
 
+// drop closes the socket at once and empties the slot. Attempts under way are the caller's to end.
 func (c *conn) drop() {
 	if c.state == closed {
 		return
@@ -308,6 +321,7 @@ func (c *conn) drop() {
 	c.loop.open--
 }
 
+// checkTimeouts is a slot's part in a pass of loop.checkTimeouts.
 func (c *conn) checkTimeouts() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)
@@ -335,6 +349,7 @@ func (c *conn) retryAt() int64 {
 	return c.openedAt + min(longestBackoff, firstBackoff<<min(c.failures-2, 10))
 }
 
+// reconnect queues the slot after a failure, at once or after its back-off.
 func (c *conn) reconnect() {
 	l := c.loop
 	if c.retryAt() <= l.clock {
@@ -347,6 +362,7 @@ func (c *conn) reconnect() {
 	l.setTimer()
 }
 
+// endBackoffs queues the slots whose back-off is over. It runs every firstBackoff while a slot waits.
 func (l *loop) endBackoffs() {
 	l.backoffs = slices.DeleteFunc(l.backoffs, func(c *conn) bool {
 		if c.backingOff = c.retryAt() > l.clock; !c.backingOff {

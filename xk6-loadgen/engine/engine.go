@@ -26,6 +26,7 @@ type Second struct {
 	GeneratorCPU float64 // CPU seconds per second of the process
 }
 
+// Result is a load's outcome. Times and counts are of the window unless a field says otherwise.
 type Result struct {
 	Counts
 	// WarmupRequests ended before the window, or at a turn's edges; InFlight had no response at its end. Neither is in Requests.
@@ -70,11 +71,13 @@ func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, e
 	return p.run(ctx, onSecond)
 }
 
+// run is Run for a plan that has been made.
 func (p *plan) run(ctx context.Context, onSecond func(Second)) (Result, error) {
 	results, err := start(ctx, []*run{{plan: p, onSecond: onSecond}}, Turns{})
 	return results[0], err
 }
 
+// run is one load of a call: the only one, or a side. It owns the loops.
 type run struct {
 	plan     *plan
 	onSecond func(Second)
@@ -84,6 +87,8 @@ type run struct {
 	running  int // running loops are not through yet.
 }
 
+// start runs the loads of a call to their ends: it starts the threads, waits for all to be in their networks, gives the turns and adds up.
+// Results have the order of runs. An error means that a loop could not begin, and that no request was made.
 func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	results, threads := make([]Result, len(runs)), 0
 	for _, r := range runs {
@@ -163,6 +168,7 @@ func prepare(runs []*run) (err error) {
 
 const furthestStart = time.Minute // if a load begins later, a clock is wrong, or the unit
 
+// awaitStart waits until a time of the wall clock, at which several k6 begin together. If ctx ends first there is no error.
 func awaitStart(ctx context.Context, at time.Time) error {
 	if at.IsZero() {
 		return nil
@@ -201,13 +207,17 @@ type shared struct {
 	warmth      warmth
 }
 
+// now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is read often: the vDSO makes it no
+// system call.
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
 
+// takeQuota draws up to n attempts of those that no loop has drawn yet. It returns how many there were, 0 at the end.
 func (s *shared) takeQuota(n int64) int64 {
 	left := s.quota.Add(-n)
 	return max(0, min(n, left+n))
 }
 
+// startClock sets the epoch, and the same instant on CLOCK_MONOTONIC, on which other processes place the window.
 func (s *shared) startClock() {
 	const soon, tries = 20_000, 10 // Two clocks are read one after the other: again, if interrupted between them
 	for range tries {
@@ -219,6 +229,7 @@ func (s *shared) startClock() {
 	}
 }
 
+// makeLoops makes the side's loops and what they share. No thread starts yet. alone tells that there is no other side.
 func (r *run) makeLoops(alone bool) {
 	p := r.plan
 	s := &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
@@ -237,6 +248,7 @@ func (r *run) makeLoops(alone bool) {
 	r.running, r.shared, s.loops = p.Threads, s, r.loops
 }
 
+// processors counts the loops of all loads that this process makes at present: k6's VUs may call at the same time.
 var processors struct {
 	sync.Mutex
 	loops int

@@ -22,6 +22,7 @@ const (
 	uploadBytes    = 256 << 10 // uploadBytes of request bodies are sent at a time.
 )
 
+// preface opens a connection (RFC 9113, section 3.4): no pushes, and receive windows so large that no server ever waits for one.
 var preface = func() []byte {
 	var b bytes.Buffer
 	b.WriteString(http2.ClientPreface)
@@ -56,6 +57,8 @@ type h2 struct {
 	frames                    frameReader
 }
 
+// connected begins a connection. All that belonged to the one before is reset, and the first requests leave with the preface, before the
+// server's SETTINGS are known.
 func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
@@ -70,6 +73,7 @@ func (s *h2) connected() {
 	s.flush()
 }
 
+// fill opens streams up to the limit, as long as attempts may begin.
 func (s *h2) fill() {
 	c := s.conn
 	for s.active < s.limit && !s.draining && !c.peerClosed && !c.writeBroken && s.haveWaiting() {
@@ -80,6 +84,7 @@ func (s *h2) fill() {
 	}
 }
 
+// open gives an attempt a stream and gathers its HEADERS. A requeued attempt keeps the start of its latency.
 func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
@@ -116,6 +121,7 @@ func (s *h2) open(a attempt) {
 	}
 }
 
+// complete ends a stream with its response, and lets others begin.
 func (s *h2) complete(st *stream) {
 	if st.sent < len(st.request.body) {
 		// The response came before the whole request was sent: the server does not want the rest.
@@ -126,6 +132,7 @@ func (s *h2) complete(st *stream) {
 	s.refill()
 }
 
+// reset gathers RST_STREAM (RFC 9113, section 6.4). The server may send frames of the stream until it has read that.
 func (s *h2) reset(id uint32, code http2.ErrCode) {
 	l := s.conn.loop
 	l.out = appendFrameHeader(l.out, 4, http2.FrameRSTStream, 0, id)
@@ -133,6 +140,7 @@ func (s *h2) reset(id uint32, code http2.ErrCode) {
 	s.tolerant = true
 }
 
+// fault ends one stream for a malformed response (RFC 9113, section 8.1.1). The connection goes on.
 func (s *h2) fault(st *stream, example string) {
 	s.reset(st.id, http2.ErrCodeProtocol)
 	s.conn.loop.failure(s.conn, ErrProtocol, CauseOther, example, &st.attempt)
@@ -140,6 +148,7 @@ func (s *h2) fault(st *stream, example string) {
 	s.refill()
 }
 
+// flush sends what was gathered, and then bodies, until nothing is left or the kernel takes no more.
 func (s *h2) flush() {
 	c := s.conn
 	l := c.loop
@@ -164,6 +173,8 @@ func (s *h2) flush() {
 	}
 }
 
+// upload gathers up to uploadBytes of request bodies, within the server's windows (RFC 9113, section 5.2). Streams come in the ring's
+// order.
 func (s *h2) upload() {
 	l := s.conn.loop
 	for i := range s.streams {
@@ -199,6 +210,7 @@ func (s *h2) goodbye(dst []byte) []byte {
 	return append(appendFrameHeader(dst, 8, http2.FrameGoAway, 0, 0), 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
+// closedByPeer recognises a TLS server that was loaded without TLS: it sends an alert record (type 21, version 3.x) before it closes.
 func (s *h2) closedByPeer() {
 	if !s.greeted && bytes.HasPrefix(s.frames.kept, []byte{byte(recordAlert), 3}) {
 		s.ended(ErrProtocol, CauseOther, speaksTLS)
@@ -220,8 +232,10 @@ type stream struct {
 	window                    int64
 }
 
+// place is where a stream's identifier belongs in the ring. A client's identifiers are odd (RFC 9113, section 5.1.1).
 func (s *h2) place(id uint32) *stream { return &s.streams[int(id>>1)&(len(s.streams)-1)] }
 
+// grow doubles the ring. It allocates, which ends once a connection has had all of its streams active.
 func (s *h2) grow() {
 	old := s.streams
 	s.streams = make([]stream, max(1, 2*len(old)))
@@ -232,6 +246,7 @@ func (s *h2) grow() {
 	}
 }
 
+// find is the active stream with this identifier, valid until the next grow; nil if it has ended.
 func (s *h2) find(id uint32) *stream {
 	if len(s.streams) == 0 {
 		return nil
@@ -242,6 +257,7 @@ func (s *h2) find(id uint32) *stream {
 	return nil
 }
 
+// remove frees a stream's place. Its attempt was ended or requeued by the caller.
 func (s *h2) remove(st *stream) {
 	if st.sent < len(st.request.body) {
 		s.uploading--
@@ -250,6 +266,7 @@ func (s *h2) remove(st *stream) {
 	s.active--
 }
 
+// requeue gives up a stream that the server has not handled (RFC 9113, section 8.7). Its attempt waits for another one.
 func (s *h2) requeue(st *stream) {
 	s.waiting = append(s.waiting, st.attempt)
 	s.remove(st)

@@ -31,6 +31,7 @@ type frame struct {
 	payload []byte
 }
 
+// frameReader cuts what comes in into frames, wherever reads end. kept is the beginning of a frame whose rest is missing.
 type frameReader struct {
 	kept        []byte
 	dataLeft    int // the rest of a DATA frame's payload; ends is the stream that it ends, or 0
@@ -80,6 +81,7 @@ func (r *frameReader) next(p []byte) (f frame, rest []byte, whole bool) {
 	}, rest, true
 }
 
+// received handles all frames in p. Payloads of DATA are passed over, without a copy. A stream ends once all of its last frame is in.
 func (s *h2) received(p []byte) {
 	c, r := s.conn, &s.frames
 	s.lastReceived = c.loop.clock
@@ -133,6 +135,7 @@ func (f *frame) check() (fault string) {
 	return ""
 }
 
+// take handles a frame, of which DATA may still lack its payload.
 func (s *h2) take(f *frame) (fault string) {
 	if !s.greeted {
 		if fault := s.greeting(f); fault != "" {
@@ -174,6 +177,7 @@ func (s *h2) take(f *frame) (fault string) {
 	return "" // Others are extensions (RFC 9113, section 5.5)
 }
 
+// greeting checks the first frame, which must be SETTINGS (RFC 9113, section 3.4), and otherwise says what the server seems to speak.
 func (s *h2) greeting(f *frame) (fault string) {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
@@ -186,6 +190,7 @@ func (s *h2) greeting(f *frame) (fault string) {
 	return ""
 }
 
+// data handles the beginning of a DATA frame. Padding counts for the windows (RFC 9113, section 6.1), but is no body.
 func (s *h2) data(f *frame) (fault string) {
 	body := f.length
 	if f.flags.Has(http2.FlagDataPadded) {
@@ -230,6 +235,7 @@ func (s *h2) updateWindow(id uint32, used int64) int64 {
 	return 0
 }
 
+// unopened returns the fault of a frame on an idle stream (RFC 9113, section 5.1).
 func (s *h2) unopened(id uint32) (fault string) {
 	if id%2 == 0 || id >= s.nextID {
 		return "a frame on a stream that was never opened"
@@ -237,6 +243,7 @@ func (s *h2) unopened(id uint32) (fault string) {
 	return ""
 }
 
+// late returns the fault of a frame on a stream that has ended, unless we ended it and the server could not know.
 func (s *h2) late(id uint32) (fault string) {
 	if fault := s.unopened(id); fault != "" || s.tolerant {
 		return fault
@@ -244,6 +251,7 @@ func (s *h2) late(id uint32) (fault string) {
 	return "a frame on a stream that had ended"
 }
 
+// headers handles HEADERS (RFC 9113, section 6.2). A block that goes on in CONTINUATION is kept until its end.
 func (s *h2) headers(f *frame) (fault string) {
 	p, padding := f.payload, 0
 	if f.flags.Has(http2.FlagHeadersPadded) {
@@ -271,6 +279,7 @@ func (s *h2) headers(f *frame) (fault string) {
 	return ""
 }
 
+// continuation adds to a header block (RFC 9113, section 6.10). Its bounds end a flood of small frames.
 func (s *h2) continuation(f *frame) (fault string) {
 	r := &s.frames
 	r.blockFrames++
@@ -286,6 +295,8 @@ func (s *h2) continuation(f *frame) (fault string) {
 	return s.headerBlock(f.id, whole, r.blockEnds)
 }
 
+// headerBlock decodes a whole block, for an unknown stream too, since the dynamic table must follow. It is the head of the response, an
+// interim response, or trailers.
 func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	c := s.conn
 	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
@@ -324,6 +335,7 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	return ""
 }
 
+// rstStream ends an attempt that the server has reset, or requeues it.
 func (s *h2) rstStream(f *frame) (fault string) {
 	st := s.find(f.id)
 	if st == nil {
@@ -345,6 +357,7 @@ func (s *h2) rstStream(f *frame) (fault string) {
 	return ""
 }
 
+// settings obeys SETTINGS and acknowledges them (RFC 9113, sections 6.5.2 and 6.5.3).
 func (s *h2) settings(f *frame) (fault string) {
 	if f.flags.Has(http2.FlagSettingsAck) {
 		return ""
@@ -408,6 +421,7 @@ func (s *h2) goAway(f *frame) {
 	s.refill()
 }
 
+// windowUpdate raises a window for request bodies (RFC 9113, section 6.9): the connection's for stream 0.
 func (s *h2) windowUpdate(f *frame) (fault string) {
 	more := int64(binary.BigEndian.Uint32(f.payload) & lastStreamID)
 	if f.id == 0 {

@@ -60,16 +60,19 @@ func (s *h3) dial() {
 	}
 }
 
+// answerBy is until when a load that has had no answer over QUIC waits for one, on the run's clock.
 func (s *h3) answerBy() int64 {
 	return s.conn.openedAt + int64(cmp.Or(s.conn.loop.plan.patience, noAnswerLimit))
 }
 
+// connected begins a connection, after quic-go's handshake.
 func (s *h3) connected() {
 	s.streaming = s.renewed()
 	s.streams, s.spare, s.opening = s.streams[:0], nil, false
 	s.fill()
 }
 
+// fill opens streams up to the load's number. At the server's limit a goroutine waits for the next one.
 func (s *h3) fill() {
 	for s.active < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
 		stream := s.spare
@@ -86,6 +89,8 @@ func (s *h3) fill() {
 	}
 }
 
+// send sends an attempt's request on its stream: at once if QUIC takes all of it, otherwise by a goroutine. Another goroutine reads the
+// response.
 func (s *h3) send(stream *quic.Stream, a attempt) {
 	l := s.conn.loop
 	isAgain := a.start != 0
@@ -124,6 +129,7 @@ func (l *loop) readMail() {
 	}
 }
 
+// take handles an event of the present connection. The loop's clock is that of the event.
 func (s *h3) take(e letter) {
 	c := s.conn
 	l := c.loop
@@ -152,6 +158,7 @@ func (s *h3) take(e letter) {
 	}
 }
 
+// endStream ends an attempt when its stream was read to the end, and adds up its bytes.
 func (s *h3) endStream(st *h3Stream) {
 	c := s.conn
 	l := c.loop
@@ -182,6 +189,7 @@ func (s *h3) endStream(st *h3Stream) {
 	}
 }
 
+// remove fills the stream's place in the list with the last one.
 func (s *h3) remove(st *h3Stream) {
 	last := len(s.streams) - 1
 	s.streams[st.place] = s.streams[last]
@@ -190,6 +198,7 @@ func (s *h3) remove(st *h3Stream) {
 	s.active--
 }
 
+// A loop reads no bytes of QUIC, so these have nothing to do. quic-go ends connections in order by itself.
 func (s *h3) received([]byte)           {}
 func (s *h3) flush()                    {}
 func (s *h3) closedByPeer()             {}
@@ -207,6 +216,7 @@ func (s *h3) each(resets bool, ends func(*attempt) bool) {
 	}
 }
 
+// expire also ends the connect of a load that QUIC has never answered, sooner than the time-out.
 func (s *h3) expire(before int64) {
 	if c := s.conn; c.state == connecting && c.loop.tlsState == nil {
 		if c.loop.clock >= s.answerBy() {

@@ -62,6 +62,7 @@ type letter struct {
 	fault     *h3Fault
 }
 
+// post gives an event to the loop, from any goroutine, and notes when it happened. Only the first of several wakes the loop.
 func (m *mailbox) post(e letter) {
 	e.at = m.now()
 	m.mutex.Lock()
@@ -113,6 +114,7 @@ type h3Fault struct {
 	endsAll bool
 }
 
+// breach is a violation of HTTP/3 that ends the connection (RFC 9114, section 8).
 func breach(text string) *h3Fault {
 	return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: text, endsAll: true}
 }
@@ -130,6 +132,7 @@ type quicConn struct {
 // connectedSocket sends to one peer, so that the kernel tells of a closed port. Servers divide connections by the client's port.
 type connectedSocket struct{ *net.UDPConn }
 
+// WriteMsgUDP leaves the address out, which Go refuses on a connected socket.
 func (s connectedSocket) WriteMsgUDP(p, oob []byte, _ *net.UDPAddr) (n, oobn int, err error) {
 	return s.UDPConn.WriteMsgUDP(p, oob, nil)
 }
@@ -159,6 +162,7 @@ type direction struct {
 	errno syscall.Errno
 }
 
+// newBareSocket makes both directions once, with their closures, so that a datagram allocates nothing here.
 func newBareSocket(socket *net.UDPConn, peer net.Addr) *bareSocket {
 	raw, _ := socket.SyscallConn() //nolint:errcheck // a socket has one
 	transfer := func(wait func(func(uintptr) bool) error, call func(int, []byte) (int, syscall.Errno)) *direction {
@@ -172,6 +176,7 @@ func newBareSocket(socket *net.UDPConn, peer net.Addr) *bareSocket {
 	return &bareSocket{socket, peer, transfer(raw.Read, linux.Recv), transfer(raw.Write, linux.Send)}
 }
 
+// transfer moves one datagram. The goroutine waits in Go's poller until the socket is ready.
 func (d *direction) transfer(p []byte) (int, error) {
 	d.Lock()
 	defer d.Unlock()
@@ -185,6 +190,7 @@ func (d *direction) transfer(p []byte) (int, error) {
 	return d.n, nil
 }
 
+// ReadFrom reads a datagram for quic-go. The socket is connected, so it came from the peer.
 func (s *bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
 	n, err := s.in.transfer(p)
 	return n, s.peer, err

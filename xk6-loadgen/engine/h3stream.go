@@ -33,11 +33,13 @@ type h3Stream struct {
 	isSent                    atomic.Bool  // all of it has left
 }
 
+// cancel gives up both directions of the stream with H3_REQUEST_CANCELLED (RFC 9114, section 4.1.1).
 func (st *h3Stream) cancel() {
 	st.quic.CancelRead(h3Cancelled)
 	st.quic.CancelWrite(h3Cancelled)
 }
 
+// upload is a goroutine that sends a request which is long, or which QUIC did not take at once.
 func (st *h3Stream) upload() {
 	for _, p := range [][]byte{st.request.bytes, st.request.body} {
 		for len(p) > 0 {
@@ -55,6 +57,8 @@ func (st *h3Stream) upload() {
 
 var h3Readers = sync.Pool{New: func() any { return newH3Reader(16 << 10) }}
 
+// read is a goroutine that reads a response, and posts the stream to the loop in any case. Peek comes first so that a stream without bytes
+// holds no reader.
 func (st *h3Stream) read() {
 	var first [1]byte
 	st.quic.Peek(first[:]) //nolint:errcheck // A stream that waits has no buffer; reading it has the error, too
@@ -66,6 +70,7 @@ func (st *h3Stream) read() {
 	st.of.mail.post(letter{of: st.of, stream: st})
 }
 
+// response reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
 func (st *h3Stream) response(r *h3Reader) *h3Fault {
 	for {
 		kind, length, err := r.frame()
@@ -101,6 +106,7 @@ func (st *h3Stream) response(r *h3Reader) *h3Fault {
 	}
 }
 
+// headers reads a field section: the head of the response, an interim response, or trailers.
 func (st *h3Stream) headers(p []byte) *h3Fault {
 	b, wrong := st.of.mail.decode(p)
 	if wrong != "" {
@@ -139,6 +145,7 @@ type h3Source struct {
 	read, firstAt int64
 }
 
+// newH3Reader makes a reader whose buffer serves one stream after another.
 func newH3Reader(bufferBytes int) *h3Reader {
 	return &h3Reader{Reader: bufio.NewReaderSize(nil, bufferBytes)}
 }
@@ -148,6 +155,7 @@ func (r *h3Reader) begin(stream io.Reader, of *quicConn) {
 	r.Reset(&r.from)
 }
 
+// Read notes how much came in and when, before it is parsed.
 func (s *h3Source) Read(p []byte) (int, error) {
 	n, err := s.stream.Read(p)
 	if n > 0 {
@@ -194,6 +202,8 @@ type h3Block struct {
 
 var blockSeed = maphash.MakeSeed()
 
+// decode reads a field section (RFC 9204). One with the bytes of an earlier one has its meaning. All streams of a loop share the cache, so
+// its places are atomic pointers.
 func (m *mailbox) decode(p []byte) (b block, wrong string) {
 	place := &m.lastBlocks[maphash.Bytes(blockSeed, p)%blocksKept]
 	if last := place.Load(); last != nil && bytes.Equal(last.bytes, p) {

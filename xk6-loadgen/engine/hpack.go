@@ -63,6 +63,7 @@ var staticFields = func() (fields [62]field) {
 	return fields
 }()
 
+// kindOf is what a name means to the engine. RFC 9113, sections 8.2.1 and 8.3.2, say which a response may have.
 func kindOf(name []byte) fieldKind {
 	switch string(name) {
 	case ":status":
@@ -81,6 +82,7 @@ func kindOf(name []byte) fieldKind {
 	return fieldOther
 }
 
+// setValue keeps a value's length, and its number where that matters.
 func (f *field) setValue(value []byte) {
 	f.valueBytes, f.value = int32(len(value)), -1
 	if f.kind == fieldStatus || f.kind == fieldContentLength {
@@ -88,8 +90,10 @@ func (f *field) setValue(value []byte) {
 	}
 }
 
+// tableBytes is the field's size in a dynamic table (RFC 7541, section 4.1).
 func (f *field) tableBytes() int { return int(f.nameBytes) + int(f.valueBytes) + hpackEntryOverhead }
 
+// add adds a field to a block, and notes what is not allowed there.
 func (b *block) add(f *field) {
 	b.decodedBytes += int64(f.nameBytes) + int64(f.valueBytes)
 	switch f.kind {
@@ -116,6 +120,7 @@ func (b *block) add(f *field) {
 	}
 }
 
+// hpackDecoder is a connection's decoder, with its dynamic table of sizes.
 type hpackDecoder struct {
 	entries     []field // a ring, the newest at head
 	head, count int
@@ -130,6 +135,7 @@ type hpackDecoder struct {
 	filled, version int
 }
 
+// hpackStrings are buffers for Huffman-coded strings. All connections of a loop share them.
 type hpackStrings struct{ name, value bytes.Buffer }
 
 // decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
@@ -210,6 +216,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 	return b, ""
 }
 
+// at is the field at an index of both tables (RFC 7541, section 2.3.3). Index 0 is not used.
 func (d *hpackDecoder) at(index int) (f field, known bool) {
 	if index < len(staticFields) {
 		return staticFields[index], index > 0
@@ -220,6 +227,7 @@ func (d *hpackDecoder) at(index int) (f field, known bool) {
 	return d.entries[(d.head+index)%len(d.entries)], true
 }
 
+// insert adds a field at the head of the dynamic table. One that is larger than the table only empties it (RFC 7541, section 4.4).
 func (d *hpackDecoder) insert(f *field) {
 	size := f.tableBytes()
 	d.evict(size)
@@ -236,6 +244,7 @@ func (d *hpackDecoder) insert(f *field) {
 	d.bytes += size
 }
 
+// evict removes the oldest fields until there is room for so many bytes more.
 func (d *hpackDecoder) evict(room int) {
 	for d.count > 0 && d.bytes+room > d.maxBytes {
 		d.count--
@@ -243,6 +252,7 @@ func (d *hpackDecoder) evict(room int) {
 	}
 }
 
+// hpackReader reads a block piece by piece. fault is the first malformed piece.
 type hpackReader struct {
 	rest  []byte
 	fault string

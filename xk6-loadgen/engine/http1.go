@@ -6,6 +6,7 @@ import (
 	"strconv"
 )
 
+// http1 is HTTP/1.0 and 1.1 (RFC 9112): one attempt at a time, without pipelining.
 type http1 struct {
 	conn   *conn
 	parser parser
@@ -13,6 +14,7 @@ type http1 struct {
 	attempt
 }
 
+// next takes an attempt, and sends it or opens a connection for it.
 func (s *http1) next() {
 	c := s.conn
 	// A connection that is being opened continues in connected.
@@ -35,6 +37,7 @@ func (s *http1) next() {
 	}
 }
 
+// connected sends the attempt that the connection was opened for. After a reopening there is none: an empty send tells whether it is up.
 func (s *http1) connected() {
 	c := s.conn
 	if !s.busy {
@@ -51,6 +54,7 @@ func (s *http1) connected() {
 	}
 }
 
+// received parses bytes in the loop's buffer. They all belong to the one response under way.
 func (s *http1) received(p []byte) {
 	s.conn.firstByte()
 	if !s.busy {
@@ -79,11 +83,13 @@ func (s *http1) discardable() int64 {
 	return 0
 }
 
+// discarded counts bytes of a body that the kernel has dropped.
 func (s *http1) discarded(n int64) {
 	s.parser.bodyBytes += n
 	s.parser.remaining -= n
 }
 
+// complete ends the attempt with its response. The connection then takes the next one, closes, or lingers.
 func (s *http1) complete() {
 	c := s.conn
 	c.loop.response(&s.attempt, s.attempt.start, int(s.parser.status), s.parser.headerBytes, s.parser.headerBytes, s.parser.bodyBytes)
@@ -105,6 +111,7 @@ func (s *http1) complete() {
 	}
 }
 
+// closedByPeer ends a response that is as long as the connection (RFC 9112, section 6.3). Any other one was cut off.
 func (s *http1) closedByPeer() {
 	switch {
 	case !s.busy:
@@ -129,9 +136,11 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 	}
 }
 
+// Each request leaves at once, and HTTP/1 has no message that ends a connection.
 func (s *http1) flush()                    {}
 func (s *http1) goodbye(dst []byte) []byte { return dst }
 
+// expire closes the connection, the only way to give up a request. Connects are conn.checkTimeouts's.
 func (s *http1) expire(before int64) {
 	if s.busy && s.begun < before && s.conn.state == established {
 		s.conn.fail(ErrTimeout, CauseTimedOut, noResponse)
@@ -199,6 +208,7 @@ type parser struct {
 	headerBytes, bodyBytes int64
 }
 
+// reset prepares for the next response, and keeps line's memory.
 func (p *parser) reset() {
 	*p = parser{isHead: p.isHead, line: p.line[:0], head: head{length: -1}}
 }
@@ -274,6 +284,7 @@ func (p *parser) takeLine(data []byte) (line []byte, used int, complete bool) {
 	return line, used, end >= 0
 }
 
+// countLine refuses lines that are too long before all of them is in memory. Chunk lines are no part of headerBytes.
 func (p *parser) countLine(n, lineBytes int) string {
 	if p.state == atChunkSize || p.state == atChunkEnd {
 		if lineBytes > maxChunkLineBytes {
@@ -285,6 +296,7 @@ func (p *parser) countLine(n, lineBytes int) string {
 	return ""
 }
 
+// takeState handles a line in the present state. done tells that the response is complete.
 func (p *parser) takeState(line []byte) (done bool, fault string) {
 	switch p.state {
 	case atStatusLine:
@@ -319,6 +331,7 @@ func (p *parser) takeState(line []byte) (done bool, fault string) {
 	}
 }
 
+// statusLine reads the version and the status (RFC 9112, section 4). The reason, and the space before it, may be missing.
 func (p *parser) statusLine(line []byte) string {
 	if len(line) < 12 || string(line[:7]) != "HTTP/1." || line[7] != '0' && line[7] != '1' || line[8] != ' ' ||
 		len(line) > 12 && line[12] != ' ' {
@@ -333,6 +346,7 @@ func (p *parser) statusLine(line []byte) string {
 	return ""
 }
 
+// header reads what says how long the response is and whether the connection goes on. All else is passed over.
 func (p *parser) header(line []byte) string {
 	if line[0] == ' ' || line[0] == '\t' {
 		return "" // A folded value (obsolete, RFC 9112, section 5.2) belongs to no header that matters here
@@ -375,6 +389,7 @@ func setLength(length *int64, to int64) string {
 	return ""
 }
 
+// connection reads the options of Connection (RFC 9110, section 7.6.1). HTTP/1.0 closes unless they say keep-alive.
 func (p *parser) connection(value []byte) {
 	for len(value) > 0 {
 		var token []byte

@@ -66,6 +66,7 @@ type loop struct {
 	measurement
 }
 
+// newLoop makes a loop with its slots, sessions and buffers. number is its place among the loops of its side, from 0.
 func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
 	l := &loop{plan: p, shared: s, number: number, epoll: -1, conns: make([]conn, connections), nextRetry: never}
@@ -199,6 +200,7 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 	return own
 }
 
+// iterate is one pass of the event loop. Responses are handled before requests start, since sending would make them look later.
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
 	n := l.look(events)
@@ -269,6 +271,7 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
 }
 
+// waitExactly waits for at most this many nanoseconds, where epoll_wait's milliseconds would be too late.
 func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
 	if l.mail != nil {
 		return l.waitYielding(events, wait)
@@ -326,6 +329,7 @@ func (l *loop) pause(length time.Duration) {
 	}
 }
 
+// handle passes the events of a poll on to their connections. Those of a batch are fetched into the cache first.
 func (l *loop) handle(n int) {
 	for i := range n {
 		if i%readAhead == 0 {
@@ -349,6 +353,7 @@ func (l *loop) readConns(events []syscall.EpollEvent) {
 	}
 }
 
+// maxEvents bounds an iteration's events, so that the last one is not handled long after it was reported.
 func (l *loop) maxEvents() int {
 	switch {
 	case l.handshakes > 0:
@@ -359,6 +364,7 @@ func (l *loop) maxEvents() int {
 	return eventsPerWait
 }
 
+// ended tells whether the loop is through: it was stopped, its window is over, or all of its requests are answered.
 func (l *loop) ended() bool {
 	if l.shared.stop.Load() {
 		return true
@@ -375,6 +381,7 @@ func (l *loop) ended() bool {
 	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0
 }
 
+// setTimer finds when timers has something to do next, so that most iterations compare one number.
 func (l *loop) setTimer() {
 	l.nextTimer = min(l.nextTimeoutCheck, l.nextRetry)
 	if !l.turnIsOver { // They wait for the next turn
@@ -400,6 +407,8 @@ func (l *loop) setTimer() {
 	}
 }
 
+// timers does what depends on time alone: phases, seconds, time-outs and back-offs. iterate calls it at nextTimer, and always in phases
+// that wait for a condition.
 func (l *loop) timers() {
 	l.advancePhase()
 	if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {

@@ -29,6 +29,8 @@ type loopTurn struct {
 	standstill            int64
 }
 
+// joinTurn begins the loop's turn together with the side's other loops. The last loop to be ready sets the turn's times, and each copies
+// them.
 func (l *loop) joinTurn() {
 	s := l.shared
 	l.clock = s.now()
@@ -86,6 +88,7 @@ func (l *loop) setEdge() {
 	}
 }
 
+// nextTurn ends the loop's turn, lets the other sides have theirs, and begins the next one as if no time had passed.
 func (l *loop) nextTurn() {
 	s := l.shared
 	if g := &l.gap; g.underWay && g.since >= l.began {
@@ -138,6 +141,7 @@ func (l *loop) hasMoreDue() bool {
 	return l.phaseEnd > l.left
 }
 
+// endSliceEarly fits the turn to the rest of the window. A rest of less than a quarter of a turn gets no turn of its own.
 func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.phase != measuring:
@@ -150,6 +154,7 @@ func (l *loop) endSliceEarly() {
 	}
 }
 
+// turnIsDone is called in each iteration after sliceEnd. At first it ends what starts; it returns true when the drain is over.
 func (l *loop) turnIsDone() bool {
 	if !l.turnIsOver {
 		l.turnIsOver = true
@@ -183,6 +188,7 @@ func (l *loop) countsByAnswers() bool {
 	return !s.alone && l.plan.Rate == 0 && s.pace.ramp > 0 && l.phase == measuring
 }
 
+// drainEnd is until when the loop waits for outstanding responses, on the run's clock.
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
 	if l.isAtEdge && l.shared.countTo.Load() == 0 {
@@ -191,6 +197,7 @@ func (l *loop) drainEnd() int64 {
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
 }
 
+// endTurn gives the loop back to run.turn, which waits for all loops of the side.
 func (l *loop) endTurn() {
 	l.left, l.answered = l.turnEnded(), l.responses
 	l.shared.back <- l
@@ -215,6 +222,7 @@ func (l *loop) turnEnded() int64 {
 	return l.clock
 }
 
+// setCounting sets where events count: in the present second, in the present cycle, or (off) outside of the window.
 func (l *loop) setCounting(on bool) {
 	switch {
 	case !on:
@@ -281,6 +289,7 @@ func (l *loop) reopen() {
 	}
 }
 
+// isOpening tells whether a connection is being opened for which no attempt waits.
 func (l *loop) isOpening() bool {
 	for i := range l.conns {
 		if c := &l.conns[i]; (c.state == connecting || c.state == handshaking) && c.session.underWay() == 0 {

@@ -23,6 +23,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
+// parseURL checks the address of a load. Its errors say what to write instead.
 func parseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil {
@@ -44,6 +45,7 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
+// portOf is the address's port, or its scheme's.
 func portOf(u *url.URL) (uint64, error) {
 	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 }
@@ -53,6 +55,7 @@ func withoutZone(host string) string { return zone.ReplaceAllString(host, "]") }
 
 var zone = regexp.MustCompile("%[^]]*]")
 
+// resolve looks the host up in the process's own network, since few namespaces have a resolver, and chooses an address.
 func resolve(ctx context.Context, u *url.URL, within *namespace) (sockaddr, error) {
 	port, _ := portOf(u)
 	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", u.Hostname())
@@ -82,6 +85,7 @@ func choose(ctx context.Context, addrs []netip.Addr, port uint16, within *namesp
 	return chosen, err
 }
 
+// sockaddr is an address in the form of connect(2), made once so that a connect allocates nothing.
 type sockaddr struct {
 	at     netip.AddrPort
 	family int
@@ -89,6 +93,7 @@ type sockaddr struct {
 	size   uintptr
 }
 
+// newSockaddr encodes an address. An IPv6 zone must be a device in the calling thread's network.
 func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 	s := sockaddr{at: at, family: syscall.AF_INET, size: syscall.SizeofSockaddrInet4}
 	if ip := at.Addr(); ip.Is4() {
@@ -121,6 +126,7 @@ const portRangeFile = "/proc/sys/net/ipv4/ip_local_port_range"
 // portsPerSource: a source uses half of its ports, since the kernel searches long for the last free ones.
 const portsPerSource = 2
 
+// sourcesFor is how many local addresses so many connections need. It refuses more than one for a server outside of 127.0.0.0/8.
 func sourcesFor(connections int, target *sockaddr, within *namespace) (sources, error) {
 	var first, last int
 	err := within.run(func() error {
@@ -152,6 +158,7 @@ func (s sources) bind(fd, connection int) syscall.Errno {
 	return linux.Bind(fd, unsafe.Pointer(&from.raw), from.size)
 }
 
+// address is a connection's local address, by its number among those of all loops, without a port.
 func (s sources) address(connection int) netip.AddrPort {
 	var ip [4]byte
 	binary.BigEndian.PutUint32(ip[:], 127<<24+1+uint32(connection%int(s)))
@@ -200,6 +207,7 @@ func (n *namespace) enter() error {
 	return nil
 }
 
+// run calls f on a thread of its own inside the namespace, or for nil on the calling thread.
 func (n *namespace) run(f func() error) (err error) {
 	if n == nil {
 		return f()

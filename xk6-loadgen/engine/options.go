@@ -16,6 +16,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
+// Protocol is named as in ALPN (RFC 7301).
 type Protocol string
 
 // HTTP/1 goes over TCP or TLS, as the URL says. H2C is HTTP/2 without TLS (prior knowledge). H3 goes over QUIC.
@@ -29,8 +30,10 @@ const (
 
 func (p Protocol) isHTTP2() bool { return p == H2 || p == H2C }
 
+// isTLSOverTCP tells whether connections have a TLS handshake after TCP's, with the engine's own record layer.
 func (p *plan) isTLSOverTCP() bool { return p.tls != nil && p.Protocol != H3 }
 
+// hasStreams tells whether a connection has several requests at a time.
 func (p Protocol) hasStreams() bool { return p == H3 || p.isHTTP2() }
 
 // Arrivals of a rate are evenly spread (also if empty), or a Poisson process.
@@ -196,6 +199,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	return p, nil
 }
 
+// check refuses options that are out of bounds or contradict each other. Its errors begin with the option's name and say what to do.
 func (o Options) check() error {
 	switch {
 	case o.URL == "":
@@ -282,6 +286,7 @@ func (r Request) check(protocol Protocol) error {
 	return nil
 }
 
+// checkFiles refuses more connections than the process may open files: otherwise they would fail during the load.
 func checkFiles(connections int) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err == nil && uint64(connections+spareFiles) > limit.Cur {

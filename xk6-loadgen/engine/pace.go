@@ -183,6 +183,7 @@ type cycle struct {
 	before tally // of the cycles before it
 }
 
+// cycles judges the cycles of all sides, and reads what the machine's cores did in them.
 type cycles struct {
 	all, stood, leftOut int  // stood are those in which the generator stood still.
 	stands              bool // it did so in the present cycle
@@ -193,6 +194,7 @@ type cycles struct {
 	servers            int64
 }
 
+// newCycles begins to watch the cores. serverCores stay unknown if the generator may run on one of them.
 func newCycles(runs []*run) *cycles {
 	c := &cycles{}
 	apart := true
@@ -210,12 +212,14 @@ func newCycles(runs []*run) *cycles {
 	return c
 }
 
+// startCycles has the loop record by cycle from now on, beside what it has of the window, so that a cycle can be left out.
 func (l *loop) startCycles() {
 	l.cycle = &cycle{interval: interval{latency: newRecorder()}, before: l.tally}
 	l.tally = newTally(l.plan)
 	l.current = &l.cycle.interval
 }
 
+// endCycle adds the cycle to the window. Without keep it throws the cycle away, and its requests are to be made again.
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
@@ -235,6 +239,7 @@ func (l *loop) endCycle(keep bool) {
 	l.tally.reset()
 }
 
+// leaveCycles keeps the last cycle, whole or not, when the loop ends.
 func (l *loop) leaveCycles() {
 	c := l.cycle
 	if c == nil {
@@ -245,6 +250,8 @@ func (l *loop) leaveCycles() {
 	l.current = l.interval
 }
 
+// noteStandstill is called when a due request starts. It notes for how long the request and an idle slot have both been there: the
+// generator's own delay.
 func (l *loop) noteStandstill() {
 	l.standstill = max(l.standstill, l.clock-max(l.schedule.nextDue, l.idleSince))
 }

@@ -33,6 +33,7 @@ const (
 	pageClasses = 1920 // up to an hour
 )
 
+// pageClass is the class of a latency, which counts up to an hour.
 func pageClass(nanoseconds int64) int16 {
 	return int16(pageScale.Class(max(0, min(nanoseconds, longest)) / pageUnit))
 }
@@ -43,6 +44,7 @@ func pageMiddle(class int) int64 {
 	return (from + to + 1) * pageUnit / 2
 }
 
+// pageName is what requests have in common that share figures: their path, and a method other than GET.
 func pageName(r Request) string {
 	path, _, _ := strings.Cut(r.Target, "?")
 	if r.Method == http.MethodGet {
@@ -106,6 +108,7 @@ func newPages(p *plan) *pageRecorder {
 	return &pageRecorder{make([]page, n), make([]uint32, pageClasses*n), make([]pageResponse, 0, recentResponses)}
 }
 
+// note remembers a response. One call in recentResponses counts those remembered.
 func (r *pageRecorder) note(response pageResponse) {
 	if len(r.recent) == recentResponses {
 		r.count()
@@ -113,6 +116,7 @@ func (r *pageRecorder) note(response pageResponse) {
 	r.recent = append(r.recent, response)
 }
 
+// count counts the remembered responses, whose pages the processor can fetch at the same time.
 func (r *pageRecorder) count() {
 	for i := range r.recent {
 		response := &r.recent[i]
@@ -137,6 +141,7 @@ func (r *pageRecorder) reset() {
 	}
 }
 
+// add adds another loop's counts, or another cycle's. It also counts what both remember.
 func (r *pageRecorder) add(other *pageRecorder) {
 	if r == nil {
 		return
@@ -155,6 +160,8 @@ func (r *pageRecorder) add(other *pageRecorder) {
 	}
 }
 
+// figures are those of each page, in the order of names. Latencies are taken as the middle of their class, so they are off by 0.8 % at
+// most.
 func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
 	if r == nil {
 		return nil

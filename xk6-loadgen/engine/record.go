@@ -38,6 +38,7 @@ const (
 	tagBytes, explicitNonceBytes = 16, 8
 )
 
+// half is the protection of one direction of a connection: its key, its IV and the number of its next record.
 type half struct {
 	aead       cipher.AEAD
 	iv         [nonceBytes]byte
@@ -48,12 +49,14 @@ type half struct {
 	additional [13]byte
 }
 
+// suite is what key derivation and records need to know of a cipher suite.
 type suite struct {
 	hash     crypto.Hash
 	keyBytes int
 	isChaCha bool
 }
 
+// suiteOf knows the suites of TLS 1.3 and those of cipherSuites.
 func suiteOf(id uint16) (suite, error) {
 	switch id {
 	case tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:
@@ -143,6 +146,7 @@ func (h *half) setNonce() {
 	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
 }
 
+// additional12 is what TLS 1.2 authenticates beside the content (RFC 5246, section 6.2.3.3).
 func (h *half) additional12(kind recordType, plaintext int) []byte {
 	binary.BigEndian.PutUint64(h.additional[:], h.seq)
 	h.additional[8] = byte(kind)
@@ -182,6 +186,7 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 	return kind, plain, nil
 }
 
+// seal appends p to dst in records of 16 KiB at most. p is copied once, since dst is encrypted in place.
 func (h *half) seal(dst []byte, kind recordType, p []byte) []byte {
 	for len(p) > 0 {
 		n := min(len(p), maxPlaintextBytes)
@@ -191,6 +196,7 @@ func (h *half) seal(dst []byte, kind recordType, p []byte) []byte {
 	return dst
 }
 
+// sealOne appends one record. In TLS 1.3 its type is encrypted behind the content (RFC 8446, section 5.2).
 func (h *half) sealOne(dst []byte, kind recordType, p []byte) []byte {
 	header := len(dst)
 	outer, length := kind, len(p)+tagBytes

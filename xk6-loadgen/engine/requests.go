@@ -67,10 +67,12 @@ func (o Options) mixed(u *url.URL) []Request {
 	return mix
 }
 
+// isIn compares names without regard to case (RFC 9110, section 5.1).
 func isIn(headers []Header, name string) bool {
 	return slices.ContainsFunc(headers, func(h Header) bool { return strings.EqualFold(h.Name, name) })
 }
 
+// encodeRequest encodes a request for HTTP/1, body included. It runs once for each request of a mix, before the load.
 func encodeRequest(o Options, r Request) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s %s\r\n", r.Method, r.Target, strings.ToUpper(string(o.Protocol)))
@@ -182,6 +184,7 @@ func gcd(a, b int) int {
 	return a
 }
 
+// earliest is a heap of deadlines, the earliest first.
 type earliest struct{ sort.IntSlice }
 
 func (e *earliest) Push(x any) { e.IntSlice = append(e.IntSlice, x.(int)) }
@@ -196,6 +199,7 @@ func (e *earliest) Pop() any {
 // readAhead requests or connections stay in a processor's cache until the last is used; the kernel's work for 64 drives the first out.
 const readAhead = 16
 
+// nextRequest is the next request of the mix, by the loop's place in the order; with listed times the one whose time was just taken.
 func (l *loop) nextRequest() *request {
 	if s := &l.schedule; s.listed != nil {
 		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
@@ -242,6 +246,8 @@ func h2Fields(scheme string, r Request) []hpack.HeaderField {
 	return fields
 }
 
+// encodeH2Requests encodes each request's own headers, and those that all have in common as shared blocks: a frame is then put together by
+// appends.
 func encodeH2Requests(scheme string, mix []Request) (requests []request, headers h2Headers, err error) {
 	uses := map[hpack.HeaderField]int{}
 	for _, r := range mix {

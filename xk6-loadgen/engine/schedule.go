@@ -26,6 +26,7 @@ func NewSegment(first int64, steps []int64, cycle int64) Segment {
 	return Segment{places, cycle}
 }
 
+// isWhole tells whether this process makes all requests, as with the zero Segment.
 func (s Segment) isWhole() bool { return int64(len(s.places)) == s.cycle }
 
 // number is that of the segment's n-th request, from 0, among all.
@@ -37,6 +38,7 @@ func (s Segment) number(n int64) int64 {
 	return n/own*s.cycle + s.places[n%own]
 }
 
+// before is how many of the segment's requests come before this number.
 func (s Segment) before(number int64) int64 {
 	if s.isWhole() {
 		return number
@@ -105,6 +107,8 @@ func (o *Options) list() (times []int64, order []uint32, err error) {
 	return times, order, nil
 }
 
+// newSchedule is a loop's part of a rate: each step-th request of the process, or with Poisson arrivals of a single process a stream of its
+// own. It starts with begin.
 func newSchedule(p *plan, loop int) schedule {
 	s := schedule{rate: p.Rate, segment: p.Segment, offset: int64(loop), step: int64(p.Threads), seed: p.seed, nextDue: never}
 	s.poisson = p.Arrivals == PoissonArrivals
@@ -115,6 +119,7 @@ func newSchedule(p *plan, loop int) schedule {
 	return s
 }
 
+// begin starts the schedule of a phase at `now`, on the run's clock.
 func (s *schedule) begin(now int64) {
 	s.start, s.taken, s.drawn = now, 0, 0
 	if s.poisson {
@@ -124,6 +129,7 @@ func (s *schedule) begin(now int64) {
 	s.advance()
 }
 
+// advance sets nextDue. Without a rate nothing is ever due.
 func (s *schedule) advance() {
 	switch {
 	case s.rate == 0:
@@ -136,13 +142,16 @@ func (s *schedule) advance() {
 	}
 }
 
+// take goes on to the next request. Attempts without a rate are taken, too.
 func (s *schedule) take() {
 	s.taken++
 	s.advance()
 }
 
+// number is that of the loop's n-th request, from 0, among the requests of all loops and processes.
 func (s *schedule) number(n int64) int64 { return s.segment.number(s.offset + n*s.step) }
 
+// dueAt is when the loop's n-th request is due, on the run's clock, computed from the start. Poisson arrivals have no such formula.
 func (s *schedule) dueAt(n int64) int64 {
 	if s.listed != nil {
 		if number := s.number(n); number < int64(len(s.listed)) {
@@ -177,6 +186,8 @@ func (s *schedule) dueBefore(now int64) int64 {
 // mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
 const mostMissed = 1_000_000
 
+// missed takes up to `most` requests that were due before a time and never left, and reports when they were due. A loop calls it once, at
+// its window's end.
 func (s *schedule) missed(before, most int64, report func(due, count int64)) (n int64) {
 	switch {
 	case s.rate == 0:

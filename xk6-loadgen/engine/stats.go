@@ -124,10 +124,12 @@ type recorder struct {
 	sum, squares float64
 }
 
+// newRecorder allocates about 260 KB, so loops make their recorders before the load and reset them.
 func newRecorder() *recorder { return &recorder{histogram: histogram.New(longest, 3)} }
 
 func (r *recorder) record(nanoseconds int64) { r.recordMany(nanoseconds, 1) }
 
+// recordMany records a duration `count` times; less than 0 as 0, more than an hour as an hour.
 func (r *recorder) recordMany(nanoseconds, count int64) {
 	v := min(max(nanoseconds, 0), longest)
 	if r.count == 0 {
@@ -166,6 +168,7 @@ func (r *recorder) reset() {
 	}
 }
 
+// merge adds another recorder's values. The histograms add up exactly, the sums but for rounding.
 func (r *recorder) merge(other *recorder) {
 	if other == nil || other.count == 0 {
 		return
@@ -228,6 +231,7 @@ func (r *recorder) distribution() (d LatencyDistribution) {
 	return d
 }
 
+// describe sums up a few values, such as requests/s by connection. It needs no histogram.
 func describe(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
@@ -261,6 +265,7 @@ type LatencyBucket struct {
 	Count    int64
 }
 
+// latencyBuckets pairs the counts with their bounds. There is one more count than ends.
 func latencyBuckets(ends []time.Duration, counts []int64) (buckets []LatencyBucket) {
 	if len(ends) == 0 {
 		return nil
@@ -287,6 +292,7 @@ type Bucket struct {
 	Count int64
 }
 
+// buckets joins the histogram's classes to bucketEnds. Empty buckets are left out.
 func (r *recorder) buckets() (buckets []Bucket) {
 	next := 0
 	for class := range r.histogram.All {

@@ -13,6 +13,7 @@ const (
 	closedEarly   = "connection closed before the response was complete"
 )
 
+// attempt is one request, from loop.take to its response or failure. Times are nanoseconds of the run's clock.
 type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
@@ -52,10 +53,12 @@ type pageLoad struct {
 	begun            int64
 }
 
+// renewed is the state for a new connection: only what outlives a connection is kept.
 func (s *streaming) renewed() streaming {
 	return streaming{conn: s.conn, own: s.own, waiting: s.waiting, turnedAway: s.turnedAway, page: s.page}
 }
 
+// next opens streams, or the connection if an attempt may begin.
 func (s *streaming) next() {
 	switch c := s.conn; {
 	case c.backingOff:
@@ -66,6 +69,7 @@ func (s *streaming) next() {
 	}
 }
 
+// refill follows the end of streams: it opens others, or ends a connection that takes none.
 func (s *streaming) refill() {
 	if !s.draining {
 		s.own.fill()
@@ -106,6 +110,7 @@ func (s *streaming) haveWaiting() bool {
 	return taken
 }
 
+// nextWaiting takes the attempt that has waited longest.
 func (s *streaming) nextWaiting() attempt {
 	first := s.waiting[0]
 	s.waiting = slices.Delete(s.waiting, 0, 1)

@@ -24,6 +24,7 @@ type TLSOptions struct {
 	ServerName         string   `js:"serverName"` // for SNI and the certificate; empty: the address's own, none for a number
 }
 
+// isZero tells whether an http:// address may have these. insecureSkipVerify does no harm there.
 func (t TLSOptions) isZero() bool {
 	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0 && t.ServerName == ""
 }
@@ -61,13 +62,14 @@ var curves = append(slices.Clone(usualCurves),
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
+// config is the configuration that loops clone for their key logs. It leaves resumption out, so that each handshake is whole.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: cmp.Or(t.ServerName, host), InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
 		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
 	}
 	if protocol != HTTP10 {
-		c.NextProtos = []string{string(protocol)} // Protocols are named as in ALPN, which has no HTTP/1.0
+		c.NextProtos = []string{string(protocol)} // Protocols are named as in ALPN. HTTP/1.0 is offered without, as by ab
 	}
 	versions, err := idsOf("version", []string{cmp.Or(t.MinVersion, "TLSv1.2"), cmp.Or(t.MaxVersion, "TLSv1.3")}, tlsVersions)
 	if err != nil {
@@ -92,6 +94,7 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 	return c, cmp.Or(orderErr, cipherErr, curveErr)
 }
 
+// idsOf looks names up, without regard to case; no names are all of them. Its error lists what there is.
 func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []ID, err error) {
 	var names []string
 	for _, one := range all {
@@ -189,8 +192,10 @@ func (h *handshake) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// Close leaves the socket to conn, which closes it.
 func (*handshake) Close() error { return nil }
 
+// begin starts a handshake. crypto/tls blocks in Read, so it runs as a coroutine that Read pauses, on the loop's thread.
 func (s *secure) begin() {
 	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
 	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
@@ -205,6 +210,7 @@ func (s *secure) begin() {
 // The random of the ServerHello follows type, length and version (RFC 5246, section 7.4.1.3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
+// advance gives the handshake a record (nil: at first none) and runs it until it needs another one, or is over.
 func (s *secure) advance(record []byte) {
 	h, l := s.handshake, s.conn.loop
 	if missing := helloBytes - len(h.hello); missing > 0 && len(record) > 0 && recordType(record[0]) == recordHandshake {
@@ -229,6 +235,7 @@ func (s *secure) advance(record []byte) {
 	s.conn.session.connected() // The rest of the handshake goes out with its first bytes
 }
 
+// takeOver checks what was agreed on, and makes both halves from the logged secrets. crypto/tls has no part in what follows.
 func (s *secure) takeOver() error {
 	h, l := s.handshake, s.conn.loop
 	state := h.tls.ConnectionState()
@@ -328,6 +335,7 @@ var keyUpdate = []byte{24, 0, 0, 1}
 
 var closeNotify = []byte{1, alertCloseNotify}
 
+// alert handles an alert after the handshake (RFC 8446, section 6). Only close_notify ends the connection in order.
 func (s *secure) alert(content []byte) error {
 	switch {
 	case len(content) != 2:
@@ -340,6 +348,7 @@ func (s *secure) alert(content []byte) error {
 	return nil
 }
 
+// close ends a handshake under way, whose coroutine would otherwise stay.
 func (s *secure) close() {
 	if h := s.handshake; h != nil {
 		s.handshake = nil

@@ -52,6 +52,7 @@ func (c *conn) write(p []byte) {
 	}
 }
 
+// pump goes on sending when the socket takes bytes again, the backlog first.
 func (c *conn) pump() {
 	if len(c.backlog) == 0 || c.pumpBacklog() {
 		c.sendUnsent()
@@ -96,6 +97,7 @@ func (c *conn) pumpBacklog() bool {
 	return left == 0
 }
 
+// sending tells whether bytes wait for the kernel to take them.
 func (c *conn) sending() bool { return len(c.unsent) > 0 || len(c.backlog) > 0 }
 
 // transmit returns how much of p the kernel took: nothing while the connection is not up; false when it has failed.
@@ -139,12 +141,14 @@ func (c *conn) sayGoodbye() {
 	}
 }
 
+// watchWrites has epoll report when the socket takes bytes again. connect does so itself at its end.
 func (c *conn) watchWrites() {
 	if c.registered && !c.watchesOut {
 		c.watch(true)
 	}
 }
 
+// sendFailed handles a refused send. The connection is read once more, since its server may have answered before it closed.
 func (c *conn) sendFailed(errno syscall.Errno) {
 	if c.state == connecting {
 		c.failCall(ErrConnect, "connect", errno)
@@ -175,6 +179,7 @@ func (d *departures) written(bytes int) {
 	}
 }
 
+// noteDepartures records the requests that the kernel has taken to their last byte.
 func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
@@ -185,6 +190,7 @@ func (c *conn) noteDepartures() {
 	d.waiting = slices.Delete(d.waiting, 0, left)
 }
 
+// read handles what came in, and then sends what the session gathered meanwhile in one piece.
 func (c *conn) read(events uint32) {
 	c.noteProgress()
 	c.reading = true
@@ -274,6 +280,7 @@ func (c *conn) readAll(events uint32) {
 	}
 }
 
+// deliver passes decrypted bytes to the session. After its last response a connection's are only counted.
 func (c *conn) deliver(p []byte) {
 	c.loop.current.ReceivedBytes += int64(len(p))
 	if c.state != lingering {
@@ -281,6 +288,7 @@ func (c *conn) deliver(p []byte) {
 	}
 }
 
+// firstByte records, once per connection, the time from the connect to the first byte of a response.
 func (c *conn) firstByte() {
 	if !c.answered {
 		c.answered = true

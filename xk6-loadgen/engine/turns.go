@@ -30,6 +30,7 @@ type Side struct {
 	OnSecond func(Second) // OnSecond, which may be nil, is called for each second under load, from a goroutine of the side's own
 }
 
+// Turns say in which order and how long several sides take turns.
 type Turns struct {
 	// Slice is the mean length of a turn, without ramp and drain; each is a random 75 to 125 % of it. Zero: chosen by choosePace.
 	Slice   time.Duration
@@ -38,6 +39,7 @@ type Turns struct {
 	StartAt time.Time // when the first turn begins; zero: at once
 }
 
+// TurnFigures are of a side's turns within its window.
 type TurnFigures struct {
 	Count           int64
 	SliceMs, RampMs float64 // SliceMs is the mean length asked for, RampMs the longest ramp before a turn.
@@ -136,6 +138,8 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	return start(ctx, runs, turns)
 }
 
+// takeTurns gives all sides their turns: a warm-up each, then orders and their mirrors until every side is through. It returns what it saw
+// of the machine between turns.
 func takeTurns(runs []*run, turns Turns) *cycles {
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)
@@ -249,6 +253,7 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.readServer(true)
 }
 
+// usedCPU is the process's CPU time in nanoseconds, less the time that loops have polled in vain.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
 // enterCPU begins the CPU time under load of a turn; leaveCPU ends it, unless that is the turn's end.
@@ -304,6 +309,7 @@ func (s *shared) readServer(own bool) {
 	u.last, u.lastAt, u.answered = used, at, answered
 }
 
+// figures are of the window. turns is nil for a load that is alone, cpu where the server's processes are not known.
 func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	u := &t.server
 	if !t.alone {

@@ -28,6 +28,7 @@ type stretch struct {
 	isJudged   bool // the loop has its marks, and awaits the others
 }
 
+// stretchMark is what had happened by a time: responses, the server's CPU time in nanoseconds, and the queue.
 type stretchMark struct{ at, responses, cpu, queued int64 }
 
 type stretchMarks [stretchParts + 1]stretchMark
@@ -177,6 +178,7 @@ type trend struct {
 	gain, margin float64
 }
 
+// rises tells whether the gain is large enough to matter, and not by chance.
 func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
 
 // stretchFigures are of the parts of a stretch: when, and the logarithms of responses/s and of responses per CPU time, which are none where
@@ -208,6 +210,7 @@ func (m *stretchMarks) parts() (f stretchFigures) {
 	return f
 }
 
+// trends are those of responses/s and of responses per CPU time. A trend without points is not known.
 func (f *stretchFigures) trends() (speed, cost trend) {
 	speed = trendOf(f.at, f.speeds, f.length)
 	if f.costs != nil {
@@ -238,6 +241,8 @@ func meanVariance(of []float64) float64 {
 // studentsT is the 97.5 % quantile of Student's t by degrees of freedom, from 2.
 var studentsT = []float64{4.303, 3.182, 2.776, 2.571, 2.447}
 
+// trendOf fits y over x. The margin is Student's t with n−2 degrees of freedom times the slope's standard error. length is how long the
+// stretch is, in units of x.
 func trendOf(x, y []float64, length float64) trend {
 	n := float64(len(y))
 	if len(y) < fewestParts {

@@ -20,6 +20,7 @@ const (
 	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
 )
 
+// phase is a loop's place in the load. The package comment has a picture of the transitions, advancePhase makes most of them.
 type phase int
 
 const (
@@ -33,6 +34,8 @@ const (
 	measuring
 )
 
+// measurement is a loop's phase, and what it counts and records. Times are nanoseconds: windowStart and windowEnd under load, others of the
+// run's clock.
 type measurement struct {
 	phase                            phase
 	phaseEnd, windowStart, windowEnd int64
@@ -70,6 +73,7 @@ type tally struct {
 	pages             *pageRecorder // pages is nil for a single one
 }
 
+// newTally makes only the recorders that the plan needs: each takes about 260 KB. The others are nil.
 func newTally(p *plan) tally {
 	t := tally{connectTimes: newRecorder(), firstByteTimes: newRecorder(), bucketCounts: make([]int64, len(p.Buckets)+1), pages: newPages(p)}
 	if p.Rate > 0 {
@@ -81,6 +85,7 @@ func newTally(p *plan) tally {
 	return t
 }
 
+// recorders are all of them, some nil, in an order that add relies on.
 func (t *tally) recorders() [6]*recorder {
 	return [6]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits}
 }
@@ -102,6 +107,7 @@ func (t *tally) reset() {
 	t.pages.reset()
 }
 
+// interval is about a second of one loop. The loop owns it until handOver, then the collector, which gives it back by spare.
 type interval struct {
 	loop        *loop
 	end         int64
@@ -113,6 +119,7 @@ type interval struct {
 	latency *recorder
 }
 
+// newMeasurement makes two intervals, one in use and one spare, so that seconds allocate nothing.
 func newMeasurement(l *loop, connections int) measurement {
 	m := measurement{
 		unreached: connections, spare: make(chan *interval, 2), tally: newTally(l.plan),
@@ -123,11 +130,13 @@ func newMeasurement(l *loop, connections int) measurement {
 	return m
 }
 
+// meeting is a barrier: loops arrive at different times, and go on at the same one.
 type meeting struct {
 	come atomic.Int32
 	at   atomic.Int64
 }
 
+// arrive is called once by each loop. The last one sets when all go on.
 func (m *meeting) arrive(now int64, loops int) {
 	if int(m.come.Add(1)) == loops {
 		if loops > 1 {
@@ -137,8 +146,10 @@ func (m *meeting) arrive(now int64, loops int) {
 	}
 }
 
+// due is when all go on, on the run's clock; never as long as a loop is missing.
 func (m *meeting) due() int64 { return cmp.Or(m.at.Load(), never) }
 
+// windowOpening is what a side's loops share to open the window together.
 type windowOpening struct {
 	// reached counts loops whose kept connections have had a response, drained those whose warm-up has drained.
 	reached, drained meeting
@@ -150,6 +161,7 @@ type windowOpening struct {
 	ending      sync.Mutex // held by a loop that reads the server's CPU time at its end
 }
 
+// open opens the window for all loops of a side. The first loop to call it sets the begin.
 func (s *shared) open(at int64) {
 	s.once.Do(func() {
 		s.opened, s.startCPU = true, s.readCPU(at)
@@ -163,6 +175,7 @@ func (s *shared) open(at int64) {
 // cpuReading is CPU time in nanoseconds, without spinning, after `at` of time under load; away is the time so far that was not.
 type cpuReading struct{ at, used, away int64 }
 
+// readCPU reads the CPU time under load until `at`, on the run's clock. In a ramp or a drain it is that of the window's last bound.
 func (s *shared) readCPU(at int64) cpuReading {
 	used := s.usedCPU()
 	switch {
@@ -212,6 +225,7 @@ func (l *loop) endSolo() {
 	}
 }
 
+// beginWarmup begins the warm-up. Its first half, in which connections open, is not judged.
 func (l *loop) beginWarmup(at int64) {
 	l.phase = warming
 	l.beginStretch(0, at, at+int64(l.plan.Warmup)/2)
@@ -219,6 +233,7 @@ func (l *loop) beginWarmup(at int64) {
 	l.schedule.begin(at)
 }
 
+// advancePhase makes the transitions that depend on time or on other loops. In the window it takes the samples that are due instead.
 func (l *loop) advancePhase() {
 	switch l.phase {
 	case solo:
@@ -271,6 +286,8 @@ func (l *loop) advancePhase() {
 	}
 }
 
+// beginWindow opens the window: counts begin at 0, shares of a number of requests are dealt out, the schedule begins anew. Attempts under
+// way go on, and count when they end.
 func (l *loop) beginWindow() {
 	s := l.shared
 	from := max(l.clock, l.steadyFrom)
@@ -314,6 +331,7 @@ func (l *loop) resetCounts(from int64) {
 	l.example = ""
 }
 
+// counted is how many responses are in the window's counts, which those at the edges of turns are not.
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }
 
 // handOver gives the second to the collector. If that is behind the second grows: the loop never waits.
@@ -333,6 +351,7 @@ func (l *loop) handOver() {
 	}
 }
 
+// finish ends the loop's window, closes its connections and sends its last interval. Attempts under way become InFlight.
 func (l *loop) finish() {
 	s := l.shared
 	l.clock = s.now()
@@ -358,6 +377,7 @@ func (l *loop) finish() {
 	s.intervals <- last
 }
 
+// endMeasuring records what had no response by the window's end: requests that did not leave, and the waits of those under way.
 func (l *loop) endMeasuring() {
 	isCount, stopped := l.plan.Requests > 0, l.shared.stop.Load()
 	most, dueUntil := never, min(l.clock, l.sliceEnd)
