@@ -114,6 +114,7 @@ type failureDraw struct {
 	owed float64
 }
 
+// draw returns the samples of a second. What it rounds off is owed to the next ones.
 func (f *failureDraw) draw(count, failed int64) []float64 {
 	exact, n := f.share.next(count)
 	if count > 0 {

@@ -18,6 +18,7 @@ var catalogue []byte
 
 type loadMetrics map[string]*metrics.Metric
 
+// registerMetrics registers the catalogue. VUs share the metrics: k6 returns the same one for the same name.
 func registerMetrics(registry *metrics.Registry) (loadMetrics, error) {
 	var entries []struct {
 		Name string             `json:"name"`
@@ -52,6 +53,7 @@ type pusher struct {
 	k6      *k6Metrics // nil without samples of k6's own metrics
 }
 
+// add adds a sample to the batch. A name that the catalogue lacks is a mistake in this package, so it panics.
 func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value float64) {
 	metric, ok := p.metrics[name]
 	if !ok {
@@ -60,6 +62,7 @@ func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value floa
 	p.batch = append(p.batch, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value})
 }
 
+// send hands the batch to k6 in one piece.
 func (p *pusher) send() {
 	if !p.silent {
 		p.out <- p.batch
@@ -67,6 +70,7 @@ func (p *pusher) send() {
 	p.batch = nil
 }
 
+// second makes the samples of a second. The engine calls it on a goroutine of the side's own.
 func (p *pusher) second(s engine.Second) {
 	at := s.End
 	p.add(at, "loadgen_seconds", p.tags, s.Seconds)
@@ -102,6 +106,7 @@ func (p *pusher) addCount(at time.Time, name string, tags *metrics.TagSet, n int
 	}
 }
 
+// addLatency adds a sample for each statistic, in milliseconds, by the tag stat.
 func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.LatencyDistribution) {
 	values := percentiles(d)
 	for _, stat := range []string{"min", "mean", "sd", "p50", "p75", "p90", "p95", "p99", "p999", "max"} {
@@ -109,6 +114,7 @@ func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.Latency
 	}
 }
 
+// result makes the samples of the whole load, once, at its end.
 func (p *pusher) result(r engine.Result) {
 	if r.ResponseTotal() > 0 {
 		p.addLatency(r.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)

@@ -19,6 +19,7 @@ func init() { modules.Register("k6/x/loadgen", new(rootModule)) }
 
 type rootModule struct{}
 
+// instance is the module in one VU. calls numbers its loads, for the tag instance.
 type instance struct {
 	vu      modules.VU
 	metrics loadMetrics
@@ -34,10 +35,12 @@ func (*rootModule) NewModuleInstance(vu modules.VU) modules.Instance {
 	return &instance{vu: vu, metrics: registered}
 }
 
+// Exports are the functions that a script imports.
 func (m *instance) Exports() modules.Exports {
 	return modules.Exports{Default: map[string]any{"run": function(m, "run", m.run), "alternate": function(m, "alternate", m.alternate)}}
 }
 
+// function makes a script's function of a call: it works in VUs only, and its errors begin with its name.
 func function[T any](m *instance, name string, call func(*lib.State, sobek.Value) (T, error)) func(sobek.Value) (T, error) {
 	return func(options sobek.Value) (result T, err error) {
 		if state := m.vu.State(); state == nil {
@@ -194,6 +197,7 @@ func pages(figures []engine.PageFigures) []any {
 	return all
 }
 
+// named gives counts their names, as fields of an object in a script.
 func named(names []string, counts []int64) map[string]any {
 	m := map[string]any{}
 	for i, name := range names {
@@ -215,6 +219,7 @@ func percentiles(d engine.LatencyDistribution) map[string]any {
 	return m
 }
 
+// latency is a distribution in milliseconds as a script gets it, with its histogram as pairs of value and count.
 func latency(d engine.LatencyDistribution) map[string]any {
 	m, histogram := percentiles(d), []any{}
 	for _, bar := range d.Histogram {

@@ -44,12 +44,14 @@ func newCallOptions() callOptions { return callOptions{Samples: true, K6Metrics:
 
 type tagList []engine.Header
 
+// newLoadOptions are the defaults, which README.md lists.
 func newLoadOptions() loadOptions {
 	return loadOptions{Options: engine.Options{
 		Protocol: engine.HTTP11, Connections: 1, Streams: 1, Threads: 1, KeepAlive: true, Timeout: time.Minute, Method: http.MethodGet,
 	}}
 }
 
+// parseRun reads the argument of run, which has the options of the load and of the call in one object.
 func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error) {
 	options := struct {
 		loadOptions
@@ -60,6 +62,7 @@ func parseRun(value sobek.Value) (load loadOptions, call callOptions, err error)
 	return options.loadOptions, options.callOptions, err
 }
 
+// parseAlternate reads the argument of alternate. A side's errors begin with its place.
 func parseAlternate(value sobek.Value) (sides []sideOptions, turns engine.Turns, call callOptions, err error) {
 	options := struct {
 		Sides []sobek.Value `js:"sides"`
@@ -137,6 +140,7 @@ func mix(v sobek.Value) (mix []engine.Request, err error) {
 // headers keep their order.
 type headers []engine.Header
 
+// UnmarshalJSON reads an object key by key: a Go map would lose their order.
 func (h *headers) UnmarshalJSON(text []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	if token, err := decoder.Token(); err != nil || token != json.Delim('{') {
@@ -165,6 +169,7 @@ func read(value sobek.Value, to any) error {
 	return readObject(object, reflect.ValueOf(to).Elem())
 }
 
+// readObject sets the fields named by the object's keys. An unknown key is refused, null leaves the default.
 func readObject(object *sobek.Object, to reflect.Value) error {
 	fields, names := map[string]reflect.StructField{}, []string(nil)
 	for _, field := range reflect.VisibleFields(to.Type()) {
@@ -266,6 +271,7 @@ func setField(field reflect.Value, v sobek.Value) (err error) {
 
 func isNullish(v sobek.Value) bool { return v == nil || sobek.IsUndefined(v) || sobek.IsNull(v) }
 
+// as is a script's value as a Go type. The error says what it must be, and what it is.
 func as[T any](v sobek.Value, what string) (T, error) {
 	t, ok := v.Export().(T)
 	if !ok {
@@ -274,6 +280,7 @@ func as[T any](v sobek.Value, what string) (T, error) {
 	return t, nil
 }
 
+// duration reads a text with a unit. A bare number is refused: its unit would be a guess.
 func duration(v sobek.Value) (time.Duration, error) {
 	text, _ := v.Export().(string)
 	d, err := time.ParseDuration(strings.TrimSpace(text))
@@ -283,6 +290,7 @@ func duration(v sobek.Value) (time.Duration, error) {
 	return d, nil
 }
 
+// number is NaN for all but numbers: a script's ToFloat would also convert texts.
 func number(v sobek.Value) float64 {
 	switch v.Export().(type) {
 	case int64, float64:
@@ -291,6 +299,7 @@ func number(v sobek.Value) float64 {
 	return math.NaN()
 }
 
+// count reads a whole number up to 2^53, beyond which JavaScript's numbers are not exact.
 func count(v sobek.Value) (int64, error) {
 	n := number(v)
 	if !(n >= 1 && n <= 1<<53) || n != math.Trunc(n) {
@@ -306,6 +315,7 @@ func objectOf(v sobek.Value) (*sobek.Object, error) {
 	return v.(*sobek.Object), nil
 }
 
+// texts reads an object of headers or tags in the order of its keys.
 func texts(v sobek.Value) (texts []engine.Header, err error) {
 	object, err := objectOf(v)
 	if err != nil {
@@ -326,6 +336,7 @@ func texts(v sobek.Value) (texts []engine.Header, err error) {
 // reserved tags distinguish the module's own series, or are fields in k6's outputs: series that differ only in fields lose points.
 var reserved = []string{"class", "direction", "instance", "iter", "kind", "le", "part", "scope", "stat", "url", "vu"}
 
+// shown is a value as an error quotes it.
 func shown(v sobek.Value) string {
 	switch value := v.Export().(type) {
 	case string:

@@ -20,6 +20,7 @@ const (
 	lookAgainAfter = 5 * time.Millisecond
 )
 
+// Link is a network that carries packets until its process ends.
 type Link struct {
 	Failed <-chan error // Failed gets the reason when the link stops carrying packets.
 
@@ -30,6 +31,7 @@ type Link struct {
 	drops              int64   // drops of both devices by the last report.
 }
 
+// reading is what both kernels and the process's clocks count, since their start.
 type reading struct {
 	client, server          kernelCounts
 	processCPU, toServerCPU int64
@@ -84,6 +86,7 @@ func (l *Link) read() (r reading, err error) {
 	return r, err
 }
 
+// useBy is the network's use from the last report to a reading. CPU time of all other threads is booked to the direction to the client.
 func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	toServerCPU := r.toServerCPU - l.reported.toServerCPU
 	toClientCPU := max(0, r.processCPU-l.reported.processCPU-toServerCPU)
@@ -95,6 +98,8 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	}
 }
 
+// Report waits until the link is quiet, and returns its use since the last report. Quiet is false if packets still moved after
+// longestQuest.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()
@@ -107,6 +112,7 @@ func (l *Link) Report() (Report, error) {
 	return report, cmp.Or(err, clientErr, serverErr)
 }
 
+// Counts returns the use since the last report, at once. With mark, lateness begins anew.
 func (l *Link) Counts(mark bool) (Counts, error) {
 	r, err := l.read()
 	atMs := float64(linux.Monotonic()) / 1e6
@@ -165,6 +171,7 @@ func Serve(in io.Reader, out io.Writer) error {
 	return err
 }
 
+// answer writes the first message, and then one for each line that comes in, until one fails.
 func (l *Link) answer(first any, words <-chan string, answers *json.Encoder) (err error) {
 	for answer := first; ; {
 		if err = answers.Encode(answer); err != nil {
@@ -184,6 +191,7 @@ func (l *Link) answer(first any, words <-chan string, answers *json.Encoder) (er
 	}
 }
 
+// endOf is why the input ended; nil if it was closed.
 func endOf(lines *bufio.Scanner) error {
 	if err := lines.Err(); err != nil {
 		return fmt.Errorf("its input cannot be read: %w", err)

@@ -12,6 +12,7 @@ import (
 
 // lib/network/network.ts explains the messages' fields.
 
+// Order is the first line of the input: the network to make.
 type Order struct {
 	ToServer Direction          `json:"toServer"`
 	ToClient Direction          `json:"toClient"`
@@ -45,6 +46,7 @@ type Side string
 
 const Client, Server Side = "client", "server"
 
+// Ready answers the order: where each side is, and which settings did not take effect.
 type Ready struct {
 	Server         SideReady        `json:"server"`
 	Client         SideReady        `json:"client"`
@@ -71,6 +73,7 @@ type NetworkUse struct {
 	LinkCPUSeconds ByDirection[float64] `json:"linkCpuSeconds"`
 }
 
+// Report is the network's use, once it is quiet.
 type Report struct {
 	Quiet bool `json:"quiet"`
 	NetworkUse
@@ -103,6 +106,7 @@ type Lateness struct {
 	Max float64 `json:"max"`
 }
 
+// parseOrder refuses unknown fields: a misspelt limit must not become none.
 func parseOrder(line []byte) (order Order, err error) {
 	decoder := json.NewDecoder(bytes.NewReader(line))
 	decoder.DisallowUnknownFields()
@@ -126,18 +130,21 @@ func newCounters() *counters {
 	return &counters{lateness: histogram.New(longestLateness, 2)} // Two digits: within 1 %
 }
 
+// came counts a packet that was read from its sender's device, whatever becomes of it.
 func (c *counters) came(packet []byte) {
 	c.Packets++
 	c.Bytes += int64(len(packet))
 	*c.Kinds.of(packet)++
 }
 
+// left counts a packet that was written to its receiver's device, and how late, in nanoseconds.
 func (c *counters) left(late int64) {
 	c.Delivered++
 	c.latest = max(c.latest, late)
 	c.lateness.Record(min(max(late, 0), longestLateness), 1)
 }
 
+// traffic is the message about these counts. Times become milliseconds.
 func (c *counters) traffic() Traffic {
 	milliseconds := func(nanoseconds int64) float64 { return float64(nanoseconds) / 1e6 }
 	percentiles := c.lateness.Percentiles(50, 99)

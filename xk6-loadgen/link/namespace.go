@@ -39,6 +39,7 @@ type namespace struct {
 	kernel    kernelCounters
 }
 
+// newNamespace makes a side's namespace and applies its settings. The thread that does so ends; the descriptors keep the namespace.
 func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error) {
 	linux.OnOwnThread(func() {
 		if n, err = enterNamespace(side); err != nil {
@@ -53,6 +54,7 @@ func newNamespace(side Side, settings []SettingOutcome) (n *namespace, err error
 	return n, err
 }
 
+// enterNamespace moves the calling thread into a new namespace, and sets up its devices and counters.
 func enterNamespace(side Side) (*namespace, error) {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return nil, fmt.Errorf("no network namespace can be made: %w; run it as root, or in a user namespace (unshare --user --map-root-user)", err)
@@ -93,6 +95,7 @@ func switchOffIPv6() error {
 	return nil
 }
 
+// openTun makes the device, and returns the end that the link reads and writes. Packets have no header before them (IFF_NO_PI).
 func openTun() (int, error) {
 	const path = "/dev/net/tun"
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
@@ -114,6 +117,7 @@ func openTun() (int, error) {
 	return fd, nil
 }
 
+// setUp applies changes to a device, and brings it up.
 func (s Side) setUp(name string, changes ...func(netlink.Link) error) error {
 	link, err := netlink.LinkByName(name)
 	for _, change := range append(changes, netlink.LinkSetUp) {
@@ -166,6 +170,7 @@ func nameGlobals(outcomes []SettingOutcome) {
 	}
 }
 
+// settingFile is a setting's file: dots are slashes, and slashes dots, as in the names of some devices (sysctl(8)).
 func settingFile(name string) string {
 	return "/proc/sys/" + strings.NewReplacer(".", "/", "/", ".").Replace(name)
 }
@@ -175,6 +180,7 @@ func isFile(name string) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
+// sameValue compares fields by their text or as numbers: the kernel prints a value in its own form.
 func sameValue(asked, held string) bool {
 	return slices.EqualFunc(strings.Fields(asked), strings.Fields(held), func(a, h string) bool {
 		n, err := strconv.ParseInt(a, 0, 64)
@@ -182,6 +188,7 @@ func sameValue(asked, held string) bool {
 	})
 }
 
+// reason is an error's errno, without the path that the caller names already.
 func reason(err error) error {
 	if errno := syscall.Errno(0); errors.As(err, &errno) {
 		return errno
@@ -197,6 +204,7 @@ type kernelCounters struct {
 
 type kernelCounts struct{ retransmits, listenOverflows int64 }
 
+// openKernelCounters opens the counters of the calling thread's namespace.
 func openKernelCounters() (k kernelCounters, err error) {
 	for name, file := range map[string]**os.File{"snmp": &k.snmp, "netstat": &k.netstat} {
 		path := "/proc/thread-self/net/" + name
@@ -210,6 +218,7 @@ func openKernelCounters() (k kernelCounters, err error) {
 	return k, nil
 }
 
+// read reads what TCP has counted since the namespace began.
 func (k kernelCounters) read() (c kernelCounts, err error) {
 	if c.retransmits, err = field(k.snmp, "Tcp:", "RetransSegs"); err == nil {
 		c.listenOverflows, err = field(k.netstat, "TcpExt:", "ListenOverflows")

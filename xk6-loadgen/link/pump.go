@@ -26,8 +26,10 @@ const (
 
 var epoch = time.Now()
 
+// now is the pumps' clock: monotonic nanoseconds since the process started.
 func now() int64 { return int64(time.Since(epoch)) }
 
+// pump carries the packets of one direction, on a thread of its own. Times are nanoseconds of the pumps' clock.
 type pump struct {
 	from, to           int
 	delay, gathering   int64 // delay and gathering in nanoseconds; nanosecondsPerByte and limit are 0 without one
@@ -51,6 +53,7 @@ type pump struct {
 	stalled   int64
 }
 
+// newPump makes a pump from one device to another. It gathers packets for a small part of the round trip at most.
 func newPump(from, to int, d Direction, roundTrip time.Duration, random *rand.Rand) (*pump, error) {
 	q, err := newQueue()
 	if err != nil {
@@ -73,6 +76,7 @@ type loss struct {
 	bad           bool
 }
 
+// newLoss chooses the model's chances by the share of lost packets and the mean length of a burst. nil loses nothing.
 func newLoss(d Direction, random *rand.Rand) *loss {
 	if d.LossShare == 0 {
 		return nil
@@ -85,6 +89,7 @@ func newLoss(d Direction, random *rand.Rand) *loss {
 	return &l
 }
 
+// takes draws the state for the next packet, and tells whether it is lost.
 func (l *loss) takes() bool {
 	if l == nil {
 		return false
@@ -130,6 +135,7 @@ func (p *pump) run(cpus []int, started chan<- error) error {
 	}
 }
 
+// writeDue writes packets that are due. more tells that a batch was full, so others may be due.
 func (p *pump) writeDue() (more bool) {
 	for range batch {
 		e, packet := p.queue.head()
@@ -147,6 +153,7 @@ func (p *pump) writeDue() (more bool) {
 	return true
 }
 
+// read reads a batch of packets, which are lost, dropped, delivered or queued. more tells that others may wait.
 func (p *pump) read() (more bool, err error) {
 	t := now()
 	for range batch {
@@ -191,6 +198,7 @@ func (p *pump) sent(t int64, size int) int64 {
 	return p.transmitted
 }
 
+// deliver writes a packet to the receiver's device. late is the time that it came too late, at most.
 func (p *pump) deliver(packet []byte, late int64) {
 	p.counters.left(late)
 	switch linux.Write(p.to, packet) {
@@ -200,6 +208,7 @@ func (p *pump) deliver(packet []byte, late int64) {
 	}
 }
 
+// wait sleeps until a packet comes in or is due, without the mutex. Under load it sleeps a little longer: packets that gather cost less.
 func (p *pump) wait() {
 	timeout := int64(-1)
 	if e, _ := p.queue.head(); e != nil {
@@ -227,6 +236,7 @@ func (p *pump) wait() {
 	}
 }
 
+// stallTime is how long the thread has waited for a core so far. told is false if the kernel does not count that.
 func (p *pump) stallTime() (nanoseconds int64, told bool) {
 	var text [64]byte
 	n, _ := syscall.Pread(p.schedstat, text[:], 0)
@@ -248,6 +258,7 @@ func (p *pump) state() (busy bool, lastMoved int64) {
 	return unread || p.queue.waiting > 0, p.lastMoved
 }
 
+// take returns the counts since the last take, and begins new ones.
 func (p *pump) take() (Traffic, int64) {
 	fresh := newCounters()
 	p.lock()
@@ -294,6 +305,7 @@ type queue struct {
 	waiting        int64
 }
 
+// newQueue reserves addresses for queueBytes. Memory follows as packets fill it.
 func newQueue() (*queue, error) {
 	memory, err := syscall.Mmap(-1, 0, queueBytes, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON|syscall.MAP_NORESERVE)
 	if err != nil {
@@ -323,12 +335,14 @@ func (q *queue) room() []byte {
 	return q.memory[at : at+mtu : at+mtu]
 }
 
+// push queues the packet that was read into room.
 func (q *queue) push(due, waited int64, size int) {
 	*q.entryAt(q.last, q.write) = entry{due: due, waited: waited, size: int64(size)}
 	q.write += footprint(size)
 	q.waiting++
 }
 
+// head is the oldest packet, valid until pop; nil if there is none.
 func (q *queue) head() (*entry, []byte) {
 	if q.waiting == 0 {
 		return nil, nil
@@ -338,6 +352,7 @@ func (q *queue) head() (*entry, []byte) {
 	return e, q.memory[at : at+int(e.size)]
 }
 
+// pop removes the oldest packet, and frees chunks that it leaves empty.
 func (q *queue) pop() {
 	q.readAt += footprint(int(q.entryAt(q.first, q.readAt).size))
 	q.waiting--
@@ -355,4 +370,5 @@ func (q *queue) entryAt(chunk, offset int32) *entry {
 	return (*entry)(unsafe.Pointer(&q.memory[int(chunk)*chunkBytes+int(offset)]))
 }
 
+// footprint is the room of a packet with its entry, a multiple of 8 so that entries are aligned.
 func footprint(size int) int32 { return int32((entryBytes + size + 7) &^ 7) }

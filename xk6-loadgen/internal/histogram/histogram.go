@@ -12,6 +12,7 @@ import (
 // Scale says how fine classes are: values below 2^(Scale+1) have a class each; each power of two above has 2^Scale classes.
 type Scale int
 
+// Histogram counts values from 0 to the longest one that New was given. Its memory does not grow.
 type Histogram struct {
 	scale           Scale
 	counts          []int64
@@ -45,6 +46,7 @@ func (s Scale) Ends(class int) (from, to int64) {
 	return from, from + 1<<shift - 1
 }
 
+// Record counts a value `count` times. It allocates nothing. A value out of bounds panics.
 func (h *Histogram) Record(v, count int64) {
 	i := h.scale.Class(v)
 	h.counts[i] += count
@@ -52,6 +54,7 @@ func (h *Histogram) Record(v, count int64) {
 	h.lowest, h.highest = min(h.lowest, i), max(h.highest, i)
 }
 
+// Reset clears the classes in use, a few of the many in the histogram of one second.
 func (h *Histogram) Reset() {
 	if h.total > 0 {
 		clear(h.counts[h.lowest : h.highest+1])
@@ -75,6 +78,7 @@ func (h *Histogram) Merge(other *Histogram) {
 // Class has Count values from From to To.
 type Class struct{ From, To, Count int64 }
 
+// All yields the classes that have values, ascending.
 func (h *Histogram) All(yield func(Class) bool) {
 	for i := h.lowest; i <= h.highest; i++ {
 		if h.counts[i] == 0 {

@@ -25,6 +25,7 @@ func transfer(call uintptr, fd int, memory unsafe.Pointer, size, more int) (int,
 	}
 }
 
+// Socket makes a TCP socket that does not block and that no child process inherits.
 func Socket(family int) (int, syscall.Errno) {
 	fd, _, errno := syscall.RawSyscall(unix.SYS_SOCKET, uintptr(family), syscall.SOCK_STREAM|syscall.SOCK_NONBLOCK|syscall.SOCK_CLOEXEC, 0)
 	return int(fd), errno
@@ -37,6 +38,7 @@ func Bind(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	return errno
 }
 
+// Connect begins to connect. EINPROGRESS is no failure: the socket takes bytes once it is connected.
 func Connect(fd int, address unsafe.Pointer, size uintptr) syscall.Errno {
 	_, errno := transfer(unix.SYS_CONNECT, fd, address, int(size), 0)
 	return errno
@@ -88,6 +90,7 @@ func EpollWaitYielding(epfd int, events []syscall.EpollEvent, nanoseconds int64)
 	return max(0, int(n))
 }
 
+// HasExactWait tells whether the kernel has epoll_pwait2. The call names no descriptor, so it returns at once.
 func HasExactWait() bool {
 	_, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT2, ^uintptr(0), 0, 0, 0, 0, 0)
 	return errno != syscall.ENOSYS
@@ -99,10 +102,12 @@ func SocketError(fd int) syscall.Errno {
 	return syscall.Errno(value)
 }
 
+// Read reads from a descriptor that is no socket, such as a TUN device's: a packet at a time.
 func Read(fd int, p []byte) (int, syscall.Errno) {
 	return transfer(unix.SYS_READ, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 }
 
+// Write writes to a descriptor that is no socket, such as a TUN device's or an eventfd.
 func Write(fd int, p []byte) syscall.Errno {
 	_, errno := transfer(unix.SYS_WRITE, fd, unsafe.Pointer(unsafe.SliceData(p)), len(p), 0)
 	return errno

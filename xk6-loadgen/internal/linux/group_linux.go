@@ -39,6 +39,7 @@ func ownGroup(processes map[int]*process) *controlGroup {
 	return nil
 }
 
+// cpu is the group's CPU time since the tree was made, in nanoseconds.
 func (g *controlGroup) cpu() int64 { return g.read() - g.from }
 
 // read returns the group's CPU time in nanoseconds; the last one known once the group is gone.
@@ -100,6 +101,7 @@ func (h *hierarchy) folderOf(processes map[int]*process) (folder string) {
 	return folder
 }
 
+// folder is that of the process's group below the mount; "" if the mount does not show it.
 func (h *hierarchy) folder(pid int) string {
 	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	for line := range strings.Lines(string(text)) {

@@ -81,6 +81,7 @@ func OnOwnThread(f func()) {
 // Cores are the numbers of the cores that the calling thread may run on; nil if not known.
 func Cores() []int { return CoresOf(0) }
 
+// CoresOf are the cores that a process's main thread may run on, for 0 the calling thread; nil if not known.
 func CoresOf(pid int) (allowed []int) {
 	var set unix.CPUSet
 	unix.SchedGetaffinity(pid, &set) //nolint:errcheck // the set is empty then
@@ -93,6 +94,7 @@ func CoresOf(pid int) (allowed []int) {
 	return allowed
 }
 
+// UseCores binds the calling thread to these cores. None leaves it as it is.
 func UseCores(cores []int) error {
 	if len(cores) == 0 {
 		return nil
@@ -124,6 +126,8 @@ func SetTimerSlack() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it requests leave a little later, which figures show
 }
 
+// Sleep blocks the thread without telling the Go scheduler, which is more exact than time.Sleep, and keeps a processor from other
+// goroutines.
 func Sleep(nanoseconds int64) {
 	time := syscall.NsecToTimespec(nanoseconds)
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)
@@ -132,13 +136,16 @@ func Sleep(nanoseconds int64) {
 // Monotonic is CLOCK_MONOTONIC in nanoseconds, the same for all processes of a machine.
 func Monotonic() int64 { return clock(unix.CLOCK_MONOTONIC) }
 
+// ProcessCPU is the CPU time of all threads of this process, in nanoseconds.
 func ProcessCPU() int64 { return clock(unix.CLOCK_PROCESS_CPUTIME_ID) }
 
+// ThreadCPU is the CPU time of a thread of this process, in nanoseconds.
 func ThreadCPU(thread int) int64 {
 	// As in pthread_getcpuclockid: the complement of the thread, a bit for one thread alone (4), and the clock (2).
 	return clock(int32(^thread<<3 | 4 | 2))
 }
 
+// clock reads a clock of clock_gettime(2), in nanoseconds; 0 if it is gone, as those of processes that have ended.
 func clock(id int32) int64 {
 	var time unix.Timespec
 	unix.ClockGettime(id, &time) //nolint:errcheck // it stays 0 then

@@ -147,6 +147,7 @@ func (p *process) readStat(pid int) {
 	p.reaped = (number(16) + number(17)) * 1e7 // cutime and cstime, in ticks of 10 ms
 }
 
+// IsRunning tells whether a known thread of the tree runs, or waits for a core only (state R of proc(5)).
 func (t *ProcessTree) IsRunning() bool {
 	return slices.ContainsFunc(t.tasks, func(task string) bool {
 		stat, _ := os.ReadFile(task + "/stat")
