@@ -7,9 +7,11 @@ import (
 
 // attempts is a loop's share of the load: which requests it may still start, and on which slots.
 type attempts struct {
-	step             int   // the loop's place in the order of the plan's requests
-	ahead            byte  // what was read ahead, so that it is not left out
-	allowance, chunk int64 // the rest of the chunk drawn last, of the connections' shares, or of the loop's share at a rate
+	step  int  // the loop's place in the order of the plan's requests
+	ahead byte // a sum of bytes read ahead: without a use of them the compiler would leave the reads out
+	// allowance is how many of a number of requests the loop may still take: the rest of the chunk that it drew last from the quota, of its
+	// connections' shares, or of its own share at a rate. outstanding attempts are under way: taken, without a response or an error.
+	allowance, chunk int64
 	outstanding      int64
 	// starting slots start an attempt after the events of this iteration: within an event they could nest without end.
 	starting  connRing
@@ -18,7 +20,7 @@ type attempts struct {
 	schedule  schedule
 }
 
-// share divides whole things evenly: the first parts get one more each.
+// share is the size of a part, from 0 on, if whole things are divided evenly: the first parts get one more each.
 func share(of int64, parts, part int) int64 {
 	return (of + int64(parts-1-part)) / int64(parts)
 }
@@ -154,7 +156,7 @@ func (l *loop) takeCounted(c *conn) bool {
 	return true
 }
 
-// startOfLatency is where the latency of an attempt begins that is sent now.
+// startOfLatency is when the latency of an attempt that is sent now begins. HTTP/1, 2 and 3 all call it right before they send.
 func (l *loop) startOfLatency(begun, due int64) int64 {
 	switch {
 	case l.plan.Rate > 0:
@@ -172,10 +174,10 @@ func (l *loop) noteSent(due int64) {
 	}
 }
 
-// noLatency is of a response that is not the last one of its page.
+// noLatency marks a response that is not the last one of its page (Options.Together).
 const noLatency = -1
 
-// response ends an attempt by the loop's clock. The load's latency runs from `from`, that of its page's figures from its own start.
+// response ends an attempt by the loop's clock. The load's latency runs from `from` (noLatency: it has none), its page's from a.start.
 func (l *loop) response(a *attempt, from int64, status int, headerBytes, decodedBytes, bodyBytes int64) {
 	l.outstanding--
 	l.responses++
@@ -274,12 +276,12 @@ type sharedGap struct {
 	_             [64]byte
 }
 
-// publishEvery is how often a loop tells the others, so that they rarely write to one cache line. A gap can be too long by this.
+// publishEvery bounds how often a loop writes to the shared cache line, in nanoseconds. A gap can be too long by this.
 const publishEvery = int64(100_000)
 
 // loopGap is a loop's part in the longest gap. Times are nanoseconds of the run's clock.
 type loopGap struct {
-	// The last response was in the iteration that ended at since; the others were told at published.
+	// The last response was in the iteration that ended at since; published is when the other loops last learnt of one.
 	responses, since, published int64
 	underWay                    bool
 	longest                     int64
@@ -336,7 +338,7 @@ func raise(value *atomic.Int64, to int64) {
 const (
 	// A pass over all slots looks for time-outs, after a hundredth of the time-out within these bounds.
 	longestTimeoutCheckInterval, shortestTimeoutCheckInterval = second, int64(5 * time.Millisecond)
-	// An iteration looks at this many slots: all at once would keep a loop from reading for milliseconds.
+	// An iteration checks this many slots: all at once would keep a loop from reading for milliseconds.
 	slotsPerTimeoutCheck = 1000
 )
 

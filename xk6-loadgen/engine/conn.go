@@ -40,11 +40,12 @@ const (
 const (
 	lateInARow     = 16                            // after so many connections that were not up at once, only one in as many is tried at once
 	lingerLimit    = int64(200 * time.Millisecond) // for a server to close: its FIN normally comes with the response
-	firstBackoff   = int64(10 * time.Millisecond)
-	longestBackoff = int64(500 * time.Millisecond)
+	firstBackoff   = int64(10 * time.Millisecond)  // doubles with each failure in a row, see retryAt
+	longestBackoff = int64(500 * time.Millisecond) // a server that comes back has its load again this soon
 )
 
-// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. A response uses the first fields.
+// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. The fields that a response uses come
+// first, to share cache lines.
 type conn struct {
 	loop                   *loop
 	session                session
@@ -57,7 +58,7 @@ type conn struct {
 	answered               bool // a first byte has come in on this connection
 	peerClosed             bool // no request follows, but the peer's last bytes may still have to be read
 	queued, idle           bool // queued: the slot is in loop.starting; idle: it is in loop.idle.
-	openedAhead, reached   bool
+	openedAhead, reached   bool // openedAhead: a first request was made before the window of a rate. reached: an attempt has ended.
 	backingOff             bool // the slot waits before it connects again
 	writeBroken            bool // the peer takes no more bytes (writeErrno says why); it may have sent a response before
 	reading                bool // bytes in the loop's buffer are being handled

@@ -166,7 +166,7 @@ func prepare(runs []*run) (err error) {
 	return err
 }
 
-const furthestStart = time.Minute // if a load begins later, a clock is wrong, or the unit
+const furthestStart = time.Minute // a later start means a wrong clock or a wrong unit
 
 // awaitStart waits until a time of the wall clock, at which several k6 begin together. If ctx ends first there is no error.
 func awaitStart(ctx context.Context, at time.Time) error {
@@ -254,7 +254,8 @@ var processors struct {
 	loops int
 }
 
-// reserveProcessors raises GOMAXPROCS so that all loops leave two to everything else, until release. To lower it would stop loops.
+// reserveProcessors raises GOMAXPROCS, so that the loops at work until release leave two processors to all other goroutines: a loop never
+// gives its own back. It is not lowered again, since each change stops all loops for a moment.
 func reserveProcessors(loops int) (release func()) {
 	change := func(by int) {
 		processors.Lock()

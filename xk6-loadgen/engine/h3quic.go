@@ -32,7 +32,7 @@ const (
 const (
 	keepAliveEvery = 10 * time.Second // a connection without requests lasts, as those over TCP do
 	pieceBytes     = 64 << 10         // A long body is handed to QUIC in such pieces
-	blocksKept     = 64
+	blocksKept     = 64               // places of the block cache: more than a server has orders of its fields
 )
 
 // h3Opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.

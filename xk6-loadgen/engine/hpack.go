@@ -13,9 +13,9 @@ import (
 const (
 	hpackTableBytes    = 4096 // the size of our dynamic table, the default
 	hpackEntryOverhead = 32
-	maxHpackInteger    = 1 << 30
-	maxCachedBlock     = 1 << 10
-	maxRepeatedBlock   = 64 // maxRepeatedBlock is kept for each connection.
+	maxHpackInteger    = 1 << 30 // greater indexes and lengths are malformed: no block is as long
+	maxCachedBlock     = 1 << 10 // longer blocks are decoded each time
+	maxRepeatedBlock   = 64      // maxRepeatedBlock is kept for each connection.
 )
 
 type fieldKind uint8

@@ -163,9 +163,9 @@ func (s *http1) eachDue(call func(due int64)) {
 const (
 	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it.
 	maxHeadBytes       = 64 << 10
-	maxChunkLineBytes  = 4 << 10
-	maxCachedHeadBytes = 4 << 10
-	lengthBits         = 60 // Sums of longer lengths could overflow.
+	maxChunkLineBytes  = 4 << 10 // with extensions, which servers hardly use
+	maxCachedHeadBytes = 4 << 10 // longer heads are parsed each time
+	lengthBits         = 60      // Sums of longer lengths could overflow.
 )
 
 type parserState uint8
@@ -182,7 +182,7 @@ const (
 	atTrailer
 )
 
-// head is the meaning of a status line and headers for the framing.
+// head is what a status line and headers say about the response's length and the connection.
 type head struct {
 	status  uint16
 	chunked bool

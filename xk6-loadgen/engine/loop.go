@@ -13,12 +13,12 @@ import (
 
 const (
 	readBufferBytes = 64 << 10 // A read takes a server's burst; the rest follows in later iterations
-	eventsPerWait   = 512
+	eventsPerWait   = 512      // further events wait for the next poll, after what is due has left
 	// A TLS handshake takes up to a millisecond: more of them per iteration would delay a stop, or the window's end.
 	eventsWithHandshakes = 16
 	// Loops draw attempts from the shared quota in chunks of at most this, so that they rarely touch the same cache line.
 	longestChunk = 32
-	// startsPerIteration keeps a loop reading while it opens connections, whose queue would add to the latencies.
+	// startsPerIteration keeps a loop reading while it opens connections: responses that wait to be read would look late.
 	startsPerIteration = 64
 	longestWait        = int64(20 * time.Millisecond) // The longest wait bounds how late a stop is noticed
 	second             = int64(time.Second)
@@ -28,7 +28,7 @@ const (
 	never       = int64(1) << 62
 	noSlot      = -1                            // the event of a descriptor that is no connection
 	awakeBefore = int64(60 * time.Microsecond)  // At a rate a loop is awake this long before the next request is due.
-	tellSpun    = int64(100 * time.Microsecond) // what a loop has spun away is known this soon: other loops read CPU time meanwhile
+	tellSpun    = int64(100 * time.Microsecond) // a loop publishes its spinning in steps of this, for other loops that read CPU time
 	offCore     = int64(50 * time.Microsecond)  // A poll that took this long did not run all the time: another thread had its core
 )
 
@@ -241,7 +241,7 @@ func (l *loop) look(events []syscall.EpollEvent) int {
 	return linux.EpollWait(l.epoll, events, 0)
 }
 
-// wait waits until the next timer at most; at a rate it is exact to the nanosecond.
+// wait waits for events until the next timer, request or end of a turn: by the cheapest call that is exact enough.
 func (l *loop) wait(events []syscall.EpollEvent) int {
 	now := l.shared.now()
 	turnEnd := l.sliceEnd
@@ -320,7 +320,7 @@ func (l *loop) rouse() {
 	}
 }
 
-// pause does not keep other goroutines from the processor if the loop is one.
+// pause sleeps. A loop that is a goroutine lets others have its processor.
 func (l *loop) pause(length time.Duration) {
 	if l.plan.isOfGoroutines {
 		time.Sleep(length)
@@ -343,7 +343,7 @@ func (l *loop) handle(n int) {
 	}
 }
 
-// readConns brings the connections of the next events near, as readRequests does.
+// readConns reads something of the connections of the next events, so that the processor fetches them all at the same time.
 func (l *loop) readConns(events []syscall.EpollEvent) {
 	for _, e := range events {
 		if e.Fd != noSlot {

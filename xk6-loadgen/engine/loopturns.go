@@ -22,7 +22,8 @@ type loopTurn struct {
 	started                                          int // started connections have begun in this turn, which they do one after the other over spread
 	spread                                           int64
 	isReopening                                      bool
-	// older attempts began in earlier turns. left is the end of its time under load, answered its responses at the turn's begin or end.
+	// older is how many attempts under way began in earlier turns. left is when the loop's time under load ended; answered is its count of
+	// responses at the turn's begin, and then at its end.
 	older, left, answered int64
 	sawNothing            bool   // the last look found no events
 	cycle                 *cycle // nil except at a rate in turns. standstill is the loop's longest one of the turn.
@@ -118,7 +119,7 @@ func (l *loop) nextTurn() {
 	l.nextTimer = l.clock
 }
 
-// shift moves the loop's times by the time that was not under load. What never comes may move, too.
+// shift moves the loop's times by the time that was not under load. A time that is `never` stays far away.
 func (l *loop) shift(by int64) {
 	l.phaseEnd += by
 	l.nextTick += by

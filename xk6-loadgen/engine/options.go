@@ -87,6 +87,7 @@ type Options struct {
 	patience time.Duration
 }
 
+// The limits refuse typing errors before they use up memory. They do not say what the engine can do.
 const (
 	maxThreads     = 256
 	maxConnections = 1_000_000
@@ -114,10 +115,10 @@ type plan struct {
 	// At a rate they are not, since Go's timers can be late by a millisecond.
 	isOfGoroutines bool
 	lastStreamID   uint32 // the greatest stream identifier of a connection
-	noDelay        bool   // needed where a request can leave in more than one segment, or follow another one
+	noDelay        bool   // TCP_NODELAY: for requests that take more than one segment, or that follow another one
 }
 
-// newPlan's errors name the option. The caller closes its network.
+// newPlan checks, resolves and encodes the options of a load. Its errors name the option. The caller closes the plan's network.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
 	span := o.Duration
 	times, order, err := o.list()
@@ -248,7 +249,7 @@ func (o Options) check() error {
 	return checkFiles(o.Connections)
 }
 
-// check's errors name the field.
+// check refuses a request that cannot be sent as it is. Its errors name the field.
 func (r Request) check(protocol Protocol) error {
 	switch {
 	case !httpguts.ValidHeaderFieldName(r.Method) || r.Method == http.MethodConnect:

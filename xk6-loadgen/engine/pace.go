@@ -278,7 +278,7 @@ func (c *cycles) end(runs []*run) {
 	}
 }
 
-// read is made between turns, since it takes time.
+// read reads what the cores have done, and the servers' CPU time. It takes time, so it belongs between turns.
 func (c *cycles) read(runs []*run) {
 	times := linux.CoreTimes(c.cores, c.serverCores)
 	c.lookedAt, c.last, c.serverLast, c.servers = time.Now(), times[0], times[1], 0

@@ -29,7 +29,7 @@ func NewSegment(first int64, steps []int64, cycle int64) Segment {
 // isWhole tells whether this process makes all requests, as with the zero Segment.
 func (s Segment) isWhole() bool { return int64(len(s.places)) == s.cycle }
 
-// number is that of the segment's n-th request, from 0, among all.
+// number is the place of the segment's n-th request among all requests, both from 0 on.
 func (s Segment) number(n int64) int64 {
 	if s.isWhole() {
 		return n

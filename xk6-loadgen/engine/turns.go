@@ -18,7 +18,7 @@ import (
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	forEver                     = time.Duration(never)
-	// longestServerWork bounds the wait for the server's own work; from muchIdleCPU of a core on it is shorter, see awaitIdle.
+	// longestServerWork bounds the wait for the server's own work. A server that uses muchIdleCPU of a core without load gets less, see awaitIdle.
 	longestServerWork = int64(100 * time.Millisecond)
 	muchIdleCPU       = 0.1
 )
@@ -181,7 +181,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	return c
 }
 
-// newRandom has another course for each seed: seeds of runs are small numbers that follow each other.
+// newRandom is a generator whose numbers have nothing in common from seed to seed: runs have small seeds that follow each other.
 func newRandom(seed uint64) *rand.Rand {
 	var key [32]byte
 	binary.LittleEndian.PutUint64(key[:], seed)
@@ -322,8 +322,8 @@ func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
 	return turns, cpu
 }
 
-// awaitIdle waits for work that the server does after its answers, which is the turn's own: with much of it no longer than the turn. It
-// returns whether the server came to its end.
+// awaitIdle waits until the server has finished work that its answers left, which belongs to the turn. A server that works between turns in
+// any case (muchIdleCPU) gets no longer than the turn. It returns whether the server came to rest.
 func (s *shared) awaitIdle() bool {
 	u := &s.server
 	limit := longestServerWork

@@ -8,10 +8,10 @@ import (
 const (
 	// stretchParts are the parts of a stretch over which its trend is fitted.
 	stretchParts = 8
-	// A gain of at least leastGain over a stretch, or since the one before, beyond its error, makes the warm-up longer: by chance one in 40
-	// does. One that may be up to unclearGain, or is not known, is looked at for another stretch.
+	// The warm-up goes on after a stretch that gained at least leastGain, within itself or since the one before, and more than its error: one
+	// in 40 does by chance. If the gain is not known, or may be unclearGain, there is one more stretch.
 	leastGain, unclearGain = 0.03, 0.5
-	leastRateGain          = 0.15 // at a rate, since the stretch before
+	leastRateGain          = 0.15 // at a rate, since the stretch before: CPU per response varies with what else runs on the core
 	// With fewer responses in a part its rate is mostly chance, and with fewer parts a trend is.
 	fewestInPart, fewestParts = 10, 4
 )
@@ -68,7 +68,7 @@ func (l *loop) beginStretch(number int32, from, until int64) {
 	l.phaseEnd = until
 }
 
-// isMarking: while connections open, which costs the server time of its own, there is nothing to mark.
+// isMarking tells whether the stretch still has marks to take. While connections open it has none: handshakes cost the server CPU time.
 func (w *stretch) isMarking() bool { return w.number > 0 && w.marked < len(w.marks) }
 
 // mark takes the marks that are due, the first of which begins the stretch.

@@ -12,12 +12,12 @@ const (
 	shortestHang      = second
 	hangOfLatencies   = 2
 	threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
-	// The last of several loops to arrive begins this much ahead: by then all have looked.
+	// Loops go on this long after the last one arrived: by then each has seen that, as none waits longer than longestWait.
 	meetsAfter = longestWait + 10*int64(time.Millisecond)
-	// Connections without a response are given up once none has got further for reachPatience, and after longestReach.
+	// The window no longer waits for connections without a response once none has got further for reachPatience, or after longestReach.
 	reachPatience = 2 * time.Second
 	longestReach  = 120 * second
-	recheckEvery  = int64(time.Millisecond) // how often a warm-up looks whether it may end
+	recheckEvery  = int64(time.Millisecond) // how often a warm-up checks whether it may end
 )
 
 // phase is a loop's place in the load. The package comment has a picture of the transitions, advancePhase makes most of them.
@@ -188,10 +188,11 @@ func (s *shared) readCPU(at int64) cpuReading {
 	return cpuReading{at: at - s.away, used: used - s.cpuAway.Load(), away: s.away}
 }
 
-// awaitsAll: a window awaits each kept connection's first response, as handshakes keep a server busy; of several processes by the clock.
+// awaitsAll tells whether the window waits for each kept connection's first response, since handshakes keep a server busy. Several processes
+// open their windows by the clock.
 func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.isWhole() }
 
-// begin starts the warm-up; before one at a rate all connections make a first request, since at once they would be a long queue.
+// begin starts the warm-up. At a rate all connections make a first request before it, since all at once would be a long queue.
 func (l *loop) begin() {
 	l.nextTick, l.nextSample, l.lastProgress = never, never, l.clock
 	switch {
@@ -334,7 +335,7 @@ func (l *loop) resetCounts(from int64) {
 // counted is how many responses are in the window's counts, which those at the edges of turns are not.
 func (l *loop) counted() int64 { return l.responses - l.outside.ResponseTotal() }
 
-// handOver gives the second to the collector. If that is behind the second grows: the loop never waits.
+// handOver sends the second to the collector, and goes on with a spare interval. If there is none the second grows: a loop never waits.
 func (l *loop) handOver() {
 	select {
 	case next := <-l.spare:
