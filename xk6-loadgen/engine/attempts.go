@@ -91,7 +91,7 @@ func (l *loop) mayStart() bool {
 // take allows the slot to start an attempt, due now or by a rate's schedule. A slot that asks too early becomes idle.
 func (l *loop) take(c *conn) (a attempt, taken bool) {
 	due := l.clock
-	if l.turnIsOver || l.phase == solo && l.outstanding > 0 {
+	if l.turnIsOver || l.phase == probing && l.outstanding > 0 {
 		return a, false
 	}
 	if l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead {

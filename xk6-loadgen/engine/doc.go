@@ -56,11 +56,11 @@
 // A Result is about the window: the phase measuring of all loops (window.go), less the time outside of turns. Before it come these phases:
 //
 //	                                           ┌──► warmedUp ─────────────┐     several sides
-//	unbegun ──► [solo or reaching] ──► warming ┼──────────────────────────┼──► measuring
+//	unbegun ──► [probing or reaching] ─► warming ┼──────────────────────────┼──► measuring
 //	   │                                       └──► draining ──► drained ─┤     alone, a number of requests
 //	   └───────────────────────────────────────────────────────────────────┘     without a warm-up
 //
-// Only several sides without a rate have the phase solo. Only kept connections at a rate have the phase reaching. What counts:
+// Only several sides without a rate have the phase probing. Only kept connections at a rate have the phase reaching. What counts:
 //
 //   - Events count where loop.current points: to the present second, or to `outside` at the edges of turns. What is outside ends up in
 //     WarmupRequests.

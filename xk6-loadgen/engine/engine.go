@@ -202,9 +202,9 @@ type shared struct {
 	gap   sharedGap
 	apart bool // the server is known to have none of the generator's cores
 	turn
-	soloLatency int64 // soloLatency is the latency without a queue, see soloRequests.
-	soloDone    atomic.Bool
-	warmth      warmth
+	probeLatency int64 // probeLatency is the latency without a queue, see probeRequests.
+	probeDone    atomic.Bool
+	warmth       warmth
 }
 
 // now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is read often: the vDSO makes it no

@@ -398,7 +398,7 @@ func (l *loop) setTimer() {
 		if l.stretch.isMarking() {
 			l.nextTimer = min(l.nextTimer, l.stretch.nextMark)
 		}
-	case solo:
+	case probing:
 		l.nextTimer = min(l.nextTimer, l.clock+recheckEvery)
 	case reaching:
 		l.nextTimer = min(l.nextTimer, l.shared.reached.due())

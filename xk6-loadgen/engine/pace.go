@@ -24,8 +24,8 @@ const (
 	answersPerRateSlice = 40
 	longestRamp         = 10 * second
 	fewestTurns         = 2 // with fewer, sides are loaded one after the other
-	soloRequests        = 3 // are made one after the other before all others: the latency without a queue
-	soloLimit           = second
+	probeRequests       = 3 // so many requests are made one after the other before all others: the least latency is that without a queue
+	probeLimit          = second
 	queuesFrom          = 2    // from this multiple of the latency without a queue on, the requests of a load queue
 	growsFrom           = 0.01 // a queue that grows by this share of the rate does not settle
 
@@ -94,7 +94,7 @@ func (r *run) choosePace() {
 	}
 	p.slice = max(shortestTurn, time.Duration(slice))
 	p.ramp, p.step = 2*age-p50, age
-	if p50 < queuesFrom*s.soloLatency {
+	if p50 < queuesFrom*s.probeLatency {
 		p.waits = true
 		p.slice = max(p.slice, time.Duration(worst))
 		p.ramp, p.spread = max(p.ramp, 2*worst), p50

@@ -206,21 +206,21 @@ func TestTheServersCPUIsThatOfTheWindow(t *testing.T) {
 func TestPaces(t *testing.T) {
 	ms := int64(time.Millisecond)
 	for name, c := range map[string]struct {
-		solo, p50, slow int64
-		rare            bool // slow responses are one in 200, not one in 20
-		rate            float64
-		left            int64 // left is the CPU time of work that the server does after the warm-up
-		waits           bool
-		slice           time.Duration
-		ramp            int64
+		probe, p50, slow int64
+		rare             bool // slow responses are one in 200, not one in 20
+		rate             float64
+		left             int64 // left is the CPU time of work that the server does after the warm-up
+		waits            bool
+		slice            time.Duration
+		ramp             int64
 	}{
-		"computes":                         {solo: ms / 20, p50: ms, slow: ms, slice: shortestTurn, ramp: ms},
-		"computes, with a long queue":      {solo: 50 * ms, p50: 5000 * ms, slow: 5000 * ms, slice: longestSlice, ramp: 5000 * ms},
-		"waits, and is busy":               {solo: 3 * ms, p50: 8 * ms, slow: 8 * ms, slice: 128 * time.Millisecond, ramp: 8 * ms},
-		"waits":                            {solo: 50 * ms, p50: 51 * ms, slow: 51 * ms, waits: true, slice: 250 * time.Millisecond, ramp: 102 * ms},
-		"some take very long":              {solo: ms / 20, p50: ms, slow: 1000 * ms, slice: 3925 * time.Millisecond, ramp: 1962 * ms},
-		"computes, and the machine pauses": {solo: ms / 20, p50: ms, slow: 50 * ms, rare: true, slice: shortestTurn, ramp: ms},
-		"leaves work for later":            {solo: ms / 20, p50: ms, slow: ms, left: 10 * ms, slice: 160 * time.Millisecond, ramp: 19 * ms},
+		"computes":                         {probe: ms / 20, p50: ms, slow: ms, slice: shortestTurn, ramp: ms},
+		"computes, with a long queue":      {probe: 50 * ms, p50: 5000 * ms, slow: 5000 * ms, slice: longestSlice, ramp: 5000 * ms},
+		"waits, and is busy":               {probe: 3 * ms, p50: 8 * ms, slow: 8 * ms, slice: 128 * time.Millisecond, ramp: 8 * ms},
+		"waits":                            {probe: 50 * ms, p50: 51 * ms, slow: 51 * ms, waits: true, slice: 250 * time.Millisecond, ramp: 102 * ms},
+		"some take very long":              {probe: ms / 20, p50: ms, slow: 1000 * ms, slice: 3925 * time.Millisecond, ramp: 1962 * ms},
+		"computes, and the machine pauses": {probe: ms / 20, p50: ms, slow: 50 * ms, rare: true, slice: shortestTurn, ramp: ms},
+		"leaves work for later":            {probe: ms / 20, p50: ms, slow: ms, left: 10 * ms, slice: 160 * time.Millisecond, ramp: 19 * ms},
 		"hardly loaded, at a rate":         {p50: ms / 5, slow: ms / 5, rate: 100, slice: rateSlice, ramp: 2 * ms / 5},
 		"with a short queue at a rate":     {p50: 20 * ms, slow: 20 * ms, rate: 100, slice: 800 * time.Millisecond, ramp: 40 * ms},
 	} {
@@ -234,7 +234,7 @@ func TestPaces(t *testing.T) {
 		}
 		l.interval.latency.recordMany(c.p50, 1000-slow)
 		l.interval.latency.recordMany(c.slow, slow)
-		s.soloLatency = c.solo
+		s.probeLatency = c.probe
 		if c.left > 0 {
 			const cpuMicros = 100
 			s.warmth.continuous = &Continuous{CPUMicros: cpuMicros}

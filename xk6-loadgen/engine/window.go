@@ -25,7 +25,7 @@ type phase int
 
 const (
 	unbegun  phase = iota
-	solo           // requests are made one at a time, see soloRequests
+	probing        // requests are made one at a time, see probeRequests
 	reaching       // before the load of a rate, each connection makes its first request
 	warming
 	warmedUp // the first turn was the warm-up, the next one opens the window
@@ -199,7 +199,7 @@ func (l *loop) begin() {
 	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.phase, l.phaseEnd = reaching, never
 	case l.plan.Rate == 0 && !l.shared.alone:
-		l.phase, l.phaseEnd = solo, never
+		l.phase, l.phaseEnd = probing, never
 		if l.number == 0 {
 			l.enqueue(&l.conns[0])
 		}
@@ -210,17 +210,17 @@ func (l *loop) begin() {
 	l.startAll()
 }
 
-// endSolo lets all connections begin once the first one has made its requests alone.
-func (l *loop) endSolo() {
+// endProbing notes the latency without a queue, and lets all connections begin.
+func (l *loop) endProbing() {
 	s := l.shared
-	if l.number == 0 && (l.responses+l.failures >= soloRequests || l.clock >= s.began+soloLimit) {
-		s.soloLatency = soloLimit
+	if l.number == 0 && (l.responses+l.failures >= probeRequests || l.clock >= s.began+probeLimit) {
+		s.probeLatency = probeLimit
 		if l.interval.latency.count > 0 {
-			s.soloLatency = l.interval.latency.min
+			s.probeLatency = l.interval.latency.min
 		}
-		s.soloDone.Store(true)
+		s.probeDone.Store(true)
 	}
-	if s.soloDone.Load() {
+	if s.probeDone.Load() {
 		l.beginWarmup(l.clock)
 		l.startAll()
 	}
@@ -237,8 +237,8 @@ func (l *loop) beginWarmup(at int64) {
 // advancePhase makes the transitions that depend on time or on other loops. In the window it takes the samples that are due instead.
 func (l *loop) advancePhase() {
 	switch l.phase {
-	case solo:
-		l.endSolo()
+	case probing:
+		l.endProbing()
 	case warming:
 		if l.stretch.isMarking() {
 			l.mark()
