@@ -21,10 +21,10 @@ type session interface {
 	closedByPeer() // the peer has closed, and everything it sent has been received
 	// abort ends every attempt under way as an error; the connection is closed already.
 	abort(kind ErrorKind, cause ErrorCause, example string)
-	expire(before int64)          // expire ends attempts that began before this time as timed out; a connect has the same time-out
-	goodbye(dst []byte) []byte    // appends the bytes that end the connection in order
-	underWay() int64              // the number of attempts without a response
-	eachDue(call func(due int64)) // calls back with the time at which each of them should have started
+	expire(before int64)            // expire ends attempts that began before this time as timed out; a connect has the same time-out
+	appendGoAway(dst []byte) []byte // appends the frame that ends the connection in order, if the protocol has one
+	underWay() int64                // the number of attempts without a response
+	eachDue(call func(due int64))   // calls back with the time at which each of them should have started
 }
 
 type connState uint8
@@ -293,7 +293,7 @@ func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 
 // close ends the connection in order: first what tells the peer, then the socket.
 func (c *conn) close() {
-	c.sayGoodbye()
+	c.closeInOrder()
 	c.drop()
 }
 

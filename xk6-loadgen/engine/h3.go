@@ -199,11 +199,11 @@ func (s *h3) remove(st *h3Stream) {
 }
 
 // A loop reads no bytes of QUIC, so these have nothing to do. quic-go ends connections in order by itself.
-func (s *h3) received([]byte)           {}
-func (s *h3) flush()                    {}
-func (s *h3) closedByPeer()             {}
-func (s *h3) goodbye(dst []byte) []byte { return dst }
-func (s *h3) heard() int64              { return s.quic.heard.Load() }
+func (s *h3) received([]byte)                {}
+func (s *h3) flush()                         {}
+func (s *h3) closedByPeer()                  {}
+func (s *h3) appendGoAway(dst []byte) []byte { return dst }
+func (s *h3) heard() int64                   { return s.quic.heard.Load() }
 
 func (s *h3) each(resets bool, ends func(*attempt) bool) {
 	for i := len(s.streams) - 1; i >= 0; i-- { // backwards, as remove fills the place with the last one

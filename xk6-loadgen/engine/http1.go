@@ -137,8 +137,8 @@ func (s *http1) abort(kind ErrorKind, cause ErrorCause, example string) {
 }
 
 // Each request leaves at once, and HTTP/1 has no message that ends a connection.
-func (s *http1) flush()                    {}
-func (s *http1) goodbye(dst []byte) []byte { return dst }
+func (s *http1) flush()                         {}
+func (s *http1) appendGoAway(dst []byte) []byte { return dst }
 
 // expire closes the connection, the only way to give up a request. Connects are conn.checkTimeouts's.
 func (s *http1) expire(before int64) {

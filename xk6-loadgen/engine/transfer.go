@@ -120,13 +120,13 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
-// sayGoodbye ends the connection in order, as h2load and ab do, unless something is half sent or the server has gone.
-func (c *conn) sayGoodbye() {
+// closeInOrder tells the peer that the connection ends (GOAWAY, close_notify), as h2load and ab do, unless something is half sent or the server has gone.
+func (c *conn) closeInOrder() {
 	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
 		return
 	}
 	l := c.loop
-	out := c.session.goodbye(l.out[:0])
+	out := c.session.appendGoAway(l.out[:0])
 	plain := int64(len(out))
 	if c.secure != nil {
 		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, out)
