@@ -43,9 +43,9 @@ func (m *stretchMarks) add(other *stretchMarks) {
 
 // warmth is what the loops of a side agree on after each stretch.
 type warmth struct {
-	come   atomic.Int32
-	judged atomic.Int32 // the number of the last stretch that has been judged
-	// Written by the last loop to come, read by the others once judged says so.
+	arrived atomic.Int32
+	judged  atomic.Int32 // the number of the last stretch that has been judged
+	// Written by the last loop to arrive, read by the others once judged says so.
 	isWarm      bool
 	next, until int64   // next and until are the next stretch's bounds.
 	cold        float64 // responses/s of the first stretch
@@ -100,7 +100,7 @@ func (l *loop) endStretch() (isOver bool) {
 	if !w.isJudged {
 		l.mark()
 		w.isJudged = true
-		if int(s.warmth.come.Add(1)) == l.plan.Threads {
+		if int(s.warmth.arrived.Add(1)) == l.plan.Threads {
 			s.judge(l.plan, l.clock)
 		}
 	}
@@ -164,10 +164,10 @@ func (s *shared) judge(p *plan, now int64) {
 	}
 	w.next = now
 	if p.Threads > 1 {
-		w.next += meetsAfter
+		w.next += barrierDelay
 	}
 	w.until = w.next + min(length, max(limit-length, int64(stretchParts)))
-	w.come.Store(0)
+	w.arrived.Store(0)
 	w.judged.Add(1)
 }
 

@@ -13,7 +13,7 @@ const (
 	hangOfLatencies   = 2
 	threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
 	// Loops go on this long after the last one arrived: by then each has seen that, as none waits longer than longestWait.
-	meetsAfter = longestWait + 10*int64(time.Millisecond)
+	barrierDelay = longestWait + 10*int64(time.Millisecond)
 	// The window no longer waits for connections without a response once none has got further for reachPatience, or after longestReach.
 	reachPatience = 2 * time.Second
 	longestReach  = 120 * second
@@ -130,29 +130,29 @@ func newMeasurement(l *loop, connections int) measurement {
 	return m
 }
 
-// meeting is a barrier: loops arrive at different times, and go on at the same one.
-type meeting struct {
-	come atomic.Int32
-	at   atomic.Int64
+// barrier holds loops that arrive at different times, so that they go on at the same one.
+type barrier struct {
+	arrived atomic.Int32
+	at      atomic.Int64
 }
 
 // arrive is called once by each loop. The last one sets when all go on.
-func (m *meeting) arrive(now int64, loops int) {
-	if int(m.come.Add(1)) == loops {
+func (b *barrier) arrive(now int64, loops int) {
+	if int(b.arrived.Add(1)) == loops {
 		if loops > 1 {
-			now += meetsAfter
+			now += barrierDelay
 		}
-		m.at.Store(now)
+		b.at.Store(now)
 	}
 }
 
 // due is when all go on, on the run's clock; never as long as a loop is missing.
-func (m *meeting) due() int64 { return cmp.Or(m.at.Load(), never) }
+func (b *barrier) due() int64 { return cmp.Or(b.at.Load(), never) }
 
 // windowOpening is what a side's loops share to open the window together.
 type windowOpening struct {
 	// reached counts loops whose kept connections have had a response, drained those whose warm-up has drained.
-	reached, drained meeting
+	reached, drained barrier
 	// The first loop sets the window's begin, in time under load, and the process's CPU time by then.
 	once        sync.Once
 	opened      bool
