@@ -43,8 +43,8 @@ type mailbox struct {
 	mutex         sync.Mutex
 	letters, read []letter
 	now           func() int64 // the loop's clock
-	rouse         func()
-	ring          chan struct{} // ring rouses a loop that is a goroutine, timer ends its wait
+	wake          func()
+	ring          chan struct{} // ring wakes a loop that is a goroutine, timer ends its wait
 	timer         *time.Timer
 	goroutines    sync.WaitGroup
 	lastBlocks    [blocksKept]atomic.Pointer[h3Block] // at places by a hash
@@ -70,7 +70,7 @@ func (m *mailbox) post(e letter) {
 	isFirst := len(m.letters) == 1
 	m.mutex.Unlock()
 	if isFirst {
-		m.rouse()
+		m.wake()
 	}
 }
 

@@ -77,11 +77,11 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	if p.Rate > 0 {
 		l.idle, l.schedule = newConnRing(connections), newSchedule(p, number)
 	}
-	l.loopTurn = loopTurn{wake: -1, resume: make(chan struct{}, 1)}
+	l.loopTurn = loopTurn{wakeFD: -1, resume: make(chan struct{}, 1)}
 	l.measurement = newMeasurement(l, connections)
 	l.growth.next = never
 	if p.Protocol == H3 {
-		l.mail = &mailbox{now: s.now, rouse: l.rouse, ring: make(chan struct{}, 1), timer: time.NewTimer(0)}
+		l.mail = &mailbox{now: s.now, wake: l.wake, ring: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	} else if p.tls != nil {
 		l.keys = &keyLog{}
 		l.tls = p.tls.Clone()
@@ -126,9 +126,9 @@ func (l *loop) enter() error {
 		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	}
 	if err == nil && (!l.shared.alone || l.mail != nil) {
-		if l.wake, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+		if l.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
 			// Edge-triggered: each write is an event, so that it need not be read.
-			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wake, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
+			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wakeFD, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
 		}
 	}
 	return err
@@ -139,7 +139,7 @@ func (l *loop) run(entered chan<- error) {
 	var err error
 	if !l.plan.isOfGoroutines {
 		err = l.enter()
-		defer linux.Close(l.wake)
+		defer linux.Close(l.wakeFD)
 		defer linux.Close(l.epoll)
 	}
 	entered <- err
@@ -308,10 +308,10 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 	}
 }
 
-// rouse ends the loop's wait.
-func (l *loop) rouse() {
+// wake ends the loop's wait.
+func (l *loop) wake() {
 	if !l.plan.isOfGoroutines {
-		linux.Write(l.wake, []byte{1, 0, 0, 0, 0, 0, 0, 0})
+		linux.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 		return
 	}
 	select {

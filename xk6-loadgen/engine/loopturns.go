@@ -14,8 +14,8 @@ type loopTurn struct {
 	resume                            chan struct{}
 	turnIsOver, windowIsOver, through bool
 	isAtEdge                          bool // counting begins or ends with one of the next responses, see crossEdge
-	readsLate                         bool // between turns the loop waits for late responses; rouse ends the wait
-	wake                              int  // an eventfd in the loop's epoll
+	readsLate                         bool // between turns the loop waits for late responses; wake ends the wait
+	wakeFD                            int  // an eventfd in the loop's epoll
 	// Latencies of requests that start before recordFrom are left out. At a rate requests that are due before dueFrom do not count. See turn
 	// for the others.
 	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64

@@ -222,7 +222,7 @@ func (r *run) turn(length time.Duration, part float64) {
 		isReading := l.readsLate // Looked at first: with the turn it is the loop's again
 		l.resume <- struct{}{}
 		if isReading {
-			l.rouse() // Afterwards, since the loop waits again if it has not been told to resume
+			l.wake() // Afterwards, since the loop waits again if it has not been told to resume
 		}
 	}
 	left := int64(0)
