@@ -18,7 +18,7 @@ const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
 
-// h3 is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the mailbox brings the events.
+// h3 is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the inbox brings the events.
 type h3 struct {
 	streaming
 	quic    *quicConn   // nil without a connection
@@ -50,11 +50,11 @@ func (s *h3) dial() {
 	}
 	c.state, c.answered, c.peerClosed, c.writeBroken = connecting, false, false, false
 	l.open++
-	q := &quicConn{session: s, mail: l.mail, socket: socket}
+	q := &quicConn{session: s, inbox: l.inbox, socket: socket}
 	q.ctx, c.hangUp = context.WithCancel(context.Background())
 	q.heard.Store(l.clock)
 	s.quic = q
-	l.mail.goroutines.Go(func() { q.run(to, p) })
+	l.inbox.goroutines.Go(func() { q.run(to, p) })
 	if l.tlsState == nil {
 		l.checkTimeoutsBy(s.answerBy())
 	}
@@ -80,9 +80,9 @@ func (s *h3) fill() {
 			var err error
 			if stream, err = s.quic.conn.OpenStream(); err != nil {
 				if _, s.opening = errors.AsType[*quic.StreamLimitReachedError](err); s.opening {
-					s.conn.loop.mail.goroutines.Go(s.quic.awaitStream)
+					s.conn.loop.inbox.goroutines.Go(s.quic.awaitStream)
 				}
-				return // The connection has ended otherwise, which the mailbox will tell
+				return // The connection has ended otherwise, which the inbox will report
 			}
 		}
 		s.send(stream, s.nextWaiting())
@@ -104,18 +104,18 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	s.oldest = min(s.oldest, a.begun)
 	s.draining = s.draining || !l.plan.KeepAlive
 	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
-		l.mail.goroutines.Go(st.upload)
+		l.inbox.goroutines.Go(st.upload)
 	} else {
 		l.current.SentBytes += int64(len(r.bytes))
 		st.isSent.Store(true)
 		stream.Close() //nolint:errcheck // who reads the stream has the error, too
 	}
-	l.mail.goroutines.Go(st.read)
+	l.inbox.goroutines.Go(st.read)
 }
 
-// readMail takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop looks.
-func (l *loop) readMail() {
-	for _, e := range l.mail.take() {
+// readInbox takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop looks.
+func (l *loop) readInbox() {
+	for _, e := range l.inbox.take() {
 		s := e.of.session
 		if s.quic != e.of || s.conn.state == closed {
 			continue // of a connection that the loop has given up
@@ -130,7 +130,7 @@ func (l *loop) readMail() {
 }
 
 // take handles an event of the present connection. The loop's clock is that of the event.
-func (s *h3) take(e letter) {
+func (s *h3) take(e quicEvent) {
 	c := s.conn
 	l := c.loop
 	switch {

@@ -328,7 +328,7 @@ func FuzzH3Response(f *testing.F) {
 		f.Add([]byte(strings.Join(parts, "")), uint8(3))
 	}
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
-		st := &h3Stream{length: -1, of: &quicConn{mail: &mailbox{now: func() int64 { return 1 }}}}
+		st := &h3Stream{length: -1, of: &quicConn{inbox: &inbox{now: func() int64 { return 1 }}}}
 		r := newH3Reader(int(piece))
 		r.begin(iotest.OneByteReader(bytes.NewReader(data)), st.of)
 		if st.response(r) != nil {

@@ -38,20 +38,20 @@ const (
 // h3Opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.
 var h3Opening = []byte{h3Control, h3Settings, 0}
 
-// mailbox brings events from the goroutines of QUIC to the loop. Its lock is for them and the loop alone, and held for moments.
-type mailbox struct {
-	mutex         sync.Mutex
-	letters, read []letter
-	now           func() int64 // the loop's clock
-	wake          func()
-	ring          chan struct{} // ring wakes a loop that is a goroutine, timer ends its wait
-	timer         *time.Timer
-	goroutines    sync.WaitGroup
-	lastBlocks    [blocksKept]atomic.Pointer[h3Block] // at places by a hash
+// inbox brings events from the goroutines of QUIC to the loop. Its lock is for them and the loop alone, and held for moments.
+type inbox struct {
+	mutex        sync.Mutex
+	events, read []quicEvent
+	now          func() int64 // the loop's clock
+	wake         func()
+	wakeup       chan struct{} // wakeup wakes a loop that is a goroutine, timer ends its wait
+	timer        *time.Timer
+	goroutines   sync.WaitGroup
+	lastBlocks   [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
 
-// letter is an event: a stream's end if there is one, otherwise what is set of the others, or the connection's end.
-type letter struct {
+// quicEvent is what happened on a connection: a stream's end if there is one, otherwise what is set of the others, or the connection's end.
+type quicEvent struct {
 	of        *quicConn
 	at        int64
 	stream    *h3Stream
@@ -63,46 +63,46 @@ type letter struct {
 }
 
 // post gives an event to the loop, from any goroutine, and notes when it happened. Only the first of several wakes the loop.
-func (m *mailbox) post(e letter) {
-	e.at = m.now()
-	m.mutex.Lock()
-	m.letters = append(m.letters, e)
-	isFirst := len(m.letters) == 1
-	m.mutex.Unlock()
+func (in *inbox) post(e quicEvent) {
+	e.at = in.now()
+	in.mutex.Lock()
+	in.events = append(in.events, e)
+	isFirst := len(in.events) == 1
+	in.mutex.Unlock()
 	if isFirst {
-		m.wake()
+		in.wake()
 	}
 }
 
-// wait is as EpollWaitExact, on ring. Other goroutines that can run go first, so that their events are taken together.
-func (m *mailbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
+// wait is EpollWaitExact for a loop that is a goroutine: it waits on wakeup. Other goroutines that can run go first, so that their events are taken together.
+func (in *inbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
 	events[0].Fd = noSlot
 	if nanoseconds <= 0 {
 		select {
-		case <-m.ring:
+		case <-in.wakeup:
 			return 1
 		default:
 			return 0
 		}
 	}
-	m.timer.Reset(time.Duration(nanoseconds))
+	in.timer.Reset(time.Duration(nanoseconds))
 	select {
-	case <-m.ring:
-		m.timer.Stop()
+	case <-in.wakeup:
+		in.timer.Stop()
 		runtime.Gosched()
 		return 1
-	case <-m.timer.C:
+	case <-in.timer.C:
 		return 0
 	}
 }
 
 // take returns the events since the last call; they are valid until the next one.
-func (m *mailbox) take() []letter {
-	clear(m.read)
-	m.mutex.Lock()
-	defer m.mutex.Unlock()
-	m.letters, m.read = m.read[:0], m.letters
-	return m.read
+func (in *inbox) take() []quicEvent {
+	clear(in.read)
+	in.mutex.Lock()
+	defer in.mutex.Unlock()
+	in.events, in.read = in.read[:0], in.events
+	return in.read
 }
 
 // h3Fault is why a stream, or the connection with all of them, ended without a response.
@@ -122,7 +122,7 @@ func breach(text string) *h3Fault {
 // quicConn is one connection, as its goroutines see it.
 type quicConn struct {
 	session *h3 // the loop's: goroutines only pass it on
-	mail    *mailbox
+	inbox   *inbox
 	socket  *net.UDPConn
 	conn    *quic.Conn      // set before the loop learns that it is connected
 	ctx     context.Context // ended by the loop's hangUp
@@ -237,14 +237,14 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 		if f.kind != ErrTLS {
 			f.kind = ErrConnect
 		}
-		q.mail.post(letter{of: q, fault: f})
+		q.inbox.post(quicEvent{of: q, fault: f})
 		return
 	}
-	q.mail.post(letter{of: q, connected: true})
+	q.inbox.post(quicEvent{of: q, connected: true})
 	closeNow := func() { q.conn.CloseWithError(h3NoError, "") } //nolint:errcheck // it returns none
 	context.AfterFunc(q.ctx, closeNow)
 	if f := q.readControl(); q.ctx.Err() == nil {
-		q.mail.post(letter{of: q, fault: f})
+		q.inbox.post(quicEvent{of: q, fault: f})
 	}
 	<-q.ctx.Done()
 	closeNow() // This waits for the other one
@@ -253,7 +253,7 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 // awaitStream awaits one that the server's limit allows.
 func (q *quicConn) awaitStream() {
 	if stream, err := q.conn.OpenStreamSync(q.ctx); err == nil {
-		q.mail.post(letter{of: q, opened: stream})
+		q.inbox.post(quicEvent{of: q, opened: stream})
 	}
 }
 
@@ -282,7 +282,7 @@ func (q *quicConn) readControl() *h3Fault {
 		case kind == h3GoAway && length <= 8:
 			var id uint64
 			if id, err = quicvarint.Read(r); err == nil {
-				q.mail.post(letter{of: q, isGoAway: true, goAway: quic.StreamID(id)})
+				q.inbox.post(quicEvent{of: q, isGoAway: true, goAway: quic.StreamID(id)})
 			}
 		case kind == h3Data || kind == h3Headers:
 			return breach("a frame of a request on the server's control stream")

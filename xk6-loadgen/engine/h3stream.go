@@ -67,7 +67,7 @@ func (st *h3Stream) read() {
 	st.fault = st.response(r)
 	st.received, st.firstAt = r.from.read, r.from.firstAt
 	h3Readers.Put(r)
-	st.of.mail.post(letter{of: st.of, stream: st})
+	st.of.inbox.post(quicEvent{of: st.of, stream: st})
 }
 
 // response reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
@@ -108,7 +108,7 @@ func (st *h3Stream) response(r *h3Reader) *h3Fault {
 
 // headers reads a field section: the head of the response, an interim response, or trailers.
 func (st *h3Stream) headers(p []byte) *h3Fault {
-	b, wrong := st.of.mail.decode(p)
+	b, wrong := st.of.inbox.decode(p)
 	if wrong != "" {
 		return breach("QPACK: " + wrong)
 	}
@@ -159,7 +159,7 @@ func (r *h3Reader) begin(stream io.Reader, of *quicConn) {
 func (s *h3Source) Read(p []byte) (int, error) {
 	n, err := s.stream.Read(p)
 	if n > 0 {
-		now := s.of.mail.now()
+		now := s.of.inbox.now()
 		s.of.heard.Store(now)
 		if s.read += int64(n); s.firstAt == 0 {
 			s.firstAt = now
@@ -204,8 +204,8 @@ var blockSeed = maphash.MakeSeed()
 
 // decode reads a field section (RFC 9204). One with the bytes of an earlier one has its meaning. All streams of a loop share the cache, so
 // its places are atomic pointers.
-func (m *mailbox) decode(p []byte) (b block, wrong string) {
-	place := &m.lastBlocks[maphash.Bytes(blockSeed, p)%blocksKept]
+func (in *inbox) decode(p []byte) (b block, wrong string) {
+	place := &in.lastBlocks[maphash.Bytes(blockSeed, p)%blocksKept]
 	if last := place.Load(); last != nil && bytes.Equal(last.bytes, p) {
 		return last.block, ""
 	}

@@ -58,8 +58,8 @@ type loop struct {
 	timeoutCheckFrom     int     // where the present pass goes on; 0: there is none
 	backoffs             []*conn // backoffs are slots that wait before they connect again, looked at next at nextRetry
 	nextRetry            int64
-	mail                 *mailbox // mail brings what happens on connections over QUIC; nil without them
-	wire                 Wire     // wire is of the connections that have closed; tcpInfo is what the last of them came to
+	inbox                *inbox // inbox brings what happens on connections over QUIC; nil without them
+	wire                 Wire   // wire is of the connections that have closed; tcpInfo is what the last of them came to
 	tcpInfo              unix.TCPInfo
 	attempts
 	loopTurn
@@ -81,7 +81,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	l.measurement = newMeasurement(l, connections)
 	l.growth.next = never
 	if p.Protocol == H3 {
-		l.mail = &mailbox{now: s.now, wake: l.wake, ring: make(chan struct{}, 1), timer: time.NewTimer(0)}
+		l.inbox = &inbox{now: s.now, wake: l.wake, wakeup: make(chan struct{}, 1), timer: time.NewTimer(0)}
 	} else if p.tls != nil {
 		l.keys = &keyLog{}
 		l.tls = p.tls.Clone()
@@ -94,7 +94,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 			c.secure = &secure{conn: c}
 		}
 		switch {
-		case l.mail != nil:
+		case l.inbox != nil:
 			s := &h3{streaming: streaming{conn: c}}
 			c.session, s.own = s, s
 		case p.Protocol.isHTTP2():
@@ -125,7 +125,7 @@ func (l *loop) enter() error {
 	if err == nil {
 		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
 	}
-	if err == nil && (!l.shared.alone || l.mail != nil) {
+	if err == nil && (!l.shared.alone || l.inbox != nil) {
 		if l.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
 			// Edge-triggered: each write is an event, so that it need not be read.
 			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wakeFD, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
@@ -167,8 +167,8 @@ func (l *loop) run(entered chan<- error) {
 		l.iterate()
 	}
 	l.finish()
-	if l.mail != nil {
-		l.mail.goroutines.Wait() // They end with their connections
+	if l.inbox != nil {
+		l.inbox.goroutines.Wait() // They end with their connections
 	}
 	l.through = true
 	l.endTurn()
@@ -236,7 +236,7 @@ func (l *loop) iterate() {
 // look returns the events that there are.
 func (l *loop) look(events []syscall.EpollEvent) int {
 	if l.plan.isOfGoroutines {
-		return l.mail.wait(events, 0)
+		return l.inbox.wait(events, 0)
 	}
 	return linux.EpollWait(l.epoll, events, 0)
 }
@@ -254,14 +254,14 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 		due = l.schedule.nextDue - now
 	}
 	switch {
-	case l.plan.Spin && l.mail == nil, due <= awakeBefore && due > 0:
+	case l.plan.Spin && l.inbox == nil, due <= awakeBefore && due > 0:
 		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
 	case l.plan.Rate > 0:
 		if wait = min(wait, due-awakeBefore); wait <= 0 {
 			return 0
 		}
 		return l.waitExactly(events, wait)
-	case !l.shared.alone || l.mail != nil:
+	case !l.shared.alone || l.inbox != nil:
 		return l.waitExactly(events, max(0, wait))
 	}
 	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
@@ -273,7 +273,7 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 
 // waitExactly waits for at most this many nanoseconds, where epoll_wait's milliseconds would be too late.
 func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
-	if l.mail != nil {
+	if l.inbox != nil {
 		return l.waitYielding(events, wait)
 	}
 	return linux.EpollWaitExact(l.epoll, events, wait)
@@ -282,7 +282,7 @@ func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
 // waitYielding waits by a call that the Go scheduler knows of, so that others get the processor meanwhile.
 func (l *loop) waitYielding(events []syscall.EpollEvent, wait int64) int {
 	if l.plan.isOfGoroutines {
-		return l.mail.wait(events, wait)
+		return l.inbox.wait(events, wait)
 	}
 	return linux.EpollWaitYielding(l.epoll, events, wait)
 }
@@ -315,7 +315,7 @@ func (l *loop) wake() {
 		return
 	}
 	select {
-	case l.mail.ring <- struct{}{}:
+	case l.inbox.wakeup <- struct{}{}:
 	default:
 	}
 }
@@ -337,8 +337,8 @@ func (l *loop) handle(n int) {
 		}
 		if slot := l.events[i].Fd; slot != noSlot {
 			l.conns[slot].ready(l.events[i].Events)
-		} else if l.mail != nil {
-			l.readMail()
+		} else if l.inbox != nil {
+			l.readInbox()
 		}
 	}
 }
