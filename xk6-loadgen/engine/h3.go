@@ -113,7 +113,7 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	l.inbox.goroutines.Go(st.read)
 }
 
-// readInbox takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop looks.
+// readInbox takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop polls.
 func (l *loop) readInbox() {
 	for _, e := range l.inbox.take() {
 		s := e.of.session

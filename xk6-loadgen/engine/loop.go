@@ -52,11 +52,11 @@ type loop struct {
 	handshakes           int   // handshakes are under way, or will be once TCP is connected.
 	maxConcurrentStreams int64 // the least that the server has allowed; 0: no limit
 	late                 int   // late counts connections in a row that were not up when connect returned.
-	clock, nextTimer     int64 // clock is the time of the last look at it; nextTimer is when timers() has something to do
+	clock, nextTimer     int64 // clock is the run's clock when it was last read; nextTimer is when timers() has something to do
 	nextTick, nextSample int64
 	nextTimeoutCheck     int64   // nextTimeoutCheck begins the next pass over the slots
 	timeoutCheckFrom     int     // where the present pass goes on; 0: there is none
-	backoffs             []*conn // backoffs are slots that wait before they connect again, looked at next at nextRetry
+	backoffs             []*conn // backoffs are slots that wait before they connect again, checked next at nextRetry
 	nextRetry            int64
 	inbox                *inbox // inbox brings what happens on connections over QUIC; nil without them
 	wire                 Wire   // wire is of the connections that have closed; tcpInfo is what the last of them came to
@@ -203,7 +203,7 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 // iterate is one pass of the event loop. Responses are handled before requests start, since sending would make them look later.
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
-	n := l.look(events)
+	n := l.poll(events)
 	if n == 0 && l.starting.len == 0 {
 		n = l.wait(events)
 	}
@@ -233,8 +233,8 @@ func (l *loop) iterate() {
 	}
 }
 
-// look returns the events that there are.
-func (l *loop) look(events []syscall.EpollEvent) int {
+// poll returns the events that have happened, without waiting: most polls under load find some, so no timer is set.
+func (l *loop) poll(events []syscall.EpollEvent) int {
 	if l.plan.isOfGoroutines {
 		return l.inbox.wait(events, 0)
 	}
@@ -296,15 +296,15 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 		if n > 0 || now >= end {
 			return n
 		}
-		looked := l.shared.now()
-		if took := looked - now; took < offCore {
+		polled := l.shared.now()
+		if took := polled - now; took < offCore {
 			idle += took
 		}
 		if idle > tellSpun {
 			l.shared.spun.Add(idle)
 			idle = 0
 		}
-		now = looked
+		now = polled
 	}
 }
 

@@ -25,7 +25,7 @@ type loopTurn struct {
 	// older is how many attempts under way began in earlier turns. left is when the loop's time under load ended; answered is its count of
 	// responses at the turn's begin, and then at its end.
 	older, left, answered int64
-	sawNothing            bool   // the last look found no events
+	sawNothing            bool   // the last poll and wait found no events
 	cycle                 *cycle // nil except at a rate in turns. standstill is the loop's longest one of the turn.
 	standstill            int64
 }
@@ -263,7 +263,7 @@ func (l *loop) reopen() {
 	defer func() { l.isReopening = false }()
 	left := len(l.conns) // Each slot once, in case the server closes what it accepts
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
-		n := l.look(l.events[:eventsPerWait])
+		n := l.poll(l.events[:eventsPerWait])
 		l.handle(n)
 		l.startQueued()
 		if n > 0 {
