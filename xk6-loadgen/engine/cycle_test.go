@@ -65,7 +65,7 @@ func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
 		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
 	} {
 		l.standstill, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
-		c.look(r, []*run{r})
+		c.observe(r, []*run{r})
 		c.end([]*run{r})
 		if s := r.shared; s.cycleCounts != step.counts || (s.away == 0) != step.counts || s.cycleTime != 0 {
 			t.Errorf("cycle %d: counts %v, %d ns away", number, s.cycleCounts, s.away)
@@ -114,7 +114,7 @@ func TestATurnHasWhatTheServersCoresDid(t *testing.T) {
 	l := idleLoop(t, o)
 	r := &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
 	c := newCycles([]*run{r})
-	if c.look(r, []*run{r}); r.shared.server.cores != (CoreUse{}) {
+	if c.observe(r, []*run{r}); r.shared.server.cores != (CoreUse{}) {
 		t.Errorf("of an unknown server: %+v", r.shared.server.cores)
 	}
 	c.serverCores = linux.Cores()
@@ -123,7 +123,7 @@ func TestATurnHasWhatTheServersCoresDid(t *testing.T) {
 	const work = 200 * time.Millisecond
 	for until := linux.ProcessCPU() + int64(work); linux.ProcessCPU() < until; {
 	}
-	c.look(r, []*run{r})
+	c.observe(r, []*run{r})
 	// Ticks are samples.
 	if u := r.shared.server.cores; u.Processes < work.Seconds()/2 || u.Processes > (u.Seconds+0.02)*float64(len(c.serverCores)) || u.Interrupts < 0 || u.Servers < work.Seconds() {
 		t.Errorf("%+v", u)

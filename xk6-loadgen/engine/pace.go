@@ -189,8 +189,8 @@ type cycles struct {
 	stands              bool // it did so in the present cycle
 	// cores are the generator's and the servers'. serverCores are nil if they are not known, or not the servers' alone.
 	cores, serverCores []int
-	lookedAt           time.Time
-	last, serverLast   linux.CoreTime // last, serverLast and servers, the CPU time of all servers, are as of lookedAt.
+	readAt             time.Time
+	last, serverLast   linux.CoreTime // last, serverLast and servers, the CPU time of all servers, are as of readAt.
 	servers            int64
 }
 
@@ -281,21 +281,21 @@ func (c *cycles) end(runs []*run) {
 // read reads what the cores have done, and the servers' CPU time. It takes time, so it belongs between turns.
 func (c *cycles) read(runs []*run) {
 	times := linux.CoreTimes(c.cores, c.serverCores)
-	c.lookedAt, c.last, c.serverLast, c.servers = time.Now(), times[0], times[1], 0
+	c.readAt, c.last, c.serverLast, c.servers = time.Now(), times[0], times[1], 0
 	for _, r := range runs {
 		c.servers += r.shared.server.processes.CPU()
 	}
 }
 
-// look notes what the cores did in the side's turn, and since the one before.
-func (c *cycles) look(r *run, runs []*run) {
+// observe notes what the cores did in the side's turn, and since the one before.
+func (c *cycles) observe(r *run, runs []*run) {
 	before := *c
 	c.read(runs)
 	stood := func(l *loop) bool { return !l.through && l.standstill > longestStandstill }
 	c.stands = c.stands || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
 	if c.serverCores != nil {
 		u := &r.shared.server.cores
-		u.Seconds += c.lookedAt.Sub(before.lookedAt).Seconds()
+		u.Seconds += c.readAt.Sub(before.readAt).Seconds()
 		u.Processes += float64(c.serverLast.Processes-before.serverLast.Processes) / 1e9
 		u.Interrupts += float64(c.serverLast.Interrupts-before.serverLast.Interrupts) / 1e9
 		u.Servers += float64(c.servers-before.servers) / 1e9

@@ -167,7 +167,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
 				if atRate || c.serverCores != nil {
-					c.look(runs[i], runs)
+					c.observe(runs[i], runs)
 				}
 				if !atRate && turns.Slice == 0 {
 					slice = runs[i].grow(slice)

@@ -18,7 +18,7 @@ type ProcessTree struct {
 	roots     []int
 	processes map[int]*process
 	tasks     []string // tasks are their threads' folders in /proc
-	lookedAt  time.Time
+	scannedAt time.Time
 	group     *controlGroup // nil if others are in it
 	total     int64         // total is the CPU time of the processes since the tree was made; 0 with a group
 }
@@ -35,8 +35,8 @@ type process struct {
 	gone    bool
 }
 
-// lookEvery is how often new processes and threads are looked for.
-const lookEvery = time.Second
+// scanEvery is how often the tree is scanned for new processes and threads.
+const scanEvery = time.Second
 
 // NewProcessTree begins to count the CPU time of these processes and their descendants; nil without any.
 func NewProcessTree(roots []int) *ProcessTree {
@@ -44,7 +44,7 @@ func NewProcessTree(roots []int) *ProcessTree {
 		return nil
 	}
 	t := &ProcessTree{roots: roots, processes: map[int]*process{}}
-	t.look()
+	t.scan()
 	for pid, p := range t.processes {
 		p.used, p.counted = processCPU(pid), p.reaped
 	}
@@ -53,14 +53,14 @@ func NewProcessTree(roots []int) *ProcessTree {
 }
 
 // CPU is the CPU time since the tree was made, in nanoseconds; 0 of nil. A running thread's may be a kernel tick (1 to 10 ms) behind.
-// Without a control group of their own, that of descendants that no look has seen may be two more ticks of 10 ms behind, and those that
+// Without a control group of their own, that of descendants that no scan has seen may be two more ticks of 10 ms behind, and those that
 // nobody waits for are missed.
 func (t *ProcessTree) CPU() int64 {
 	if t == nil {
 		return 0
 	}
-	if time.Since(t.lookedAt) > lookEvery {
-		t.look()
+	if time.Since(t.scannedAt) > scanEvery {
+		t.scan()
 	}
 	if t.group != nil {
 		return t.group.cpu()
@@ -156,9 +156,9 @@ func (t *ProcessTree) IsRunning() bool {
 	})
 }
 
-// look finds the processes and threads that there are now.
-func (t *ProcessTree) look() {
-	t.lookedAt, t.tasks = time.Now(), nil
+// scan finds the processes and threads that there are now.
+func (t *ProcessTree) scan() {
+	t.scannedAt, t.tasks = time.Now(), nil
 	seen := map[int]bool{}
 	var add func(pid int)
 	add = func(pid int) {

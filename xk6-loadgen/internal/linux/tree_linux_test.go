@@ -204,15 +204,15 @@ func TestTheCPUTimeOfChildrenCountsOnce(t *testing.T) {
 			counted("short-lived children", w.does("nest 50000")-from)
 
 			before := w.does("hold 100000") - from
-			tree.look()
+			tree.scan()
 			counted("a child that runs", before+200e6)
 			counted("a child that ran", w.does("let go")-from)
 
 			before = w.does("leave 100000") - from
-			tree.look()
+			tree.scan()
 			counted("a child that nobody has waited for yet", before+100e6)
 			counted("a child that was waited for", w.does("reap")-from)
-			tree.look()
+			tree.scan()
 			counted("after all", w.does("burn 20 1500")-from)
 		})
 	}
