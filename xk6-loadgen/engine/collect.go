@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// collector merges the loops' intervals into seconds. It holds back the last whole second, since what follows may be too short for a second of its own.
+// collector merges the loops' intervals into seconds. It holds back the last whole second, since what follows may be too short for a second
+// of its own.
 type collector struct {
 	shared           *shared
 	onSecond         func(Second)

@@ -55,10 +55,10 @@
 //
 // A Result is about the window: the phase measuring of all loops (window.go), less the time outside of turns. Before it come these phases:
 //
-//	                                           ┌──► warmedUp ─────────────┐     several sides
-//	unbegun ──► [probing or reaching] ─► warming ┼──────────────────────────┼──► measuring
-//	   │                                       └──► draining ──► drained ─┤     alone, a number of requests
-//	   └───────────────────────────────────────────────────────────────────┘     without a warm-up
+//	                                              ┌──► warmedUp ─────────────┐     several sides
+//	unbegun ──► [probing or reaching] ──► warming ┼──────────────────────────┼──► measuring
+//	   │                                          └──► draining ──► drained ─┤     alone, a number of requests
+//	   └─────────────────────────────────────────────────────────────────────┘     without a warm-up
 //
 // Only several sides without a rate have the phase probing. Only kept connections at a rate have the phase reaching. What counts:
 //

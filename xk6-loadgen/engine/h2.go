@@ -202,7 +202,8 @@ func (s *h2) upload() {
 	}
 }
 
-// appendGoAway appends GOAWAY (RFC 9113, section 6.8), except on a connection for one request, where it would cost a measurable part of the work.
+// appendGoAway appends GOAWAY (RFC 9113, section 6.8), except on a connection for one request, where it would cost a measurable part of the
+// work.
 func (s *h2) appendGoAway(dst []byte) []byte {
 	if !s.conn.loop.plan.KeepAlive {
 		return dst

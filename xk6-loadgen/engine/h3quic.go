@@ -74,7 +74,8 @@ func (in *inbox) post(e quicEvent) {
 	}
 }
 
-// wait is EpollWaitExact for a loop that is a goroutine: it waits on wakeup. Other goroutines that can run go first, so that their events are taken together.
+// wait is EpollWaitExact for a loop that is a goroutine: it waits on wakeup. Other goroutines that can run go first, so that their events
+// are taken together.
 func (in *inbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
 	events[0].Fd = noSlot
 	if nanoseconds <= 0 {

@@ -233,7 +233,7 @@ func (l *loop) iterate() {
 	}
 }
 
-// poll returns the events that have happened, without waiting: most polls under load find some, so no timer is set.
+// poll returns the events that have happened. It does not wait: iterate does, if there are none.
 func (l *loop) poll(events []syscall.EpollEvent) int {
 	if l.plan.isOfGoroutines {
 		return l.inbox.wait(events, 0)

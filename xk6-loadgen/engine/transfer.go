@@ -120,7 +120,8 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
-// closeInOrder tells the peer that the connection ends (GOAWAY, close_notify), as h2load and ab do, unless something is half sent or the server has gone.
+// closeInOrder tells the peer that the connection ends (GOAWAY, close_notify), as h2load and ab do, unless something is half sent or the
+// server has gone.
 func (c *conn) closeInOrder() {
 	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
 		return

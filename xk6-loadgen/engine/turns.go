@@ -18,7 +18,8 @@ import (
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	forEver                     = time.Duration(never)
-	// longestServerWork bounds the wait for the server's own work. A server that uses muchIdleCPU of a core without load gets less, see awaitIdle.
+	// longestServerWork bounds the wait for the server's own work. A server that uses muchIdleCPU of a core without load gets less time, see
+	// awaitIdle.
 	longestServerWork = int64(100 * time.Millisecond)
 	muchIdleCPU       = 0.1
 )
