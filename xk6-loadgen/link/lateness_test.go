@@ -61,13 +61,13 @@ func TestLatenessOfWhatWokeIt(t *testing.T) {
 	zeros.WriteString("0 0 0\n")
 	for name, c := range map[string]struct {
 		schedstat int
-		told      bool
+		known     bool
 	}{"no file": {-1, false}, "zeros": {int(zeros.Fd()), false}, "the kernel's": {int(file.Fd()), true}} {
 		p := testPipe(t, Direction{})
 		p.schedstat = c.schedstat
-		var told bool
-		if p.stalled, told = p.stallTime(); told != c.told {
-			if !c.told {
+		var known bool
+		if p.stalled, known = p.stallTime(); known != c.known {
+			if !c.known {
 				t.Errorf("%s: taken for the truth", name)
 				continue
 			}
@@ -81,7 +81,7 @@ func TestLatenessOfWhatWokeIt(t *testing.T) {
 		p.mutex.Lock()
 		p.wait()
 		p.mutex.Unlock()
-		if moved := p.since - empty; c.told && moved < 20e6 || !c.told && moved != 0 {
+		if moved := p.since - empty; c.known && moved < 20e6 || !c.known && moved != 0 {
 			t.Errorf("%s: it can have come from %d ns after the device was empty on", name, moved)
 		}
 	}

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	quietMargin    = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
-	longestQuest   = 10 * time.Second      // how long to wait until the link is quiet
-	lookAgainAfter = 5 * time.Millisecond
+	quietMargin      = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
+	longestQuietWait = 10 * time.Second      // how long to wait until the link is quiet
+	lookAgainAfter   = 5 * time.Millisecond
 )
 
 // Link is a network that carries packets until its process ends.
@@ -99,7 +99,7 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 }
 
 // Report waits until the link is quiet, and returns its use since the last report. Quiet is false if packets still moved after
-// longestQuest.
+// longestQuietWait.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()
@@ -122,7 +122,7 @@ func (l *Link) Counts(mark bool) (Counts, error) {
 // awaitQuiet waits until no packet has moved for a round trip and quietMargin.
 func (l *Link) awaitQuiet() bool {
 	need := l.roundTrip + quietMargin
-	for deadline := time.Now().Add(longestQuest); ; {
+	for deadline := time.Now().Add(longestQuietWait); ; {
 		busyThere, lastThere := l.toServer.state()
 		busyBack, lastBack := l.toClient.state()
 		left := need - time.Duration(now()-max(lastThere, lastBack))
@@ -137,11 +137,11 @@ func (l *Link) awaitQuiet() bool {
 }
 
 const (
-	longestLine = 1 << 20
-	wordsAhead  = 64 // wordsAhead may be sent before one is answered.
+	longestLine   = 1 << 20
+	commandsAhead = 64 // commandsAhead may be sent before one is answered.
 )
 
-// Serve reads an order and then words, each on a line, and answers each with a line. It returns nil when its input ends.
+// Serve reads an order and then commands, each on a line, and answers each with a line. It returns nil when its input ends.
 func Serve(in io.Reader, out io.Writer) error {
 	lines := bufio.NewScanner(in)
 	lines.Buffer(nil, longestLine)
@@ -156,14 +156,14 @@ func Serve(in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	words, ended := make(chan string, wordsAhead), make(chan error, 2)
+	commands, ended := make(chan string, commandsAhead), make(chan error, 2)
 	go func() {
 		for lines.Scan() {
-			words <- lines.Text()
+			commands <- lines.Text()
 		}
 		ended <- endOf(lines)
 	}()
-	go func() { ended <- link.answer(ready, words, json.NewEncoder(out)) }()
+	go func() { ended <- link.answer(ready, commands, json.NewEncoder(out)) }()
 	select {
 	case err = <-ended:
 	case err = <-link.Failed:
@@ -172,18 +172,18 @@ func Serve(in io.Reader, out io.Writer) error {
 }
 
 // answer writes the first message, and then one for each line that comes in, until one fails.
-func (l *Link) answer(first any, words <-chan string, answers *json.Encoder) (err error) {
+func (l *Link) answer(first any, commands <-chan string, answers *json.Encoder) (err error) {
 	for answer := first; ; {
 		if err = answers.Encode(answer); err != nil {
 			return fmt.Errorf("its output cannot be written: %w", err)
 		}
-		switch word := <-words; word {
+		switch command := <-commands; command {
 		case "counts", "mark":
-			answer, err = l.Counts(word == "mark")
+			answer, err = l.Counts(command == "mark")
 		case "report":
 			answer, err = l.Report()
 		default:
-			err = fmt.Errorf("%.40q is no word that it knows; it knows counts, mark and report", word)
+			err = fmt.Errorf("unknown command %.40q: there are counts, mark and report", command)
 		}
 		if err != nil {
 			return err

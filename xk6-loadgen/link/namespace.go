@@ -243,14 +243,14 @@ func field(file *os.File, group, name string) (int64, error) {
 	}
 	var names []string
 	for line := range strings.Lines(string(text)) {
-		words := strings.Fields(line)
-		if len(words) == 0 || words[0] != group {
+		fields := strings.Fields(line)
+		if len(fields) == 0 || fields[0] != group {
 			continue
 		}
-		if i := slices.Index(names, name); i >= 0 && i < len(words) {
-			return strconv.ParseInt(words[i], 10, 64)
+		if i := slices.Index(names, name); i >= 0 && i < len(fields) {
+			return strconv.ParseInt(fields[i], 10, 64)
 		}
-		names = words
+		names = fields
 	}
 	return 0, fmt.Errorf("the kernel does not tell %s %s", group, name)
 }

@@ -223,7 +223,7 @@ func (p *pump) wait() {
 		return
 	}
 	// The packet came when the thread could run again; if that is not known, perhaps as soon as the device was seen empty.
-	if stalled, told := p.stallTime(); told {
+	if stalled, known := p.stallTime(); known {
 		p.since = max(p.since, t-(stalled-p.stalled))
 		p.stalled = stalled
 	}
@@ -236,8 +236,8 @@ func (p *pump) wait() {
 	}
 }
 
-// stallTime is how long the thread has waited for a core so far. told is false if the kernel does not count that.
-func (p *pump) stallTime() (nanoseconds int64, told bool) {
+// stallTime is how long the thread has waited for a core so far. known is false if the kernel does not count that.
+func (p *pump) stallTime() (nanoseconds int64, known bool) {
 	var text [64]byte
 	n, _ := syscall.Pread(p.schedstat, text[:], 0)
 	return linux.RunDelay(text[:max(0, n)])

@@ -49,7 +49,7 @@ func TestReportWaitsForQuiet(t *testing.T) {
 	}()
 	begin := time.Now()
 	r := p.report()
-	if r.Quiet || r.ToServer.Packets == 0 || time.Since(begin) < longestQuest {
+	if r.Quiet || r.ToServer.Packets == 0 || time.Since(begin) < longestQuietWait {
 		t.Errorf("after %s: %+v", time.Since(begin), r)
 	}
 	close(stop)
@@ -60,7 +60,7 @@ func TestReportWaitsForQuiet(t *testing.T) {
 	}
 }
 
-// A report that is under way, and words that wait for it, do not keep it from ending.
+// A report that is under way, and commands that wait for it, do not keep it from ending.
 func TestEndWithinAReport(t *testing.T) {
 	const delay = 3 * time.Second
 	p := startLink(t, Order{ToServer: Direction{DelayMs: float64(delay.Milliseconds())}}, nil)

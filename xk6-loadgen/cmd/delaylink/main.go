@@ -21,8 +21,8 @@ func main() {
 	}()
 	runtime.GOMAXPROCS(4) // for each direction, for answers and for garbage collection
 	var err error
-	if words := os.Args[1:]; len(words) > 0 {
-		err = fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", words[0])
+	if arguments := os.Args[1:]; len(arguments) > 0 {
+		err = fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", arguments[0])
 	} else {
 		err = link.Serve(os.Stdin, os.Stdout)
 	}

@@ -169,7 +169,7 @@ func TestItEnds(t *testing.T) {
 func TestUnknownWord(t *testing.T) {
 	c, in, complaints := started(t)
 	io.WriteString(in, "reprot\n")
-	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: \"reprot\" is no word that it knows; it knows counts, mark and report\n" {
+	if code := wait(t, c); code != 1 || complaints.String() != "delaylink: unknown command \"reprot\": there are counts, mark and report\n" {
 		t.Errorf("%d, %q", code, complaints)
 	}
 }

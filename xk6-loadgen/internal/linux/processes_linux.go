@@ -15,7 +15,7 @@ import (
 )
 
 // RunDelay is how long a thread has waited for a core, in nanoseconds, from its schedstat (sched-stats.rst of the kernel). Some kernels have no such file, or only zeros in it.
-func RunDelay(schedstat []byte) (nanoseconds int64, told bool) {
+func RunDelay(schedstat []byte) (nanoseconds int64, known bool) {
 	var figures [3]int64
 	field := 0
 	for _, c := range schedstat {
