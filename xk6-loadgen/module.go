@@ -1,5 +1,10 @@
-// Package loadgen is the k6 module k6/x/loadgen: a script calls run once for a load phase, the engine makes the requests, and k6
-// gets one set of samples a second.
+// Package loadgen is the k6 module k6/x/loadgen. A script calls run, or alternate for several servers, once for a whole load:
+//
+//	script ──options──► params.go ──engine.Options──► engine ──Second──► metrics.go, k6metrics.go ──samples──► k6
+//	script ◄─────────── summary (module.go) ◄────────── engine.Result
+//
+// A call blocks its VU until the load is over. The engine makes the requests on threads of its own, so k6 gets one set of samples a second, and
+// none for a request. Nothing in the engine knows k6. README.md lists options, results and metrics; index.d.ts has their types.
 package loadgen
 
 import (

@@ -161,7 +161,8 @@ func (s *http1) eachDue(call func(due int64)) {
 }
 
 const (
-	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it.
+	// maxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it. It keeps
+	// a broken server from filling the memory.
 	maxHeadBytes       = 64 << 10
 	maxChunkLineBytes  = 4 << 10 // with extensions, which servers hardly use
 	maxCachedHeadBytes = 4 << 10 // longer heads are parsed each time

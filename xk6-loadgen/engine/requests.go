@@ -99,6 +99,7 @@ func (r Request) saysLength() bool {
 	return len(r.Body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
 
+// Each request of a mix, and each step of its order, takes memory in every side.
 const (
 	MaxMix    = 1 << 18
 	MaxWeight = 1_000_000_000

@@ -1,5 +1,12 @@
 // Package link is a network of two sides with a delay between them: two network namespaces without a name, a TUN device in each, and a
-// process that carries the packets. When it ends the kernel frees all of it. Serve reads an order; a pump per direction carries packets.
+// process that carries the packets:
+//
+//	namespace of the client            this process                    namespace of the server
+//	198.18.0.1 ── TUN device ──► pump: loss, limits, delay ──► TUN device ── 198.19.0.1
+//	198.18.0.1 ── TUN device ◄── pump: loss, limits, delay ◄── TUN device ── 198.19.0.1
+//
+// Serve reads an order from the runner (messages.go), starts a Link, and reports counts on demand. The namespaces exist as long as the process
+// holds them open (namespace.go), so the kernel removes everything when it ends, however it ends.
 package link
 
 import (
@@ -17,7 +24,7 @@ import (
 const (
 	quietMargin      = 50 * time.Millisecond // added to the round trip: TCP may delay an acknowledgement by 40 ms
 	longestQuietWait = 10 * time.Second      // how long to wait until the link is quiet
-	lookAgainAfter   = 5 * time.Millisecond
+	lookAgainAfter   = 5 * time.Millisecond  // awaitQuiet checks no more often
 )
 
 // Link is a network that carries packets until its process ends.

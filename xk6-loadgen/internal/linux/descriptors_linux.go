@@ -1,5 +1,12 @@
-// Package linux has raw system calls for hot paths, unseen by the Go scheduler, whose bookkeeping costs 2 to 7 % of a core. Only calls that
-// wait can block; callers leave processors for others (GOMAXPROCS). Signals stop a waiting thread for garbage collection.
+// Package linux is what the engine and the delay link ask of the kernel:
+//
+//   - descriptors_linux.go: sockets and epoll.
+//   - processes_linux.go: threads, cores, scheduling and clocks.
+//   - tree_linux.go, group_linux.go: the CPU time of a server's processes.
+//
+// Calls on hot paths are raw: the Go scheduler does not see them, whose bookkeeping costs 2 to 7 % of a core. Only those that wait can block.
+// A thread that blocks keeps its processor, so callers raise GOMAXPROCS to leave some to other goroutines. For garbage collection the runtime
+// interrupts a waiting thread by a signal.
 //
 //gosec:disable G103 G115 -- the kernel takes addresses, the numbers are small
 package linux
