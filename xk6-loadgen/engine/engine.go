@@ -115,7 +115,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		return results, err
 	}
 	for _, r := range runs {
-		if r.plan.isOfGoroutines && !r.shared.apart {
+		if r.plan.isOfGoroutines && !r.shared.hasOwnCores {
 			linux.SetPolicies(unix.SCHED_BATCH) // As the threads of other loops
 			defer linux.SetPolicies(unix.SCHED_NORMAL)
 		}
@@ -199,8 +199,8 @@ type shared struct {
 	intervals chan *interval // intervals carries finished seconds to the collector.
 	monotonic int64          // the epoch on CLOCK_MONOTONIC, in nanoseconds
 	windowOpening
-	gap   sharedGap
-	apart bool // the server is known to have none of the generator's cores
+	gap         sharedGap
+	hasOwnCores bool // the server's processes are known, and may use none of the generator's cores
 	turn
 	probeLatency int64 // probeLatency is the latency without a queue, see probeRequests.
 	probeDone    atomic.Bool
@@ -235,7 +235,7 @@ func (r *run) makeLoops(alone bool) {
 	s := &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
 	s.pace.patience, s.pace.quiet = drainLimit, drainLimit
 	own := linux.Cores()
-	s.apart = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
+	s.hasOwnCores = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
 		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })
 	})
 	s.server.processes = linux.NewProcessTree(r.cpuOf)

@@ -177,7 +177,7 @@ func (l *loop) run(entered chan<- error) {
 // claimCores sets the thread's scheduling. Without the privileges results are the same, but less CPU efficient.
 func (l *loop) claimCores() {
 	linux.SetTimerSlack()
-	if l.plan.Rate == 0 && !l.shared.apart {
+	if l.plan.Rate == 0 && !l.shared.hasOwnCores {
 		linux.SetPolicy(0, unix.SCHED_BATCH)
 	} else {
 		linux.SetShortSlice() // k6's other threads would delay a response by up to 4 ms

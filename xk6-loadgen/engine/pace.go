@@ -197,15 +197,15 @@ type cycles struct {
 // newCycles begins to watch the cores. serverCores stay unknown if the generator may run on one of them.
 func newCycles(runs []*run) *cycles {
 	c := &cycles{}
-	apart := true
+	haveOwnCores := true
 	for _, r := range runs {
-		apart = apart && r.shared.apart
+		haveOwnCores = haveOwnCores && r.shared.hasOwnCores
 		for _, pid := range r.cpuOf {
 			c.serverCores = append(c.serverCores, linux.CoresOf(pid)...)
 		}
 	}
 	c.cores = append(linux.Cores(), c.serverCores...)
-	if !apart {
+	if !haveOwnCores {
 		c.serverCores = nil
 	}
 	c.read(runs)
