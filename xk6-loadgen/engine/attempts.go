@@ -208,7 +208,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 	if from == noLatency || a.isOfRamp || !l.records(from) {
 		return
 	}
-	// By the request's start, so that the latencies of a turn's last requests, which end after the window, are not left out.
+	// A latency counts by its request's start, so that a turn's last requests, which end after the window, are not left out.
 	l.recordsTo().latency.record(l.clock - from)
 	if len(l.plan.Buckets) > 0 {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-from)]++
@@ -259,7 +259,7 @@ func (l *loop) failure(c *conn, kind ErrorKind, cause ErrorCause, example string
 	}
 }
 
-// noteWait records waits without a response at a rate: without them the latency would look the shorter, the less a server answers.
+// noteWait records waits without a response at a rate. Without these, a server that answers fewer requests would have shorter latencies.
 func (l *loop) noteWait(nanoseconds, count int64) {
 	if l.waits != nil {
 		l.waits.recordMany(nanoseconds, count)

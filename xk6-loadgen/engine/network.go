@@ -109,7 +109,7 @@ func newSockaddr(at netip.AddrPort) (sockaddr, error) {
 				return s, fmt.Errorf("url: no network interface %q", zone)
 			}
 			binary.NativeEndian.PutUint32(s.raw[24:], uint32(device.Index))
-			// By its number, as Go remembers names without their network.
+			// A number, since Go caches device names for all networks of a process.
 			s.at = netip.AddrPortFrom(ip.WithZone(strconv.Itoa(device.Index)), at.Port())
 		}
 	}

@@ -162,7 +162,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 			// Drawn for all sides, whether they are through or not: turns do not depend on others.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].plan.listed != nil {
-				// What a rush has left over is made after the span, as long as a request may take.
+				// Requests that a rush has delayed are made after the span, for as long as a request may take.
 				length = time.Duration(runs[i].plan.span) + runs[i].plan.Timeout
 			}
 			if runs[i].isUnderLoad() {

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// ProcessTree reads the CPU time of processes and their descendants, those included that begin and end between two readings: from their
-// control group if they have one to themselves, otherwise from the times that the kernel keeps of children that were waited for.
+// ProcessTree reads the CPU time of processes and of all their descendants, even if these begin and end between two readings. If the processes
+// have a control group to themselves, its counter has that. Otherwise the kernel adds a child's time to the parent that waits for it.
 type ProcessTree struct {
 	roots     []int
 	processes map[int]*process
@@ -53,8 +53,8 @@ func NewProcessTree(roots []int) *ProcessTree {
 }
 
 // CPU is the CPU time since the tree was made, in nanoseconds; 0 of nil. A running thread's may be a kernel tick (1 to 10 ms) behind.
-// Without a control group of their own, that of descendants that no scan has seen may be two more ticks of 10 ms behind, and those that
-// nobody waits for are missed.
+// Without a control group, the time of descendants that lived between two scans may be two more ticks of 10 ms behind. It is missing if no
+// process of the tree has waited for them.
 func (t *ProcessTree) CPU() int64 {
 	if t == nil {
 		return 0
