@@ -16,6 +16,7 @@ import (
 //go:embed metrics.json
 var catalogue []byte
 
+// loadMetrics are the catalogue's metrics by name.
 type loadMetrics map[string]*metrics.Metric
 
 // registerMetrics registers the catalogue. VUs share the metrics: k6 returns the same one for the same name.

@@ -27,6 +27,7 @@ type session interface {
 	eachDue(call func(due int64))   // calls back with the time at which each of them should have started
 }
 
+// connState is a slot's state. connect, isUp, linger and drop make the transitions; HTTP/3 has no handshaking of its own, and none lingers.
 type connState uint8
 
 const (

@@ -146,6 +146,7 @@ type bareSocket struct {
 	in, out *direction
 }
 
+// packetSocket is what quic-go asks of a socket. It would use more of a *net.UDPConn, such as ECN.
 type packetSocket interface {
 	net.PacketConn
 	syscall.Conn

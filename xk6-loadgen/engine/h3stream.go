@@ -55,6 +55,7 @@ func (st *h3Stream) upload() {
 	st.quic.Close() //nolint:errcheck // read has the error, too
 }
 
+// h3Readers are the readers of all loads. A stream holds one from its first byte to its end.
 var h3Readers = sync.Pool{New: func() any { return newH3Reader(16 << 10) }}
 
 // read is a goroutine that reads a response, and posts the stream to the loop in any case. Peek comes first so that a stream without bytes
@@ -200,6 +201,7 @@ type h3Block struct {
 	block block
 }
 
+// blockSeed keeps servers from choosing blocks that fall on one place of the cache.
 var blockSeed = maphash.MakeSeed()
 
 // decode reads a field section (RFC 9204). One with the bytes of an earlier one has its meaning. All streams of a loop share the cache, so

@@ -27,12 +27,14 @@ const (
 	fieldForbidden // fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
 )
 
+// field is what the engine keeps of a header: sizes for the dynamic table and for HeadersDecodedBytes, and a number where it matters.
 type field struct {
 	nameBytes, valueBytes int32
 	kind                  fieldKind
 	value                 int64 // -1 if it is not a number
 }
 
+// block is what a header block says, without its text.
 type block struct {
 	status       int // 0 without one; length is the content-length, -1: none
 	length       int64

@@ -169,6 +169,7 @@ const (
 	lengthBits         = 60      // Sums of longer lengths could overflow.
 )
 
+// parserState is what the next byte of a response belongs to.
 type parserState uint8
 
 // A head's states come first.

@@ -28,7 +28,7 @@ const (
 	never       = int64(1) << 62
 	noSlot      = -1                            // the event of a descriptor that is no connection
 	awakeBefore = int64(60 * time.Microsecond)  // At a rate a loop is awake this long before the next request is due.
-	tellSpun    = int64(100 * time.Microsecond) // a loop publishes its spinning in steps of this, for other loops that read CPU time
+	spinStep    = int64(100 * time.Microsecond) // a loop publishes its spinning in steps of this, for other loops that read CPU time
 	offCore     = int64(50 * time.Microsecond)  // A poll that took this long did not run all the time: another thread had its core
 )
 
@@ -300,7 +300,7 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 		if took := polled - now; took < offCore {
 			idle += took
 		}
-		if idle > tellSpun {
+		if idle > spinStep {
 			l.shared.spun.Add(idle)
 			idle = 0
 		}

@@ -24,6 +24,7 @@ type PageFigures struct {
 	MidMeanMs                                float64 // MidMeanMs is the mean of the middle half of the latencies.
 }
 
+// page has the counts of a page.
 type page struct{ responses, unexpected, errors, bodyBytes int64 }
 
 // Classes of latencies are pageUnit wide at first, and then a 64th of a power of two: no more than 1.6 %.
@@ -89,6 +90,7 @@ type pageRecorder struct {
 	recent    []pageResponse
 }
 
+// pageResponse is a response that pageRecorder remembers. It is small, so that recentResponses of them stay in the cache.
 type pageResponse struct {
 	bodyBytes    int64
 	page         uint32

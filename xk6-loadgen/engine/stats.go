@@ -41,6 +41,7 @@ const (
 
 var ErrorCauseNames = [errorCauses]string{"other", "addressNotAvailable", "refused", "reset", "timedOut", "short"}
 
+// causes are the causes of errnos that servers and networks bring about. Others are CauseOther.
 var causes = map[syscall.Errno]ErrorCause{
 	syscall.EADDRNOTAVAIL: CauseAddressNotAvailable, syscall.ECONNREFUSED: CauseRefused, syscall.ECONNRESET: CauseReset,
 	syscall.EPIPE: CauseReset, syscall.ETIMEDOUT: CauseTimedOut,

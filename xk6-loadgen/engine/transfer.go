@@ -167,6 +167,7 @@ type departures struct {
 	waiting []departure
 }
 
+// departure is a request of a rate that the kernel has not taken yet.
 type departure struct {
 	due int64
 	end int64 // where in the connection's bytes the request ends; 0: not known yet

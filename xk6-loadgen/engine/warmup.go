@@ -31,6 +31,7 @@ type stretch struct {
 // stretchMark is what had happened by a time: responses, the server's CPU time in nanoseconds, and the queue.
 type stretchMark struct{ at, responses, cpu, queued int64 }
 
+// stretchMarks are the marks at a stretch's begin and at the end of each part.
 type stretchMarks [stretchParts + 1]stretchMark
 
 // add adds another loop's marks, which are of the same times, and have no CPU time.

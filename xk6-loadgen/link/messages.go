@@ -59,11 +59,13 @@ type SideReady struct {
 	Address string `json:"address"`
 }
 
+// SettingOutcome says why a setting does not hold; Problem is empty if it does.
 type SettingOutcome struct {
 	SettingOrder
 	Problem string `json:"problem,omitempty"`
 }
 
+// NetworkUse is what the network carried since the last report.
 type NetworkUse struct {
 	ToServer        Traffic `json:"toServer"`
 	ToClient        Traffic `json:"toClient"`
@@ -90,6 +92,7 @@ type Counts struct {
 	NetworkUse
 }
 
+// Traffic is one direction's: Packets came in, of which some were Delivered, Dropped at a full queue, or Lost by order.
 type Traffic struct {
 	Packets    int64      `json:"packets"`
 	Kinds      KindCounts `json:"kinds"`
@@ -100,6 +103,7 @@ type Traffic struct {
 	LatenessMs Lateness   `json:"latenessMs"`
 }
 
+// Lateness is how much later than their delay packets left, in milliseconds: the link's own error.
 type Lateness struct {
 	P50 float64 `json:"p50"`
 	P99 float64 `json:"p99"`
@@ -156,6 +160,7 @@ func (c *counters) traffic() Traffic {
 	return t
 }
 
+// KindCounts counts packets by what they do in TCP.
 type KindCounts struct {
 	Syn     int64 `json:"syn"`
 	SynAck  int64 `json:"synAck"`

@@ -202,6 +202,7 @@ type kernelCounters struct {
 	devices       *netlink.Handle
 }
 
+// kernelCounts are the counts of a side's TCP since its namespace began.
 type kernelCounts struct{ retransmits, listenOverflows int64 }
 
 // openKernelCounters opens the counters of the calling thread's namespace.

@@ -287,6 +287,7 @@ const (
 	chunks     = queueBytes / chunkBytes
 )
 
+// entry stands before each packet in the queue's memory.
 type entry struct {
 	due, waited int64 // due, on the pumps' clock, is when the packet has to leave; waited is the longest time before it was read
 	size        int64
