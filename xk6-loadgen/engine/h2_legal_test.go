@@ -237,7 +237,7 @@ func TestLegalOddities(t *testing.T) {
 				t.Errorf("headers %d of %d, decoded %d of %d, body %d of %d", r.HeaderBytes, s.headers.Load(),
 					r.HeadersDecodedBytes, s.decoded.Load(), r.BodyBytes, s.body.Load())
 			}
-			if n := s.goAways.Load(); n > 0 {
+			if n := s.faultGoAways.Load(); n > 0 {
 				t.Errorf("the client said GOAWAY %d times", n)
 			}
 		})

@@ -30,10 +30,10 @@ type peerServer struct {
 	answered, dropped atomic.Int64
 	// mostOpen is the greatest number of streams that were open on one connection.
 	mostOpen atomic.Int64
-	// goAways are those that the client has sent for an error, goodbyes those without one.
-	goAways, goodbyes atomic.Int64
-	mu                sync.Mutex
-	states            []tls.ConnectionState
+	// faultGoAways are GOAWAY frames that the client has sent for an error, orderlyGoAways those without one.
+	faultGoAways, orderlyGoAways atomic.Int64
+	mu                           sync.Mutex
+	states                       []tls.ConnectionState
 }
 
 // serveH2 starts a server for h2c with prior knowledge.

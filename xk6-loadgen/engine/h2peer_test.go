@@ -303,9 +303,9 @@ func (p *h2peer) read() {
 		p.ready = slices.DeleteFunc(p.ready, func(r *h2stream) bool { return r.id == f.StreamID })
 	case *http2.GoAwayFrame:
 		if f.ErrCode == http2.ErrCodeNo {
-			p.server.goodbyes.Add(1)
+			p.server.orderlyGoAways.Add(1)
 		} else {
-			p.server.goAways.Add(1)
+			p.server.faultGoAways.Add(1)
 		}
 	case *http2.PriorityFrame:
 	default:

@@ -138,8 +138,8 @@ func TestConnectionsEndInOrder(t *testing.T) {
 				if x.isH2() && o.KeepAlive {
 					want = s.connections.Load()
 				}
-				if n := s.goodbyes.Load(); n != want || s.goAways.Load() > 0 {
-					t.Errorf("GOAWAY without an error on %d of %d connections, with one on %d", n, s.connections.Load(), s.goAways.Load())
+				if n := s.orderlyGoAways.Load(); n != want || s.faultGoAways.Load() > 0 {
+					t.Errorf("GOAWAY without an error on %d of %d connections, with one on %d", n, s.connections.Load(), s.faultGoAways.Load())
 				}
 			})
 		}
@@ -147,7 +147,7 @@ func TestConnectionsEndInOrder(t *testing.T) {
 }
 
 // A connection on which something went wrong is dropped: to say that all is well would be a lie.
-func TestNoGoodbyeAfterAFault(t *testing.T) {
+func TestNoGoAwayAfterAFault(t *testing.T) {
 	s := serveH2(t, answering(func(p *h2peer, _ *h2stream) { p.WriteData(0, true, nil) }))
 	o := h2Options(s)
 	r := load(t, o)
@@ -155,7 +155,7 @@ func TestNoGoodbyeAfterAFault(t *testing.T) {
 		t.Errorf("errors %v", r.Errors)
 	}
 	waitFor(t, func() bool { return s.openConnections() == 0 })
-	if n := s.goodbyes.Load(); n > 0 {
+	if n := s.orderlyGoAways.Load(); n > 0 {
 		t.Errorf("%d connections ended with GOAWAY without an error", n)
 	}
 }
