@@ -122,8 +122,8 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
-	// The kernel books CPU time every few milliseconds: in a short window it can seem more than the machine has, or less than nothing,
-	// since what was spun away is known at once.
+	// The kernel books CPU time every few milliseconds, and spinning is known at once. In a short window the difference can be negative, or
+	// more than the machine has.
 	cpu := float64(p.to.used-p.from.used) / float64(max(1, p.to.at-p.from.at))
 	cpu = min(max(0, cpu), float64(runtime.NumCPU()))
 	c.onSecond(Second{

@@ -35,11 +35,11 @@ const (
 	connecting
 	handshaking // TCP is up, TLS not yet
 	established
-	lingering // the peer has announced that it will close. Its FIN is awaited, so that the TIME_WAIT is its, as with ab.
+	lingering // the peer has announced that it will close. It closes first, as with ab, so that it keeps the TIME_WAIT state.
 )
 
 const (
-	lateInARow     = 16                            // after so many connections that were not up at once, only one in as many is tried at once
+	lateInARow     = 16                            // after this many connections in a row that were not up at once, one in 16 is tried at once
 	lingerLimit    = int64(200 * time.Millisecond) // for a server to close: its FIN normally comes with the response
 	firstBackoff   = int64(10 * time.Millisecond)  // doubles with each failure in a row, see retryAt
 	longestBackoff = int64(500 * time.Millisecond) // a server that comes back has its load again this soon
@@ -342,8 +342,8 @@ func (c *conn) checkTimeouts() {
 	}
 }
 
-// retryAt is when the slot may connect again. The first failure has no back-off: of many connections a few always fail, and an idle
-// slot is load that is missing. Then it doubles: failing connects would take all of a core.
+// retryAt is when the slot may connect again, on the run's clock. A single failure has no back-off, since a few of many connections always fail
+// and an idle slot is missing load. After that the back-off doubles: otherwise failing connects would take a whole core.
 func (c *conn) retryAt() int64 {
 	if c.failures <= 1 {
 		return c.openedAt

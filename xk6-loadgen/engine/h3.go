@@ -13,7 +13,7 @@ import (
 	"github.com/quic-go/quic-go"
 )
 
-// noAnswerLimit is how long a load that QUIC has never answered waits for a handshake: it tells soon that a server has no HTTP/3.
+// noAnswerLimit is how long a load that has had no answer over QUIC waits for one. A server without HTTP/3 is so reported soon.
 const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
@@ -82,7 +82,7 @@ func (s *h3) fill() {
 				if _, s.opening = errors.AsType[*quic.StreamLimitReachedError](err); s.opening {
 					s.conn.loop.inbox.goroutines.Go(s.quic.awaitStream)
 				}
-				return // The connection has ended otherwise, which the inbox will report
+				return // Otherwise the connection has ended, which the inbox will report
 			}
 		}
 		s.send(stream, s.nextWaiting())
@@ -108,7 +108,7 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	} else {
 		l.current.SentBytes += int64(len(r.bytes))
 		st.isSent.Store(true)
-		stream.Close() //nolint:errcheck // who reads the stream has the error, too
+		stream.Close() //nolint:errcheck // reading the stream reports the error, too
 	}
 	l.inbox.goroutines.Go(st.read)
 }
@@ -181,7 +181,7 @@ func (s *h3) endStream(st *h3Stream) {
 	case f.endsAll:
 		s.ended(f.kind, f.cause, f.text)
 	case f.code == h3Rejected && (s.goneAway || !st.isAgain):
-		// The server has not looked at it (RFC 9114, section 4.1.1): it shuts down, which its GOAWAY may tell a moment later.
+		// The server has not handled the request (RFC 9114, section 4.1.1). It shuts down, and its GOAWAY may come a moment later.
 		s.waiting = append(s.waiting, st.attempt)
 	default:
 		st.cancel()

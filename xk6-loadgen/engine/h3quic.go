@@ -130,7 +130,8 @@ type quicConn struct {
 	heard   atomic.Int64    // heard is when a stream last had bytes
 }
 
-// connectedSocket sends to one peer, so that the kernel tells of a closed port. Servers divide connections by the client's port.
+// connectedSocket sends to one peer, so that the kernel reports a closed port. Each connection has one, with a port of its own, by which
+// servers with several processes divide connections.
 type connectedSocket struct{ *net.UDPConn }
 
 // WriteMsgUDP leaves the address out, which Go refuses on a connected socket.
@@ -138,8 +139,8 @@ func (s connectedSocket) WriteMsgUDP(p, oob []byte, _ *net.UDPAddr) (n, oobn int
 	return s.UDPConn.WriteMsgUDP(p, oob, nil)
 }
 
-// bareSocket is the same without control messages: no ECN, no segmentation by the kernel, and one buffer of a packet instead of eight. Go's
-// scheduler does not see its calls: it would hand their processor on each time, and watch for their ends.
+// bareSocket is a connectedSocket without control messages: no ECN, no segmentation by the kernel, and one buffer of a packet instead of
+// eight. Go's scheduler does not see its calls, which saves it handing on their processor each time.
 type bareSocket struct {
 	packetSocket
 	peer    net.Addr
@@ -200,7 +201,8 @@ func (s *bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
 
 func (s *bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.out.transfer(p) }
 
-// collectSooner lets a heap of QUIC connections grow by a quarter, not double: with a thousand by 10 MB, not 40. The process keeps it.
+// collectSooner has garbage collected when the heap has grown by a quarter, not when it has doubled: with a thousand connections of QUIC after
+// 10 MB instead of 40. The setting stays for the whole process.
 func collectSooner(connections int) {
 	const many, percent = 500, 25
 	if connections < many {
@@ -301,7 +303,7 @@ func (q *quicConn) readControl() *h3Fault {
 	}
 }
 
-// faultOf says what an error of QUIC comes to.
+// faultOf sorts an error of QUIC into the engine's kinds and causes.
 func faultOf(err error) *h3Fault {
 	f := &h3Fault{kind: ErrRead, cause: CauseOther, text: "QUIC: " + strings.SplitN(err.Error(), "\n", 2)[0], endsAll: true}
 	var stream *quic.StreamError

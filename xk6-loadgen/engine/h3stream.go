@@ -15,7 +15,7 @@ import (
 	"github.com/quic-go/quic-go/quicvarint"
 )
 
-// h3Stream is an attempt with its stream. The goroutine that reads it sets the figures, and the loop has them after that.
+// h3Stream is an attempt with its stream. A goroutine reads it and sets the figures; the loop reads these once the stream was posted.
 type h3Stream struct {
 	attempt
 	place   int  // its place among the session's streams; -1: the loop is through with it

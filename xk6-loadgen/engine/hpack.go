@@ -8,7 +8,7 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// HPACK (RFC 7541) decodes whole blocks, so that the dynamic table is right, but keeps only sizes, :status and content-length.
+// The HPACK decoder (RFC 7541) decodes whole blocks, so that its dynamic table is right, but keeps only sizes, :status and content-length.
 
 const (
 	hpackTableBytes    = 4096 // the size of our dynamic table, the default
@@ -133,7 +133,8 @@ type hpackDecoder struct {
 	// their headers send the same few bytes until the Date changes.
 	repeated []byte
 	meaning  block
-	// filled bytes were inserted by the last blocks, all of this version of the cache. A table full of one block stays as it is.
+	// filled is how many bytes were inserted by the last blocks in a row that were this version of the cache. Once they fill the table,
+	// inserting the same fields again changes nothing.
 	filled, version int
 }
 

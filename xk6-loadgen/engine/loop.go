@@ -107,10 +107,11 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	return l
 }
 
-// connection is the number of a slot's connection among those of all loops, over which the first numbers are spread.
+// connection is the number of a slot's connection among those of all loops. Low numbers are spread over the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// start starts the loop, as a rule on a thread of its own, which ends with it: its network, policy and cores are the loop's.
+// start starts the loop on a thread of its own, which ends with the loop, since its network, policy and cores are no other goroutine's. See
+// isOfGoroutines for the exception.
 func (l *loop) start(entered chan<- error) {
 	if l.plan.isOfGoroutines {
 		go l.run(entered)
@@ -134,7 +135,7 @@ func (l *loop) enter() error {
 	return err
 }
 
-// run is the whole life of the loop. It reports whether it has what it needs, and begins with its first turn.
+// run is the whole life of the loop. It sends an error, or nil, when it is in its network, and waits for its first turn.
 func (l *loop) run(entered chan<- error) {
 	var err error
 	if !l.plan.isOfGoroutines {
@@ -174,7 +175,7 @@ func (l *loop) run(entered chan<- error) {
 	l.endTurn()
 }
 
-// claimCores sets the thread's scheduling. Without the privileges results are the same, but less CPU efficient.
+// claimCores sets the thread's scheduling. Where the kernel refuses, the load is the same and costs more CPU time.
 func (l *loop) claimCores() {
 	linux.SetTimerSlack()
 	if l.plan.Rate == 0 && !l.shared.hasOwnCores {
@@ -189,7 +190,8 @@ func (l *loop) claimCores() {
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // see above
 }
 
-// coresOf deals the cores out so that a loop has both hardware threads of one, which most machines number half of all apart; nil: all.
+// coresOf are the cores of a loop, nil for all. Every loops-th core is dealt to a loop: on most machines the two hardware threads of a core
+// are numbered half of all cores apart, so a loop gets both.
 func coresOf(allowed []int, loops, number int) (own []int) {
 	if loops == 1 || len(allowed) < loops {
 		return nil
@@ -264,7 +266,8 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	case !l.shared.alone || l.inbox != nil:
 		return l.waitExactly(events, max(0, wait))
 	}
-	// Rounded up, since 0 would poll through the last millisecond, except before all loops open the window together.
+	// Milliseconds are rounded up, since a wait of 0 would poll through the last one. Only loops that open the window together must not be
+	// late.
 	if l.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
@@ -279,7 +282,7 @@ func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
 	return linux.EpollWaitExact(l.epoll, events, wait)
 }
 
-// waitYielding waits by a call that the Go scheduler knows of, so that others get the processor meanwhile.
+// waitYielding waits in a way that the Go scheduler sees, so that other goroutines get the processor meanwhile.
 func (l *loop) waitYielding(events []syscall.EpollEvent, wait int64) int {
 	if l.plan.isOfGoroutines {
 		return l.inbox.wait(events, wait)
@@ -287,7 +290,7 @@ func (l *loop) waitYielding(events []syscall.EpollEvent, wait int64) int {
 	return linux.EpollWaitYielding(l.epoll, events, wait)
 }
 
-// spin polls for `wait` nanoseconds from now at most.
+// spin polls until there are events, for `wait` nanoseconds from now at most. It measures how long it polled in vain.
 func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 	idle, end := int64(0), now+wait
 	defer func() { l.shared.spun.Add(idle) }()

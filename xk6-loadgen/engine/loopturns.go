@@ -62,7 +62,8 @@ func (l *loop) joinTurn() {
 	}
 }
 
-// crossEdge begins or ends the counting, before an iteration's events are handled: their responses are after those that set the edge.
+// crossEdge begins or ends the counting once an edge is set. It is called before an iteration's events are handled, since their responses
+// come after the one that set the edge.
 func (l *loop) crossEdge() {
 	s := l.shared
 	if to := s.countTo.Load(); to > 0 && l.clock > to {
@@ -78,7 +79,8 @@ func (l *loop) crossEdge() {
 	}
 }
 
-// setEdge is called after an iteration with responses or failures: the first one since steadyFrom, or since sliceEnd, is the edge.
+// setEdge is called after an iteration with responses or failures. The side's first iteration of that kind since steadyFrom is the edge at
+// which counting begins, the first one since sliceEnd that at which it ends.
 func (l *loop) setEdge() {
 	s := l.shared
 	if l.clock >= l.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
@@ -93,7 +95,7 @@ func (l *loop) setEdge() {
 func (l *loop) nextTurn() {
 	s := l.shared
 	if g := &l.gap; g.underWay && g.since >= l.began {
-		// In the others' turns late responses leave no gap, unless there was none in the whole turn.
+		// While other sides have their turns a wait is no gap, unless the whole turn had no response.
 		g.underWay = false
 		s.gap.loopsUnderWay.Add(-1)
 	}
@@ -131,7 +133,7 @@ func (l *loop) shift(by int64) {
 	l.nextSample += between
 }
 
-// hasMoreDue tells, between two turns, whether requests of the loop's window are still to be made.
+// hasMoreDue is called between turns at a rate. It tells whether the loop still has requests to make in its window.
 func (l *loop) hasMoreDue() bool {
 	if l.phase != measuring {
 		return true
@@ -204,7 +206,8 @@ func (l *loop) endTurn() {
 	l.shared.back <- l
 }
 
-// turnEnded is the end of the time under load: at the server's limit the drain's last response, otherwise the drain's begin.
+// turnEnded is when the time under load ended, on the run's clock: where responses begin and end a window, as long after steadyFrom as
+// these are from each other; otherwise at the turn's end, or with the last response of a turn whose drain counts.
 func (l *loop) turnEnded() int64 {
 	s := l.shared
 	switch {
@@ -235,7 +238,7 @@ func (l *loop) setCounting(on bool) {
 	}
 }
 
-// awaitTurn waits for the next turn; late responses are read meanwhile, and count.
+// awaitTurn waits for the next turn. Meanwhile it reads the responses that the drain has not waited for, and they count.
 func (l *loop) awaitTurn() {
 	if l.readsLate {
 		l.spread = 0

@@ -107,12 +107,12 @@ type plan struct {
 	pages    []string // pages are the names of those with figures of their own
 	h2       h2Headers
 	order    []uint32 // a cycle of indexes of requests; with times that of all requests
-	listed   []int64  // listed are the requests' times within the span, nil where a rate or the responses say when they are made
+	listed   []int64  // the requests' times within the span, in nanoseconds; nil if a rate or responses start them
 	span     int64
 	tls      *tls.Config // nil without TLS
 	divided  bool        // each connection has its share of the requests
-	// isOfGoroutines: over QUIC loops are goroutines, as with a thread of its own a loop costs each event two switches between threads.
-	// At a rate they are not, since Go's timers can be late by a millisecond.
+	// isOfGoroutines: over QUIC loops are goroutines. On threads of their own each event would cost two switches between threads. At a rate
+	// loops have threads all the same, since Go's timers can be late by a millisecond.
 	isOfGoroutines bool
 	lastStreamID   uint32 // the greatest stream identifier of a connection
 	noDelay        bool   // TCP_NODELAY: for requests that take more than one segment, or that follow another one

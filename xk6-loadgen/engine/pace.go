@@ -8,17 +8,17 @@ import (
 )
 
 const (
-	// shortestTurn: sides that alternate faster than the machine's noise see the same of it. 10 ms are no more precise
+	// shortestTurn is shorter than most of the machine's noise, so that all sides have their part of it. 10 ms are no more precise
 	// (docs/proof.md).
 	shortestTurn = 20 * time.Millisecond
 	rateSlice    = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
-	// drainLimit is how long a turn waits for responses of which nothing is known, longestDrain in a count without a warm-up, and for the
-	// first response after a turn.
+	// drainLimit bounds a drain, unless the warm-up had longer latencies. longestDrain bounds one of a load without rate and warm-up, and
+	// the wait for the response that ends a window.
 	drainLimit, longestDrain = second, 10 * second
-	// shortestQuiet without a response: a server that waits is not working on the outstanding requests.
+	// shortestQuiet without a response ends the drain of a server that waits: it has no CPU work left for the outstanding requests.
 	shortestQuiet = 50 * int64(time.Millisecond)
-	// A turn is long against its responses, since those in the ramp and the drain do not count; in a short window, where sides would have
-	// few turns, less so. Few turns do not share the machine's noise.
+	// A turn takes answersPerSlice ages of the load, since requests in the ramp and the drain do not count. In a short window it takes down
+	// to fewestAnswersPerSlice, so that each side has turnsPerWindow: with few turns, sides do not share the machine's noise.
 	answersPerSlice, fewestAnswersPerSlice, turnsPerWindow = 16, 4, 4
 	// A queue at a rate settles over many responses, the more slowly the nearer the rate is to the server's limit.
 	answersPerRateSlice = 40
@@ -108,8 +108,8 @@ func (r *run) choosePace() {
 	}
 }
 
-// leftWork is the CPU time of the work that the server leaves for later under load, in nanoseconds. It has done that when its turn
-// begins, and is too fast until as much is left again. What it had to do for requests under way at the warm-up's end is no part of it.
+// leftWork is the CPU time, in nanoseconds, of work that the server puts off under load. When a turn begins that work is done, so the
+// server is too fast until as much is put off again. The work for requests that were under way at the warm-up's end is taken off.
 func (r *run) leftWork() int64 {
 	s := r.shared
 	c := s.warmth.continuous
@@ -120,7 +120,7 @@ func (r *run) leftWork() int64 {
 	return max(0, s.workAfter-int64(underWay*c.CPUMicros*1e3))
 }
 
-// grow lengthens the turns of a count without a warm-up with its queue, which only a drain tells.
+// grow is the next turns' mean length for a number of requests without a warm-up. Nothing but the drain shows how long the queue is there.
 func (r *run) grow(slice time.Duration) time.Duration {
 	if s := r.shared; r.plan.Warmup == 0 && r.plan.divided && s.left-s.sliceEnd > int64(slice) {
 		return min(longestSlice, time.Duration(answersPerSlice*(s.left-s.sliceEnd)))
@@ -128,7 +128,7 @@ func (r *run) grow(slice time.Duration) time.Duration {
 	return slice
 }
 
-// takesOneTurn tells whether turns of this length would be few in the side's window: then it has one, right after a warm-up.
+// takesOneTurn tells whether the side's window has room for fewer than fewestTurns of this length. All sides then have one turn each.
 func (r *run) takesOneTurn(slice time.Duration) bool {
 	window := r.plan.window()
 	return window > 0 && r.plan.listed == nil && int64(slice) > window/fewestTurns
@@ -157,7 +157,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
-				// A queue settles over a part of a turn that is long against it.
+				// The queue settles in a ramp of half a turn, which is long against the ages that the turn was chosen by.
 				p.ramp = max(p.ramp, min(int64(p.slice)/2, r.plan.window(), longestRamp))
 			}
 		}

@@ -20,7 +20,8 @@ type queueGrowth struct {
 // queuePart is a part of the window: its length in nanoseconds, the growth of the queue, and the responses that came in it.
 type queuePart struct{ length, growth, answered int64 }
 
-// queued is the queue of the loop. Requests that are due while a connection is free wait for the generator, and are not in it.
+// queued is the loop's queue, in requests. A request that is due while a connection is free waits for the generator, so it does not belong
+// to it.
 func (l *loop) queued(at int64) int64 {
 	if l.plan.Rate == 0 {
 		return 0
@@ -69,7 +70,7 @@ func (l *loop) noteQueue() {
 
 // QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, weighted by their length, and its standard error
 // (0: a single part).
-// The queue of a server that cannot hold the rate grows by what the rate exceeds the server.
+// If a server cannot hold the rate, its queue grows by the difference between the rate and what it serves.
 type QueueGrowth struct{ PerSecond, StandardError float64 }
 
 // queueGrowthOf adds the loops' queues up. served is the responses per second within the parts, whenever their requests were due.
@@ -101,7 +102,7 @@ func queueGrowthOf(loops []*loop) (growth *QueueGrowth, served float64) {
 	growth = &QueueGrowth{PerSecond: float64(whole.growth) / seconds}
 	squares := 0.0
 	for _, part := range all {
-		// A turn can end early, so that a part is short: its growth per second may be anything, and hardly counts.
+		// Deviations are of growth, not of growth per second, so that the short part of a turn that ended early has little weight.
 		off := float64(part.growth) - growth.PerSecond*float64(part.length)/1e9
 		squares += off * off
 	}

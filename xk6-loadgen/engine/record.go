@@ -18,7 +18,8 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// The record layer of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) has no copy, lock and allocation for each record as crypto/tls has.
+// This is a record layer for TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446). Unlike that of crypto/tls it takes no lock and allocates
+// nothing for a record, and decrypts in place.
 
 type recordType byte
 
@@ -80,7 +81,7 @@ func (s suite) aead(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newHalf13: RFC 8446, section 7.3.
+// newHalf13 derives a direction's key and IV from its traffic secret (RFC 8446, section 7.3).
 func newHalf13(s suite, secret []byte) (half, error) {
 	h := half{is13: true}
 	key, err := expandLabel(s.hash, secret, "key", s.keyBytes)
@@ -101,7 +102,7 @@ func expandLabel(hash crypto.Hash, secret []byte, label string, length int) ([]b
 	return hkdf.Expand(hash.New, secret, string(info), length)
 }
 
-// newHalves12 derives the keys of both directions (RFC 5246, section 6.3). Each side's Finished was its record 0.
+// newHalves12 derives the keys of both directions (RFC 5246, section 6.3). Record 0 of each was the Finished message, so they begin at 1.
 func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out half, err error) {
 	ivBytes := 4
 	if s.isChaCha {
@@ -119,7 +120,7 @@ func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out ha
 	return in, out, nil
 }
 
-// prf12 is P_hash (RFC 5246, section 5).
+// prf12 is TLS 1.2's pseudo-random function, P_hash (RFC 5246, section 5), of `length` bytes.
 func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, length int) []byte {
 	labelAndSeed := append([]byte(label), seed...)
 	mac := hmac.New(newHash, secret)
@@ -139,7 +140,8 @@ func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, l
 
 var errRecordSize = errors.New("a record is longer than TLS allows")
 
-// setNonce: the explicit part is the sequence number, where the IV has zeros.
+// setNonce makes the nonce of the next record: the IV with the sequence number (RFC 8446, section 5.3). AES-GCM in TLS 1.2 has zeros in its IV
+// there, so that the sequence number is its explicit part.
 func (h *half) setNonce() {
 	h.nonce = h.iv
 	tail := h.nonce[nonceBytes-8:]

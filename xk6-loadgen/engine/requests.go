@@ -94,7 +94,7 @@ func encodeRequest(o Options, r Request) []byte {
 	return b.Bytes()
 }
 
-// saysLength: RFC 9110, section 8.6.
+// saysLength tells whether the request has a Content-Length (RFC 9110, section 8.6).
 func (r Request) saysLength() bool {
 	return len(r.Body) > 0 || r.Method == http.MethodPost || r.Method == http.MethodPut || r.Method == http.MethodPatch
 }
@@ -155,7 +155,8 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	return order
 }
 
-// inOrder returns the requests as they come up, and makes the order theirs: what is used next lies next in memory.
+// inOrder sorts the requests by their first place in the order, and rewrites the order's indexes: requests that follow each other lie next to
+// each other in memory.
 func inOrder(requests []request, order []uint32) []request {
 	places := make([]uint32, len(requests)) // from 1 on, 0 has none yet
 	laid := make([]request, 0, len(requests))
@@ -197,7 +198,8 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// readAhead requests or connections stay in a processor's cache until the last is used; the kernel's work for 64 drives the first out.
+// readAhead is how many requests or connections are fetched into the cache at a time. 16 stay there until they are used; of 64 the kernel's
+// work would drive the first out.
 const readAhead = 16
 
 // nextRequest is the next request of the mix, by the loop's place in the order; with listed times the one whose time was just taken.
@@ -215,7 +217,7 @@ func (l *loop) nextRequest() *request {
 	return next
 }
 
-// readRequests brings the next requests near: each is far from the one before, and a processor fetches several at once.
+// readRequests reads a few bytes of the next requests. They are far apart in memory, and a processor fetches several at a time.
 func (l *loop) readRequests() {
 	p := l.plan
 	for _, i := range p.order[l.step:min(l.step+readAhead, len(p.order))] {

@@ -16,7 +16,8 @@ type Segment struct {
 	cycle  int64
 }
 
-// NewSegment has the request `first`, and then each that is one of the steps further, over and over; their sum is the cycle.
+// NewSegment makes a segment in the form of k6's striped offsets: it has request `first`, and from there one after each step. The steps are
+// repeated; their sum is the cycle.
 func NewSegment(first int64, steps []int64, cycle int64) Segment {
 	places := make([]int64, len(steps))
 	for i, step := range steps {
@@ -56,7 +57,7 @@ type schedule struct {
 	start        int64
 	taken        int64
 	nextDue      int64 // when the next request is due
-	poisson      bool  // arrivals are drawn from random, `drawn` so far; a loop that shares a process draws all of it
+	poisson      bool  // arrivals are drawn from random, `drawn` so far; loops of a segment draw those of the whole load, and skip the others'
 	seed, stream uint64
 	phase        uint64
 	random       *rand.Rand
@@ -68,8 +69,8 @@ type schedule struct {
 // mostListed requests take 120 MB.
 const mostListed = 10_000_000
 
-// list gives a load whose requests have times the rate and the count of these, in place of its duration, which is the list's span. Then
-// times and order (of indexes into Mix) have an entry per request, the earliest first; otherwise they are nil.
+// list handles a mix whose requests have times. It returns these times, the earliest first, and beside each the index of its request in
+// Mix; nil for other loads. Options then have a number of requests and their mean rate in place of the duration.
 func (o *Options) list() (times []int64, order []uint32, err error) {
 	type due struct {
 		at      time.Duration

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// maxTurnedAway connections in a row may end before a response without an error, as while a server is reloaded.
+	// maxTurnedAway is how many connections in a row may end before a response and count as no error: a server that is reloaded ends some.
 	maxTurnedAway = 3
 	noResponse    = "no complete response within the timeout"
 	closedEarly   = "connection closed before the response was complete"

@@ -144,7 +144,7 @@ type secure struct {
 	partial   []byte // the beginning of a record whose end has not come in yet
 }
 
-// handshake runs in a coroutine on the loop's thread, resumed when a record has come in. To crypto/tls it is the connection.
+// handshake runs as a coroutine on the loop's thread. Each record that comes in resumes it. crypto/tls uses it as its net.Conn.
 type handshake struct {
 	// Conn is nil: crypto/tls calls none of its methods that handshake does not have.
 	net.Conn
@@ -160,7 +160,7 @@ type handshake struct {
 	clientRandom []byte
 }
 
-// keyLog takes the secrets of the handshake that runs: one at a time on a loop's thread.
+// keyLog receives the secrets of the handshake that runs. A loop runs one at a time, so it has one keyLog.
 type keyLog struct{ current *handshake }
 
 // Write reads a line of NSS's key log format: label, client random, secret.
@@ -174,7 +174,7 @@ func (k *keyLog) Write(line []byte) (int, error) {
 
 var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 or h3 its config has to turn HTTP/2 or HTTP/3 on")
 
-// Read gives only the present record, so that no byte after the handshake is swallowed.
+// Read returns bytes of the present record only: crypto/tls must not keep bytes that come after the handshake.
 func (h *handshake) Read(p []byte) (int, error) {
 	for len(h.record) == 0 {
 		if !h.pause(struct{}{}) {

@@ -78,12 +78,13 @@ type turn struct {
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
-	// After a ramp the responses of the closed model count after the first one since steadyFrom, up to the first one since sliceEnd, when
-	// these have come: a pause of the server is longer than a turn, and must not lie outside. 0: not come yet.
+	// Without a rate, a window after a ramp begins with the first response since steadyFrom, at countFrom, and ends with the first one
+	// since sliceEnd, at countTo. So a pause of the server is within a window, even if it is longer than a turn. 0: there was no such
+	// response yet.
 	countFrom, countTo atomic.Int64
 	away, left         int64 // away is the time so far that was not under load; left is when the time under load last ended.
-	// cpuAway is the process's CPU time outside the time under load, cpuLeft its CPU time when the time under load last ended. cpuFrom and
-	// cpuTo are its CPU time at the turn's bounds, 0 before them.
+	// These are CPU times of the process in nanoseconds: cpuAway outside of the time under load so far, cpuLeft when the last turn ended,
+	// cpuFrom and cpuTo at the bounds of the present window (0 before them).
 	cpuAway, cpuFrom, cpuTo atomic.Int64
 	cpuLeft                 int64
 	count                   int64
@@ -159,7 +160,7 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 	for ; slices.ContainsFunc(runs, (*run).isUnderLoad); order = random.Perm(len(runs)) {
 		for n := range 2 * len(order) {
 			i := order[min(n, 2*len(order)-1-n)]
-			// Drawn for all sides, whether they are through or not: turns do not depend on others.
+			// Each side draws numbers even when it is through, so that one side's turns do not depend on another's.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
 			if runs[i].plan.listed != nil {
 				// Requests that a rush has delayed are made after the span, for as long as a request may take.
@@ -220,7 +221,7 @@ func (r *run) turn(length time.Duration, part float64) {
 		if l.through {
 			continue
 		}
-		isReading := l.readsLate // Looked at first: with the turn it is the loop's again
+		isReading := l.readsLate // Read first: once it resumes, the loop may change it
 		l.resume <- struct{}{}
 		if isReading {
 			l.wake() // Afterwards, since the loop waits again if it has not been told to resume
@@ -257,7 +258,7 @@ func (r *run) turn(length time.Duration, part float64) {
 // usedCPU is the process's CPU time in nanoseconds, less the time that loops have polled in vain.
 func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
-// enterCPU begins the CPU time under load of a turn; leaveCPU ends it, unless that is the turn's end.
+// enterCPU is called when CPU time begins to count in a turn. leaveCPU is called if it stops counting before the turn's end.
 func (s *shared) enterCPU() {
 	s.cpuFrom.Store(s.usedCPU())
 	s.cpuAway.Add(s.cpuFrom.Load() - s.cpuLeft)
@@ -293,7 +294,7 @@ func (s *shared) beginTurn(opens bool) {
 	}
 }
 
-// readServer notes the server's CPU time since the last reading: in the side's own turn, or in the others'.
+// readServer books the server's CPU time since the last reading: to the side's own turn, or to the time of the others'.
 func (s *shared) readServer(own bool) {
 	u := &s.server
 	used, at, answered := u.processes.CPU(), s.now(), int64(0)

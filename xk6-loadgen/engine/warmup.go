@@ -34,7 +34,7 @@ type stretchMark struct{ at, responses, cpu, queued int64 }
 // stretchMarks are the marks at a stretch's begin and at the end of each part.
 type stretchMarks [stretchParts + 1]stretchMark
 
-// add adds another loop's marks, which are of the same times, and have no CPU time.
+// add adds another loop's marks of the same stretch. Only the marks of loop 0 have the server's CPU time.
 func (m *stretchMarks) add(other *stretchMarks) {
 	for i := range m {
 		m[i].responses += other[i].responses
@@ -153,8 +153,8 @@ func (s *shared) judge(p *plan, now int64) {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		// A server that has little to do costs more or less from stretch to stretch, as other programs come and go. The first one has none
-		// before it.
+		// CPU per response of a server that has little to do also varies from stretch to stretch with other programs. The first stretch has
+		// none to compare with.
 		isLittle := len(partsBefore.costs) > 0 && mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
 		w.isWarm = !isCheaper || isLittle
 	case isFaster || isCheaper:
@@ -172,8 +172,8 @@ func (s *shared) judge(p *plan, now int64) {
 	w.judged.Add(1)
 }
 
-// trend is a line of least squares through the logarithms of a figure: what it gained over the stretch, and the half of that gain's 95 %
-// interval. No points: it is not known.
+// trend is a line of least squares through the logarithms of a figure. gain is its rise over the whole stretch, margin half of the gain's 95 %
+// interval. Without points the trend is not known.
 type trend struct {
 	points       int
 	gain, margin float64
@@ -182,8 +182,8 @@ type trend struct {
 // rises tells whether the gain is large enough to matter, and not by chance.
 func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
 
-// stretchFigures are of the parts of a stretch: when, and the logarithms of responses/s and of responses per CPU time, which are none where
-// CPU time is not known.
+// stretchFigures are of the parts of a stretch: their times, and the logarithms of responses/s and of responses per CPU time. costs is nil if
+// CPU times are not known.
 type stretchFigures struct {
 	at, speeds, costs []float64
 	length            float64
@@ -220,8 +220,8 @@ func (f *stretchFigures) trends() (speed, cost trend) {
 	return speed, cost
 }
 
-// isHigher tells whether the mean is higher than before by leastGain or more, beyond its error (Welch's t): compiled code comes in leaps,
-// which are no trend within a stretch.
+// isHigher tells whether the mean rose by leastGain or more, and by more than its error (Welch's t). A compiler makes a server faster in leaps,
+// between which no stretch shows a trend.
 func isHigher(before, now []float64) bool {
 	if min(len(before), len(now)) < fewestParts {
 		return false

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	// No request is called hung before shortestHang, or so many times p99.9: at the end of a long queue it is only not served yet.
+	// A request is hung after shortestHang, and after hangOfLatencies times p99.9. A younger one may be at the end of a long queue.
 	shortestHang      = second
 	hangOfLatencies   = 2
 	threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
@@ -266,7 +266,7 @@ func (l *loop) advancePhase() {
 			l.sampleFrom, l.sampleBase = l.clock, l.counted()
 			l.nextSample = l.clock + threadSampleEvery
 		}
-		// finish hands over the last second: a count's ends with its last response, which a late loop reads after that.
+		// finish hands over the last second, since the last response of a number of requests may be read late.
 		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) && !l.ended() {
 			l.handOver()
 			origin := l.windowStart + l.shared.away
