@@ -43,7 +43,7 @@
 //	server closed;    │ start, none  │ and count            │ answers are read │ work of its own
 //	wait for loops    │ counts       │                      │                  │
 //
-// The exceptions:
+// In detail:
 //
 //   - The ramp fills the server's queue. Its length comes from the warm-up (pace.go), and may be zero.
 //   - Without a rate, a window after a ramp begins and ends with a response (crossEdge, setEdge).
