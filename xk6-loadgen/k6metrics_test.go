@@ -256,7 +256,7 @@ func TestARequestAllocatesNothing(t *testing.T) {
 		before, after := runtime.MemStats{}, runtime.MemStats{}
 		runtime.ReadMemStats(&before)
 		begin := time.Now()
-		_, samples, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ url: '%s', connections: 10, requests: %d })`, url, requests))
+		bars, samples, err := script(t, context.Background(), fmt.Sprintf(`loadgen.run({ url: '%s', connections: 10, requests: %d }).latencyMs.histogram.length`, url, requests))
 		runtime.ReadMemStats(&after)
 		if err != nil {
 			t.Fatal(err)
@@ -265,11 +265,12 @@ func TestARequestAllocatesNothing(t *testing.T) {
 		if own := k6Sums(samples)["http_req_duration samples"] + k6Sums(samples)["http_req_failed samples"]; own > (seconds+1)*(2*mostDrawn+1) {
 			t.Errorf("%v samples in %v s", own, seconds)
 		}
-		return float64(after.Mallocs - before.Mallocs)
+		// The script gets each bar of the histogram as an object of two numbers; a busy machine has more of them.
+		return float64(after.Mallocs-before.Mallocs) - 4*bars.ToFloat()
 	}
 	allocations(1000)
 	few, many := allocations(10_000), allocations(210_000)
-	if perRequest := (many - few) / 200_000; perRequest > 0.05 {
+	if perRequest := (many - few) / 200_000; perRequest > 0.02 {
 		t.Errorf("%v allocations of a request", perRequest)
 	}
 }
