@@ -1,24 +1,24 @@
 #!/usr/bin/env node
-// The start of every command. On a fresh clone nothing is installed yet, so this file is plain JavaScript that needs
-// Node alone: it has node_modules and dist/ made where they are not as package-lock.json and the sources are. As somebody's
-// dependency it has no package-lock.json (npm packs none), dist/ is in the package, and whoever installed it has brought
-// its packages. Everything printed here goes to stderr, since stdout belongs to the command (`--json`).
+// The entry point of every command. On a fresh clone nothing is installed yet, so this file is plain JavaScript that needs only
+// Node. In a checkout it updates node_modules if package-lock.json has changed, and dist/ if the sources have. An installed
+// package has no package-lock.json (npm does not pack it); dist/ is in the package, and npm has installed the dependencies. This
+// file prints to stderr only, because stdout belongs to the command (`--json`).
 import { spawnSync } from 'node:child_process';
 import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { installPackages, isCheckout, projectRoot } from './packages.mjs';
 
-/** Node 20 fails to make room for WebAssembly with 32 GB and does with 64. */
+/** Node 20 cannot reserve memory for WebAssembly with 32 GB of address space; with 64 GB it can. */
 const leastAddressSpace = 64e9;
 
-/** A few times what one round records. */
+/** A few times the size of one round's records. */
 const leastFileSize = 100e6;
 
-/** In bytes, Infinity without one. @param {string} what as /proc names it */
-function limitOf(what) {
+/** Returns a limit in bytes; Infinity if unlimited. @param {string} name the limit's name in /proc/self/limits */
+function limitOf(name) {
   try {
-    const limit = new RegExp(`^Max ${what} +(\\d+)`, 'm').exec(
+    const limit = new RegExp(`^Max ${name} +(\\d+)`, 'm').exec(
       readFileSync('/proc/self/limits', 'utf8'),
     );
     return limit === null ? Infinity : Number(limit[1]);
@@ -27,10 +27,10 @@ function limitOf(what) {
   }
 }
 
-/** What is wrong with this machine, in one line; undefined when nothing is. */
+/** Returns the first unmet requirement, as a line to print; undefined if all are met. */
 function unsupported() {
   const [major, minor] = process.versions.node.split('.').map(Number);
-  // As in package.json, of which npm only warns.
+  // Same as `engines` in package.json, which npm only warns about.
   const fits = major === 20 ? minor >= 19 : major === 22 ? minor >= 12 : major > 22;
   if (!fits) {
     return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
@@ -44,12 +44,12 @@ function unsupported() {
   const fileSize = limitOf('file size');
   if (fileSize < leastFileSize)
     return `files may have ${fileSize} bytes here, and what a run records takes more: lift the limit with ulimit -f unlimited`;
-  // All that is started is started by these two. Busybox has others, which know less.
+  // Every process is started through these two programs. Busybox's versions lack some options.
   if (spawnSync('setpriv', ['--pdeathsig', 'TERM', '--', 'taskset', '--version']).status !== 0) {
     return 'setpriv and taskset of util-linux are missing: install util-linux';
   }
   try {
-    // A folder's files are below "/.".
+    // "/." makes the check fail for anything but a folder.
     accessSync(`${tmpdir()}/.`, constants.W_OK | constants.X_OK);
   } catch {
     return `no files can be written to ${tmpdir()}: make that folder, or name another one in TMPDIR`;
@@ -59,7 +59,7 @@ function unsupported() {
 
 const compiledMain = `${projectRoot}dist/main.mjs`;
 
-/** What to do where the package was made without its script `prepare`; undefined when it was made with it. */
+/** Returns the remedy if the script `prepare` did not run at installation; undefined if it did. */
 function missing() {
   if (existsSync(compiledMain)) return undefined;
   return `bakeoff was installed without the script that makes its dist/ (--ignore-scripts): make it with node ${projectRoot}bin/compile.mjs`;
@@ -90,7 +90,7 @@ async function main() {
   return commands.main(words);
 }
 
-// Should nothing be under way any more before main is done, that is no success.
+// If the event loop runs empty before main has finished, the command has failed.
 process.exitCode = 1;
 main().then(
   (exitCode) => {

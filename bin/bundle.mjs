@@ -1,4 +1,4 @@
-// How TypeScript becomes what Node runs: the commands, scenarios, and processes here and on other hosts.
+// Bundles TypeScript for Node: the commands, scenarios, and programs that run on this and other hosts.
 import { readFileSync } from 'node:fs';
 import { dirname, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,7 +10,7 @@ const forNode = {
   format: 'esm',
   target: 'node20',
   logLevel: 'silent',
-  // What is CommonJS asks for other modules by this name.
+  // CommonJS modules call `require`.
   banner: {
     js: "import { createRequire as requireOf } from 'node:module'; import { fileURLToPath as pathOf } from 'node:url'; const bundleUrl = import.meta.url, require = requireOf(bundleUrl);",
   },
@@ -49,7 +49,8 @@ export function nodeModules(outdir) {
     outdir,
     outExtension: { '.js': '.mjs' },
     splitting: true,
-    // Files are found from where the source is, and that from here, since the whole may be moved.
+    // A source finds files relative to its own path. That path is computed relative to the bundle, because the project may be
+    // moved.
     define: {
       'import.meta.url': 'sourceUrl',
       'import.meta.dirname': 'sourceFolder',

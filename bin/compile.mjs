@@ -1,4 +1,4 @@
-// Makes the JavaScript of dist/, once for each state of the sources: compiling at each start would take a second. By hand:
+// Compiles dist/ when the sources have changed: to compile at each start would take a second. By hand:
 // node bin/compile.mjs
 import { createHash } from 'node:crypto';
 import {
@@ -15,15 +15,15 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeModules } from './bundle.mjs';
 
-/** What is older than this is gone at the next compilation: what runs long may still read its parts. */
+/** Each compilation deletes older chunks. Younger ones stay, because a running command may still load them. */
 const dayMs = 24 * 3600 * 1000;
 
 /**
- * Compiles the commands, and what the package exports, where they are not as the sources are.
+ * Compiles the commands and the package's exports if the sources have changed.
  * @param {string} projectRoot without symbolic links in its path
- * @param {number} keptMs parts of another state are kept so long
+ * @param {number} keptMs chunks of an earlier compilation are kept this long
  * @returns {Promise<string>} the path of the compiled lib/cli/main.ts
- * @throws Error where something cannot be compiled, or dist/ not be written to
+ * @throws Error if the sources do not compile or dist/ is not writable
  */
 export async function compiledCommands(projectRoot, keptMs = dayMs) {
   const dist = join(projectRoot, 'dist');
@@ -33,7 +33,8 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   if (read(stateFile) === state) return main;
   const { build } = await import('esbuild');
   mkdirSync(dist, { recursive: true });
-  // A start at the same time makes the same: each file comes whole, and the state when all are there.
+  // Another command may compile at the same time, to the same files. So each file is renamed into place, and the state comes
+  // last.
   const fresh = mkdtempSync(join(dist, 'compiling-'));
   try {
     const { outputFiles } = await build({
@@ -55,7 +56,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   return main;
 }
 
-/** The commands, the package, and the shipped scenarios, which a scenario of a user may import. */
+/** The commands, the package, and the shipped scenarios, because a user's scenario may import them. */
 function entryPointsOf(projectRoot) {
   const scenarios = readdirSync(join(projectRoot, 'scenarios')).filter((name) =>
     name.endsWith('.ts'),
@@ -77,12 +78,12 @@ function read(file) {
   }
 }
 
-/** Of all that may be compiled, and of the compiler. */
+/** A hash of the sources' names, sizes and times, and of the lock file, which pins the compiler. */
 function stateOf(projectRoot) {
   const sources = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-      .filter((one) => one.isFile())
-      .map((one) => join(one.parentPath, one.name)),
+      .filter((entry) => entry.isFile())
+      .map((entry) => join(entry.parentPath, entry.name)),
   );
   const hash = createHash('sha256');
   for (const file of [

@@ -5,7 +5,7 @@ import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 
-/** With a slash at its end. */
+/** Ends with a slash. */
 export const projectRoot = fileURLToPath(new URL('..', import.meta.url));
 const lockFile = `${projectRoot}package-lock.json`;
 const stampFile = `${projectRoot}node_modules/.bakeoff-stamp`;
@@ -26,7 +26,7 @@ function installedStamp() {
   }
 }
 
-/** Whether `npm ci` by hand has installed these packages: npm lists them in node_modules. */
+/** Whether the user's own `npm ci` has installed these packages: npm lists them in node_modules. */
 function isAsLocked() {
   try {
     const [wanted, installed] = [lockFile, `${projectRoot}node_modules/.package-lock.json`].map(
@@ -37,11 +37,11 @@ function isAsLocked() {
       !optional ||
       (libc === undefined && cpu?.includes(process.arch) && os?.includes(process.platform));
     return Object.entries(wanted).every(
-      ([path, one]) =>
+      ([path, entry]) =>
         path === '' ||
         (installed[path] === undefined
-          ? !isNeeded(one)
-          : installed[path].integrity === one.integrity),
+          ? !isNeeded(entry)
+          : installed[path].integrity === entry.integrity),
     );
   } catch {
     return false;
@@ -71,7 +71,7 @@ export async function installPackages(mayInstall = true) {
     startedAt ??= Date.now();
     const { code, errors } = await runNpm(stamp);
     if (code === inUse) {
-      // Another start may have looked at the same moment.
+      // Another command may have held the shared lock just for its check.
       if (tries === 20)
         return 'package-lock.json has changed, and other bakeoff commands still use node_modules: start again when they have ended';
       await delay(250);
@@ -80,7 +80,7 @@ export async function installPackages(mayInstall = true) {
   }
 }
 
-/** Waits while `npm ci` runs. The lock ends when the descriptor is closed, or with this process. */
+/** Takes the shared lock, after any running `npm ci`. Closing the descriptor or ending this process releases the lock. */
 async function sharedLock() {
   const descriptor = openSync(projectRoot, 'r');
   const child = spawn('flock', ['--shared', '3'], {
@@ -94,17 +94,17 @@ async function sharedLock() {
 const inUse = 75;
 
 /**
- * Runs `npm ci` under an exclusive lock, which ends with its processes. `npm ci` empties node_modules first, so that an interrupted one
- * leaves no stamp. Returns the exit code and npm's error output.
+ * Runs `npm ci` under an exclusive lock, which is released when npm's processes have ended. `npm ci` empties node_modules first,
+ * so an interrupted run leaves no stamp. Returns the exit code and npm's error output.
  */
 async function runNpm(stamp) {
   const script = 'npm ci $3 && echo "$2" >"$1"';
-  // Optional and dev packages are named, so that NODE_ENV or the person's npm settings don't leave them out; the error
-  // level, since `npm run -s` hands its silence down. No package here needs its install script.
+  // Optional and dev packages are named, so that NODE_ENV or the user's npm settings don't exclude them. The log level is set
+  // because npm inherits `npm run -s`. None of the packages needs its install script.
   const flags =
     '--include=dev --include=optional --ignore-scripts --no-audit --no-fund --loglevel=error --no-progress ' +
     '--fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=5000';
-  // Before the start: npm may run before this process does again.
+  // Before npm starts, because a signal may come right after.
   const interrupts = ['SIGINT', 'SIGTERM', 'SIGHUP'];
   const forward = (name) => {
     process.kill(-child.pid, 'SIGTERM');
@@ -149,7 +149,7 @@ async function runNpm(stamp) {
   return { code, errors };
 }
 
-/** npm's line that names the cause: the first after its codes, before general advice. */
+/** The line of npm's output that names the cause: the first after the error codes, before the general advice. */
 function causeLine(errors) {
   const lines = errors.split('\n').map((line) => line.replace(/^npm (error|ERR!) ?/, '').trim());
   const cause = lines.find(

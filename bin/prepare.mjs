@@ -1,10 +1,11 @@
-// What npm runs after `npm ci` in a checkout, and before it packs one: makes dist/, the commands and the types of the package.
+// The npm script `prepare`, which runs after `npm ci` and before `npm pack`: writes dist/, the compiled commands and the
+// package's types.
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 import { compiledCommands } from './compile.mjs';
 import { installPackages, projectRoot } from './packages.mjs';
 
-// A project that depends on a folder has npm run this there, whatever is installed there.
+// If a project depends on this folder (file:), npm runs this script without installing the folder's packages.
 const refusal = existsSync(`${projectRoot}node_modules/typescript`)
   ? undefined
   : await installPackages();
@@ -12,7 +13,7 @@ if (refusal !== undefined) {
   console.error(refusal);
   process.exit(1);
 }
-// What is packed has no parts of an earlier state.
+// Compile anew, so that the package has no chunks of an earlier compilation.
 rmSync(`${projectRoot}dist/state`, { force: true });
 await compiledCommands(projectRoot, 0);
 const types = `${projectRoot}dist/types`;
@@ -26,5 +27,5 @@ execFileSync(
   ],
   { stdio: 'inherit' },
 );
-// A declaration itself, which tsc does not write.
+// tsc does not copy hand-written declarations.
 copyFileSync(`${projectRoot}lib/k6/loadgen.d.ts`, `${types}/lib/k6/loadgen.d.ts`);
