@@ -1,10 +1,10 @@
-// What others made of a release: their licences and notices, and the list of it all, in SPDX 2.3.
+// Third-party work in a release: licences and notices, and a bill of materials in SPDX 2.3.
 import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** What a command prints, without a line break at its end. @throws Error with its exit code */
+/** Returns the output of a command, trimmed. @throws Error with the exit code */
 export function written(
   command: string,
   args: readonly string[],
@@ -16,11 +16,11 @@ export function written(
   return execFileSync(command, args, options).trim();
 }
 
-/** A module of Go that is linked into a program. */
+/** A Go module that is linked into a program. */
 interface GoModule {
   path: string;
   version: string;
-  /** Its licences and notices by the names of their files. */
+  /** Licences and notices. */
   texts: [file: string, text: string][];
 }
 
@@ -34,15 +34,15 @@ function textsIn(folder: string): [string, string][] {
 }
 
 /**
- * The modules of others in the programs of cmd/, Go's own library first.
- * @param env with the system and the processor that they are built for
+ * Lists the third-party modules in the programs of cmd/, Go's standard library first.
+ * @param env with GOOS and GOARCH of the build
  */
 export function modulesOf(go: string, sources: string, env: NodeJS.ProcessEnv): GoModule[] {
   const [root = '', version = ''] = written(go, ['env', 'GOROOT', 'GOVERSION'], sources, env).split(
     '\n',
   );
   const library = { path: 'stdlib', version: version.replace('go', ''), texts: textsIn(root) };
-  // The project's own module has no version.
+  // The project's own module has no version and is left out.
   const form = '{{with .Module}}{{if .Version}}{{.Path}} {{.Version}} {{.Dir}}{{end}}{{end}}';
   const listed = written(go, ['list', '-deps', '-f', form, './cmd/...'], sources, env);
   const modules = [...new Set(listed.split('\n'))].sort().map((line) => {
@@ -52,7 +52,7 @@ export function modulesOf(go: string, sources: string, env: NodeJS.ProcessEnv): 
   return [library, ...modules];
 }
 
-/** The licences and notices of modules, which whoever passes a program on must pass on with it. */
+/** The licences and notices of modules; anyone who redistributes the program must include them. */
 export function noticesOf(modules: readonly GoModule[]): string {
   const parts = modules.flatMap(({ path, version, texts }) =>
     texts.map(([file, text]) => `==== ${path} ${version}, ${file}\n\n${text}\n`),
@@ -60,7 +60,7 @@ export function noticesOf(modules: readonly GoModule[]): string {
   return `This program has the following work of others in it.\n\n${parts.join('\n')}`;
 }
 
-/** A sentence of each licence, by its SPDX identifier. */
+/** A sentence that identifies each licence, by SPDX identifier. */
 const sentences: [string, RegExp][] = [
   ['AGPL-3.0-only', /GNU AFFERO GENERAL PUBLIC LICENSE\s+Version 3/i],
   ['Apache-2.0', /Apache License,?\s+Version 2\.0/i],
@@ -72,7 +72,7 @@ const sentences: [string, RegExp][] = [
   ['Unlicense', /This is free and unencumbered software/i],
 ];
 
-/** The licences that texts have sentences of, all of them being asked for. */
+/** The licences whose sentences are in the module's texts, joined with AND. */
 function licenceOf({ texts }: GoModule): string {
   const all = texts.map(([, text]) => text).join('\n');
   const found = sentences.filter(([, sentence]) => sentence.test(all)).map(([name]) => name);
@@ -99,21 +99,21 @@ const spdxPackage = (name: string, versionInfo: string, licenseDeclared: string,
   ],
 });
 
-/** The packages of npm that the project has where it is installed, with what depends on what. */
+/** The npm packages that an installation of the project gets, and their dependencies on each other. */
 function ofNpm(project: string): Bill {
   const args = ['sbom', '--sbom-format', 'spdx', '--package-lock-only'];
   const all = JSON.parse(written('npm', args, project)) as Bill;
   const lock = JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')) as {
     packages: Record<string, { dev?: true; devOptional?: true; os?: string[] }>;
   };
-  // With --omit=dev npm leaves out what a development package needs too.
+  // --omit=dev would also leave out packages that development packages share with others.
   const isInstalled = ({ packageFileName = '' }: Bill['packages'][0]) => {
     const { dev, devOptional, os = ['linux'] } = lock.packages[packageFileName] ?? {};
     return dev !== true && devOptional !== true && os.includes('linux');
   };
   const installed = new Set(all.packages.filter(isInstalled).map(({ SPDXID }) => SPDXID));
   const needed = new Set(all.documentDescribes);
-  // Until nothing is added that something needed depends on.
+  // Adds the dependencies of needed packages until there are no more to add.
   for (let before = 0; before !== needed.size;) {
     before = needed.size;
     for (const { spdxElementId, relatedSpdxElement } of all.relationships)
@@ -131,8 +131,8 @@ function ofNpm(project: string): Bill {
 }
 
 /**
- * The packages of npm, and the modules in each program.
- * @param programs the packages with k6, and the modules that are linked into it
+ * Writes the bill of materials: the npm packages, and the Go modules in each program.
+ * @param programs the k6 packages, with the modules linked into each
  * @param created in ISO 8601
  */
 export function bill(
@@ -151,7 +151,7 @@ export function bill(
       related.push({ spdxElementId: from, relatedSpdxElement: to, relationshipType });
     relate(k6.SPDXID, root, 'OPTIONAL_DEPENDENCY_OF');
     for (const module of modules) {
-      // purl has these in lower case.
+      // purl requires lower case.
       const purl = `pkg:golang/${module.path.toLowerCase()}@${encodeURIComponent(module.version)}`;
       const one = spdxPackage(module.path, module.version, licenceOf(module), purl);
       listed.set(one.SPDXID, one);

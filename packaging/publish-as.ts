@@ -1,4 +1,4 @@
-// npm run publish-as -- github.com/OWNER/REPO: gives the repository another address, in all tracked files that name it.
+// npm run publish-as -- github.com/OWNER/REPO: changes the repository's address in all tracked files.
 import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -7,19 +7,19 @@ import { findGo } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 
-/** Stricter than GitHub: also a path of a Go module, and in lower case the name of an image. */
+/** Stricter than GitHub's rule: the address must also be valid as a Go module path and, in lower case, as an image name. */
 const addressForm = /^github\.com\/[a-z\d]+(-[a-z\d]+)*\/(?!.*\.git$)[a-z\d]+([._-][a-z\d]+)*$/i;
 
 const git = (...args: string[]): string =>
   execFileSync('git', args, { cwd: projectRoot, encoding: 'utf8' }).trimEnd();
 
-/** Where the README gets a line to clone the repository, once it has an address. */
+/** The place in the README for the `git clone` line, which needs the real address. */
 const cloneMark = '<!-- publish-as: git clone -->';
 
 /** The address without its host. */
 const shortOf = (address: string): string => address.slice(address.indexOf('/') + 1);
 
-/** How files name the repository: in links and Go's paths, as an action with its tag, as an image with its version. */
+/** The forms of the address in files: in links and Go import paths, as an action with a tag, as an image with a version. */
 function namesOf(address: string): { name: string; pattern: RegExp }[] {
   const short = shortOf(address);
   return [
@@ -33,9 +33,9 @@ function namesOf(address: string): { name: string; pattern: RegExp }[] {
 }
 
 /**
- * Replaces the present address, which is that of the Go module.
- * @returns the changed files, from the project's root; none if this is the address already
- * @throws UserError for another form of address, uncommitted changes, or an address that files name as another project's
+ * Replaces the present address, which is read from go.mod.
+ * @returns the changed files, from the project's root; empty if the address is the present one
+ * @throws UserError for an invalid address, uncommitted changes, or an address that files already name as another project's
  */
 async function publishAs(address: string): Promise<string[]> {
   if (!addressForm.test(address))
@@ -65,7 +65,7 @@ async function publishAs(address: string): Promise<string[]> {
     writeFileSync(join(projectRoot, file), renamed);
     return file;
   });
-  // Imports are in the order of their paths.
+  // The new paths may sort differently, so gofmt reorders the imports.
   const ofGo = changed.filter((file) => file.endsWith('.go'));
   execFileSync(gofmt, ['-w', ...ofGo], { cwd: projectRoot });
   return changed;

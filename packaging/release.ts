@@ -1,4 +1,5 @@
-// npm run release -- --dry-run: makes all that a release publishes, in release/. The same commit gives the same bytes.
+// npm run release -- --dry-run: builds the files of a release in release/. The build is reproducible: the same commit gives the
+// same bytes.
 import { createHash } from 'node:crypto';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -20,7 +21,7 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { bill, modulesOf, noticesOf, written } from './contents.ts';
 
-/** Architectures by Node's names, and Go's. */
+/** Architectures: Node's name and Go's. */
 const architectures = { x64: 'amd64', arm64: 'arm64' } as const;
 export type Architecture = keyof typeof architectures;
 
@@ -33,17 +34,17 @@ const sources = join(projectRoot, 'xk6-loadgen');
 const manifestOf = (folder: string): Manifest =>
   JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8')) as Manifest;
 
-/** Packs a folder into `into`. Returns the file's name. npm gives all files in it the same time. */
+/** Packs a folder into `into` and returns the file name. npm sets the same time for all packed files. */
 const packed = (folder: string, into: string, ...flags: string[]): string =>
   written('npm', ['pack', '--silent', '--pack-destination', into, ...flags], folder)
     .split('\n')
     .at(-1) as string;
 
 /**
- * Makes the packages of npm, the context of the image, the list of what is in them (SPDX), release notes and checksums.
+ * Builds the npm packages, the image's build context, the bill of materials (SPDX), release notes and checksums.
  * @param into the folder, which is emptied
  * @param built the architectures for which k6 is built
- * @returns the names of its files
+ * @returns the file names in `into`
  * @throws UserError if Go is missing, or k6 cannot be built
  */
 export async function makeRelease(
@@ -79,7 +80,7 @@ export async function makeRelease(
 
 const sha256 = (bytes: Buffer | string): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Builds and packs k6 for an architecture, with the notices of the modules in it, which it returns. */
+/** Builds k6 for an architecture and packs it with the notices of its modules. Returns those modules. */
 async function packK6(
   programs: string,
   into: string,
