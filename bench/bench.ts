@@ -1,5 +1,5 @@
-// npm run bench: what the load engine costs, beside the generators that it has to match. All in one run, interleaved
-// round by round on the same server, cores and load, as ratios to the peer: absolute figures of a shared machine move.
+// npm run bench: the load engine's CPU, memory and throughput against other generators. One run interleaves all of them round by
+// round, on the same server, cores and load. Figures are ratios to the peer, because absolute figures drift on a shared machine.
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
@@ -52,7 +52,7 @@ const flags = {
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** What has been measured so far: results/bench/*.json. */
+/** Results so far: results/bench/*.json. */
 interface Results {
   k6StartCpuSeconds?: number;
   rows: Row[];
@@ -61,7 +61,7 @@ interface Results {
   skipped: { experiment: string; why: string }[];
 }
 
-/** One thing that can be asked for by name. It adds to the results and returns what is to be printed, block by block. */
+/** A part of the bench, selected by name. Adds to the results and returns blocks of text to print. */
 interface Part {
   name: string;
   title: string;
@@ -70,10 +70,10 @@ interface Part {
   run(bench: Bench, results: Results): AsyncGenerator<string[]>;
 }
 
-/** What k6StartSeconds needs, which is told with everything that is measured. */
+/** Input of k6StartSeconds, which is printed with every part. */
 const k6StartTools: readonly ToolName[] = ['k6', plain.server.name];
 
-/** Requests/s of the part that asks how late they leave, and how late one in a hundred may. */
+/** Rate in requests/s of the lateness part, and the limit for the lateness's p99. */
 const [sendRate, sendDelayLimitMs] = [20_000, 0.05];
 
 const parts: readonly Part[] = [
@@ -138,7 +138,10 @@ function partOf(experiment: Experiment): Part {
   };
 }
 
-/** Why that many connections cannot be open; undefined when they can. The server needs more files for them than a generator. */
+/**
+ * Returns the reason why the limit on open files does not allow that many connections; undefined if it does. The server needs
+ * more files than the generator.
+ */
 function tooFewFiles(server: string, connections: number): string | undefined {
   try {
     fileLimitFor(server, undefined, connections, hardFilesLimit());
@@ -150,8 +153,8 @@ function tooFewFiles(server: string, connections: number): string | undefined {
 }
 
 /**
- * The names that are meant by the words: each is a name, or the beginning of some up to a dash. No word: all of them.
- * Throws UserError (exit code 2) for a word that is neither.
+ * Resolves arguments to names: each is a full name or a prefix that ends before a dash. No arguments: all names. Throws UserError
+ * (exit code 2) for an unknown argument.
  */
 export function chosenNames(words: readonly string[], names: readonly string[]): string[] {
   const meant = (name: string, word: string): boolean =>
@@ -162,7 +165,10 @@ export function chosenNames(words: readonly string[], names: readonly string[]):
   return names.filter((name) => words.length === 0 || words.some((word) => meant(name, word)));
 }
 
-/** Returns the exit code: 0 also when a limit is not held, which the table and the JSON say, but that of the proof. Throws UserError. */
+/**
+ * Returns the exit code: 0 even if a limit is exceeded (the table and the JSON show that); for the proof, the proof's exit code.
+ * Throws UserError.
+ */
 export async function benchCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags: given } = readWords(args, flags);
   if (given.has('help')) {
@@ -213,7 +219,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   }
   if (given.has('only')) throw new UserError('--only: name proof-waiting as well', 2);
   const release = await oneRunAtATime();
-  // Some of it does not replace what was measured of all.
+  // A partial run does not replace the results of a full one.
   const name =
     chosen.length === parts.length ? 'bench' : [...new Set(positionals)].sort().join('+');
   try {
@@ -226,7 +232,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   }
 }
 
-/** Gets the tools and has the parts done, with a database of their own. */
+/** Gets the tools, starts a database for the bench, and runs the parts. */
 async function benchAll(
   chosen: readonly Part[],
   name: string,
@@ -256,8 +262,8 @@ async function benchAll(
 }
 
 /**
- * Measures the parts, prints each when it is done and writes results/bench/NAME.json. When it ends early, what was measured
- * until then is in NAME.partial.json.
+ * Measures the parts, prints each as soon as it is done, and writes results/bench/NAME.json. After an early end the results so
+ * far are in NAME.partial.json.
  */
 async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Promise<void> {
   const { cores, rounds, binaries } = bench;
@@ -305,7 +311,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   console.log(`\nAll samples: ${join('results', 'bench', `${name}.json`)}`);
 }
 
-/** One core for each side: a ratio per core is what the articles' effects are seen through. */
+/** One core for each side: the articles' effects show as ratios per core. */
 function oneEach(cores: Cores): Cores {
   return {
     serverCpus: cores.serverCpus.slice(0, 1),

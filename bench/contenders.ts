@@ -1,4 +1,4 @@
-// The load generators, each as the command that a person would run.
+// The load generators, with the commands that a user would run.
 import { join } from 'node:path';
 import { total } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
@@ -11,10 +11,10 @@ import type { LoadProfile } from '../lib/scenario/model.ts';
 import type { Store } from '../lib/store/store.ts';
 import { readAb, readH2load, readK6, readWrk, type Printed } from './printed.ts';
 
-/** A time, or a number of requests, `runs` times in a row (1). */
+/** Stop rule: a time or a number of requests, repeated `runs` times (default 1). */
 export type RunLength = { seconds: number } | { requests: number; runs?: number };
 
-/** The same load for all. */
+/** The load, the same for all generators. */
 export interface BenchLoad {
   protocol: LoadProfile['protocol'];
   connections: number;
@@ -26,7 +26,7 @@ export interface BenchLoad {
   rate?: number;
 }
 
-/** One run of a contender. CPU and memory are of its whole process, with start and end. */
+/** One run of a contender. CPU time and memory include the start and end of the process. */
 export interface Sample extends Printed {
   cpuMicrosPerRequest: number;
   peakRssBytes: number;
@@ -37,7 +37,7 @@ export interface Contender {
   tool: 'k6' | 'wrk' | 'ab' | 'h2load';
   /** Streams samples to the bench's InfluxDB. */
   streaming?: true;
-  /** Its CPU is that of the load, as it says itself, not of the whole process. */
+  /** CPU time covers the load only, as the generator reports it, not the whole process. */
   withoutStart?: true;
   command(url: string, load: BenchLoad): Command;
   /** Throws UserError for other output. */
@@ -46,17 +46,17 @@ export interface Contender {
 
 interface Command {
   args: string[];
-  /** Arguments of further processes that share the load. */
+  /** Arguments of additional processes that share the load. */
   beside?: string[][];
   env?: Record<string, string>;
-  /** How often it is started (1). */
+  /** Number of starts (default 1). */
   runs?: number;
 }
 
-/** Time for two k6 to start on one core. */
+/** Two k6 processes start on one core within this time. */
 const startMs = 2000;
 
-/** k6 without reports and downloads. */
+/** k6 without usage reports and downloads. */
 const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
 const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
 
@@ -90,21 +90,21 @@ export const loadgen: Contender = {
   read: readK6,
 };
 
-/** A few connections, as the peer of many. */
+/** A few connections: the peer of many. */
 export const loadgenOfTen: Contender = {
   ...loadgen,
   name: 'loadgen, 10 at a time',
   command: (url, load) => loadgen.command(url, { ...load, connections: 10 }),
 };
 
-/** Without the CPU of its start. */
+/** Excludes the CPU time of the start. */
 export const loadgenWithoutStart: Contender = {
   ...loadgen,
   name: 'loadgen, one k6',
   withoutStart: true,
 };
 
-/** The same load by two k6, which begin together. */
+/** Two k6 processes share the load and start together. */
 export const twoLoadgens: Contender = {
   ...loadgenWithoutStart,
   name: 'loadgen, two k6',
@@ -134,7 +134,7 @@ export const streamingLoadgen: Contender = {
   streaming: true,
 };
 
-/** Stock k6, with all the threads that it wants. */
+/** Stock k6, with its default number of threads. */
 export const stockK6: Contender = {
   name: 'k6/http',
   tool: 'k6',
@@ -174,7 +174,7 @@ export const ab: Contender = {
   read: readAb,
 };
 
-/** It makes a new connection for each request if there are as many connections as requests. */
+/** h2load opens a new connection for each request if connections and requests are equal in number. */
 export const h2load: Contender = {
   name: 'h2load',
   tool: 'h2load',
@@ -207,16 +207,20 @@ function requestsOf(length: RunLength): number {
 export interface RunOptions {
   binary: string;
   cpus: readonly number[];
-  /** With the server. Then it runs under SCHED_BATCH, as the load engine's threads do, so that it does not interrupt the server. */
+  /**
+   * Shared with the server. Then the generator runs under SCHED_BATCH like the load engine's threads, so that it does not preempt
+   * the server.
+   */
   sharesCore: boolean;
-  /** For a contender that streams. */
+  /** Only for contenders that stream samples. */
   output: ReturnType<Store['k6Output']> | null;
   signal: AbortSignal;
 }
 
 /**
- * Runs a contender; bash reports the CPU time of its whole process. The parent-death signal is set anew below bash, since children do not
- * inherit it. Throws UserError if it fails or prints something else, or the signal's reason.
+ * Runs a contender; bash reports the CPU time of the whole process. The parent-death signal is set again below bash, because
+ * children do not inherit it. Throws UserError if the contender fails or its output is not understood, and the reason of an
+ * aborted signal.
  */
 export async function runContender(
   contender: Contender,
@@ -226,10 +230,10 @@ export async function runContender(
 ): Promise<Sample> {
   const { args, beside = [], env, runs = 1 } = contender.command(url, load);
   const stream = contender.streaming === true ? output : null;
-  // Many a shell's limit of open files is lower than it may be.
+  // Raise the soft limit of open files, which is often lower than the hard one.
   const script =
     'TIMEFORMAT="CPU %3U %3S"; ulimit -Sn hard; runs=$1; shift; ' +
-    // Words up to & are a process of their own.
+    // & separates the arguments of one process from those of the next.
     'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
     'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
@@ -251,7 +255,7 @@ export async function runContender(
       ...commandOf(args),
     ],
     cpus,
-    // Variables for k6 in the person's shell would change the load or send the samples elsewhere.
+    // K6_ variables in the user's shell would change the load or redirect the samples.
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
     started: peak.start,
@@ -273,10 +277,13 @@ export async function runContender(
   };
 }
 
-/** The kernel keeps a process's peak itself, so only growth in its last moments is missed. */
+/** The kernel records each process's peak, so the sampling misses only growth right before the end. */
 const periodMs = 250;
 
-/** Watches the processes below a shell, whose id `start` takes; `bytes` is the largest sum of their peaks (VmHWM), 0 if none was seen. */
+/**
+ * Samples the memory of a shell's child processes; `start` takes the shell's pid. `bytes` is the largest sum of their peaks
+ * (VmHWM); 0 if no process was seen.
+ */
 function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
   let peak = 0;
   let timer: NodeJS.Timeout | undefined;

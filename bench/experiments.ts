@@ -1,4 +1,5 @@
-// What npm run bench compares: loads, generators, and how much of its peer's CPU or memory the load engine may need.
+// The experiments of npm run bench: loads, generators, and limits for the load engine's CPU time and memory as multiples of the
+// peer's.
 import { join } from 'node:path';
 import { nginx } from '../lib/scenario/index.ts';
 import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
@@ -19,20 +20,20 @@ import {
 import type { Arrangement, Limits, Unit } from './ratios.ts';
 
 export interface Experiment {
-  /** The words before its dashes name all that begin with them. */
+  /** A prefix up to a dash selects all experiments that begin with it. */
   name: string;
   title: string;
   server: ConfiguredServer;
   page: Page;
   load: Omit<BenchLoad, 'length'>;
-  /** @param seconds of a run; counts are chosen to take about as long */
+  /** @param seconds length of a run; request counts are chosen to take about that long */
   length(seconds: number): RunLength;
-  /** The unit of CPU figures. */
+  /** CPU time is reported per this unit. */
   unit: Unit;
-  /** @param rounds that were asked for */
+  /** @param rounds the requested number */
   rounds?(rounds: number): number;
   arrangements: readonly Arrangement[];
-  /** The first one is measured, the second is its peer, others stand beside. */
+  /** The first contender is measured against the second, its peer; others are for information. */
   contenders: readonly [Contender, Contender, ...Contender[]];
   limits(arrangement: Arrangement): Limits;
 }
@@ -40,7 +41,7 @@ export interface Experiment {
 const both: readonly Arrangement[] = ['a core each', 'one core'];
 const timed = (seconds: number): RunLength => ({ seconds });
 
-/** nginx at its fastest, with which a generator has to keep up. */
+/** nginx at its fastest: the generator must keep up. */
 const fastest = ['base', 'workers', 'open-file-cache', 'tcp-nopush', 'keepalive-unlimited'];
 const plainNginx = nginx(fastest, { workers: 1 });
 export const tlsLayer = join(import.meta.dirname, 'nginx-tls.conf');
@@ -51,7 +52,7 @@ const manyNginx = nginx([...fastest, join(import.meta.dirname, 'nginx-many.conf'
 export const smallPage: Page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 export const largePage: Page = { docroot: 'images', path: '/img.html', bodyBytes: 525_304 };
 
-/** About what a core answers per second with a new connection each, and with a TLS handshake each. */
+/** Approximate requests/s of one core, with a new connection per request, and with a TLS handshake per request. */
 const newConnectionsPerSecond = 15_000;
 const handshakesPerSecond = 1000;
 
@@ -76,7 +77,7 @@ const overTls: Omit<Experiment, 'name' | 'title' | 'limits'> = {
   server: tlsNginx,
   contenders: [loadgen, h2load],
 };
-/** Requests with a connection each, for about so long. */
+/** A load of about this length, with a new connection for each request. */
 const newConnections: Omit<Experiment, 'name' | 'title' | 'contenders' | 'limits'> = {
   ...plainly,
   load: { ...http1, protocol: 'http/1.0', keepAlive: false },
@@ -89,7 +90,7 @@ export const experiments: readonly Experiment[] = [
     name: 'http1-keep-alive',
     title: 'HTTP/1.1, keep-alive, 100 connections',
     contenders: [loadgen, wrk, stockK6],
-    // Only with a core each does the server set the pace.
+    // The server is the bottleneck only if both sides have a core of their own.
     limits: (arrangement) => ({ cpu: 1, ...(arrangement === 'one core' ? {} : { rps: 0.98 }) }),
   },
   {
@@ -100,7 +101,7 @@ export const experiments: readonly Experiment[] = [
     limits: () => ({ cpu: 0.95 }),
   },
   {
-    // The generator is its own peer: 10,000 connections against 10.
+    // Compares the generator with itself: 10,000 connections against 10.
     ...newConnections,
     name: 'http1-many-connections',
     title: 'HTTP/1.0, a new connection each, 10,000 at a time',
@@ -111,7 +112,8 @@ export const experiments: readonly Experiment[] = [
     limits: () => ({ cpu: 1.3, memoryBytes: 200e6 }),
   },
   {
-    // On one core, with the database on the other, so that k6's CPU time is its own. One percent needs more pairs.
+    // k6 runs on one core and the database on the other, so that k6's CPU time is undisturbed. A difference of 1 % needs more
+    // pairs.
     ...plainly,
     name: 'http1-streaming',
     title: 'HTTP/1.1, keep-alive, streaming to InfluxDB',
@@ -121,7 +123,8 @@ export const experiments: readonly Experiment[] = [
     limits: () => ({ cpu: 1.01 }),
   },
   {
-    // Both on the generator's core. Two starts of k6 do not count. A few percent need more pairs.
+    // Both processes share the generator's core. The two starts of k6 are excluded. A difference of a few percent needs more
+    // pairs.
     ...plainly,
     name: 'http1-two-generators',
     title: 'HTTP/1.1, keep-alive, 100 connections of two k6',
@@ -136,7 +139,7 @@ export const experiments: readonly Experiment[] = [
     limits: (arrangement) => ({ cpu: arrangement === 'one core' ? 0.9 : 1 }),
   },
   {
-    // h2load is started for each run, since it makes no new connection after the first ones.
+    // h2load starts once per run, because it opens connections only at its start.
     ...overTls,
     name: 'tls-handshakes',
     title: `HTTP/2, ${handshakesPerSecond} new connections at once with a request each, again and again`,
@@ -169,7 +172,7 @@ export const experiments: readonly Experiment[] = [
     limits: () => ({ cpu: 1 }),
   },
   {
-    // 10,000 handshakes take long, however short the other experiments. Memory hardly differs between rounds.
+    // 10,000 handshakes take long even if the other experiments are short. Memory hardly differs between rounds.
     ...overTls,
     name: 'h2-memory',
     title: 'HTTP/2, 10,000 connections open at once',

@@ -1,4 +1,4 @@
-// The same load as a stock k6 script makes it: a virtual user per connection, k6/http.
+// The load as a stock k6 script: k6/http, one virtual user per connection.
 import http from 'k6/http';
 
 const { url, connections, duration, keepAlive } = JSON.parse(__ENV.LOAD);

@@ -1,9 +1,9 @@
-// The load as wrk, ab and h2load make it: the options of loadgen.run come in as JSON, with how often to run them.
+// The same load as wrk, ab and h2load send, by loadgen.run. Input: JSON with the options and the number of runs.
 import loadgen from 'k6/x/loadgen';
 
 const load = JSON.parse(__ENV.LOAD);
 
-// One VU for each k6 that makes the load.
+// One VU per k6 process.
 export const options = {
   scenarios: {
     bench: {

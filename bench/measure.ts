@@ -18,22 +18,22 @@ import { compareRounds, judge, type Arrangement, type Measured, type Row } from 
 
 export interface Bench {
   rounds: number;
-  /** Seconds of a run. */
+  /** Length of a run in seconds. */
   duration: number;
   /** One core on each side. */
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
-  /** null: no generator streams. */
+  /** null if no generator streams samples. */
   store: Store | null;
-  /** An empty folder that is removed afterwards. */
+  /** An empty folder; the caller removes it. */
   scratch: string;
   signal: AbortSignal;
 }
 
-/** Seconds for start and end of a generator. */
+/** Seconds that a generator takes to start and end. */
 const overheadSeconds = 0.3;
 
-/** About how long an experiment takes. */
+/** Estimates the duration of an experiment. */
 export function expectedSeconds(
   { length, rounds = (n) => n, contenders, arrangements }: Experiment,
   bench: Pick<Bench, 'rounds' | 'duration'>,
@@ -44,8 +44,8 @@ export function expectedSeconds(
 }
 
 /**
- * Measures an experiment with one server: each round runs every contender once, forwards and backwards in turn. Throws UserError if a
- * generator fails, has errors, leaves connections without a response or negotiates other TLS than its peers.
+ * Measures an experiment with one server: each round runs every contender once, in alternating order. Throws UserError if a
+ * generator fails, reports errors, leaves connections without a response or negotiates different TLS than its peers.
  */
 export async function measure(
   experiment: Experiment,
@@ -94,7 +94,7 @@ export async function measure(
   }
 }
 
-/** How late requests of a rate left, and their latency since they were due: medians over the rounds, in milliseconds. */
+/** Lateness of requests at a rate, and their latency from the due time: medians over the rounds, in milliseconds. */
 export interface AtRate {
   rate: number;
   connections: number;
@@ -135,13 +135,13 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
   }
 }
 
-/** CPU seconds of a k6 with a single request: its start and end, which are in all of loadgen's figures. */
+/** CPU seconds of k6 with a single request: the cost of start and end, which all figures of loadgen include. */
 export async function k6StartSeconds(bench: Bench): Promise<number> {
   const running = await start(plain.server, plain.page, 1, bench);
   try {
     const load: BenchLoad = { ...plain.load, connections: 1, length: { requests: 1 } };
     const seconds: number[] = [];
-    // The first one also reads the binary from the disk.
+    // Not counted: the first start also reads the binary from disk.
     for (let round = 0; round <= 3; round++) {
       const { cpuMicrosPerRequest } = await sampleOf(
         loadgen,
@@ -160,7 +160,7 @@ export async function k6StartSeconds(bench: Bench): Promise<number> {
   }
 }
 
-/** Starts a server for the bench, one worker. */
+/** Starts the bench's server with one worker. */
 async function start(
   spec: ConfiguredServer,
   page: Page,
@@ -178,7 +178,7 @@ async function start(
   });
 }
 
-/** Makes one run. Throws UserError if it has errors. */
+/** Runs one contender once. Throws UserError if the run has errors. */
 async function sampleOf(
   contender: Contender,
   running: StartedServer,
@@ -235,7 +235,7 @@ export function requireSameTls(
     );
 }
 
-/** Benchmarks of the engine's steady states. */
+/** Go benchmarks of the engine's steady states. */
 const steadyStates = [
   'KeepAlive',
   'NewConnection',
@@ -246,7 +246,10 @@ const steadyStates = [
   'Record',
 ].map((name) => `Benchmark${name}`);
 
-/** The most allocations per request in any steady state, as Go counts them. Throws UserError if a benchmark prints none. */
+/**
+ * The largest number of allocations per request in any steady state, as counted by Go. Throws UserError if a benchmark prints no
+ * count.
+ */
 export async function allocationsPerRequest(
   signal: AbortSignal,
 ): Promise<{ perRequest: number; output: string }> {

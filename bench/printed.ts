@@ -1,4 +1,4 @@
-// What the generators print of a run, read into one form.
+// Parses the output of the generators into one type.
 import { UserError } from '../lib/errors.ts';
 import { lastLine } from '../lib/process.ts';
 
@@ -6,23 +6,23 @@ export interface Printed {
   requests: number;
   /** Requests/s. */
   rps: number;
-  /** Everything but 2xx and 3xx. */
+  /** Responses other than 2xx and 3xx. */
   errors: number;
-  /** The text of one of them. */
+  /** Example of an error text. */
   errorExample?: string;
-  /** The bodies' bytes, those of responses that were not finished included; absent where the generator does not say. */
+  /** Bytes of all bodies, including unfinished responses; absent if the generator does not report them. */
   bodyBytes?: number;
-  /** CPU seconds of the load without start and end; absent where the generator does not say. */
+  /** CPU seconds of the load without start and end; absent if the generator does not report them. */
   cpuSeconds?: number;
-  /** Requests/s of the connection that had the fewest: above 0, all of them were open and answered. */
+  /** Requests/s of the slowest connection: above 0 if all connections were open and had responses. */
   minConnectionRps?: number;
-  /** As negotiated: version, cipher and key exchange in OpenSSL's names, and the protocol. */
+  /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
   tls?: string;
-  /** In the open model, in milliseconds. */
+  /** Open model only, in milliseconds. */
   atRate?: { sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number };
 }
 
-/** Reads what wrk prints. Throws UserError when it is not what wrk 4 prints. */
+/** Parses wrk's output. Throws UserError if it is not the output of wrk 4. */
 export function readWrk(output: string): Printed {
   const errors = [
     ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
@@ -34,7 +34,7 @@ export function readWrk(output: string): Printed {
   };
 }
 
-/** Reads what ab prints; the line on other answers than 2xx is only there when there were some. Throws UserError as readWrk. */
+/** Parses ab's output; ab prints the line on non-2xx responses only if there were any. Throws UserError as readWrk does. */
 export function readAb(output: string): Printed {
   return {
     requests: Number(match(output, /Complete requests: +(\d+)/)),
@@ -45,19 +45,19 @@ export function readAb(output: string): Printed {
   };
 }
 
-/** OpenSSL has two names for each, and h2load prints one or the other by OpenSSL's version. */
+/** OpenSSL has two names for each curve; which of them h2load prints depends on OpenSSL's version. */
 const curveNames: Readonly<Record<string, string>> = {
   prime256v1: 'P-256',
   secp384r1: 'P-384',
   secp521r1: 'P-521',
 };
 
-/** Reads what one or more runs of h2load print, as one. Throws UserError when it is not what h2load 1.52 prints. */
+/** Parses the output of one or more h2load runs into a sum. Throws UserError if it is not the output of h2load 1.52. */
 export function readH2load(output: string): Printed {
   const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
   const totals = figures(/^requests: (\d+) total/m);
   const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
-  // Of h2c it names the protocol only.
+  // For h2c, h2load prints the protocol only.
   const tls = !/^TLS Protocol: /m.test(output)
     ? []
     : [
@@ -70,9 +70,9 @@ export function readH2load(output: string): Printed {
         .map((name) => curveNames[name] ?? name);
   return {
     requests: sum(totals),
-    // A run's time is its requests by its rate: in "finished in" the end of a timed run counts too.
+    // Duration = requests / rate, because "finished in" includes the shutdown of a timed run.
     rps: sum(totals) / sum(totals.map((requests, run) => requests / (rates[run] as number))),
-    // What was not done, or answered with 4xx or 5xx, has not succeeded.
+    // Unfinished requests and 4xx and 5xx responses count as errors.
     errors: sum(totals) - sum(figures(/^requests: .* (\d+) succeeded/m)),
     bodyBytes: sum(figures(/^traffic: .*\((\d+)\) data/m)),
     minConnectionRps: Math.min(...figures(/^req\/s +: +([\d.]+)/m)),
@@ -80,7 +80,7 @@ export function readH2load(output: string): Printed {
   };
 }
 
-/** Both k6 scripts print one line of JSON, each k6 that makes a part of the load its own. Throws UserError when there is none. */
+/** Parses the output of both k6 scripts: one line of JSON per k6 process. Throws UserError if there is none. */
 export function readK6(output: string): Printed {
   const parts = matches(output, /BENCH (\{.*\})/).map((json) => JSON.parse(json) as Printed);
   const [first] = parts as [Printed, ...Printed[]];
@@ -103,7 +103,7 @@ function match(output: string, pattern: RegExp): string {
   return matches(output, pattern)[0] as string;
 }
 
-/** What stands in the pattern's brackets, each time that it is found: once at least. */
+/** Returns the first capture group of every match; throws if there is no match. */
 function matches(output: string, pattern: RegExp): string[] {
   const found = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
     ([, text]) => text as string,

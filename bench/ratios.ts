@@ -1,9 +1,11 @@
-// Ratios of a generator to its peer, round by round, and the table of them.
+// Ratios of a generator to its peer, round by round, as a table.
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
 import { whole } from '../lib/format.ts';
 import type { Sample } from './contenders.ts';
 
-/** A generator's figures, and the share of a core of each side: the server's of the load's time, the generator's of its own. */
+/**
+ * A generator's figures, and the CPU share of both sides: the server's over the load's duration, the generator's over its own.
+ */
 export interface Measured extends Sample {
   serverShare: number;
   generatorShare: number;
@@ -11,10 +13,13 @@ export interface Measured extends Sample {
 
 export type Arrangement = 'a core each' | 'one core';
 
-/** The unit of CPU figures. */
+/** CPU time is reported per this unit. */
 export type Unit = 'request' | 'handshake' | 'MB of body';
 
-/** Multiples of the peer's: most CPU per unit, fewest requests/s, most memory. `memoryBytes` is absolute, for any round. */
+/**
+ * Limits as multiples of the peer's figures: maximum CPU time per unit, minimum requests/s, maximum memory. `memoryBytes` is an
+ * absolute limit for every round.
+ */
 export interface Limits {
   cpu?: number;
   rps?: number;
@@ -22,13 +27,13 @@ export interface Limits {
   memoryBytes?: number;
 }
 
-/** `ratio` is the geometric mean over rounds with its 95 % interval; min and max are the extreme rounds. */
+/** `ratio` is the geometric mean over rounds with a 95 % interval; min and max are the extreme rounds. */
 export interface Ratio extends RatioInterval {
   min: number;
   max: number;
 }
 
-/** CPU per unit, requests/s and peak memory, each by the peer's. */
+/** CPU time per unit, requests/s and peak memory, as ratios to the peer. */
 export interface Ratios {
   cpu: Ratio;
   rps: Ratio;
@@ -47,7 +52,7 @@ export interface Row {
   generator: string;
   unit: Unit;
   samples: Measured[];
-  /** null: this is the peer. */
+  /** null for the peer itself. */
   against: (Ratios & { peer: string; limits?: Limits; verdict?: Verdict }) | null;
 }
 
@@ -56,7 +61,7 @@ function cpuMicrosPer(
   unit: Unit,
   { cpuMicrosPerRequest, requests, bodyBytes = NaN }: Sample,
 ): number {
-  // There are as many handshakes as requests.
+  // One handshake per request.
   return unit === 'MB of body'
     ? (cpuMicrosPerRequest * requests) / (bodyBytes / 1e6)
     : cpuMicrosPerRequest;
@@ -80,7 +85,7 @@ export function compareRounds(
   };
 }
 
-/** @param samples of the generator */
+/** @param samples the generator's samples */
 export function judge(
   { cpu, rps, memory }: Ratios,
   limits: Limits,
@@ -95,14 +100,14 @@ export function judge(
   return held ? 'held' : 'NOT HELD';
 }
 
-/** The table of one experiment in one arrangement. */
+/** Returns the table of one experiment in one arrangement. */
 export function tableLines(rows: readonly Row[]): string[] {
   const [first] = rows;
   if (first === undefined) return [];
   const { experiment, load, server, arrangement, unit } = first;
   const tls = first.samples[0]?.tls;
   const columns = ['requests', 'requests/s', `CPU µs/${unit}`, 'peak MB', 'server', 'generator'];
-  // On one shared core the shares say nothing.
+  // On a shared core the shares are meaningless.
   const shown = arrangement === 'one core' ? columns.slice(0, -2) : columns;
   const line = (name: string, cells: readonly string[]): string =>
     name.padEnd(22) +

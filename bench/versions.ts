@@ -1,16 +1,16 @@
-// Versions of the tools that the bench uses, as they say themselves.
+// Versions of the bench's tools, from their own output.
 import { serverBuild } from '../lib/servers/build.ts';
 import { run } from '../lib/process.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 
-/** How the peers say theirs. */
+/** Commands and patterns for the peers' versions. */
 const versionQuestions = {
   wrk: ['-v', /wrk \D*([\d.]+)/],
   ab: ['-V', /Version (\S+)/],
   h2load: ['--version', /nghttp2\/(\S+)/],
 } as const satisfies Partial<Record<ToolName, readonly [string, RegExp]>>;
 
-/** By name. @param influxd what it says when it runs; absent where it does not */
+/** Returns versions by tool name. @param influxd version reported by the running server; absent if there is none */
 export async function toolVersions(
   binaries: Partial<Record<ToolName, string>>,
   influxd?: string,
