@@ -1,5 +1,5 @@
-// Whether other generators see the effects that bakeoff sees. Requests/s differ: who is sooner done with a response waits more
-// often, and the server is billed for waking it up. What a comparison is about is what differs between two servers.
+// Checks that other generators see the same effects as bakeoff. Absolute requests/s differ between generators: a faster generator
+// waits more often, and the wake-ups cost the server CPU time. So the part compares effects, the ratio between two servers.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mean } from '../../lib/analysis/statistics.ts';
@@ -15,7 +15,7 @@ import { costLayer } from './power.ts';
 import type { EffectSeen, ProofData } from './results.ts';
 import { ratioOf } from './statistics.ts';
 
-/** Of a peer in a round, for each server. */
+/** A peer's turns per server and round. */
 const turnsPerRound = 6;
 
 const [without, withIt] = ['without', 'with'] as const;
@@ -49,13 +49,13 @@ function agreement(
   };
 }
 
-/** So many lines make a request take nginx two to three times as long: what a generator is waiting for is then the server. */
+/** This many lines make an nginx request two to three times as expensive, so that the server is the bottleneck. */
 export const costlyLines = 200;
 
 const layerOf = (name: string): string => join(import.meta.dirname, '..', name);
 const oneStream = h2load('-D 10 -c 100 -m 1');
 
-/** @param folder the layers of configs that they need are written there */
+/** @param folder receives the config layers */
 async function agreementsIn(folder: string): Promise<Agreement[]> {
   await mkdir(folder, { recursive: true });
   const costly = join(folder, 'costly.conf');
@@ -92,7 +92,7 @@ async function agreementsIn(folder: string): Promise<Agreement[]> {
   ];
 }
 
-/** Each round has every pair of servers in turns of bakeoff's, as in a run, and right after it in those of each peer. */
+/** Each round loads every pair of servers in bakeoff's turns, as in a run, and right afterwards in turns of each peer. */
 export async function measureAgreement(
   lab: Lab,
   data: ProofData['agreement'],
@@ -116,7 +116,7 @@ export async function measureAgreement(
         const theirs: (readonly Load[])[] = [];
         for (const peer of peers)
           theirs.push(await peerTurns(lab, scenario, peer, turnsPerRound, `${peer.name} ${round}`));
-        // All of them or none: a round that lacks one counts for none.
+        // If one peer's turns fail, the whole round is dropped.
         add(seen.ours, [ours]);
         for (const [place, turns] of theirs.entries()) add(seen.peers[place] as EffectSeen, turns);
         lab.say(
@@ -132,7 +132,7 @@ function nothingYet(): EffectSeen {
   return { ratios: [], generatorShares: [] };
 }
 
-/** A round's ratio is the mean of its turns, as is the share. */
+/** A round's ratio and share are means over the turns. */
 function add({ ratios, generatorShares }: EffectSeen, turns: readonly Load[]): void {
   ratios.push(ratioOf(turns.map(({ rps }) => ratioIn(rps, withIt, without))).ratio);
   generatorShares.push(mean(turns.map((turn) => Math.max(...turn.generatorShares.values()))));

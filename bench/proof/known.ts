@@ -1,4 +1,4 @@
-// Servers whose figures are known by arithmetic, most of which wait.
+// Servers with calculable figures; most of them wait.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { command, nginx } from '../../lib/scenario/index.ts';
@@ -14,36 +14,36 @@ import { shellWord } from '../../lib/scenario/load/shell-words.ts';
 import { smallPage } from '../experiments.ts';
 import type { Arrangement, Expected, KnownFigures } from './results.ts';
 
-/** A server with its load. */
+/** A server and the load on it. */
 export interface KnownServer {
   server: ServerSpec;
   page: Page;
   load: LoadProfile;
   /**
-   * The server to load alone. In turns the engine begins the connections of a waiting server one after the other; alone they begin at
-   * once, and would be answered in batches for less CPU time each.
+   * The server for the load alone, if different. In turns the engine starts a waiting server's connections one after the other.
+   * Alone they start together, so that the server would answer in batches, with less CPU time per request.
    */
   alone?: ServerSpec;
-  /** Seconds of the window. Default: usualSeconds. */
+  /** Length of the measurement in seconds. Default: usualSeconds. */
   seconds?: Record<Arrangement, number>;
 }
 
 export interface Known extends KnownServer {
   name: string;
   how: string;
-  /** @param plain see `plain` */
+  /** @param plain figures of the server `plain` */
   expected(alone: KnownFigures, plain: KnownFigures): Expected;
-  /** Also loaded alone in each round. Default: the server itself. */
+  /** A second server that each round loads alone. Default: the server itself. */
   plain?: ServerSpec;
-  /** Seconds of the warm-up alone. Default: as any server alone has it, which does not last until the server is at its fastest. */
+  /** Length of the warm-up alone, in seconds. The default warm-up is too short for this server to reach full speed. */
   aloneWarmupSeconds?: number;
-  /** Measured only if it is named. */
+  /** Measured only on request, by name. */
   onRequest?: boolean;
 }
 
-/** Enough for a percent, and so short that all cases take 8 minutes. */
+/** Long enough for a precision of 1 %; all cases take 8 minutes. */
 export const usualSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 1 };
-/** For fewer than 200 responses a second, or where a millisecond shows. */
+/** For servers with fewer than 200 responses/s, and where one millisecond matters. */
 const longSeconds: Record<Arrangement, number> = { alone: 2, two: 2, eight: 2 };
 
 const layers = ['base', 'workers', 'keepalive-unlimited'];
@@ -59,7 +59,10 @@ const knownServer = join(serverFolder, 'known.mjs');
 const { docroot: _, ...smallFile } = smallPage;
 export const knownPage: Page = smallFile;
 
-/** No compiler or garbage collector thread shares its core: that would be in p99. @param options of servers/known.mjs */
+/**
+ * Compiler and garbage collector threads would add to p99, so they do not run on the server's core. @param options see
+ * servers/known.mjs
+ */
 export function known(options: string): CommandServer {
   return command(
     `${[process.execPath, '--single-threaded', '--min-semi-space-size=64', knownServer].map(shellWord).join(' ')} ${options}`,
@@ -98,7 +101,9 @@ const asAlone = ({ p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected => ({
   cpuMicros,
 });
 
-/** Each connection gets a response every `waitMs` plus the overhead of the server alone, of which only `mostOverheadMs` and 1 % count. */
+/**
+ * Each connection gets a response every `waitMs` plus the overhead measured alone, which is capped at `mostOverheadMs` plus 1 %.
+ */
 function afterWait(
   waitMs: number,
   connections: number,
@@ -114,26 +119,29 @@ function afterWait(
   };
 }
 
-/** Each response also takes some work, a third of the core in all: the CPU time of a server that hardly works varies by 20 % and more. */
+/**
+ * The responses also cost work, a third of the core in total: the CPU time per request of a nearly idle server varies by 20 % and
+ * more.
+ */
 const waits = [
   { ms: 1, connections: 4, workMicros: 100, seconds: longSeconds },
   { ms: 20, connections: 10, workMicros: 600, seconds: longSeconds },
   { ms: 50, connections: 25, workMicros: 600, seconds: longSeconds },
   { ms: 200, connections: 100, workMicros: 600, seconds: longSeconds },
 ] as const;
-/** nginx backtracks over so many letters: 0.2 ms with 45, 1.5 ms with 90. */
+/** nginx's regular expression backtracks over the letters: 45 take 0.2 ms, 90 take 1.5 ms. */
 const nginxWork = (letters: number): string =>
   `set $letters ${'a'.repeat(letters)}; if ($letters ~ a*a*a*[bc]) { }`;
 
 const [slowEvery, slowMs, rate] = [50, 1000, 500] as const;
 const piece = { kibibytes: 200, count: 2, perSecond: 1000 } as const;
 const limited = { rate: 500, connections: 50 } as const;
-/** CPU time that the server burns in each second. */
+/** CPU time in ms that the server burns per second. */
 const burnMs = 30;
-/** Work per response of a server that computes. */
+/** The computing server's work per response. */
 const workMicros = 140;
 
-/** @param folder for configs and a page @param backends their origins */
+/** @param folder receives configs and a page @param backends origins of the backends */
 export async function knownServers(
   folder: string,
   backends: Record<keyof typeof backendServers, string>,
@@ -160,7 +168,8 @@ export async function knownServers(
   const downloads = 40;
   const pieceByPiece = (rate: string): string =>
     `server { location / { limit_rate ${rate}; sendfile_max_chunk ${piece.kibibytes}k; ${nginxWork(90)} } }`;
-  // As --spread: a connection's first response takes up to twice as long, by the last digit of its number.
+  // Like --spread: a connection's first response takes up to twice as long, depending on the last digit of the connection's
+  // number.
   const rates = Array.from(
     { length: 10 },
     (_, digit) => `~^1:.*${digit}$ ${Math.round(piece.perSecond / (1 + digit / 10))}k;`,
@@ -178,7 +187,7 @@ export async function knownServers(
       expected: (alone) => afterWait(ms, connections, (3 * workMicros) / 1000, alone),
     })),
     {
-      // Its last response ends the window, so requests/s are below the rate.
+      // The last response ends the measurement, so requests/s are below the rate.
       name: `waits ${slowMs} ms, 1 of ${slowEvery}`,
       how: `at ${rate} requests/s 2 % of the answers come after ${slowMs} ms: so p99, and p50 as alone`,
       server: known(`--wait ${slowMs} --every ${slowEvery} --work 600`),
@@ -253,7 +262,7 @@ export async function knownServers(
     {
       name: 'JVM',
       how: 'the HTTP server of the JDK, interpreted at first: 8 s of it alone after 10 s of load',
-      // Without nodelay an answer's second packet waits 40 ms for the first one's acknowledgement.
+      // Without nodelay the second packet of a response waits 40 ms for the acknowledgement of the first.
       server: command(
         `java -Dsun.net.httpserver.nodelay=true ${shellWord(join(serverFolder, 'Jvm.java'))}`,
       ),
@@ -261,14 +270,17 @@ export async function knownServers(
       load: closedLoad(10),
       seconds: { alone: 8, two: 2, eight: 2 },
       aloneWarmupSeconds: 10,
-      // Few machines have Java.
+      // Java is rarely installed.
       onRequest: true,
       expected: ({ rps, p50Ms, cpuMicros }) => ({ rps, p50Ms, cpuMicros }),
     },
   ];
 }
 
-/** A server at its limit that uses this share of its core for other work. @param plain without that */
+/**
+ * Expected figures of a server at its limit that spends this share of the core on other work. @param plain figures without other
+ * work
+ */
 function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures): Expected {
   return {
     rps: (1 - share) * rps,
@@ -279,14 +291,14 @@ function burning(share: number, { rps, p50Ms, p99Ms, cpuMicros }: KnownFigures):
 }
 
 const backendWaitMs = 50;
-/** Backends of the proxy. */
+/** The proxy's backends. */
 export const backendServers = {
   inTurns: known(`--wait ${backendWaitMs}`),
   alone: known(`--wait ${backendWaitMs} --spread`),
 };
 export const backendPage = knownPage;
 
-/** A server that waits and a faster one that computes. */
+/** A waiting server against a faster, computing server. */
 export const mixed = {
   how: `${workMicros} µs of work against a wait of 40 ms with 100 connections, which can make 2,500 requests/s`,
   sides: {

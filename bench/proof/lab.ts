@@ -1,4 +1,4 @@
-// Runs comparisons for the proof with the project's runner, in this process.
+// Runs the proof's comparisons with the project's runner, in this process.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mergedLatency } from '../../lib/analysis/latency.ts';
@@ -18,26 +18,26 @@ import type { ToolName } from '../../lib/setup/tools.ts';
 import type { Failure, Run, TimedRound } from './results.ts';
 import { halfWidthOf } from './statistics.ts';
 
-/** Shared by all parts. */
+/** The environment that all parts share. */
 export interface Lab {
   /** One core on each side. */
   cores: Cores;
   binaries: Partial<Record<ToolName, string>>;
   environment: Environment;
   signal: AbortSignal;
-  /** An empty folder that is removed afterwards. */
+  /** An empty folder; the caller removes it. */
   scratch: string;
   /** The compiled k6 script. */
   script: string;
-  /** How often a part repeats its measurement. */
+  /** Repetitions of a part's measurement. */
   repeats: number;
-  /** The case to measure by its name, or cases by how their names begin; undefined: all that are usual. */
+  /** Selects a case by name, or cases by prefix; undefined: all except those on request. */
   only: string | undefined;
   failures: Failure[];
   say(line: string): void;
 }
 
-/** More failures of a part are no accidents. */
+/** More failures in one part are not accidental. */
 const mostFailures = 5;
 
 const silent: RunEvents = {
@@ -48,8 +48,8 @@ const silent: RunEvents = {
 };
 
 /**
- * Does the work; a failure is kept in the part's file, and returns undefined.
- * @throws Interrupted after a signal, the sixth failure, and errors other than UserError
+ * Does the work. A failure goes to the part's file, and the result is undefined.
+ * @throws Interrupted after a signal; the sixth UserError; any other error
  */
 export async function noted<T>(
   { failures, signal, say }: Pick<Lab, 'failures' | 'signal' | 'say'>,
@@ -66,7 +66,7 @@ export async function noted<T>(
   }
 }
 
-/** Does the work in the context of a run of the scenario, in a folder that is removed. @param variants default: all that are not on request */
+/** Does the work in a scenario's run context, with a temporary folder. @param variants default: all except those on request */
 export async function inContext<T>(
   { scratch, script, signal, cores, binaries }: Lab,
   scenario: Scenario,
@@ -97,7 +97,7 @@ export async function inContext<T>(
   }
 }
 
-/** A complete run, as by `npm run scenario`. @throws UserError, Interrupted */
+/** Makes a complete run, like `npm run scenario`. @throws UserError, Interrupted */
 export async function wholeRun(
   lab: Lab,
   scenario: Scenario,
@@ -123,7 +123,9 @@ export async function wholeRun(
   );
 }
 
-/** The figures of a run for a variant, by default the first that is compared. @throws UserError if nothing was compared */
+/**
+ * Returns a run's figures for a variant, by default the first compared variant. @throws UserError if the run has no comparison
+ */
 export function runOf(result: Result, name = result.comparisons[0]?.variant): Run {
   const comparison = result.comparisons.find(({ variant }) => variant === name);
   const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) =>
@@ -147,7 +149,7 @@ export function runOf(result: Result, name = result.comparisons[0]?.variant): Ru
     ci95: comparison.ci95,
     verdict: comparison.verdict,
     roundRatios: comparison.roundRatios,
-    // Repeated rounds have numbers of their own.
+    // A repeated round has a new number.
     dropped: (baseline.rounds.at(-1)?.round ?? 0) - baseline.rounds.length,
     othersShare: shares.length === 0 ? null : median(shares),
   };
@@ -158,16 +160,16 @@ export function runText(run: Run): string {
   return `${effect(run.ratio)} ±${percent(halfWidthOf(run))}, ${run.verdict}, ${Math.round(run.seconds)} s`;
 }
 
-/** How often a round is tried. */
+/** Tries per round. */
 const tries = 3;
 
-/** Requests/s of each variant, and the share of its core, 0 to 1, that the generator used. */
+/** Per variant: requests/s, and the share of the generator's core in use, 0 to 1. */
 export interface Load {
   rps: ReadonlyMap<string, number>;
   generatorShares: ReadonlyMap<string, number>;
 }
 
-/** Makes one round of the plan. `seconds` includes failed tries. @throws UserError if all tries failed, Interrupted */
+/** Runs one round of the plan. `seconds` includes failed tries. @throws UserError if all tries fail, Interrupted */
 export async function oneRound(
   context: RunContext,
   round: number,
@@ -223,7 +225,7 @@ export async function oneRound(
   }
 }
 
-/** Requests/s of a variant by those of the baseline. */
+/** Ratio of requests/s, variant to baseline. */
 export function ratioIn(
   rps: ReadonlyMap<string, number>,
   variant: string,

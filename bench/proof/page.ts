@@ -1,4 +1,4 @@
-// Makes docs/proof.md and its plots from results/proof. Other sections of the page stay as they are.
+// Writes docs/proof.md and the plots from results/proof. Sections without new results stay unchanged.
 import { mkdir, readdir, readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { counts, enumeration } from '../../lib/format.ts';
@@ -9,7 +9,7 @@ import type { PartFile, PartName, ProofFiles } from './results.ts';
 import type { View } from './view.ts';
 import { titles, views } from './views.ts';
 
-/** The page's text, and its plots by their paths beside it. */
+/** The page's text, and the plots by path relative to the page. */
 export interface ProofPage {
   markdown: string;
   plots: ReadonlyMap<string, string>;
@@ -30,12 +30,15 @@ export const partNames: readonly PartName[] = [
 
 const plotFolder = 'proof';
 
-/** What a part has shown. */
+/** The section of a part. */
 export function viewOf<Name extends PartName>(file: PartFile<Name>): View {
   return views[file.part](file);
 }
 
-/** The page of these parts. Other sections stay as they are in `before`, the page until now; parts without a section are named. */
+/**
+ * Composes the page from these parts. Other sections are copied from `before`, the current page; parts without a section are
+ * listed.
+ */
 export function proofPage(files: ProofFiles, before = ''): ProofPage {
   const plots = new Map<string, string>();
   const standing = sectionsIn(before);
@@ -144,7 +147,10 @@ function minute(time: string): string {
   return time.slice(0, 16).replace('T', ' ');
 }
 
-/** Writes proof.md into the folder and its plots below it, and removes plots that the page no longer shows. Throws the file system's error. */
+/**
+ * Writes proof.md into the folder with the plots below it, and removes plots that the page no longer shows. Throws file system
+ * errors.
+ */
 export async function writePage(folder: string, files: ProofFiles): Promise<string> {
   const file = join(folder, 'proof.md');
   const before = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {

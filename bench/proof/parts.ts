@@ -1,4 +1,4 @@
-// The parts of the proof that compare servers by rounds or whole runs of the runner.
+// The parts of the proof that compare servers by single rounds or complete runs.
 import { geometricMean, halfWidth } from '../../lib/analysis/statistics.ts';
 import { UserError } from '../../lib/errors.ts';
 import { effect, enumeration, percent } from '../../lib/format.ts';
@@ -31,9 +31,9 @@ import { inTurnsByAlone, percentiles, ratioOf } from './statistics.ts';
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 
-// A config against itself, again and again: how often two that are the same are called different, and how narrow intervals are.
+// A config against itself, many times: the rate of false verdicts, and the width of the intervals.
 
-/** Runs of the scenario that compares a config with itself, which are added to the data. @param after each run */
+/** Runs the scenario that compares a config with itself, and adds the runs to the data. @param after called after each run */
 export async function measureAgainstItself(
   lab: Lab,
   { runs }: { runs: Run[] },
@@ -52,16 +52,16 @@ export async function measureAgainstItself(
   }
 }
 
-// Searches for the highest rate within a limit, with a config against itself: how often the two are called different, and how many
-// loads at the rate that was found keep the limit.
+// Searches for the highest rate within a limit, with a config against itself: the rate of false verdicts, and how many loads at
+// the resulting rate keep the limit.
 
-/** Pauses of a virtual machine alone do not break it. */
+/** Wide enough that a virtual machine's pauses alone do not exceed it. */
 export const searchedWithin: Within = { metric: 'p99', ms: 10 };
 
-/** Of what was found. */
+/** Loads afterwards, as shares of the search's rate. */
 const shares = [0.9, 0.95, 1, 1.05, 1.1];
 const roundsAfter = 3;
-/** As long as a step of the search. */
+/** Same length as a step of the search. */
 export const loadSeconds = turnsSeconds.step;
 
 export function measureSearch(
@@ -82,7 +82,7 @@ export function measureSearch(
   );
 }
 
-/** Some loads of both sides at each share of the rate found, in another order in each round. */
+/** Loads both sides at each share of the search's rate, in a different order in each round. */
 async function loadsAfter(
   lab: Lab,
   scenario: Scenario,
@@ -98,7 +98,7 @@ async function loadsAfter(
         scenario,
         { rates: [Math.round(load.share * found)], durationSeconds: loadSeconds },
         async (context) => {
-          // What was due and not answered has waited until the end, and is in the latency.
+          // The latency includes requests without a response: they count as waiting until the end.
           for (const latencyMs of (await oneRound(context, round)).latencyMs.values()) {
             load.kept += latencyMs[metric] <= ms ? 1 : 0;
             load.of++;
@@ -110,12 +110,15 @@ async function loadsAfter(
   return loads;
 }
 
-// Alternating against sequential rounds of the same pair in the same minutes: how wide the interval is after so much time.
+// Alternating against sequential rounds of the same pair in the same minutes: the width of the interval over time.
 
-/** One server after the other, each alone for 10 s: a round as the articles' authors, and this project until it alternated, made it. */
+/**
+ * A sequential round loads one server after the other, each alone for 10 s. The articles measured this way, and so did this
+ * project before it alternated.
+ */
 const sequentialSeconds = 10;
 
-/** A sequential round, and then alternating ones for as long. */
+/** Each block is one sequential round, then alternating rounds of the same total length. */
 export async function measureWidth(
   lab: Lab,
   data: ProofData['width'],
@@ -155,14 +158,14 @@ export async function measureWidth(
   );
 }
 
-// The same effect, and none, by the length of a turn, and as wrk sees both.
+// A real effect and no effect, by length of turn, and both as measured by wrk.
 
 const sliceMilliseconds = [2, 5, 10, 20, 50, 100, 1000];
 
-/** Long enough that each side has several of the longest turns. */
+/** Long enough for several of the longest turns per side. */
 const durationSeconds = 2;
 
-/** For each round of the turns, in the same minutes. 8 rounds have about as many as a person would wait for. */
+/** wrk pairs per round of turns, in the same minutes. In 8 rounds that makes about as many pairs as a user would wait for. */
 const wrkPairsPerRound = 6;
 
 const workers = { workers: 'server-cores', articleWorkers: 16 } as const;
@@ -181,7 +184,7 @@ const scenario = defineScenario({
   ],
 });
 
-/** Each round has all lengths in another order, and wrk. */
+/** Each round measures all lengths, in a different order, and wrk. */
 export async function measureSlices(
   lab: Lab,
   data: ProofData['slices'],
@@ -232,7 +235,7 @@ function lastOf({ effect: seen, control }: Seen): string {
   return `open_file_cache ${effect(seen.at(-1) as number)}, nothing ${effect(control.at(-1) as number)}`;
 }
 
-// Whether turns show in latency: a config against itself at a rate, in turns, and the same server loaded alone.
+// Whether turns affect latency: a config against itself at a rate, in turns, and the same server loaded alone.
 
 const server = nginx(['base'], { workers: 1 });
 const ways = ['alone', 'inTurns'] as const;
@@ -250,7 +253,7 @@ export const latencyScenario = defineScenario({
   ],
 });
 
-/** With the first side of the plan and no other, so that nothing takes turns. */
+/** A plan with the first side only, so that there are no turns. */
 export function aloneIn(plan: Plan): Plan {
   return {
     ...plan,
@@ -261,7 +264,7 @@ export function aloneIn(plan: Plan): Plan {
   };
 }
 
-/** Each round has both ways, one right after the other. */
+/** Each round measures in turns and alone, one right after the other. */
 export async function measureLatency(
   lab: Lab,
   data: ProofData['latency'],
@@ -292,7 +295,7 @@ export async function measureLatency(
 
 // Comparisons while a compiler is at work on both sides' cores.
 
-/** Runs of a config against itself and of open_file_cache, in turn. */
+/** Alternates runs of a config against itself with runs of open_file_cache. */
 export async function measureDisturbed(
   lab: Lab,
   data: ProofData['disturbed'],
@@ -322,14 +325,14 @@ export async function measureDisturbed(
 }
 
 interface Compiler {
-  /** @throws UserError when it has ended by itself: what was measured since was not disturbed */
+  /** @throws UserError if the compiler has ended early, so that later measurements were undisturbed */
   throwIfFailed(): void;
   stop(): Promise<void>;
 }
 
 /**
- * Compiles the load engine with all that it is made of, again and again from the start, on the cores of both sides.
- * @throws UserError when there is no Go
+ * Compiles the load engine and all dependencies from scratch, in a loop, on the cores of both sides. @throws UserError if Go is
+ * missing
  */
 async function startCompiler(
   { cores, scratch, signal: labEnds }: Lab,

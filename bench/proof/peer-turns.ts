@@ -1,4 +1,4 @@
-// Two servers or more as another generator sees them: all alive, and loaded for a second each, one after the other.
+// Measures two or more servers with another generator: all of them run, and each is loaded for a second in turn.
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
@@ -9,7 +9,7 @@ import { startServer, type RunningServer } from '../../lib/servers/index.ts';
 import { runContender, type BenchLoad, type Contender } from '../contenders.ts';
 import type { Lab, Load } from './lab.ts';
 
-/** Of the scenario's servers, each started for these turns alone. @param seed names the order */
+/** Starts the scenario's servers for these turns and ends them afterwards. @param seed determines the order */
 export async function peerTurns(
   lab: Lab,
   scenario: Scenario,

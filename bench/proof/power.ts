@@ -1,4 +1,4 @@
-// A known extra cost: nginx against itself with lines of config that do nothing but take time.
+// A known extra cost: nginx against itself with config lines that only take time.
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
@@ -8,16 +8,22 @@ import { load, page } from '../../scenarios/h2o-vs-nginx.ts';
 import { noted, runOf, runText, wholeRun, type Lab } from './lab.ts';
 import type { Cost, ProofData } from './results.ts';
 
-/** Matches no page, and is tried twice for each request: the page's path is a folder, from which nginx goes on to its index file. */
+/**
+ * Matches no page. nginx evaluates the line twice per request, because the page's path is a folder, which nginx redirects
+ * internally to the index file.
+ */
 export const costlyLine = 'rewrite ^/none$ /;';
 
-/** The plain server has one of these lines, since the first costs more than another: it is 3 % of requests/s to have any. */
+/** The plain server has one of these lines, because the first line alone costs 3 % of requests/s, more than each further line. */
 const plainLines = 1;
-/** Shares of the plain server's requests/s. What a line costs differs from machine to machine, so how many lines come to that is found out first. */
+/**
+ * Target costs, as shares of the plain server's requests/s. The cost of a line depends on the machine, so a trial run determines
+ * the number of lines.
+ */
 const wantedCosts = [0.013, 0.024];
 const triedLines = 100;
 
-/** For the smallest cost, in as long as somebody would wait. */
+/** For the smallest cost, within a time that a user would wait. */
 const precise: Partial<PlanOptions> = { precision: 0.005, maxTimeSeconds: 180 };
 
 export const preciseFlags = '--precision 0.5% --max-time 3m';
@@ -29,7 +35,7 @@ export function linesText(lines: number): string {
   return `${lines} more ${lines === 1 ? 'line' : 'lines'}`;
 }
 
-/** The plain server, and one for each number of lines. Their configs' layers are written into `folder`. */
+/** The plain server, and a server for each number of lines. The config layers are written to `folder`. */
 async function scenarioOfCosts(folder: string, costs: readonly number[]): Promise<Scenario> {
   const workers = { workers: 'server-cores', articleWorkers: 16 } as const;
   await mkdir(folder, { recursive: true });
@@ -51,17 +57,20 @@ async function scenarioOfCosts(folder: string, costs: readonly number[]): Promis
   });
 }
 
-/** A config layer with so many of them. */
+/** A config layer with this number of costly lines. */
 export function costLayer(lines: number): string {
   return `http { server { location / {\n${`${costlyLine}\n`.repeat(lines)}} } }\n`;
 }
 
-/** How many lines come to that cost: requests/s are 1 / (1 + lines × the time of one, as a share of a request's). @param ratio requests/s with triedLines more */
+/**
+ * The number of lines with this cost, by ratio = 1 / (1 + lines × time of a line / time of a request). @param ratio of
+ * requests/s, with triedLines more lines to without
+ */
 export function linesFor(cost: number, ratio: number): number {
   return Math.max(1, Math.round((triedLines * (1 / (1 - cost) - 1)) / (1 / ratio - 1)));
 }
 
-/** Default runs of all of them beside the plain server, each followed by a precise one of the smallest cost. */
+/** Alternates default runs of all costs with precise runs of the smallest cost, against the plain server. */
 export async function measurePower(
   lab: Lab,
   data: ProofData['power'],
@@ -79,7 +88,7 @@ export async function measurePower(
   for (let number = 1; number <= lab.repeats; number++) {
     await noted(lab, async () => {
       const result = await wholeRun(lab, scenario);
-      // All of them or none: a run that lacks one counts for none.
+      // If a run lacks a comparison, runOf throws before any of the run's figures are added.
       for (const { lines, runs, run } of data.costs.map((cost) => ({
         ...cost,
         run: runOf(result, nameOf(cost.lines)),

@@ -1,4 +1,4 @@
-// npm run bench -- proof: how exact the comparisons of this project are, measured so that anyone can do it again.
+// npm run bench -- proof: a reproducible measurement of how accurate the project's comparisons are.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
@@ -43,13 +43,13 @@ import os from 'node:os';
 interface ProofPart<Name extends PartName> {
   title: string;
   tools: readonly ToolName[];
-  /** How often it does what it does, unless told. */
+  /** Default number of repetitions. */
   repeats: number;
-  /** About how long one of these takes, as seen on 2 cores. */
+  /** Approximate duration of a repetition on 2 cores. */
   secondsEach: number;
-  /** What nothing has been added to. */
+  /** Returns the initial, empty data. */
   empty(): ProofData[Name];
-  /** Adds to the data, and has it saved after each step. */
+  /** Measures, adds to the data, and calls `save` after each step. */
   measure(lab: Lab, data: ProofData[Name], save: () => Promise<void>): Promise<void>;
 }
 
@@ -130,11 +130,11 @@ const parts: { readonly [Name in PartName]: ProofPart<Name> } = {
   },
 };
 
-/** Measures nothing. */
+/** Rewrites the page without a measurement. */
 const pageName = 'proof-page';
 const wordOf = (part: PartName): string => `proof-${part}`;
 
-/** What can be asked for by name, with a line of help each. */
+/** The names that the command accepts, with a line of help for each. */
 export const proofWords: readonly { name: string; title: string }[] = [
   ...partNames.map((name) => ({
     name: wordOf(name),
@@ -144,21 +144,21 @@ export const proofWords: readonly { name: string; title: string }[] = [
 ];
 
 export interface ProofOptions {
-  /** As the person typed them, for the page. */
+  /** The arguments as typed, for the page. */
   args: readonly string[];
-  /** Of proofWords. */
+  /** Names from proofWords. */
   words: readonly string[];
-  /** For a try: how often each part does what it does. What comes of it is kept apart. */
+  /** For a trial: number of repetitions. A trial's results have a folder of their own. */
   repeats: number | undefined;
-  /** For a try: only cases whose names begin so, of a part that has cases. */
+  /** For a trial: measure only the cases with this prefix, in a part that has cases. */
   only: string | undefined;
   cores: Cores;
 }
 
 /**
- * Measures the parts that are named, and writes their sections of the page anew: in docs/proof.md from results/proof, or with
- * `repeats` or `only` in results/proof-try/proof.md from what is beside it. Returns the exit code: 1 where a figure of these parts is beyond its
- * bounds. Throws UserError and Interrupted; what a part had measured until then stays.
+ * Measures the named parts and rewrites their sections of docs/proof.md from results/proof. With `repeats` or `only`, both are in
+ * results/proof-try. Returns the exit code: 1 if a figure of these parts is out of bounds. Throws UserError and Interrupted;
+ * results so far are kept.
  */
 export async function proofCommand(options: ProofOptions): Promise<0 | 1> {
   const { args, words, repeats, only, cores } = options;
@@ -171,7 +171,7 @@ export async function proofCommand(options: ProofOptions): Promise<0 | 1> {
     Object.fromEntries(
       await Promise.all(names.map(async (name) => [name, await readPart(results, name)])),
     ) as ProofFiles;
-  // The page is made of them as well: one that cannot be read is refused before anything is measured.
+  // The page needs the other parts' files too, so an unreadable file is reported before the measurement.
   await filesOf(partNames.filter((name) => !named.includes(name)));
   if (named.length > 0) {
     const release = await oneRunAtATime();
@@ -217,7 +217,7 @@ async function measureAll(
     thisMachine(),
     signal,
   );
-  // Pinned, this process no longer sees the other cores.
+  // Read before pinning, because a pinned process does not see the other cores.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);
   const versions = await toolVersions(binaries);
@@ -279,7 +279,7 @@ async function measurePart<Name extends PartName>(
   return file;
 }
 
-/** What the terminal shows of a part. */
+/** A part's output on the terminal. */
 function outcomeLines<Name extends PartName>(file: PartFile<Name>): string[] {
   const { title, findings, tables } = viewOf(file);
   return [

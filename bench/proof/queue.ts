@@ -1,8 +1,8 @@
-// Latency of a queue by arithmetic: requests of a Poisson process that each take one of some workers for the same time (M/D/c).
+// Latency of an M/D/c queue by formula: Poisson arrivals, c workers, constant service time.
 import { total } from '../../lib/analysis/statistics.ts';
 import { uniform } from '../../test/fixtures/random.ts';
 
-/** Requests/s of all workers together are workers / serviceMs. */
+/** The capacity of all workers together is workers / serviceMs. */
 export interface PoissonQueue {
   workers: number;
   serviceMs: number;
@@ -10,12 +10,12 @@ export interface PoissonQueue {
   rate: number;
 }
 
-/** Share of the capacity, 0 to 1, that the rate is. */
+/** Utilisation: the rate as a share of the capacity, 0 to 1. */
 function loadOf({ workers, serviceMs, rate }: PoissonQueue): number {
   return (rate * serviceMs) / 1000 / workers;
 }
 
-/** P(n) of Poisson's distribution, up to where it no longer matters. */
+/** The Poisson probabilities P(n), up to a negligible n. */
 function poisson(mean: number): number[] {
   const shares = [Math.exp(-mean)];
   for (let n = 1; n < mean || (shares[n - 1] as number) > 1e-18; n++)
@@ -24,9 +24,9 @@ function poisson(mean: number): number[] {
 }
 
 /**
- * Shares of the time in which so many requests are in the system, waiting or with a worker. After a service time, those that
- * had a worker have left, and only what came meanwhile is new (Crommelin, P.O. Elec. Eng. J. 25, 1932): that step, from an empty
- * system until nothing changes.
+ * The stationary distribution of the number of requests in the system, waiting or in service. One service time later, all
+ * requests that were in service have left, and only new arrivals have joined (Crommelin, P.O. Elec. Eng. J. 25, 1932). The step
+ * is iterated from an empty system until the distribution converges.
  */
 function inSystem(queue: PoissonQueue): number[] {
   const { workers } = queue;
@@ -50,10 +50,10 @@ function inSystem(queue: PoissonQueue): number[] {
 }
 
 /**
- * Latency in ms, from a request's arrival to its answer, that this share of requests (0 to 1) keeps, when the queue has been under
- * load for long. For k = 1 + ⌊x / D⌋ P(wait ≤ x) = Σ Q(kc − 1 − j) · Poisson(j; λ(kD − x)), j from 0 to kc − 1, with Q(m) the
- * chance that at most m requests wait (Franx, Oper. Res. Lett. 29, 2001; for one worker it is Erlang's formula of 1909, without
- * its terms of both signs). @throws Error where the rate is not below the capacity
+ * Quantile of the latency in ms, from arrival to response, for this share of requests (0 to 1), in the stationary state. For k =
+ * 1 + ⌊x / D⌋ P(wait ≤ x) = Σ Q(kc − 1 − j) · Poisson(j; λ(kD − x)), j from 0 to kc − 1, where Q(m) is the probability that at
+ * most m requests wait (Franx, Oper. Res. Lett. 29, 2001; for one worker this equals Erlang's formula of 1909, but without terms
+ * of alternating sign). @throws Error if the rate is not below the capacity
  */
 export function latencyMs(queue: PoissonQueue, quantile: number): number {
   if (loadOf(queue) >= 1) throw new Error('a queue that grows has no latency of its own');
@@ -80,7 +80,7 @@ export function latencyMs(queue: PoissonQueue, quantile: number): number {
   return serviceMs + high;
 }
 
-/** Latencies in ms of so many requests in the order in which they come, the first to an idle system. The same ones for a seed. */
+/** Simulates the requests, starting with an idle system. Returns latencies in ms in order of arrival, reproducible by seed. */
 export function simulated(
   { workers, serviceMs, rate }: PoissonQueue,
   requests: number,
@@ -91,7 +91,7 @@ export function simulated(
   let now = 0;
   return Array.from({ length: requests }, () => {
     now -= (1000 / rate) * Math.log(1 - random());
-    // All requests take equally long, so the workers are free in the order in which they took the last ones.
+    // The service time is constant, so workers become free in the order in which they took their requests.
     const done = Math.max(now, free.shift() as number) + serviceMs;
     free.push(done);
     return done - now;
@@ -101,8 +101,8 @@ export function simulated(
 const windows = 60;
 
 /**
- * By how many ms a load of so many seconds is off the quantile by chance: the root of the mean square. Neighbours wait for the
- * same queue, so this is far more than for as many independent requests.
+ * Random error of the quantile for a load of `seconds`: root mean square in ms. Consecutive requests wait in the same queue, so
+ * the error is much larger than for independent requests.
  */
 export function chanceMs(queue: PoissonQueue, seconds: number, quantile: number): number {
   const truth = latencyMs(queue, quantile);

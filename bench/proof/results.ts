@@ -6,60 +6,60 @@ import type { Environment, LatencyFigures, Phase, Verdict } from '../../lib/resu
 import { writeWhole } from '../../lib/writing.ts';
 import type { Within } from '../../lib/scenario/model.ts';
 
-/** One comparison of two sides by the runner. */
+/** A comparison of two sides by the runner. */
 export interface Run {
   startedAt: string;
-  /** With all starts of servers. */
+  /** Includes the starts of the servers. */
   seconds: number;
-  /** Median requests/s, or the rates that a search found. */
+  /** Median requests/s, or the rates from a search. */
   rps: [baseline: number, other: number];
   ratio: number;
   ci95: [low: number, high: number];
   verdict: Verdict;
-  /** Of the rounds that count, in order. */
+  /** Ratios of the valid rounds, in order. */
   roundRatios: number[];
-  /** Rounds that were repeated. */
+  /** Number of repeated rounds. */
   dropped: number;
-  /** The median share of the server's core that others used; null if not known. */
+  /** Median share of the server's core that other processes used; null if unknown. */
   othersShare: number | null;
 }
 
-/** How many of how many loads, at this share of the rate that a search found, kept the limit. */
+/** Loads at this share of the search's rate: `kept` of `of` loads kept the limit. */
 export interface LoadsAfter {
   share: number;
   kept: number;
   of: number;
 }
 
-/** One round; `seconds` includes the starts and ends of its servers. */
+/** One round; `seconds` includes starting and ending the servers. */
 export interface TimedRound {
   startedAt: string;
   seconds: number;
   ratio: number;
 }
 
-/** A server with so many more costly lines than the plain one. */
+/** A server with `lines` more costly lines than the plain server. */
 export interface Cost {
   lines: number;
-  /** Of the default length; all their rounds together give the true cost. */
+  /** Default runs; the rounds of all runs together give the true cost. */
   runs: Run[];
-  /** With preciseFlags, of the smallest cost. */
+  /** Runs with preciseFlags; for the smallest cost only. */
   precise: Run[];
 }
 
-/** Ratios of each round: open_file_cache to a plain server, and a plain server to itself. */
+/** Ratios per round: open_file_cache to the plain server, and the plain server to itself. */
 export interface Seen {
   effect: number[];
   control: number[];
 }
 
-/** Ratios of two servers for each round, and the share of its core, 0 to 1, that the generator used with the costlier one. */
+/** Per round: the ratio of two servers, and the share of the generator's core in use, 0 to 1, under the more expensive server. */
 export interface EffectSeen {
   ratios: number[];
   generatorShares: number[];
 }
 
-/** Two servers as bakeoff and each peer see them in the same minute. */
+/** Two servers as measured by bakeoff and by each peer in the same minute. */
 export interface AgreementCase {
   title: string;
   ours: EffectSeen;
@@ -69,39 +69,39 @@ export interface AgreementCase {
 /** Milliseconds. */
 export type Percentiles = Pick<LatencyFigures, 'p50' | 'p99'>;
 
-/** Of one side alone, and right before or after it of the sides in turns. */
+/** Latency of one side alone, and of the sides in turns right before or after. */
 export interface LatencyRound {
   alone: Percentiles[];
   inTurns: Percentiles[];
 }
 
-/** How many sides take turns. */
+/** Number of sides in turns. */
 export type Arrangement = 'alone' | 'two' | 'eight';
 
-/** A server's figures of one round. CPU time is µs per response. */
+/** Figures of a server in one round. CPU time is in µs per response. */
 export interface KnownFigures {
   rps: number;
   meanMs: number;
   p50Ms: number;
   p99Ms: number;
-  /** null: not known. */
+  /** null if unknown. */
   cpuMicros: number | null;
-  /** By how many requests the queue grows in a second; null: not known. */
+  /** Growth of the queue in requests per second; null if unknown. */
   queueGrowthPerSecond: number | null;
   errors: number;
-  /** Connections made within the window. */
+  /** New connections during the measurement. */
   reconnects: number;
-  /** Cores that the server used while others were loaded; null for a server alone. */
+  /** Cores in use by the server during other sides' turns; null for a server alone. */
   idleCpuShare: number | null;
   turns: Phase['turns'];
 }
 
-/** Figures that are known beforehand, or from the server alone in the same round. */
+/** Expected figures: calculated, or measured on the server alone in the same round. */
 export type Expected = Partial<
   Pick<KnownFigures, 'rps' | 'p50Ms' | 'p99Ms' | 'errors' | 'reconnects' | 'queueGrowthPerSecond'>
 > & {
   cpuMicros?: number | null;
-  /** By how much a round of continuous load is off by chance (root of the mean square), where random arrivals make that much. */
+  /** Random error of a round of continuous load (root mean square), if arrivals are random. */
   chance?: Partial<Record<'rps' | 'p50Ms' | 'p99Ms', number>>;
 };
 
@@ -109,14 +109,14 @@ export interface KnownRound extends Record<Arrangement, KnownFigures> {
   expected: Expected;
 }
 
-/** A server of known figures; `how` says how they are known. */
+/** A server with known figures; `how` explains the calculation. */
 export interface KnownCase {
   name: string;
   how: string;
   rounds: KnownRound[];
 }
 
-/** A server that waits and a server that computes: each alone, and two of each in turns. */
+/** A waiting server and a computing server: each alone, and two of each in turns. */
 export interface MixedRound {
   alone: Record<MixedSide, KnownFigures>;
   together: Record<MixedSide, KnownFigures[]>;
@@ -128,8 +128,8 @@ export interface ProofData {
   search: {
     within: Within;
     runs: Run[];
-    /** Of all searches. */ loads: LoadsAfter[];
-    /** Of each of them. */ loadSeconds: number;
+    /** The limit of all searches. */ loads: LoadsAfter[];
+    /** Length of each load. */ loadSeconds: number;
   };
   power: { line: string; costs: Cost[] };
   width: { alternating: TimedRound[]; sequential: TimedRound[] };
@@ -137,7 +137,7 @@ export interface ProofData {
   latency: { rounds: LatencyRound[] };
   waiting: {
     cases: KnownCase[];
-    /** null: left out, as only some cases were named. */ mixed: {
+    /** null if left out by a selection of cases. */ mixed: {
       how: string;
       rounds: MixedRound[];
     } | null;
@@ -146,25 +146,25 @@ export interface ProofData {
   disturbed: {
     control: Run[];
     effect: Run[];
-    /** Whole builds that the compiler came to. */ builds: number;
+    /** Number of builds that the compiler completed. */ builds: number;
   };
 }
 
 export type PartName = keyof ProofData;
 
-/** A failed measurement, which is in no figure. */
+/** A failed measurement, which no figure includes. */
 export interface Failure {
   at: string;
   why: string;
 }
 
-/** Schema 1 was measured with servers that were stopped between their turns. */
+/** In schema 1, servers were stopped between their turns. */
 export const schema = 2;
 
 export interface PartFile<Name extends PartName> {
   schema: typeof schema;
   part: Name;
-  /** 'partial': interrupted, or not done yet. */
+  /** 'partial': interrupted or still running. */
   state: 'complete' | 'partial';
   command: string;
   startedAt: string;
@@ -176,7 +176,7 @@ export interface PartFile<Name extends PartName> {
 
 export type ProofFiles = { [Name in PartName]?: PartFile<Name> };
 
-/** Writes a part's file; a partial one is PART.partial.json, beside the last complete one. Throws the file system's error. */
+/** Writes a part's file; a partial file is PART.partial.json, and the last complete file stays. Throws file system errors. */
 export async function writePart<Name extends PartName>(
   folder: string,
   file: PartFile<Name>,
@@ -190,7 +190,10 @@ export async function writePart<Name extends PartName>(
   if (file.state === 'complete') await rm(partial, { force: true });
 }
 
-/** Reads a part, the partial file if there is no complete one. @throws UserError for a broken file, or one of an earlier version */
+/**
+ * Reads a part's file; the partial file if there is no complete one. @throws UserError if the file is invalid or from an earlier
+ * version
+ */
 export async function readPart<Name extends PartName>(
   folder: string,
   part: Name,

@@ -1,4 +1,4 @@
-// What the parts of the proof are summed up by, beside the runner's own statistics.
+// Summary statistics of the proof, in addition to the runner's statistics.
 import {
   geometricMean,
   halfWidth,
@@ -9,7 +9,7 @@ import {
 } from '../../lib/analysis/statistics.ts';
 import type { LatencyRound, Percentiles, Run, TimedRound } from './results.ts';
 
-/** The ratio with its 95 % interval of Student's t on the logarithms. @param ratios at least one, each above 0 */
+/** Geometric mean with a 95 % interval (Student's t on logarithms). @param ratios at least one, each above 0 */
 export function ratioOf(ratios: readonly number[]): RatioInterval {
   return ratioInterval(
     ratios.map(() => 1),
@@ -17,35 +17,35 @@ export function ratioOf(ratios: readonly number[]): RatioInterval {
   );
 }
 
-/** Of a run, by its own interval. */
+/** Half-width of a run's interval. */
 export function halfWidthOf({ ratio, ci95 }: Pick<Run, 'ratio' | 'ci95'>): number {
   return halfWidth({ ratio, interval: ci95 });
 }
 
-/** A run that calls its two sides different. */
+/** Whether a run's verdict is that the sides differ. */
 export function isDifferent({ verdict }: Pick<Run, 'verdict'>): boolean {
   return verdict === 'faster' || verdict === 'slower';
 }
 
 export const percentiles = ['p50', 'p99'] as const satisfies readonly (keyof Percentiles)[];
 
-/** The geometric mean over the sides, in milliseconds. @param sides at least one, each above 0 */
+/** Geometric mean over the sides, in milliseconds. @param sides at least one, each above 0 */
 export function latencyOf(sides: readonly Percentiles[], name: keyof Percentiles): number {
   return geometricMean(sides.map((side) => side[name]));
 }
 
-/** How many times as long it is in turns. */
+/** Ratio of the latency in turns to the latency alone. */
 export function inTurnsByAlone({ alone, inTurns }: LatencyRound, name: keyof Percentiles): number {
   return latencyOf(inTurns, name) / latencyOf(alone, name);
 }
 
-/** A half-width and the time that it took, in seconds of wall time. */
+/** A half-width and the wall time in seconds until it was reached. */
 export interface Width {
   seconds: number;
   width: number;
 }
 
-/** The half-width after each round, from the first that a verdict can be made after. */
+/** The half-width after each round, from the first round that allows a verdict. */
 export function widthsByTime(rounds: readonly TimedRound[]): Width[] {
   return rounds.flatMap((_, index) => {
     const soFar = rounds.slice(0, index + 1);
@@ -60,7 +60,7 @@ export function widthsByTime(rounds: readonly TimedRound[]): Width[] {
   });
 }
 
-/** The last width within that time; undefined where there is none yet. @param widths in order of time */
+/** The last width within that time; undefined if there is none yet. @param widths in order of time */
 export function widthWithin(widths: readonly Width[], seconds: number): number | undefined {
   return widths.findLast((one) => one.seconds <= seconds)?.width;
 }

@@ -1,18 +1,18 @@
-// Plots as SVG files, for pages that run no script: intervals side by side, and lines over time.
+// Plots as SVG files for pages without scripts: intervals side by side, and lines over time.
 import { extent } from '../../lib/analysis/statistics.ts';
 import { html, Html } from '../../lib/report/html/page.ts';
 
-/** What a mark stands for; the n-th has the n-th colour and shape. */
+/** Meaning of a mark; the n-th mark has the n-th colour and shape. */
 export type Series = readonly string[];
 
-/** A value with its interval. */
+/** A value with an interval. */
 export interface Bar {
   series: number;
   value: number;
   interval: readonly [low: number, high: number];
 }
 
-/** Bars that stand together over a name; `reference` is a line through them, at what is known to be true. */
+/** A named group of bars; `reference` is a line at the known true value. */
 export interface BarGroup {
   name: string;
   bars: readonly Bar[];
@@ -21,7 +21,7 @@ export interface BarGroup {
 
 interface Axis {
   label: string;
-  /** A value in words. */
+  /** Formats a value. */
   text(value: number): string;
 }
 
@@ -30,7 +30,7 @@ export interface IntervalPlot {
   series: Series;
   y: Axis;
   groups: readonly BarGroup[];
-  /** The label below. */
+  /** Label below the axis. */
   x: string;
 }
 
@@ -48,7 +48,7 @@ const [left, right, top, bottom] = [76, 16, 56, 56];
 const innerWidth = width - left - right;
 const innerHeight = height - top - bottom;
 
-/** As in the report's style sheet (lib/report/html/style.css). */
+/** Same colours as the report's style sheet (lib/report/html/style.css). */
 const style = `
   svg { font: 12px system-ui, sans-serif; --ground: #fff; --text: #1b1f24; --line: #d5dae0; --series-0: #0b63c5; --series-1: #c2410c; --series-2: #067647; --series-3: #a21caf; }
   @media (prefers-color-scheme: dark) { svg { --ground: #14171b; --text: #e6e9ed; --line: #363c44; --series-0: #6cb2ff; --series-1: #ff9d66; --series-2: #4fd18b; --series-3: #e59aef; } }
@@ -68,7 +68,7 @@ function ticksBetween(low: number, high: number, count: number): number[] {
   );
 }
 
-/** The same where the scale is a log one: 1, 2 and 5 of each power of ten. */
+/** The same for a logarithmic scale: 1, 2 and 5 times each power of ten. */
 function logTicksBetween(low: number, high: number): number[] {
   const powers = Array.from(
     { length: Math.ceil(Math.log10(high)) - Math.floor(Math.log10(low)) + 1 },
@@ -81,7 +81,7 @@ function logTicksBetween(low: number, high: number): number[] {
 
 type Scale = (value: number) => number;
 
-/** The text of a file: bars from left to right, in groups. */
+/** Returns the SVG of a bar plot, with groups from left to right. */
 export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): string {
   const ends = groups.flatMap(({ bars, reference }) => [
     ...bars.flatMap(({ value, interval }) => [value, ...interval]),
@@ -89,7 +89,7 @@ export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): str
   ]);
   const [low, high] = padded(extent(ends));
   const toY: Scale = (value) => top + (innerHeight * (high - value)) / (high - low);
-  // A place between two groups is as wide as that of a bar.
+  // The gap between two groups is as wide as a bar.
   const step = innerWidth / groups.reduce((sum, { bars }) => sum + bars.length + 1, 0);
   let at = left;
   const drawn = groups.map(({ name, bars, reference }) => {
@@ -106,7 +106,7 @@ export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): str
   );
 }
 
-/** The text of a file: lines over time, both scales logarithmic. */
+/** Returns the SVG of lines over time, with both scales logarithmic. */
 export function linePlot({ title, series, x, y, lines }: LinePlot): string {
   const all = lines.flatMap(({ points }) => points);
   const [xLow, xHigh] = extent(all.map(([one]) => one));
@@ -164,7 +164,7 @@ function barMarks({ series, value, interval: [low, high] }: Bar, x: number, toY:
 `;
 }
 
-/** Told apart by its shape, too. */
+/** Shapes differ too, for readers who cannot distinguish the colours. */
 function mark(series: number, x: number, y: number): Html {
   const [a, b] = [round(x), round(y)];
   switch (series) {

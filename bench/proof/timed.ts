@@ -1,4 +1,4 @@
-// Servers that wait, queue, stall or compute by arithmetic (servers/timed), and what continuous load of them comes to.
+// Servers with exact waits, queues, stalls and work (servers/timed), and their expected figures under continuous load.
 import { join } from 'node:path';
 import { UserError } from '../../lib/errors.ts';
 import { present } from '../../lib/present.ts';
@@ -12,10 +12,10 @@ import { closedLoad, knownPage, loadAtRate, type Known } from './known.ts';
 import { chanceMs, latencyMs, type PoissonQueue } from './queue.ts';
 import type { Arrangement, Expected } from './results.ts';
 
-/** Its Go module. */
+/** Go module of the server. */
 export const timedSources = join(import.meta.dirname, 'servers', 'timed');
 
-/** Builds servers/timed in the folder, and returns its path. @throws UserError without Go, or if it does not compile */
+/** Builds servers/timed in the folder and returns the program's path. @throws UserError if Go is missing or the build fails */
 export async function buildTimed(
   machine: Machine,
   folder: string,
@@ -33,17 +33,17 @@ export async function buildTimed(
   return program;
 }
 
-/** @param program of buildTimed @param options as servers/timed/main.go has them */
+/** @param program from buildTimed @param options see servers/timed/main.go */
 export function timed(program: string, options: string): CommandServer {
   return command(`${shellWord(program)} ${options}`);
 }
 
-/** One that needs the program of buildTimed. */
+/** A case that needs the program of buildTimed. */
 interface Timed extends Omit<Known, 'server' | 'alone' | 'page' | 'expected'> {
   options: string;
-  /** Of the server to load alone, if it is another one. */
+  /** Options of the server for the load alone, if different. */
   alone?: string;
-  /** Of continuous load. */
+  /** Expected figures under continuous load. */
   truth(): Expected;
 }
 
@@ -53,23 +53,26 @@ const everywhere = (seconds: number): Record<Arrangement, number> => ({
   eight: seconds,
 });
 
-/** Requests/s of a pool that is at its limit. */
+/** Requests/s of a pool at its limit. */
 export const capacity = 1000;
-/** Of a request to a pool: more than its system calls need, with a sleep before each, on a busy machine. */
+/** CPU time of a request to a pool: more than the system calls need on a busy machine, with a sleep before each request. */
 const poolCpuMicros = 200;
 const poolSeconds = 3;
-/** More than the longest queue below the capacity, and so many that one above it grows in the server first. */
+/** More than the longest queue below the capacity, and enough that above the capacity the queue grows in the server first. */
 const poolConnections = 300;
 const poolPercents = [50, 80, 90, 95, 110, 130] as const;
 const isUsualPool = (percent: number, arrivals: Arrivals): boolean =>
   percent === 80 || (percent === 130 && arrivals === 'constant');
-/** Above, a pause of the machine of some ms, which every second has, is in p99: the queue that it leaves takes 10 times as long to go. */
+/**
+ * At higher utilisation p99 includes the machine's pauses of some ms per second, because the queue after a pause takes 10 times
+ * as long to drain.
+ */
 const mostPercentForP99 = 80;
 
 /**
- * A pool of workers that each take a request for workers / 1,000/s. Evenly spread requests below the capacity never wait for each
- * other: their latency is the service time. Those of a Poisson process do (M/D/c, see latencyMs). Above the capacity requests/s are
- * the capacity, and the queue grows by the rest.
+ * Expected figures of a worker pool with 1,000 requests/s of capacity. Below the capacity, evenly spaced requests never wait for
+ * each other, so latency is the service time. Poisson arrivals do wait (M/D/c, see latencyMs). Above the capacity, requests/s
+ * equal the capacity, and the queue grows by the difference.
  */
 export function poolTruth(workers: number, percent: number, arrivals: Arrivals): Expected {
   const rate = (capacity * percent) / 100;
@@ -109,8 +112,9 @@ function pool(workers: number, percent: number, arrivals: 'constant' | 'poisson'
 }
 
 /**
- * Each connection has a request with one of the cores or waiting all the time, and never for a core. Together they make 10,000
- * requests/s: of more, the CPU time would be less than what the server needs where its requests come one by one.
+ * Each connection always has a request, on a core or in the wait, and none queues for a core. Together the connections make
+ * 10,000 requests/s. At a higher rate the CPU time per request would be below the server's overhead for requests that arrive one
+ * by one.
  */
 function manyCores(cores: number, waitMs: number): Timed {
   const [connections, serviceMicros, cpuMicros] = [10 * waitMs, 50, 75];
@@ -124,7 +128,10 @@ function manyCores(cores: number, waitMs: number): Timed {
   };
 }
 
-/** One worker of 100 µs that stops now and then. Of the requests, those that wait at that moment have the stall in their latency. */
+/**
+ * One worker with a service time of 100 µs and occasional stalls. Requests that wait at that moment have the stall in their
+ * latency.
+ */
 const stalling = { serviceMicros: 100, connections: 100, cpuMicros: 50 } as const;
 
 function stallTruth(requestsBetween: number, stallMs: number): Expected {
@@ -140,8 +147,8 @@ function stallTruth(requestsBetween: number, stallMs: number): Expected {
 }
 
 /**
- * A server at its limit: a core of its own makes so many requests of so much CPU time, and each waits for those of all connections.
- * Its p99 is that of whatever else uses the core for a moment.
+ * Expected figures of a server that is limited by the CPU time of its core: each request waits for those of all connections. p99
+ * has no expected value, because it depends on other processes that use the core for a moment.
  */
 function busyTruth(cpuMicros: number, connections: number): Expected {
   return { rps: 1e6 / cpuMicros, p50Ms: (connections * cpuMicros) / 1000, cpuMicros };
@@ -164,7 +171,7 @@ const cases: readonly Timed[] = [
     truth: () => busyTruth(140, 10),
   },
   {
-    // What was left in the bucket goes in the warm-up.
+    // The warm-up empties the bucket.
     name: 'token bucket',
     how: '500 tokens/s, of which up to 300 are kept while nobody asks; each of 50 connections waits for all',
     options: '-tokens 500 -burst 300 -cpu 300us',
@@ -184,7 +191,7 @@ const cases: readonly Timed[] = [
   manyCores(8, 50),
   manyCores(16, 100),
   {
-    // p50 lies between the second worker's latency and the third's, and has no truth.
+    // p50 lies between the latencies of the second and the third worker, so there is no expected value.
     name: 'uneven connections',
     how: '4 workers of 500 µs with 40, 30, 20 and 10 connections: all are busy, and 40 wait for the first',
     options: '-workers 4 -uneven -service 500us -cpu 50us',
@@ -196,7 +203,7 @@ const cases: readonly Timed[] = [
     how: '2,000 × 100 µs, then a stall of 0.5 s, which 100 requests of 2,000 meet',
     options: `${stallOptions} -stall 500ms -stall-after 2000`,
     load: closedLoad(stalling.connections),
-    // Whole stretches have as many stalls wherever they begin.
+    // Whole periods contain the same number of stalls at any offset.
     seconds: everywhere(2.1),
     truth: () => stallTruth(2000, 500),
   },
@@ -210,7 +217,7 @@ const cases: readonly Timed[] = [
     truth: () => stallTruth(85_000, 1500),
   },
   {
-    // Children share the core, so their order is the kernel's.
+    // Children share the core, so the kernel decides their order.
     name: 'forks',
     how: '1,500 µs of CPU time for each request, most of it in a process of its own',
     options: '-fork 1500us',
@@ -227,7 +234,7 @@ const cases: readonly Timed[] = [
   },
 ];
 
-/** @param program of buildTimed */
+/** @param program from buildTimed */
 export function timedServers(program: string): Known[] {
   return cases.map(({ options, alone = options, truth, ...one }): Known => {
     let known: Expected | undefined;
@@ -236,7 +243,7 @@ export function timedServers(program: string): Known[] {
       server: timed(program, options),
       alone: timed(program, alone),
       page: knownPage,
-      // Poisson's takes a second.
+      // Computed once: the Poisson formula takes a second.
       expected: () => (known ??= truth()),
     };
   });

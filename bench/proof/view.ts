@@ -1,17 +1,17 @@
-// What the terminal and the page show of a part of the proof.
+// The output of a part of the proof, for the terminal and the page.
 import type { Table } from '../../lib/report/table.ts';
 
 export interface View {
   title: string;
-  /** What was done. */
+  /** Description of the measurement. */
   about: string;
-  /** What came of it. */
+  /** Results, a sentence each. */
   findings: string[];
   tables: Table[];
-  /** `name` is that of the file, without its ending. */
+  /** `name` is the file name without extension. */
   plots: { name: string; title: string; svg: string }[];
-  /** All that was measured, where the tables have medians and the plots show it. */
+  /** All measured values, if the tables have medians only. */
   details: Table[];
-  /** Figures that are not as they must be, a line each; absent where nothing is demanded. */
+  /** Figures out of bounds, a line each; absent if the part has no bounds. */
   beyond?: string[];
 }

@@ -1,4 +1,4 @@
-// What each part has shown, as sentences, tables and plots: the terminal and the page have the same ones.
+// The results of each part as sentences, tables and plots, the same for terminal and page.
 import {
   type RatioInterval,
   extent,
@@ -32,7 +32,7 @@ import { type Bar, intervalPlot, type IntervalPlot, linePlot } from './svg.ts';
 import type { View } from './view.ts';
 import { waiting } from './waiting-view.ts';
 
-/** With two decimals: widths of half a percent are told apart. */
+/** Two decimals, to distinguish widths below 1 %. */
 const width = (share: number): string => `±${(share * 100).toFixed(2)} %`;
 const ratio = (value: number): string => `×${value.toFixed(4)}`;
 const bounded = ({ ratio: value, interval: [low, high] }: RatioInterval): string =>
@@ -50,7 +50,7 @@ const asChange = {
   text: (value: number) => `×${Number(value.toPrecision(4))}`,
 };
 
-/** A section of the page each; it is found again by its title. */
+/** Sections of the page, identified by title. */
 export const titles: { readonly [Name in PartName]: string } = {
   aa: 'A config against itself',
   search: 'Searches with a config against itself',
@@ -103,12 +103,12 @@ function search({ data: { within, runs, loads, loadSeconds } }: PartFile<'search
   };
 }
 
-/** @param what was run, so often */
-function againstItself(part: 'aa' | 'search', what: string, runs: readonly Run[]): View {
+/** @param kind of the runs, as part of a sentence */
+function againstItself(part: 'aa' | 'search', kind: string, runs: readonly Run[]): View {
   const rows = [{ name: 'against itself', runs, reference: 1 }];
   return {
     title: titles[part],
-    about: `nginx against the same nginx, ${what}: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
+    about: `nginx against the same nginx, ${kind}: whatever differs is chance, and a run that calls the two different is wrong. Intervals are of 95 %, so about 1 of 20 may be.`,
     findings: some(runs, () => [
       `${ofRuns(runs.filter(isDifferent).length, runs)} runs called the two different; the median half-width was ${width(median(runs.map(halfWidthOf)))}.`,
     ]),
@@ -195,7 +195,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
   };
 }
 
-/** Times at which the widths of both ways are read. */
+/** Times at which both methods' widths are compared. */
 const readAfterSeconds = [15, 30, 60, 120, 300, 600];
 
 function widths({ data: { alternating, sequential } }: PartFile<'width'>): View {
@@ -340,7 +340,7 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
 }
 
 function latency({ data: { rounds } }: PartFile<'latency'>): View {
-  // One round has no interval.
+  // A single round has no interval.
   const rows =
     rounds.length < 2
       ? []

@@ -1,4 +1,4 @@
-// What servers of known truth made, beside what they should have: with bounds, so that the part is a check as well.
+// Measured against expected figures of the known servers. Bounds make the part a check.
 import { geometricMean, median, total } from '../../lib/analysis/statistics.ts';
 import { enumeration, perSecond, percent, scaledTime, short, whole } from '../../lib/format.ts';
 import {
@@ -25,22 +25,22 @@ const columns: readonly (readonly [Arrangement, string])[] = [
   ['eight', '8 sides'],
 ];
 
-/** How a figure is judged. It is within its bounds where either of the two holds. */
+/** A figure with bounds. A deviation is accepted if it is within either bound. */
 interface Figure {
   name: Exclude<keyof Expected, 'chance'>;
   title: string;
-  /** How far it may be off: a share of what is expected, and as much as it is itself measured in. */
+  /** Accepted deviation: as a share of the expected value, and in the figure's unit. */
   share: number;
   amount: number;
   text(value: number): string;
 }
 
-/** Of a queue, in requests/s: a whole number, as chance makes some. */
+/** Formats a queue's growth in requests/s. Rounded, because random arrivals cause small deviations. */
 export function growthText(perSecond: number): string {
   return whole(perSecond).replace('-', perSecond > -0.5 ? '' : '−');
 }
 
-/** In a median of some rounds, timers are late by 0.1 ms, and one answer of a hundred by a pause of the machine. */
+/** In the median of several rounds, timers are 0.1 ms late, and a pause of the machine delays one response in a hundred. */
 const figures: readonly Figure[] = [
   { name: 'rps', title: 'requests/s', share: 0.03, amount: 0, text: perSecond },
   { name: 'p50Ms', title: 'p50', share: 0.03, amount: 0.1, text: scaledTime },
@@ -57,14 +57,14 @@ const figures: readonly Figure[] = [
   { name: 'reconnects', title: 'new connections', share: 0, amount: 0, text: String },
 ];
 
-/** A figure in one arrangement: of the rounds the median, and the median of what each was off by, by what was expected in it. */
+/** A figure in one arrangement: median over the rounds, and median relative deviation from each round's expected value. */
 interface Judged {
   seen: number;
   off: number;
   isBeyond: boolean;
 }
 
-/** undefined: not known in any round. @param pairs at least one */
+/** Judges the rounds of a figure; `off` is NaN if no round has an expected value. @param pairs at least one */
 function judged(
   { share, amount }: Pick<Figure, 'share' | 'amount'>,
   pairs: readonly { seen: number; expected: number | undefined; chance?: number }[],
@@ -100,7 +100,7 @@ function chanceOf(name: Figure['name'], { expected: { chance = {} } }: KnownRoun
   return name === 'rps' || name === 'p50Ms' || name === 'p99Ms' ? (chance[name] ?? 0) : 0;
 }
 
-/** A row for each figure; errors and new connections, of which there should be none, where there are some, or the case is about them. */
+/** A row for each figure. Errors and new connections have a row only if there are any or the case is about them. */
 function rowsOf({ name, how, rounds }: KnownCase): Row[] {
   return figures.flatMap((figure): Row[] => {
     const isCount = figure.name === 'errors' || figure.name === 'reconnects';
@@ -109,14 +109,14 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
     const cells = new Map(
       columns.flatMap(([arrangement, title]): [string, Judged][] => {
         const pairs = rounds.flatMap((round) => {
-          // Absent in files of earlier versions.
+          // Files of earlier versions lack some figures.
           const seen = round[arrangement][figure.name] ?? null;
           return seen === null
             ? []
             : [{ seen, expected: expectedIn(round), chance: chanceOf(figure.name, round) }];
         });
         if (pairs.length === 0) return [];
-        // One in any round is one.
+        // Counts are summed, so that a single error in any round shows.
         return [
           [
             title,
@@ -152,7 +152,7 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
   });
 }
 
-/** Whether any figure of the server is. */
+/** Whether any figure of the server is out of bounds, or none was measured. */
 export function isBeyondBounds(one: KnownCase): boolean {
   return one.rounds.length === 0 || beyond(rowsOf(one)).length > 0;
 }
@@ -160,7 +160,7 @@ export function isBeyondBounds(one: KnownCase): boolean {
 const together = '4 sides';
 export const mixedName = 'computes, against waits';
 
-/** How many times as fast the computing ones are, with the bound of requests/s. */
+/** Ratio of requests/s, computing to waiting servers, with the bounds of requests/s. */
 function rowOfMixed(how: string, rounds: readonly MixedRound[]): Row[] {
   if (rounds.length === 0) return [];
   const [{ share, amount }] = figures as [Figure, ...Figure[]];
@@ -193,7 +193,7 @@ function cellOf({ text }: Row, { seen, off, isBeyond }: Judged): string {
   return `${text(seen)}${offText}${isBeyond ? ' ✗' : ''}`;
 }
 
-/** The figures beyond their bounds, as a line each. */
+/** Lists the figures out of bounds, a line each. */
 function beyond(rows: readonly Row[]): string[] {
   return rows.flatMap((row) =>
     [...row.cells]

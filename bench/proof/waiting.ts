@@ -1,4 +1,4 @@
-// Whether turns show in what a server makes that waits: servers of known truth, each alone and with others beside it.
+// Whether turns distort the figures of waiting servers: each known server alone and in turns with others.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { mergedLatency, valuesIn } from '../../lib/analysis/latency.ts';
@@ -29,12 +29,12 @@ import { growthText, isBeyondBounds, mixedName } from './waiting-view.ts';
 
 const arrangements: readonly Arrangement[] = ['alone', 'two', 'eight'];
 
-/** Times the rounds that were asked for. */
+/** Limit of rounds, as a multiple of the requested number. */
 const mostRounds = 3;
 
 /**
- * Each round has every server in all arrangements, in another order. Servers with a figure beyond its bounds have more
- * rounds: of more than a hundred figures a few are beyond by chance. The medians are those of all rounds.
+ * Each round measures every server in all arrangements, in a different order. Servers with a figure out of bounds get more
+ * rounds, because out of more than a hundred figures some are out of bounds by chance. Medians are over all rounds.
  */
 export async function measureWaiting(
   lab: Lab,
@@ -67,7 +67,7 @@ export async function measureWaiting(
     const { cases, withMixed } = chosenCases(all, lab.only);
     for (const { name, how } of cases) data.cases.push({ name, how, rounds: [] });
     if (!withMixed) data.mixed = null;
-    // Named cases are for a look: it takes as many rounds as were asked for.
+    // A selection of cases is a trial, so there are no additional rounds.
     const rounds = lab.only === undefined ? mostRounds * lab.repeats : lab.repeats;
     for (let round = 1; round <= rounds; round++) {
       const isOneMore = round > lab.repeats;
@@ -102,7 +102,7 @@ export async function measureWaiting(
   }
 }
 
-/** @param only a whole name, or how some begin @throws UserError (exit code 2) if no name begins so */
+/** @param only a full name or a prefix @throws UserError (exit code 2) if no name matches */
 export function chosenCases<One extends Pick<Known, 'name' | 'onRequest'>>(
   all: readonly One[],
   only: string | undefined,
@@ -144,7 +144,7 @@ async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound>
   return { expected: one.expected(alone, seen.plain ?? alone), alone, two, eight };
 }
 
-/** The runner lets servers at a rate take turns with others at a rate. */
+/** The runner requires that either all sides in turns have a rate, or none. */
 function besides({ load }: Known): KnownServer {
   return load.rate === undefined ? companion : { ...companion, load };
 }
@@ -167,7 +167,7 @@ async function mixedRound(lab: Lab, round: number): Promise<MixedRound> {
   };
 }
 
-/** One round of these servers, which take turns where they are several. Returns what each came to. */
+/** Runs one round of these servers, in turns if there are several. Returns the figures of each. */
 async function loaded(
   lab: Lab,
   round: number,

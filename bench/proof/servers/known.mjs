@@ -1,25 +1,25 @@
-// A server whose time and work are known: node known.mjs [--wait MS [--every N] [--spread]] [--work MICROSECONDS] [--burn MS]
-//   --wait   an answer leaves so long after its request came; with --every, each Nth answer alone;
-//            with --spread, the first answer on a connection later by a part of that, another one for each connection
-//   --work   each answer takes the server's core for so long
-//   --burn   so much CPU time is used each second, whether or not anybody asks
-// It listens on 127.0.0.1:PORT, and speaks as much of HTTP/1.1 as a load generator needs: requests without a body, one at a time
-// on a connection.
+// A server with known service time and work: node known.mjs [--wait MS [--every N] [--spread]] [--work MICROSECONDS] [--burn MS]
+//   --wait   delay between a request and its response; with --every, only for each Nth response;
+//            with --spread, a connection's first response is later by a fraction of it, different for each connection
+//   --work   CPU time per response
+//   --burn   CPU time used per second, even without requests
+// It listens on 127.0.0.1:PORT and supports the part of HTTP/1.1 that a load generator needs: requests without a body, one at a
+// time on a connection.
 import { connect, createServer } from 'node:net';
 import { parseArgs } from 'node:util';
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads';
 
-/** On a clock that both threads have. */
+/** A clock that both threads share. */
 const nowMs = () => Number(process.hrtime.bigint()) / 1e6;
 
-/** As long as server-configs/www/nginx/index.html, so that a proxy in front of it can be tried as that page. */
+/** Same length as server-configs/www/nginx/index.html, so that a proxy to this server passes the check for that page. */
 const bodyBytes = 612;
 const answer = `HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: ${bodyBytes}\r\n\r\n${'.'.repeat(bodyBytes - 1)}\n`;
 
-/** Linux lets a thread sleep so much longer than it asked for (timer slack). */
+/** Linux wakes a sleeping thread up to this much late (timer slack). */
 const slackMs = 0.05;
 
-/** Answers that may wait at a time. */
+/** Maximum number of waiting responses. */
 const places = 4096;
 
 if (isMainThread) serve();
@@ -33,7 +33,7 @@ async function serve() {
   let [asked, connections] = [0, 0];
   const server = createServer((socket) => {
     let unread = '';
-    // The golden ratio's multiples are spread evenly, however many there are.
+    // Multiples of the golden ratio are spread evenly for any number of connections.
     let laterMs = spread ? wait * ((connections++ * 0.618034) % 1) : 0;
     socket.setNoDelay(true);
     socket.on('error', () => socket.destroy());
@@ -61,7 +61,7 @@ async function serve() {
   if (burn > 0) burnEachSecond(burn);
 }
 
-/** Node compiles what has run often, which would show in the first seconds of a load. */
+/** Warm up the JIT compiler, which would otherwise slow down the first seconds of a load. */
 const warmUpMs = 1500;
 
 async function warmUp(server) {
@@ -88,8 +88,8 @@ async function warmUp(server) {
 }
 
 /**
- * Requests are answered in the order in which they came, and new ones are read after each. Answered in batches, a request that just
- * misses one waits for the next two, and p50 depends on how the batches fall.
+ * Responses leave in order of arrival, and new requests are read after each response. With batches, a request that just misses a
+ * batch waits for the next two, so that p50 would depend on the batches.
  */
 function firstComeFirstServed() {
   const waiting = [];
@@ -124,8 +124,8 @@ function readOptions() {
 }
 
 /**
- * Node's own timers have whole milliseconds, up to one early or late. A thread that sleeps on a futex is late by 0.1 ms.
- * All answers wait equally long, so that they leave in the order in which they came.
+ * Node's timers have a resolution of 1 ms and are up to 1 ms early or late. A thread that sleeps on a futex is 0.1 ms late. All
+ * responses have the same delay, so they leave in order of arrival.
  */
 function waiting(delay) {
   const counts = new Int32Array(new SharedArrayBuffer(8));
@@ -147,7 +147,7 @@ function waiting(delay) {
   };
 }
 
-/** Tells the main thread when each answer is due. */
+/** Wakes the main thread when a response is due. */
 function keepTime({ counts, dues }) {
   for (let left = 0; ; left++) {
     while (Atomics.load(counts, 0) === left) Atomics.wait(counts, 0, left);
@@ -157,13 +157,13 @@ function keepTime({ counts, dues }) {
   }
 }
 
-/** By the wall clock: where the core is the server's own, it is the CPU time. */
+/** Wall-clock time, which equals CPU time if the server has the core to itself. */
 function spin(ms) {
   const until = performance.now() + ms;
   while (performance.now() < until);
 }
 
-/** By the CPU time, since others may have the core meanwhile. */
+/** CPU time, because other threads may use the core meanwhile. */
 function burnEachSecond(ms) {
   let due = nowMs();
   const burn = () => {

@@ -1,9 +1,9 @@
-// A server whose answers leave, and whose CPU time is used, by arithmetic. It listens on 127.0.0.1:$PORT, and speaks as much of
-// HTTP/1.1 as a load generator needs: requests without a body, one at a time on a connection. See flags below.
+// A server with exact response times and CPU time. It listens on 127.0.0.1:$PORT and supports the part of HTTP/1.1 that a load
+// generator needs: requests without a body, one at a time on a connection. See the flags below.
 //
-// Answers leave within 0.1 ms after they are due. CPU time is exact over many requests: what the server itself needs for a
-// request, system calls included, is part of the CPU time that it was told to use, if that is enough: about 15 µs, and 100 µs where
-// it sleeps before each request on a busy machine.
+// Responses leave within 0.1 ms of the due time. CPU time is exact over many requests, because the requested CPU time includes
+// the server's overhead with system calls. The overhead is about 15 µs, or 100 µs if the server sleeps before each request on a
+// busy machine; the requested time must not be less.
 package main
 
 import (
@@ -31,7 +31,7 @@ type server struct {
 	epoll    int
 	listener int
 	began    time.Time
-	// first is when the first request came; -1 before.
+	// first is the time of the first request; -1 before that.
 	first       int64
 	connections map[int32]*connection
 	accepted    int
@@ -42,7 +42,7 @@ type server struct {
 type connection struct {
 	fd     int
 	number int
-	// matched is how much of the empty line that ends a request has been read.
+	// matched counts the bytes read of the empty line that ends a request.
 	matched int
 }
 
@@ -71,7 +71,7 @@ func main() {
 	}
 	s.cpu = work{before: int64(*cpu), slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
 
-	// Nothing is allocated per request, and a collector's threads would be in the CPU time.
+	// Requests do not allocate, and the garbage collector's threads would add CPU time.
 	debug.SetGCPercent(-1)
 	runtime.LockOSThread()
 	if err := s.listen(); err != nil {
@@ -112,13 +112,13 @@ func (s *server) watch(fd int) error {
 	return syscall.EpollCtl(s.epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(fd)})
 }
 
-// serve returns an error only.
+// serve returns only on an error.
 func (s *server) serve() error {
 	if err := exactTimeouts(); err != nil {
 		return err
 	}
 	s.began = time.Now()
-	// Where an answer takes CPU time, requests are read one by one: in batches, one that just misses a batch waits for two.
+	// If a response costs CPU time, requests are read one by one: with batches, a request that just misses a batch waits for two.
 	events := make([]syscall.EpollEvent, 1)
 	if !s.schedule.empty() {
 		events = make([]syscall.EpollEvent, 256)
@@ -143,7 +143,7 @@ func (s *server) serve() error {
 
 func (s *server) now() int64 { return int64(time.Since(s.began)) }
 
-// timeout returns nanoseconds until there is something to do by itself; -1: nothing.
+// timeout returns the nanoseconds until the next scheduled work; -1 if there is none.
 func (s *server) timeout() int64 {
 	if s.cpu.owed > 0 {
 		return 0
@@ -166,7 +166,7 @@ func (s *server) handle(event syscall.EpollEvent, now int64) {
 	}
 	if err != nil || n == 0 {
 		delete(s.connections, event.Fd)
-		// A child may have the connection too, and then closing does not end the watch.
+		// A child may share the connection; then closing the descriptor does not remove it from epoll.
 		_ = syscall.EpollCtl(s.epoll, syscall.EPOLL_CTL_DEL, c.fd, nil)
 		syscall.Close(c.fd)
 		return
@@ -200,7 +200,7 @@ func (s *server) answerDue() {
 	}
 }
 
-// reply leaves errors to the connection's next read.
+// reply ignores errors; the connection's next read reports them.
 func reply(c *connection) { _, _ = syscall.Write(c.fd, answer) }
 
 func (s *server) accept() {
@@ -219,7 +219,7 @@ func (s *server) accept() {
 	}
 }
 
-// requestsIn returns how many requests end in the bytes.
+// requestsIn counts the requests that end in the bytes.
 func (c *connection) requestsIn(bytes []byte) (requests int) {
 	const end = "\r\n\r\n"
 	for _, b := range bytes {
@@ -239,7 +239,7 @@ func (c *connection) requestsIn(bytes []byte) (requests int) {
 	return requests
 }
 
-// exactTimeouts ends timer slack, by which Linux wakes a thread up to 50 µs late.
+// exactTimeouts turns off timer slack, which lets Linux wake a thread up to 50 µs late.
 func exactTimeouts() error {
 	const prSetTimerslack = 29
 	_, _, errno := syscall.RawSyscall(syscall.SYS_PRCTL, prSetTimerslack, 1, 0)
@@ -249,7 +249,7 @@ func exactTimeouts() error {
 	return nil
 }
 
-// epollWait waits for so many nanoseconds at most, -1 for ever. Go's own has milliseconds.
+// epollWait waits for at most the given nanoseconds; -1: no limit. Go's EpollWait takes milliseconds.
 func epollWait(epoll int, events []syscall.EpollEvent, timeout int64) (int, error) {
 	const epollPwait2 = 441
 	var limit *syscall.Timespec

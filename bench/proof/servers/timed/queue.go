@@ -1,12 +1,12 @@
 package main
 
-// waiting is an answer that is due later.
+// waiting is a response that is due later.
 type waiting struct {
 	due int64
 	to  *connection
 }
 
-// queue is a heap: the first one is due first.
+// queue is a heap, ordered by due time.
 type queue []waiting
 
 func (q *queue) push(one waiting) {

@@ -2,31 +2,31 @@ package main
 
 import "time"
 
-// schedule says when answers are due. Times are nanoseconds since the server's start, and no timer's lateness gets into them: a
-// worker takes its next request when the one before was due, not when its answer left.
+// schedule computes when responses are due. Times are nanoseconds since the server's start. Late timers do not add up: a worker
+// takes the next request when the previous response was due, not when it left.
 type schedule struct {
-	// free is when each worker can begin its next request.
+	// free is the time at which each worker can start another request.
 	free    []int64
 	service int64
-	// uneven: connections belong to the four workers as 4:3:2:1. Otherwise the worker that is free first takes a request.
+	// uneven assigns connections to four workers in the ratio 4:3:2:1. Otherwise the first free worker takes a request.
 	uneven bool
-	// A stall stops all workers: after so many requests (one worker), or at the end of each stretch of stallEach.
+	// A stall stops all workers: after every stallAfter requests (one worker only), or at the end of each period stallEach.
 	stall      int64
 	stallAfter int64
 	stallEach  int64
 	served     int64
-	// Token bucket: each answer takes a token, of which one comes every `interval`, and at most `burst` are kept.
+	// Token bucket: each response takes a token. A token arrives every `interval`, and the bucket holds up to `burst`.
 	interval int64
 	burst    int64
 	full     int64
-	// then is waited after the worker, and takes none.
+	// then is a delay after the service, without a worker.
 	then int64
 }
 
-// unevenWorkers has the worker of each connection by the last digit of its number.
+// unevenWorkers maps the last digit of a connection's number to a worker.
 var unevenWorkers = [10]int{0, 0, 0, 0, 1, 1, 1, 2, 2, 3}
 
-// due returns when the answer has to leave to a request that came at now. Calls are in the order of now.
+// due returns the due time of the response to a request that arrived at now. Calls must be in order of now.
 func (s *schedule) due(now int64, connection int) int64 {
 	worker := s.worker(connection)
 	done := s.finish(max(now, s.free[worker]))
@@ -51,7 +51,7 @@ func (s *schedule) worker(connection int) int {
 	return first
 }
 
-// finish returns when a request is done that a worker begins at start. A stall makes it wait.
+// finish returns the end of a request that a worker begins at start, including a stall.
 func (s *schedule) finish(start int64) int64 {
 	if s.stallEach == 0 {
 		return start + s.service
@@ -67,7 +67,8 @@ func (s *schedule) finish(start int64) int64 {
 	return start + s.service
 }
 
-// token returns when an answer that is done gets its token. `full` is when the bucket would be full if nobody asked.
+// token returns the time at which a finished response gets a token. `full` is the time at which the bucket would be full again
+// without further requests.
 func (s *schedule) token(done int64) int64 {
 	if s.interval == 0 {
 		return done
@@ -77,7 +78,7 @@ func (s *schedule) token(done int64) int64 {
 	return taken
 }
 
-// empty returns whether nothing of the schedule makes a request wait.
+// empty reports whether the schedule delays no request.
 func (s *schedule) empty() bool {
 	return s.service == 0 && s.then == 0 && s.interval == 0
 }

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// closed loads a schedule with connections that each send their next request when they have an answer, in a time of its own.
-// It returns answers a second, and their latencies in order, of those that come between from and to.
+// closed simulates a closed load: each connection sends the next request as soon as it has a response.
+// It returns responses/s and the sorted latencies of responses between from and to.
 func closed(s schedule, connections int, from, to time.Duration) (rate float64, latencies []time.Duration) {
 	var waitings queue
 	sent := make([]int64, connections)
@@ -78,7 +78,7 @@ func TestClosedLoadsHaveTheFiguresOfArithmetic(t *testing.T) {
 	}
 }
 
-// Percentiles are those of latencyMs in ../../queue.ts, from a formula.
+// The percentiles are from the formula in latencyMs, ../../queue.ts.
 func TestAPoissonProcessQueues(t *testing.T) {
 	for _, c := range []struct {
 		workers  int
@@ -117,7 +117,7 @@ func TestATokenBucketLetsItsBurstPass(t *testing.T) {
 func TestLateRequestsCostNoCapacity(t *testing.T) {
 	s := newSchedule(2, time.Millisecond)
 	for asked := range int64(1000) {
-		// All came by the time that they were read, 5 ms late.
+		// All requests had arrived when they were read, 5 ms late.
 		want := int64(5*time.Millisecond) + (asked/2+1)*int64(time.Millisecond)
 		if got := s.due(int64(5*time.Millisecond), 0); got != want {
 			t.Fatalf("request %d is due at %d, not %d", asked, got, want)

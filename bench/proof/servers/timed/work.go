@@ -6,25 +6,25 @@ import (
 	"unsafe"
 )
 
-// work uses CPU time. Times are nanoseconds.
+// work consumes CPU time. Times are in nanoseconds.
 type work struct {
 	before  int64
 	slowFor int64
 	after   int64
 	backlog int64
 	fork    int64
-	// owed is work after answers that is still to be done.
+	// owed is pending work after responses.
 	owed int64
-	// account is what the process should have used by now.
+	// account is the CPU time that the process should have used so far.
 	account int64
 
 	children children
 }
 
-// begin leaves the time until the first request out of the account.
+// begin excludes the time before the first request.
 func (w *work) begin() { w.account = processCPU() }
 
-// spend adds to the account, and returns when so much has been used. What was used otherwise since the last call is a part of it.
+// spend adds to the account and spins until the process has used that much. CPU time used since the last call counts.
 func (w *work) spend(ns int64) {
 	if ns == 0 {
 		return
@@ -34,7 +34,7 @@ func (w *work) spend(ns int64) {
 	}
 }
 
-// request does the work before an answer. @param age of the server since its first request
+// request does the work before a response. @param age of the server since its first request
 func (w *work) request(age int64) {
 	for w.owed > max(0, w.backlog-w.after) {
 		w.workOff()
@@ -46,7 +46,7 @@ func (w *work) request(age int64) {
 	w.spend(w.before)
 }
 
-// workOff does a piece of the work that is owed.
+// workOff does one piece of the pending work.
 func (w *work) workOff() {
 	if w.owed > 0 {
 		w.owed -= w.after
@@ -54,29 +54,30 @@ func (w *work) workOff() {
 	}
 }
 
-// children are the processes that answer, each for one request.
+// children are the processes that respond, one per request.
 type children struct {
 	running int
 	ended   int64
-	// spun is what the ended ones were told to spin in all.
+	// spun is the total spin time assigned to ended children.
 	spun int64
-	// used is the CPU time of the ended ones.
+	// used is the CPU time of ended children.
 	used int64
 	spin int64
 }
 
-// forkFor has a child answer on the connection, after CPU time. What a fork costs both processes is part of the CPU time.
+// forkFor starts a child that spins and then responds on the connection. The CPU time includes the cost of the fork in both
+// processes.
 func (w *work) forkFor(fd int) {
 	c := &w.children
 	c.spin = w.fork
 	if c.ended > 0 {
 		used := processCPU() - w.account + c.used
 		overhead := (used - c.spun) / c.ended
-		// What is missing so far is made up for by the next ones, not by one of them.
+		// The deficit is spread over the next children.
 		missing := (w.fork*c.ended - used) / 16
 		c.spin = max(0, w.fork-overhead+missing)
 	}
-	// clone is fork, with which some architectures do without.
+	// Some architectures have no fork; clone with these arguments is the same.
 	pid, _, errno := syscall.RawSyscall6(syscall.SYS_CLONE, uintptr(syscall.SIGCHLD), 0, 0, 0, 0, 0)
 	if errno != 0 {
 		return
@@ -87,8 +88,8 @@ func (w *work) forkFor(fd int) {
 	c.running++
 }
 
-// childAnswers runs in a child, which has this thread alone: no allocation, and nothing of Go's scheduler, which a function that
-// may grow its stack enters if another thread asked for it just before the fork.
+// childAnswers runs in a child, which has only this thread. It must not allocate or enter Go's scheduler. A function that may
+// grow its stack would enter the scheduler if another thread requested preemption just before the fork; hence nosplit.
 //
 //go:nosplit
 func childAnswers(fd int, spin int64) {
@@ -100,7 +101,7 @@ func childAnswers(fd int, spin int64) {
 	}
 }
 
-// reap ends the children that have answered.
+// reap collects the children that have ended.
 func (w *work) reap() {
 	c := &w.children
 	for c.running > 0 {
@@ -116,7 +117,7 @@ func (w *work) reap() {
 	}
 }
 
-// reapSoon returns nanoseconds until children should be reaped; -1: there are none.
+// reapSoon returns the nanoseconds until the next reap; -1 without children.
 func (w *work) reapSoon() int64 {
 	if w.children.running == 0 {
 		return -1
@@ -124,7 +125,7 @@ func (w *work) reapSoon() int64 {
 	return int64(time.Millisecond)
 }
 
-// processCPU returns the CPU time of the process, in a child that of the child.
+// processCPU returns the CPU time of the current process.
 //
 //go:nosplit
 func processCPU() int64 {
