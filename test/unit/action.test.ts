@@ -1,4 +1,4 @@
-// action.yml and docs/ci.md without a run.
+// Checks action.yml and docs/ci.md statically.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -33,11 +33,11 @@ function outputsOf({ uses, run = '' }: Step) {
     : [...run.matchAll(/(?:echo "|`|\\n)(\w+)=/g)].map(([, name = '']) => name);
 }
 
-test('action.yml has no expression in a script', () => {
+test('action.yml uses no expressions inside scripts', () => {
   for (const { run = '' } of steps) expect(expressionsIn(run)).toEqual([]);
 });
 
-test('action.yml has scripts that bash reads, and uses their variables', () => {
+test('scripts in action.yml are valid bash, and use all of their variables', () => {
   for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
     execFileSync('bash', ['-n', '-c', run as string]);
     for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
@@ -45,7 +45,7 @@ test('action.yml has scripts that bash reads, and uses their variables', () => {
   }
 });
 
-test('action.yml uses each input, and what is there by then', () => {
+test('action.yml uses every input, and only outputs of earlier steps', () => {
   const inputs = new Set<string>();
   for (const [index, part] of [...steps, { run: JSON.stringify(action.outputs) }].entries()) {
     const conditions = part.if?.split(' && ').map((one) => one.replace(/ .*/, '')) ?? [];
@@ -70,7 +70,7 @@ const namesIn = (title: string) => {
   );
 };
 
-test('docs/ci.md has all inputs, outputs and files', () => {
+test('docs/ci.md lists all inputs, outputs and files', () => {
   expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
   expect(namesIn('output')).toEqual(Object.keys(action.outputs));
   expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
@@ -78,7 +78,7 @@ test('docs/ci.md has all inputs, outputs and files', () => {
     expect(page).toContain(`- \`--${flag} FILE\`: `);
 });
 
-test('docs/ci.md has a workflow with the right inputs', () => {
+test('the workflow in docs/ci.md uses existing inputs', () => {
   const { permissions, jobs } = parse(workflow) as {
     permissions: Record<string, string>;
     jobs: { compare: { steps: { uses?: string; with?: Record<string, string> }[] } };
@@ -103,7 +103,7 @@ const commented = async (job: Partial<Job> = {}): Promise<Ended> => {
   return runAction({ inputs, pullRequest: 7, workspace: report, outputsOf, ...job });
 };
 
-test('the comment replaces its own alone', async ({ skip }) => {
+test('the comment replaces only an earlier comment of the action', async ({ skip }) => {
   try {
     execFileSync('jq', ['--version']);
   } catch {
@@ -123,7 +123,7 @@ test('the comment replaces its own alone', async ({ skip }) => {
   ]);
 });
 
-test('the comment that is not allowed is a warning', async () => {
+test('a comment without permission becomes a warning', async () => {
   const { code, said } = await commented({ forbidden: true });
   expect(code).toBe(3);
   expect(said).toMatch(/^::warning::The comment could not .* HTTP 403: .*"pull-requests: write"/m);

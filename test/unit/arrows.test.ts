@@ -1,10 +1,10 @@
-// The map of lib: which folder may import from which. A new arrow is a decision, made here and in docs/architecture.md.
+// The dependency map of lib. To allow a new import between folders, change this map and docs/architecture.md.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
-/** Files of lib without a folder may be imported by all, and import only each other. */
+/** Any folder may import the files directly in lib; those files import only each other. */
 const mayUse: Readonly<Record<string, string>> = {
   setup: 'machine',
   result: 'scenario',
@@ -30,7 +30,7 @@ function folderOf(file: string): string {
   return parts.length > 2 ? (parts[1] as string) : '';
 }
 
-/** The folders of lib that each folder imports from, itself left out. */
+/** The other folders of lib that each folder imports from. */
 function arrowsOf(files: readonly string[]): Record<string, string> {
   const used = new Map<string, Set<string>>();
   for (const file of files) {
@@ -46,7 +46,7 @@ function arrowsOf(files: readonly string[]): Record<string, string> {
   return Object.fromEntries([...used].map(([from, to]) => [from, [...to].sort().join(' ')]));
 }
 
-test('each folder of lib imports from the folders that it may use, and from no other', () => {
+test('each folder of lib imports only from the folders on its list', () => {
   const inLib = readdirSync(join(projectRoot, 'lib'), { recursive: true, encoding: 'utf8' });
   const files = inLib.filter((file) => file.endsWith('.ts')).map((file) => `lib/${file}`);
   const { '': ofIndex, ...arrows } = arrowsOf(files);

@@ -1,4 +1,4 @@
-// An article that goes on after an interruption.
+// An article run that resumes after an interruption.
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeEach, expect, test, vi } from 'vitest';
@@ -17,7 +17,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 const [first = '', second = ''] = article.scenarios ?? [];
 const said: string[] = [];
 
-// A run closes new files to others, and this process goes on with other tests.
+// Restore the umask: a run makes new files private, and later tests share this process.
 const umask = process.umask();
 afterAll(() => void process.umask(umask));
 
@@ -25,13 +25,13 @@ beforeEach(() => {
   said.length = 0;
   for (const name of ['log', 'error'] as const)
     vi.spyOn(console, name).mockImplementation((text: string) => void said.push(text));
-  // So that nothing can be measured.
+  // Without CPUs for the server, nothing can be measured.
   vi.stubEnv('K6_BIN', '/nowhere/k6');
 });
 
 type Changes = { [Field in keyof Result]?: Result[Field] | undefined };
 
-/** A run of a scenario of the article, as --resume looks for it, with these changes. */
+/** Writes the result of an article's scenario in the form that --resume expects, with changes. */
 async function keepRun(out: string, name: string, changes: Changes = {}) {
   const options = { ...readScenarioOptions([]), mostSeconds: 300 };
   const draft = draftHere(await findScenario(name), options) as PlanDraft;
@@ -51,7 +51,7 @@ async function keepRun(out: string, name: string, changes: Changes = {}) {
 const resumed = (out: string, ...more: string[]) =>
   runArticle(article, readScenarioOptions(['001', '--resume', '--out', out, ...more]));
 
-test('what is measured is not run again, and is on the page', async () => {
+test('a finished scenario does not run again, and is on the page', async () => {
   const out = newFolder();
   const runs = [await keepRun(out, first), await keepRun(out, second)];
   expect(await resumed(out)).toBe(0);
@@ -85,7 +85,7 @@ test.each<[string, Changes, string[]?]>([
   expect(said.filter((line) => line.startsWith('it is measured'))).toEqual([]);
 });
 
-test('a damaged result does not count, and is no reason to stop', async () => {
+test('a damaged result is ignored and does not stop the article', async () => {
   const out = newFolder();
   const run = await keepRun(out, first);
   writeFileSync(join(out, run, 'result.json'), '{');

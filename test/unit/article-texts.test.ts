@@ -1,5 +1,5 @@
-// Every figure of the articles' tables and tool outputs is in a scenario, and every published figure of a scenario in its text. The texts
-// are their authors' and not part of this repository: they are read where they lie beside the checkout.
+// Every figure in the articles' tables and tool outputs is in a scenario, and every published figure in a scenario is in the
+// article. The articles are copyrighted and not part of this repository; the tests read them from a folder next to the checkout.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ const textOf = (id: string) => {
   );
 };
 
-/** Lines of tables and of the tools' results. */
+/** Lines of tables and tool outputs. */
 const results = [
   /^ +(Latency|Req \/ Sec) .*/,
   /^(Requests|Transfer) \/ sec.*/,
@@ -29,13 +29,13 @@ const results = [
   /^.* (なし|あり|-)$/,
   /^net\..*=.*/,
 ];
-/** What of these lines is in no scenario, and why. */
+/** Numbers on these lines that no scenario has. */
 const leftOut = [
-  // h2load rounds the number in brackets that comes next.
+  // h2load's rounded form of the number in brackets after it.
   /[\d.]+MB (?=\()/g,
-  // Vegeta's shares of the counts beside them.
+  // Vegeta's percentages of the counts next to them.
   /(?<=\] +\d+ +)[\d.]+%/g,
-  // Words and names of the tools and settings.
+  // Names that contain digits.
   /1st byte|ipv4|100ms;|[2-5]xx/g,
 ];
 
@@ -51,7 +51,7 @@ const units: Readonly<Record<string, number>> = {
 };
 const digits = (value: number) => Number(value.toPrecision(9));
 
-/** Each number as it may stand in a scenario: as written, and in ms and bytes; the headers of 003 are kilobytes. */
+/** Each number in the forms that a scenario may use: as written, and in ms or bytes. Article 003's headers are in kilobytes. */
 function numbersIn(text: string): { written: string; values: number[] }[] {
   const kilo = text.startsWith('Headers Traffic') ? 1000 : 1;
   return [...text.matchAll(/(?<![\w.])(\d[\d,]*(?:\.\d+)?) ?(us|µs|ms|s|kbyte|k|MB|GB)?/g)].map(
@@ -62,7 +62,7 @@ function numbersIn(text: string): { written: string; values: number[] }[] {
   );
 }
 
-/** The numbers of a value, each as it may stand in a text: seconds as ms, too, shares as percent. */
+/** All numbers in a value, in the forms that an article may use: seconds also as ms, shares as percent. */
 function leaves(value: unknown, key = ''): number[][] {
   if (typeof value === 'string') return numbersIn(value).map(({ values }) => values);
   if (typeof value !== 'number')
@@ -78,7 +78,7 @@ describe.skipIf(!isThere).each(articlesOf(scenarios).map((one) => [one.id, one] 
   (id, article) => {
     const own = scenarios.filter((one) => one.article?.id === id);
 
-    test('has no figure in its tables and outputs that no scenario has', () => {
+    test('has all figures of tables and tool outputs in a scenario', () => {
       const settings = readFileSync(
         path.join(projectRoot, 'server-configs/sysctl/article.conf'),
         'utf8',
@@ -97,7 +97,7 @@ describe.skipIf(!isThere).each(articlesOf(scenarios).map((one) => [one.id, one] 
       expect(missing).toEqual([]);
     });
 
-    test('has every figure that is published of it', () => {
+    test('contains every published figure of the scenarios', () => {
       const printed = new Set(numbersIn(textOf(id)).flatMap(({ values }) => values));
       for (const { name, variants } of own)
         for (const variant of variants)

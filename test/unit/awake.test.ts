@@ -18,7 +18,7 @@ test('cores are kept awake while the device is open', () => {
   expect(isOpen(device)).toBe(false);
 });
 
-test('makes no device', () => {
+test('does not create the device', () => {
   const device = join(newFolder(), 'none');
   keepCoresAwake(device)();
   expect(existsSync(device)).toBe(false);

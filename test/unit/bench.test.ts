@@ -40,7 +40,7 @@ Failed requests:        0
 Requests per second:    15602.20 [#/sec] (mean)
 `;
 
-/** As h2load 1.52 prints it, without its progress. */
+/** Output of h2load 1.52, without progress lines. */
 const h2loadOutput = `TLS Protocol: TLSv1.3
 Cipher: TLS_AES_128_GCM_SHA256
 Server Temp Key: X25519 253 bits
@@ -53,20 +53,20 @@ time for connect:     6.32ms    237.34ms    128.72ms     68.62ms    52.00%
 req/s           :     232.91      299.67      241.86       15.41    75.00%
 `;
 
-test('what is printed by wrk', () => {
+test('output of wrk', () => {
   expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
   const failed =
     'Socket errors: connect 1, read 20, write 300, timeout 4000\n Non-2xx or 3xx responses: 50000';
   expect(readWrk(`${wrkOutput}${failed}`).errors).toBe(54_321);
 });
 
-test('what is printed by ab', () => {
+test('output of ab', () => {
   expect(readAb(abOutput)).toEqual({ requests: 60_000, rps: 15_602.2, errors: 0 });
   const failing = abOutput.replace(/(Failed requests: +)0/, '$17\nNon-2xx responses:      5');
   expect(readAb(failing).errors).toBe(12);
 });
 
-test('what is printed by k6', () => {
+test('output of k6', () => {
   const one = { requests: 10, rps: 5.5, errors: 0 };
   const other = { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 };
   const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
@@ -75,7 +75,7 @@ test('what is printed by k6', () => {
   expect(readK6(line({ ...one, cpuSeconds: 1 }) + line(other))).toEqual(both);
 });
 
-test('what is printed by h2load', () => {
+test('output of h2load', () => {
   expect(readH2load(h2loadOutput)).toEqual({
     requests: 72_627,
     rps: 24_209,
@@ -85,23 +85,20 @@ test('what is printed by h2load', () => {
     tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
   });
   const read = (from: string | RegExp, to: string) => readH2load(h2loadOutput.replace(from, to));
-  // Ten not done, five answered with 404 (which h2load counts as failed).
+  // Ten unfinished, and five with status 404, which h2load counts as failed.
   expect(read('27 done, 72627 succeeded, 0', '17 done, 72612 succeeded, 15').errors).toBe(15);
   expect(read('X25519 253', 'ECDH prime256v1 256').tls).toContain(' P-256 h2');
   expect(read(/^(TLS|Cipher|Server).*\n/gm, '')).not.toHaveProperty('tls');
-  // Numbers with an exponent or a group separator would be another version's.
+  // A number with an exponent or group separator means another version.
   expect(() => read('24209.00 req/s', '24,209 req/s')).toThrow('is it another version?');
-  // Several runs are as one: 1000 requests in 2 s, then 1000 in 0.5 s.
+  // Runs are summed: 1000 requests in 2 s, then 1000 in 0.5 s.
   const run = (rps: string) => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
   expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
 });
 
-test.each([readWrk, readAb, readK6, readH2load])(
-  'what is printed by something else is refused',
-  (read) => {
-    expect(() => read('command not found')).toThrow('is it another version?');
-  },
-);
+test.each([readWrk, readAb, readK6, readH2load])('output of another tool is refused', (read) => {
+  expect(() => read('command not found')).toThrow('is it another version?');
+});
 
 const load: BenchLoad = {
   protocol: 'h2',
@@ -126,7 +123,7 @@ test.each<[string, Partial<BenchLoad>, string]>([
 const sent = (contender: Contender, at: string, of: BenchLoad) =>
   JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
 
-test('commands of k6 have the load as JSON', () => {
+test('k6 gets the load as JSON', () => {
   const counted = { ...load, length: { requests: 1000, runs: 8 } };
   expect(loadgen.command(url, counted).runs).toBeUndefined();
   const { length: _, ...options } = load;
@@ -137,7 +134,7 @@ test('commands of k6 have the load as JSON', () => {
   expect(sent(loadgen, plain, load).options).toEqual({ ...options, url: plain, duration: '8s' });
 });
 
-test('commands of two k6 are its segments, to be begun together', () => {
+test('two k6 processes get half of the load each, and one start time', () => {
   const { args, beside } = twoLoadgens.command(url, load);
   expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
     [1, 2].map((instance) => instanceArguments(instance, 2)),
@@ -148,7 +145,7 @@ test('commands of two k6 are its segments, to be begun together', () => {
   });
 });
 
-test('ab makes a number of requests only', () => {
+test('ab supports only a number of requests', () => {
   const counted = { ...load, keepAlive: false, length: { requests: 60 } };
   expect(ab.command('http://a/', counted).args.join(' ')).toBe('-q -c 100 -n 60 http://a/');
   expect(() => ab.command('http://a/', load)).toThrow('a number of requests only');
@@ -175,7 +172,7 @@ async function scripted(
 }
 const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
 
-test("a run is under SCHED_BATCH where it shares the server's core", async () => {
+test("a generator on the server's core runs under SCHED_BATCH", async () => {
   const script =
     "import { readFileSync } from 'node:fs'; const [, policy] = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/);" +
     'console.log(policy + " requests in 1s\\nRequests/sec: 1000");';
@@ -184,7 +181,7 @@ test("a run is under SCHED_BATCH where it shares the server's core", async () =>
   expect((await scripted(script)).requests).toBe(0);
 });
 
-test('a run has the CPU of all its runs', async () => {
+test('a sample sums the CPU time of repeated starts', async () => {
   const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 100_000); ${wrkLines}`;
   const command = () => ({ args: [file], beside: [[file]], runs: 2 });
   const { cpuMicrosPerRequest, ...printed } = await scripted(busy, { command });
@@ -192,7 +189,7 @@ test('a run has the CPU of all its runs', async () => {
   expect(cpuMicrosPerRequest).toBeGreaterThan(400);
 });
 
-test('a run has the peak of its memory', async () => {
+test('a sample has the peak memory', async () => {
   const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 400); }, 400);`;
   const command = () => ({ args: ['--expose-gc', file] });
   const { peakRssBytes } = await scripted(held, { command });
@@ -200,7 +197,7 @@ test('a run has the peak of its memory', async () => {
   expect(peakRssBytes).toBeLessThan(400e6);
 });
 
-test("a run gets the store's output where it streams, and not the shell's", async () => {
+test("a streaming generator gets the store's output, and no K6_ variables of the shell", async () => {
   vi.stubEnv('K6_OUT', 'json=elsewhere');
   const read = vi.fn(readWrk);
   const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
@@ -213,13 +210,13 @@ test("a run gets the store's output where it streams, and not the shell's", asyn
   expect(streaming).toBe('[["--out","influxdb=url"],null,"x"]');
 });
 
-test('a run has the CPU that it says itself without its start', async () => {
+test("without the start, CPU time is the generator's own figure", async () => {
   const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
   const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
   expect(cpuMicrosPerRequest).toBe(2000);
 });
 
-test('a run that fails beside another one is told, too', async () => {
+test('a failure of an additional process is reported, too', async () => {
   const failing = join(folder, 'failing.mjs');
   await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
   const command = () => ({ args: [file], beside: [[failing]] });
@@ -245,15 +242,15 @@ const measured = [sample(110, 4), sample(90, 9, { peakRssBytes: 50e6 })];
 const peer = [sample(100, 8, { peakRssBytes: 120e6 }), sample(100, 8, { peakRssBytes: 25e6 })];
 const ratios = compareRounds(measured, peer, 'request'); // CPU 0.750, requests/s 0.995, memory 1
 
-test('ratios are taken round by round', () => {
+test('ratios are computed per round', () => {
   const { cpu, rps, memory } = ratios;
   expect([cpu.min, cpu.max, rps.min, rps.max]).toEqual([0.5, 1.125, 0.9, 1.1]);
   expect([memory.min, memory.max]).toEqual([0.5, 2]);
   expect(cpu.ratio).toBeCloseTo(Math.sqrt(0.5 * 1.125), 12);
 });
 
-test('ratios of CPU are per unit of work', () => {
-  // The same CPU for half the bytes is twice the cost.
+test('ratios of CPU time are per unit of work', () => {
+  // The same CPU time for half the bytes is twice the cost.
   const [one, other] = [1e9, 2e9].map((bodyBytes) => [sample(100, 10, { bodyBytes })]);
   const cost = (unit: Row['unit']) => compareRounds(one ?? [], other ?? [], unit).cpu.ratio;
   expect(cost('MB of body')).toBeCloseTo(2, 12);
@@ -266,14 +263,14 @@ test.each([
   [{ rps: 1 }, 'NOT HELD'],
   [{ memory: 1.01 }, 'held'],
   [{ memory: 0.99 }, 'NOT HELD'],
-  // In no round, and the peer's does not matter.
+  // The limit applies to every round, but not to the peer.
   [{ memoryBytes: 60e6 }, 'held'],
   [{ memoryBytes: 59e6 }, 'NOT HELD'],
 ] as const)('ratios: within %j: %s', (limits, verdict) => {
   expect(judge(ratios, limits, measured)).toBe(verdict);
 });
 
-test('ratios stand in a table with their limits', () => {
+test('the table shows ratios with limits', () => {
   const [one, other] = [sample(98_000, 8), sample(100_000, 10)].map((each) => [each, each]);
   const ratios = compareRounds(one ?? [], other ?? [], 'request');
   const table = (limits: Limits, arrangement: Row['arrangement'] = 'a core each') => {
@@ -293,21 +290,21 @@ test('ratios stand in a table with their limits', () => {
   expect(table({}, 'one core').join()).not.toMatch(/97 %|50 %/);
 });
 
-test('experiments have names of their own, and a known time', () => {
+test('experiments have unique names and a known duration', () => {
   const byName = new Map(experiments.map((one) => [one.name, one]));
   expect(byName.size).toBe(experiments.length);
   const memory = byName.get('h2-memory') ?? expect.fail();
-  // Two rounds of two generators, each 40 s long whatever is asked for, and its start.
+  // Two rounds of two generators, each with a fixed 40 s plus the start.
   expect(expectedSeconds(memory, { rounds: 6, duration: 8 })).toBeCloseTo(2 * 2 * 40.3, 6);
 });
 
-test('experiments are chosen by name or by its beginning', () => {
+test('experiments are selected by name or prefix', () => {
   const names = ['h2-body', 'h2-memory', 'tls-http1', 'allocations'];
   expect(chosenNames([], names)).toEqual(names);
   expect(chosenNames(['h2'], names)).toEqual(['h2-body', 'h2-memory']);
   const twice = ['allocations', 'h2-memory', 'h2-memory'];
   expect(chosenNames(twice, names)).toEqual(['h2-memory', 'allocations']);
-  // Half a word is no word.
+  // A prefix must end before a dash.
   expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('did you mean h2-memory?');
   expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
 });

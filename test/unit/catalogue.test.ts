@@ -18,7 +18,7 @@ const source = (name: string) => `
     variants: [{ name: 'only', server: nginx(['base'], { workers: 1, articleWorkers: 1 }) }],
   });`;
 
-test("findScenario takes a person's own file", async () => {
+test('findScenario accepts the path of a user file', async () => {
   await mkdir(path.join(folder, 'deeper'));
   await writeFile(path.join(folder, 'mine.ts'), source('mine'));
   vi.stubEnv('INIT_CWD', path.join(folder, 'deeper'));
@@ -28,7 +28,7 @@ test("findScenario takes a person's own file", async () => {
   expect((await findScenario('mine.ts')).load.command).toBe('ab -c 1 -n 10');
 });
 
-// In a process of its own: vitest loads modules in its own way.
+// In a separate process, because vitest replaces Node's module loader.
 test.concurrent.each([
   ['one in a CommonJS package, with an import and an odd name', 'my # 100%.ts'],
   ['CommonJS, with a module of Node and where it is itself', 'mine.cts'],
@@ -53,7 +53,7 @@ test.concurrent.each([
   });
 });
 
-test('findScenario takes kernel settings by name and by file', async () => {
+test('findScenario accepts kernel settings by name and by file', async () => {
   const own = path.join(folder, 'networks/own.conf');
   await mkdir(path.dirname(own));
   await writeFile(own, 'net.core.somaxconn = 1\n');
@@ -87,7 +87,7 @@ test.each([
 const scenario = await findScenario('nginx-open-file-cache');
 const names = (list?: string[]) => findVariants(scenario, list).map((variant) => variant.name);
 
-test("findVariants: the article's without names, named ones in the scenario's order", () => {
+test('findVariants: by default those of the article; named variants in the order of the scenario', () => {
   expect(names()).toEqual(['workers', 'open-file-cache']);
   const named = ['workers-unlimited', 'open-file-cache-unlimited'];
   expect(names([named[1] as string, ` ${named[0]} `])).toEqual(named);

@@ -1,4 +1,4 @@
-// Articles, what they claim, and whether that holds.
+// The articles' claims, and whether they hold.
 import { expect, test } from 'vitest';
 import { decideClaim, ownFigures } from '../../lib/report/claims.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
@@ -24,7 +24,7 @@ test('there are five articles, and each names its scenarios', () => {
 
 const rests = articles.flatMap(({ claims = [] }) => claims.flatMap((claim) => claim.rests));
 
-test.each(rests)('$variant against $against is in $scenario, and compared for speed', (rest) => {
+test.each(rests)('$variant against $against is a comparison in $scenario', (rest) => {
   const scenario = scenarioOf(rest.scenario);
   const variants = scenario?.variants ?? [];
   const named = (name: string) => variants.find((one) => one.name === name);
@@ -36,7 +36,7 @@ test.each(rests)('$variant against $against is in $scenario, and compared for sp
     expect(pairs).toContainEqual({ variant: rest.variant, against: rest.against });
 });
 
-test('few claims rest on what an article run does not measure', () => {
+test('only known exceptions among the claims rest on unmeasured variants', () => {
   const unmeasured = rests.filter((rest) => {
     const run = findVariants(scenarioOf(rest.scenario) as Scenario).filter(isRunnable);
     return !run.some(({ name }) => name === rest.variant);
@@ -73,19 +73,19 @@ test.each<[Comparison['verdict'], Claimed, string]>([
   expect(decided(verdict, is)).toBe(state);
 });
 
-test('a claim holds if all that it rests on does', () => {
+test('a claim holds if all of its comparisons agree', () => {
   expect(decided('faster', 'faster', 'not slower')).toBe('holds here');
   expect(decided('faster', 'faster', 'same')).toBe('does not hold here');
   expect(decided('faster', 'slower', 'same')).toBe('opposite here');
 });
 
-test('a claim on headers is decided by their bytes per request', () => {
+test('header bytes per request decide a claim on headers', () => {
   const of = (headersAtMost: number) =>
     decideClaim(
       { text: 't', figures: 'f', rests: [{ ...rest, headersAtMost }] },
       new Map([['s', measured]]),
     );
-  // Both have as many.
+  // Both variants have the same number.
   expect(of(1)).toEqual({
     state: 'holds here',
     seen: 'open-file-cache has 238.00 header bytes per request, workers 238.00: 100 %',
@@ -105,7 +105,7 @@ const changed = (name: string, changes: Partial<VariantResult>): Result => ({
 const decideIn = (of: Result, ...says: Partial<ClaimRest>[]) =>
   decideClaim(claimOf(...says), new Map([['s', of]]));
 
-test('a claim on success needs all of one side and less of the other', () => {
+test('a claim on success needs complete success of one side and failures of the other', () => {
   const failing = changed(workers.name, { successRatio: 0.15386 });
   expect(decideIn(measured, { allSucceed: true }).state).toBe('does not hold here');
   expect(decideIn(failing, { allSucceed: true })).toEqual({
@@ -114,7 +114,7 @@ test('a claim on success needs all of one side and less of the other', () => {
   });
 });
 
-test('what cannot be decided says why', () => {
+test('an undecided claim gives the reason', () => {
   const gone = changed(openFileCache.name, { publishedOnly: 'its protocol is gone' });
   expect(decideIn(gone, { is: 'faster' })).toEqual({
     state: 'not decided',
@@ -142,7 +142,7 @@ test('what cannot be decided says why', () => {
   });
 });
 
-test('figures of other things are not held against a claim', () => {
+test('a claim without figures in the article is not compared with them', () => {
   const published = new Map([['s', measured]]);
   expect(ownFigures(claimOf({ is: 'slower' }), published)).toEqual([
     { text: '+12 %', agrees: false },
@@ -151,7 +151,7 @@ test('figures of other things are not held against a claim', () => {
   expect(ownFigures(claimOf({ is: 'slower' }), new Map())).toEqual([]);
 });
 
-test("a claim on latency is held against the article's histogram", () => {
+test('a claim on latency is compared with the histogram in the article', () => {
   const rate = scenarioOf('h2o-vs-nginx-h2-rate');
   const variants = (rate?.variants ?? []).map(({ name, published = null }) => ({
     ...(measured.variants[0] as VariantResult),
@@ -165,7 +165,7 @@ test("a claim on latency is held against the article's histogram", () => {
   ]);
 });
 
-test("a claim is held against the article's own figures", () => {
+test('a claim is compared with the figures in the article', () => {
   const small = scenarioOf('http1-vs-h2-small-file');
   const variants = (small?.variants ?? []).map(({ name, published = null }) => ({
     ...(measured.variants[0] as VariantResult),
@@ -185,7 +185,7 @@ test("a claim is held against the article's own figures", () => {
   ]);
 });
 
-test('a claim that rests on nothing is refused', () => {
+test('a claim without comparisons is refused', () => {
   const article = { id: 'x', title: 't', date: '2017' };
   const claims = [{ text: 'it is fast', figures: 'f', rests: [rest] }];
   expect(() => defineArticle({ ...article, claims })).toThrow(
@@ -193,12 +193,12 @@ test('a claim that rests on nothing is refused', () => {
   );
 });
 
-test('what was not run is named', () => {
+test('the page names scenarios that did not run', () => {
   const claim = { text: 't', figures: 'f', rests: [{ ...rest, is: 'same' as const }] };
   expect(decideClaim(claim, new Map())).toEqual({ state: 'not decided', seen: 's was not run' });
 });
 
-test('the page has the claims, both machines and the tables', async () => {
+test('the page shows the claims, both machines and the tables', async () => {
   const article = {
     id: 'x',
     title: 'A <b> title',
@@ -221,7 +221,7 @@ test('the page has the claims, both machines and the tables', async () => {
   const html = await articlePage(run);
   expect(html).toContain('A &lt;b&gt; title (2017)');
   expect(html).toContain('<dt>open-file-cache</dt>');
-  // Of the first row's requests/s.
+  // Relative to the first row's requests/s.
   expect(html).toContain('<span>1.00 here</span>');
 });
 
@@ -258,7 +258,7 @@ test.each<[string, object, RegExp]>([
   expect(said).toMatch(/^[^\n\u001b\u0007\u202e]+$/);
 });
 
-test('markup in an article is text on its pages', async () => {
+test('markup in an article appears as text on the page', async () => {
   const odd = `<img src=x onerror=alert(1)>|"&'\\ \`e\` [f](http://x.y)`;
   const rests = [{ ...rest, is: 'faster' as const }];
   const own = defineArticle({

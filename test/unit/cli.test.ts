@@ -1,4 +1,4 @@
-// Wrong words end with exit code 2 and one line; options and help.
+// Usage errors exit with code 2 and one line; options and help.
 import { beforeEach, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../commands.ts';
@@ -84,7 +84,7 @@ const shownBy = async (...words: string[]) => {
   return printed.splice(0).join('\n').split('\n');
 };
 
-test('without a name scenarios are listed with the time that they take here', async () => {
+test('without a name, lists scenarios with their duration on this machine', async () => {
   const lines = await shownBy('scenario');
   expect(Math.max(...lines.map((line) => line.length))).toBeLessThanOrEqual(120);
   const secondsIn = (text = '') => {
@@ -94,19 +94,19 @@ test('without a name scenarios are listed with the time that they take here', as
   const timeOf = (all: readonly string[], name: string) =>
     secondsIn(all.find((line) => line.startsWith(`  ${name} `))?.slice(27, 36));
   const [few, many] = [timeOf(lines, 'nginx-open-file-cache'), timeOf(lines, 'h2o-vs-nginx')];
-  // Seven variants, and two.
+  // Scenarios with seven and two variants.
   expect(many).toBeGreaterThan(2 * few);
   expect(few).toBeGreaterThan(20);
   const quick = await shownBy('scenario', '--quick');
   expect(timeOf(quick, 'nginx-open-file-cache')).toBeLessThan(few / 2);
-  // Of an article, what takes over 5 min is run with --quick.
+  // An article run uses --quick for scenarios of more than 5 min.
   const sum = secondsIn(/^002 .*(, \d+ (?:min|s))$/m.exec(lines.join('\n'))?.[1]);
   expect(sum).toBeLessThan(timeOf(lines, 'nghttpd-img'));
   expect(sum).toBeGreaterThan(timeOf(lines, 'nghttpd-index'));
 });
 
 test.each(['scenario', 'compare', 'knobs'])(
-  'the help of %s is a screen; all of it has groups',
+  'the help of %s fits a screen; the full help is in groups',
   async (name) => {
     const usual = await shownBy(name, '--help');
     expect(usual.length).toBeLessThanOrEqual(40);
@@ -141,7 +141,7 @@ test.each([
   ['000 --variants a', /^--variants is of one scenario, and an article has several: leave it out$/],
 ])('scenario %s is refused', (line, message) => refused(['scenario', ...line.split(' ')], message));
 
-test('--help comes before everything else', async () => {
+test('--help takes precedence over all other arguments', async () => {
   expect(await main(['scenario', 'no-such-scenario', '--help'])).toBe(0);
   for (const word of ['--help', '-h', '--version']) expect(await main([word])).toBe(0);
   expect(await main(['scenario', '-h'])).toBe(0);
@@ -159,7 +159,7 @@ test('options have defaults', () => {
   });
 });
 
-test('options are all read', () => {
+test('the command uses all options', () => {
   const line =
     '--rounds=8 --duration 1500ms --variants b,a --exact --server-cpus 2-3 --generator-cpus 0,1 ' +
     '--influx http://a --out here --json --max-time 10m --same-within 0.5% --fail-if different ' +

@@ -1,4 +1,4 @@
-// Files that a config names, where root reads them for a server without its rights.
+// Files named in a config, when root reads them on behalf of an unprivileged server.
 import { chmodSync, linkSync, symlinkSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it } from 'vitest';

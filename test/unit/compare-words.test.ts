@@ -19,7 +19,7 @@ beforeAll(() => {
 });
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
 
-// Words with a comma between them; flags alone are for a.conf and b.conf.
+// Arguments separated by commas; flags alone apply to a.conf and b.conf.
 test.each([
   ['a.conf', /^compare wants two sides or more, and a\.conf is one: /],
   [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
@@ -59,7 +59,7 @@ test.each([
 
 const spyOnLog = () => vi.spyOn(console, 'log').mockImplementation(() => undefined);
 
-test('no words show the help and end with 2', async () => {
+test('without arguments, prints the help and exits with 2', async () => {
   const print = spyOnLog();
   expect(await compareCommand([])).toBe(2);
   expect(await compareCommand(['--help'])).toBe(0);
@@ -68,7 +68,7 @@ test('no words show the help and end with 2', async () => {
   expect(first).toMatch(/^npm run compare -- SIDE SIDE … \[flags\]\n[^]*--url URL/);
 });
 
-test('a help is wrapped in a narrow terminal alone', () => {
+test('the help is wrapped only in a narrow terminal', () => {
   const print = spyOnLog();
   const lines = ['A side is a config or a command', '  --url URL  a path, or a URL'];
   printHelp(lines);

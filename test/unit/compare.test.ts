@@ -47,7 +47,7 @@ const addressSide = async (url: string) =>
 const port = { value: 'PORT', repeated: true, help: '' } as const;
 const flags = { ...askedFlags, h3: { help: '' }, port } as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
-/** @param words of flags, with a comma between them */
+/** @param words flags, separated by commas */
 async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
   const read = readWords(words === '' ? [] : words.split(', '), flags);
   return sidesOf(given, await readAsked(read, given), cores);
@@ -77,7 +77,7 @@ test.each([
   expect(found.map(({ load }) => `${load.command} ${load.protocol}`)).toEqual(expected);
 });
 
-test('the default load has a thread per generator core, at most 100', async () => {
+test('the default load has one thread per generator core, up to 100', async () => {
   const threadsOn = async (coresEach: number) => {
     const cores = { ...oneCore, generatorHosts: { names: ['a', 'b'], coresEach } };
     return (await twoSides(nginx, nginxH2, '', cores)).map(({ load }) => load.threads);
@@ -154,7 +154,7 @@ test('names of sides', async () => {
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
 
-test('what a command speaks', async () => {
+test('protocols of a command', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
   const loads = async (words?: string) => (await sidesFor(given, words)).map(({ load }) => load);
   expect(await loads()).toMatchObject([{ protocol: 'http/1.1' }, { protocol: 'h2' }]);
@@ -182,15 +182,15 @@ test('path and host of an address', async () => {
     ]);
 });
 
-test('an address is loaded at no other address', async () => {
+test('a side given by address is loaded at that address only', async () => {
   const side = [await addressSide('http://127.0.0.1:8080')];
-  // The scheme's own port counts if it is written.
+  // An explicit port counts even if it is the default of the scheme.
   await expect(sidesFor(side, '--load, ab -n 1 127.0.0.1:80/')).rejects.toThrow(
     /^--load says port 80.*, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write/,
   );
 });
 
-test('the one path that addresses name is that of all', async () => {
+test('a path in one address applies to all sides', async () => {
   const paths = async (third: string) => {
     const [one, two] = [await addressSide('http://127.0.0.1/api'), await addressSide(third)];
     const sides = await sidesFor([commandSide('a', 'node a.js'), one, two]);
@@ -200,7 +200,7 @@ test('the one path that addresses name is that of all', async () => {
   expect(await paths('http://127.0.0.3/b')).toBe('/ /api /b');
 });
 
-test('beyond this machine only a named host is loaded', () => {
+test('a remote host is loaded only if it is allowed by name', () => {
   const at = (origin: string) => (): unknown => requirePermission([address(origin)], []);
   for (const host of ['127.9.9.9', '[::1]', 'LOCALHOST:8080'])
     expect(at(`http://${host}`)).not.toThrow();
@@ -211,7 +211,7 @@ test('beyond this machine only a named host is loaded', () => {
   expect(() => requirePermission(there, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
 });
 
-test('an address is said once for all its rates', () => {
+test('an address is printed once for all rates', () => {
   const variants = ['a-at-1', 'a-at-2'].map((name) => ({
     variant: { name, server: address('http://localhost') },
     load: { connections: 100 },
@@ -221,7 +221,7 @@ test('an address is said once for all its rates', () => {
   ]);
 });
 
-test('the load is as asked for; credentials are not shown', async () => {
+test('the load follows the flags; credentials are hidden', async () => {
   const load = async (words: string) => (await twoSides(nginx, nginx, words))[1]?.load;
   expect(await load('--data, x, --header, X-A: 1, --header, Cookie: s=1')).toMatchObject({
     method: 'POST',
@@ -287,7 +287,7 @@ test.each([
   expect(await sameSides(sides)).toHaveLength(groups);
 });
 
-test('the scenario tells which sides are the same', async () => {
+test('the scenario reports identical sides', async () => {
   const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
   const given = lines.map((line, index) => commandSide(`s${index}`, line));
   const scenarioOf = async (words: string) => {

@@ -1,4 +1,4 @@
-// The commands are compiled once for each state of their sources.
+// The commands are compiled when their sources change.
 import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -36,10 +36,10 @@ test('once; anew when a source has changed', async () => {
   expect(readdirSync(join(root, 'dist')).sort()).toEqual([old, 'index.mjs', 'main.mjs', 'state']);
   say("export const word: string = 'another';");
   await compiledCommands(root);
-  // Node has the first one in memory.
+  // Node has the first version in memory.
   expect(await load(`${first}?another`)).toMatchObject({ said: 'another' });
   expect(parts()).toContain(old);
-  // A day later nothing runs from it any more.
+  // After a day, no process uses the old chunks any more.
   utimesSync(join(root, 'dist', old), new Date(0), new Date(0));
   say("export const word: string = 'a third';");
   await compiledCommands(root);
@@ -47,7 +47,7 @@ test('once; anew when a source has changed', async () => {
   expect(parts()).not.toContain(old);
 });
 
-test('what cannot be compiled leaves nothing behind', async () => {
+test('a failed compilation leaves no files behind', async () => {
   const { root, say } = project();
   say('export const = 1;');
   await expect(compiledCommands(root)).rejects.toThrow('word.ts');

@@ -1,4 +1,4 @@
-// A check of a config that does not end. A script stands in for nginx.
+// A config check (`-t`) that does not end. A script takes the place of nginx.
 import { chmod } from 'node:fs/promises';
 import path from 'node:path';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -13,14 +13,14 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 const endless = 'trap "" TERM; while :; do sleep 0.1; done';
 
-test('it is stopped, and one line names the config', async () => {
+test('the check is stopped, and one line names the config', async () => {
   const folder = await ownFiles({
     'own.conf': 'events {}\nhttp { server { listen 80; } }',
     nginx: `#!/bin/sh\n[ "$1" != -V ] || { echo nginx version: nginx/1.22.1; exit; }\n${endless}\n`,
   });
   await chmod(folder, 0o755);
   await chmod(path.join(folder, 'nginx'), 0o755);
-  // The commands before the check have limits of their own.
+  // The commands before the check have separate limits.
   await serverBuild('nginx', path.join(folder, 'nginx'));
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   let settled = false;
@@ -43,9 +43,9 @@ test('it is stopped, and one line names the config', async () => {
   expect(await refused).toContain(`has not read its config ${folder}/own.conf within 30 s`);
 });
 
-test('a command is ended with its group', async () => {
+test('a command is ended together with its process group', async () => {
   let pid = 0;
-  // The sleep is in a session of its own, so that the group's end is not its end.
+  // The sleep is in another session, so it outlives the process group.
   const finished = run({
     command: 'sh',
     args: ['-c', `setsid sleep 3 & ${endless}`],

@@ -1,4 +1,4 @@
-// A message quotes a word at most of a file: it may hold secrets, and be no config.
+// A message quotes at most one word of a file, because the file may contain secrets or not be a config.
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { h2oKind } from '../../lib/servers/h2o.ts';
@@ -11,7 +11,7 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 const long = 'x'.repeat(300);
 
-/** No word of the file but one, and no more of that than a line can take. */
+/** At most one word of the file, cut to fit a line. */
 function expectBrief(message: string) {
   expect(message).not.toMatch(/hunter[2-9]/);
   expect(message).not.toContain('x'.repeat(256));

@@ -1,4 +1,4 @@
-// Turns held against continuous load.
+// Turns compared with continuous load.
 import { expect, test } from 'vitest';
 import { againstContinuous, coldCosts, turnsDisagree } from '../../lib/analysis/continuous.ts';
 import type { Phase } from '../../lib/result/result.ts';
@@ -16,7 +16,7 @@ const side = (name: string, ...phases: Phase[]) => ({
   rounds: phases.map((one, index) => ({ round: index + 1, serverPid: null, phases: [one] })),
 });
 
-test('a server is cold if a response cost a quarter more at the end of its warm-up', () => {
+test('a server is cold if responses cost 25 % more CPU time at the end of the warm-up than in the turns', () => {
   const costs = (cpuMicros: number, serverCpuSeconds: number | null = 1) =>
     coldCosts([
       phase({ requests: 10_000, serverCpuSeconds, continuous: { ...continuousEnd, cpuMicros } }),
@@ -34,7 +34,7 @@ test('a server is cold if a response cost a quarter more at the end of its warm-
     continuous: before,
   });
   expect(coldCosts([failed])).toBeUndefined();
-  // A little dearer; unknown at the end of the warm-up, in the window, without a warm-up.
+  // Slightly more CPU time; unknown at the end of the warm-up, in the window, without a warm-up.
   expect([costs(130), costs(0), costs(140, null), coldCosts([phase({ requests: 1 })])]).toEqual([
     undefined,
     undefined,
@@ -43,7 +43,7 @@ test('a server is cold if a response cost a quarter more at the end of its warm-
   ]);
 });
 
-test('requests/s in turns are a multiple of those of continuous load', () => {
+test('requests/s in turns are compared with continuous load as a ratio', () => {
   const of = (...phases: Phase[]) => againstContinuous(side('a', ...phases).rounds);
   expect(of(inTurns(1200, 1000), inTurns(1200, 1000))).toEqual({
     ratio: expect.closeTo(1.2, 9),
@@ -69,6 +69,6 @@ test('turns disagree only beyond the tolerance and the noise', () => {
   expect(
     turnsDisagree([steady, side('c', ...steady.rounds.map(({ phases: [one] }) => one as Phase))]),
   ).toBeUndefined();
-  // Alone, its distance is within what the machine's noise between warm-up and turns may be.
+  // On its own, this distance is within the machine's noise between warm-up and turns.
   expect([turnsDisagree([gains]), turnsDisagree([steady, noisy])]).toEqual([undefined, undefined]);
 });

@@ -1,4 +1,4 @@
-// The cores that each side gets, on made-up machines.
+// How cores are divided between the sides, on simulated machines.
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -27,10 +27,10 @@ const notesOn = (processors: Processors, cores: Cores) =>
 interface MadeUp {
   allowed?: string;
   online?: string;
-  /** The lists of siblings; a CPU in none of them has no topology folder. */
+  /** The sibling lists; a CPU on no list has no topology folder. */
   siblings?: readonly string[];
   nodes?: readonly string[];
-  /** Files of CPUs, such as cpu_capacity: values by CPUs. */
+  /** Per-CPU files, such as cpu_capacity: values by CPU. */
   values?: Readonly<Record<string, Readonly<Record<string, number>>>>;
 }
 
@@ -94,7 +94,7 @@ test.each([
   expect(written(defaultCores(madeUp(machine)) as Cores)).toBe(cores);
 });
 
-test('this machine has as many CPUs as Node says', () => {
+test('finds as many CPUs on this machine as Node', () => {
   expect(cpusOf(readProcessors().cores)).toHaveLength(availableParallelism());
 });
 
@@ -168,7 +168,7 @@ test.each([
   expect(readProcessors(root).quota).toBeCloseTo(quota, 9);
 });
 
-test('a quota of cgroup v2 holds a run back so often and long', () => {
+test('reads how often and how long a cgroup v2 quota has throttled the run', () => {
   const files = { ...v2('/u/r'), ...max('/u/r', '150000 100000'), ...max('/u', '25000 50000') };
   const { root, write } = newRoot(files);
   const throttled = (path: string, micros: number) =>
@@ -184,7 +184,7 @@ test('a quota of cgroup v2 holds a run back so often and long', () => {
   expect(read()).toBe(33.5);
 });
 
-test('quotas of other processes are theirs, each counted once', () => {
+test('quotas of other process groups are reported separately, each once', () => {
   const { root } = newRoot({
     ...v2('/bakeoff'),
     'proc/10/cgroup': '0::/s/server',
@@ -198,7 +198,7 @@ test('quotas of other processes are theirs, each counted once', () => {
   expect(read()).toBe(7);
 });
 
-test('a quota of cgroup v1 does so too, and none never', () => {
+test('reads throttling of cgroup v1; without a quota there is none', () => {
   expect(watchThrottling(newFolder()).read()).toBe(0);
   const { root } = newRoot({
     ...v1('/docker/1', '/docker/1'),
@@ -210,7 +210,7 @@ test('a quota of cgroup v1 does so too, and none never', () => {
   expect(read()).toBe(2.5);
 });
 
-test('a quota may be too small', () => {
+test('a quota that is too small is refused', () => {
   const small = madeUp({ siblings: apart }, 1.5);
   expect(() => divideCores(small, {})).toThrow('of 2 cores, and a quota allows that of 1.5 cores');
   expect(defaultCores(small)).toBeUndefined();
@@ -229,19 +229,19 @@ test.each([
   );
 });
 
-test('lists of cores are read and written', () => {
+test('lists of cores are parsed and formatted', () => {
   expect(parseCpuList('5,0-2,2-3', '')).toEqual([0, 1, 2, 3, 5]);
   expect(formatCpuList([0, 1, 2, 3, 5])).toBe('0-3,5');
 });
 
-test.each(['', '3-1', '1-2-3', '99999'])('lists of cores: "%s" is refused', (text) => {
+test.each(['', '3-1', '1-2-3', '99999'])('refuses "%s" as a list of cores', (text) => {
   expect(() => parseCpuList(text, '--a')).toThrow(`--a ${text}: write cores as 1 or 0-3,5`);
 });
 
 const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
 const there = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
 
-test('servers elsewhere have all of its cores', () => {
+test('servers on another host get all cores of that host', () => {
   const cores = coresOfTwo(plain('0-1'), there, {});
   expect(cores).toEqual({
     serverCpus: [0, 1, 2, 3],
@@ -249,13 +249,13 @@ test('servers elsewhere have all of its cores', () => {
     serverHost: 'web1',
     serverFiles: { host: 'web1', most: 5000 },
   });
-  // Equal numbers on two hosts are different cores.
+  // The same number on two hosts means different cores.
   expect([sharesCores(cores), notesOn(plain('0-1'), cores)]).toEqual([false, []]);
   const little = { ...there, processors: { cores: there.processors.cores, quota: 2 } };
   expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
 });
 
-test('servers elsewhere have the cores that are asked for', () => {
+test('servers on another host get the cores in --server-cpus', () => {
   const divided = (text: string) => coresOfTwo(plain('0-1'), there, asked(text));
   expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
   expect(() => divided('4')).toThrow('--server-cpus on web1: core 4 is not there');
