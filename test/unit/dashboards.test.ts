@@ -16,7 +16,7 @@ import {
 
 const files = readdirSync(generatedFolder);
 
-it('is committed as made (npm run -s dashboards)', () => {
+it('is committed as generated (npm run -s dashboards)', () => {
   const committed = Object.fromEntries(
     files.map((name) => [name, readFileSync(new URL(name, generatedFolder), 'utf8')]),
   );
@@ -28,18 +28,18 @@ describe.each(files)('%s', (file) => {
   const panels = panelsOf(dashboard);
   const tables = panels.filter(({ type }) => type === 'table');
 
-  it('has a unit for every figure, and titles that differ', () => {
+  it('has a unit for every figure, and unique titles', () => {
     expect(tables).not.toEqual([]);
     for (const panel of tables) {
       const columns = columnsOf(panel);
-      // A name or title used twice would be matched by the other's override.
+      // Overrides match by name, so names and titles must be unique.
       const names = columns.flatMap(({ name, title }) => [...new Set([name, title])]);
       expect(names, panel.title).toEqual([...new Set(names)]);
       for (const { name, written, unit } of columns) {
         const shown = `${panel.title}, ${name}`;
         if (written === 'text') expect(unit, shown).toBeUndefined();
         else expect(unit, shown).toEqual(expect.any(String));
-        // 7.41 µs are not 740.90 %.
+        // 7.41 µs must not appear as 740.90 %.
         if (unit === 'percentunit') expect(written, shown).toBe('ratio');
       }
     }
@@ -58,7 +58,7 @@ describe.each(files)('%s', (file) => {
   });
 
   it('fits a laptop without overlap', () => {
-    // A closed row is one line; opened, it moves what is below it.
+    // A collapsed row takes one line; when opened, it moves the rows below.
     const groups = [dashboard.panels, ...dashboard.panels.filter(isRow).map((row) => row.panels)];
     for (const group of groups) {
       const cells = group.flatMap(({ gridPos: { x, y, w, h } }) => {
@@ -74,14 +74,14 @@ describe.each(files)('%s', (file) => {
       expect((24 * pixelsOf(columnsOf(panel))) / panel.gridPos.w).toBeLessThanOrEqual(1316);
   });
 
-  it('says what is missing', () => {
-    // Scenarios and runs are offered where they have rows in these.
+  it('says which data is missing', () => {
+    // The variables list scenarios and runs that have rows in these measurements.
     const neverEmpty = tables.filter((panel) =>
       targetsOf(panel).every(({ query }) => /FROM "bench_(comparison|run)"/.test(query)),
     );
     for (const { title, fieldConfig } of panels.filter((one) => !neverEmpty.includes(one)))
       expect(fieldConfig.defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
-    // A cell without one of its own says what the panel says.
+    // A cell without a text of its own shows the panel's text.
     for (const panel of tables)
       expect(panel.fieldConfig.overrides, panel.title).toContainEqual({
         matcher: { id: 'byRegexp', options: '/.*/' },
@@ -89,7 +89,7 @@ describe.each(files)('%s', (file) => {
       });
   });
 
-  it('has panel ids that differ', () => {
+  it('has unique panel ids', () => {
     const ids = [...panels, ...dashboard.panels.filter(isRow)].map((panel) => panel.id);
     expect(new Set(ids).size).toBe(ids.length);
   });
@@ -105,13 +105,13 @@ describe.each(files)('%s', (file) => {
     expect(names).toEqual(expect.arrayContaining(['scenario', 'run']));
   });
 
-  it('asks the data source that is picked', () => {
+  it('queries the selected data source', () => {
     const provisioned = new URL('../provisioning/datasources/bakeoff.yaml', generatedFolder);
     const { datasources } = parse(readFileSync(provisioned, 'utf8')) as {
       datasources: [{ name: string; uid: string }];
     };
     const [{ name: text, uid: value }] = datasources;
-    // What others depend on comes before them.
+    // A variable comes before the variables that depend on it.
     const [first] = dashboard.templating.list;
     const type = 'datasource';
     expect(first).toMatchObject({ type, name: type, query: 'influxdb', current: { text, value } });
@@ -135,14 +135,14 @@ it('has no panel twice', () => {
   expect(shown.length).toBe(new Set(shown).size);
 });
 
-it('opens with ten panels at most, and takes 200 kB in all', () => {
+it('opens with at most ten panels, and has at most 200 kB', () => {
   const texts = files.map((file) => readFileSync(new URL(file, generatedFolder), 'utf8'));
   expect(texts.join('').length).toBeLessThan(200_000);
   for (const file of files)
     expect(readDashboard(file).panels.filter((one) => !isRow(one)).length).toBeLessThanOrEqual(10);
 });
 
-/** The columns of a table, with the unit that the catalogue of points has and the one that is shown. */
+/** The columns of a table, with the unit in the catalogue and the unit on the panel. */
 function columnsOf(panel: Panel) {
   const titles = Object.assign(
     {},
@@ -171,7 +171,7 @@ function columnsOf(panel: Panel) {
   });
 }
 
-/** The least width: columns without a width have equal shares, none below its minimum. */
+/** The minimum width: columns without a width share the rest equally, but none is below its minimum. */
 function pixelsOf(columns: ReturnType<typeof columnsOf>) {
   const shares = columns.flatMap(({ width, minWidth = NaN }) =>
     width === undefined ? [minWidth] : [],

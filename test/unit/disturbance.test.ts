@@ -9,7 +9,7 @@ import { noLatency, phase } from '../fixtures/phase.ts';
 
 const nothing = { wallAheadMs: 0, throttledMs: 0, quotaThrottledMs: 0 };
 
-/** Samples each 100 ms in a range, without those within the gaps. */
+/** Samples every 100 ms in a range, except during the gaps. */
 function every100([fromMs, toMs]: [number, number], ...gaps: [number, number][]) {
   return Array.from({ length: (toMs - fromMs) / 100 + 1 }, (_, index) => fromMs + 100 * index)
     .filter((atMs) => !gaps.some(([from, to]) => atMs > from && atMs < to))
@@ -21,16 +21,16 @@ const loaded: [number, number] = [1050, 11_050];
 interface Seen {
   samples?: readonly UsageSample[];
   link?: readonly { atMs: number }[];
-  /** Changes of a phase with a window from 1050 to 11050 ms. */
+  /** Changes to a phase that lasts from 1050 to 11050 ms. */
   of?: Partial<Phase>;
   warmupSeconds?: number;
   told?: boolean;
   alarms?: LogAlarms;
-  /** Changes of the other side's phase. */
+  /** Changes to the other side's phase. */
   other?: Partial<Phase>;
 }
 
-/** Throws as for a side named "a". */
+/** Runs the check for a side named "a". */
 function check({ samples, link, of = {}, warmupSeconds = 1, told = true, ...more }: Seen) {
   const { alarms = {}, other = {} } = more;
   const one = phase({ requests: 1000, monotonicMs: loaded, ...of });
@@ -95,7 +95,7 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   expectFound({ samples, of: { monotonicMs } }, message);
 });
 
-test("a quota of the server's own group is named", () => {
+test('a quota on the group of the server is named', () => {
   const throttled = [0, 0, 40, 40];
   const quotas = '/a.slice/cpu.max: 0.5 cores';
   const samples = throttled.map(
@@ -108,7 +108,7 @@ test("a quota of the server's own group is named", () => {
   expectFound({ samples, of: { monotonicMs: [2000, 3000] } }, undefined);
 });
 
-/** A phase with that gap, p99 of the latency and p50 of the first byte, in milliseconds. */
+/** A phase with this gap, p99 latency and p50 of the first byte, in milliseconds. */
 const gap = (longestGapMs: number, p99 = 1, firstByte = 1): Partial<Phase> => ({
   longestGapMs,
   latencyMs: { ...noLatency, p99 },
@@ -124,7 +124,7 @@ test.each([
   expectFound({ of: gap(gapMs, p99, first) }, isFound ? 'nginx stood still' : undefined);
 });
 
-test("a standstill is reported with its log's reason", () => {
+test('a standstill is reported with the reason from the log', () => {
   expectFound({ of: gap(3200) }, 'no response came for 3.20 s while requests were under way; why');
   expectFound({ of: gap(3200), alarms: { first: '[alert] x' } }, '; its log says: [alert] x');
 });
@@ -189,7 +189,7 @@ const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
 const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>
   bodiesDiffer({ variant: shipped }, [of], answer);
 
-test('other bodies are found, unless requests failed', () => {
+test('different bodies are reported, unless requests failed', () => {
   const responses = { '2xx': 999, '3xx': 0, '4xx': 0, '5xx': 1 };
   expect(differ(withBody(612_000))).toBe(false);
   const wrong = () => differ(withBody(611_990));
@@ -202,14 +202,14 @@ test('other bodies are found, unless requests failed', () => {
 test.each([
   [614_999, 0],
   [600_000, 60],
-])('bodies of several pages are tolerated: %i, %i', (body, inFlight) => {
+])('the mean body length of several pages may deviate: %i, %i', (body, inFlight) => {
   expect(differ(withBody(body, { inFlight }), { bytes: 612.5, sdBytes: 30 })).toBe(false);
 });
 
 test.each([
   [[605], false],
   [[605, 607], true],
-])("other bodies of a user's own config: %j bytes instead of 600", (lengths, isFound) => {
+])('different bodies from a user config: %j bytes instead of 600', (lengths, isFound) => {
   const own = { name: 'mine', server: address('http://127.0.0.1:1') };
   const phases = lengths.map((length) => withBody(1000 * length));
   expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);

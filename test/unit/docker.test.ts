@@ -1,4 +1,4 @@
-// docker/ as far as it can be checked without Docker.
+// Checks of docker/ that do not need Docker.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -42,7 +42,7 @@ const { services: byName, secrets: variables } = parse(read('docker/compose.yaml
 };
 const services = Object.entries(byName);
 const service = (name: string) => byName[name] ?? expect.fail(`no service ${name}`);
-/** Instructions of the Dockerfile, each in one line, without comments. */
+/** The Dockerfile's instructions, one per line, without comments. */
 const dockerfile = read('docker/Dockerfile');
 const instructions = dockerfile
   .replaceAll(/^#.*\n/gm, '')
@@ -59,7 +59,7 @@ const { version, engines } = JSON.parse(read('package.json')) as {
 };
 
 it.each(services)(
-  '%s of compose.yaml is pinned, for this machine alone, with passwords in files',
+  '%s of compose.yaml is pinned, listens on this machine only, and has passwords in files',
   (_, { image, ports = [], environment = {}, secrets = [] }) => {
     expect(image).toMatch(/^[a-z\d./_-]+:\d+\.\d+\.\d+(@sha256:[\da-f]{64})?$/);
     for (const port of ports) expect(port).toMatch(/^127\.0\.0\.1:\$\{[A-Z]+_PORT:-\d+\}:\d+$/);
@@ -74,7 +74,7 @@ it.each(services)(
   },
 );
 
-it('compose.yaml gives Grafana no more than a password that may read', () => {
+it('compose.yaml gives Grafana only a read-only password', () => {
   const { secrets = [], environment = {} } = service('grafana');
   expect(secrets).toEqual(['grafana-password', 'influx-read-password']);
   expect(environment['INFLUX_USER']).toBe('grafana');
@@ -82,7 +82,7 @@ it('compose.yaml gives Grafana no more than a password that may read', () => {
   expect(service('influxdb').volumes).toContain(
     './influxdb-reader.sh:/docker-entrypoint-initdb.d/influxdb-reader.sh:ro',
   );
-  // InfluxDB's image leaves out, without a word, what may not be executed.
+  // InfluxDB's image silently skips scripts that are not executable.
   expect(statSync(script).mode & 0o111).toBe(0o111);
   const folder = newFolder();
   writeFileSync(join(folder, 'influx'), '#!/bin/sh\nprintf "<%s>" "$@"\n');
@@ -99,7 +99,7 @@ it('compose.yaml gives Grafana no more than a password that may read', () => {
   );
 });
 
-it('compose.yaml waits for what is healthy', () => {
+it('compose.yaml waits until services are healthy', () => {
   for (const [, { profiles, healthcheck }] of services)
     if (profiles === undefined) expect(healthcheck?.test.length).toBeGreaterThan(1);
   const influxdb = { condition: 'service_healthy' };
@@ -107,7 +107,7 @@ it('compose.yaml waits for what is healthy', () => {
   expect(service('bakeoff').depends_on).toEqual({ influxdb, grafana: influxdb });
 });
 
-it('compose.yaml mounts and builds what is there', () => {
+it('compose.yaml mounts and builds existing files', () => {
   const folders = services
     .flatMap(([, { volumes = [] }]) => volumes)
     .map((volume) => (typeof volume === 'string' ? volume.replace(/:.*/, '') : volume.source))
@@ -120,12 +120,12 @@ it('compose.yaml mounts and builds what is there', () => {
     join(context, dockerfile),
     join('../dashboards/generated', basename(home)),
   ].map((path) => resolve(projectRoot, 'docker', path));
-  // setup.sh makes results/.
+  // setup.sh creates results/.
   const results = join(projectRoot, 'results');
   expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
 });
 
-it('compose.yaml runs scenarios on the InfluxDB beside it', () => {
+it('scenarios in compose.yaml use the InfluxDB of compose.yaml', () => {
   const [command, subcommand, ...flags] = service('bakeoff').entrypoint ?? [];
   expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
   expect(readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick'])).toMatchObject({
@@ -136,7 +136,7 @@ it('compose.yaml runs scenarios on the InfluxDB beside it', () => {
   expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
 });
 
-it('compose.yaml allows the connections of every scenario', async () => {
+it('compose.yaml allows enough connections for every scenario', async () => {
   const connections = (await loadScenarios()).flatMap(({ load, variants }) =>
     variants.map((variant) => (variant.load ?? load).connections),
   );
@@ -144,7 +144,7 @@ it('compose.yaml allows the connections of every scenario', async () => {
   expect(service('bakeoff').ulimits?.nofile).toBeGreaterThan(2 * Math.max(...connections));
 });
 
-it('setup.sh makes the passwords that compose.yaml names, and keeps those that are there', () => {
+it('setup.sh creates the passwords in compose.yaml, and keeps existing ones', () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'docker'));
   const script = join(folder, 'docker/setup.sh');
@@ -176,7 +176,7 @@ it('setup.sh makes the passwords that compose.yaml names, and keeps those that a
   const again = valuesAfter();
   expect(again).toMatchObject(older);
   expect(Object.keys(again).sort()).toEqual([...Object.keys(values), 'GRAFANA_PORT'].sort());
-  // It throws where git would take the file.
+  // git check-ignore fails for a file that git would add.
   execFileSync('git', ['check-ignore', 'docker/.env'], { cwd: projectRoot });
 });
 
@@ -187,12 +187,12 @@ it('the Dockerfile is built from pinned images', () => {
     expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-bookworm(-slim)?@sha256:[\da-f]{64}( AS \w+)?$/);
 });
 
-it('the Dockerfile starts as a user with a number', () => {
+it('the Dockerfile sets a numeric user', () => {
   const last = instructions.findLast((line) => /^(FROM|USER) /.test(line));
   expect(last).toBe('USER 1000:1000');
 });
 
-it('the Dockerfile agrees with the project in versions', () => {
+it('the Dockerfile has the same versions as the project', () => {
   const image = (name: string) =>
     new RegExp(`^FROM ${name}:([\\d.]+)-`, 'm').exec(dockerfile)?.[1] ?? '';
   const go = /^go (\S+)$/m.exec(read('xk6-loadgen/go.mod'))?.[1] ?? '';
@@ -207,7 +207,7 @@ it('the Dockerfile agrees with the project in versions', () => {
   for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(own);
 });
 
-it("the Dockerfile installs the setup's packages, pinned", () => {
+it('the Dockerfile installs the packages of the setup, pinned', () => {
   const [, packages = ''] =
     /apt-get install \S+ \S+ (.*?) &&/.exec(argumentsOf('RUN').join('\n')) ?? [];
   const servers = (['nginx', 'h2o', 'nghttpd', 'openssl'] as const).flatMap(aptPackages);
@@ -215,7 +215,7 @@ it("the Dockerfile installs the setup's packages, pinned", () => {
   expect(packages).toMatch(new RegExp(`^${[...pinned, 'util-linux', 'iproute2'].join(' ')}$`));
 });
 
-it('the Dockerfile has beside k6 what is built with it', () => {
+it('the Dockerfile copies all programs that are built with k6', () => {
   const built = argumentsOf('RUN').flatMap(
     (line) => / go build (?:-\S+ )*-o \/k6\/bin\/ (.*?) &&/.exec(line)?.[1]?.split(' ') ?? [],
   );
@@ -241,7 +241,7 @@ const intoProject = [
   'dashboards/names.ts',
 ];
 
-it('the content of the image is there, and let through by .dockerignore', () => {
+it('the files of the image exist, and .dockerignore does not exclude them', () => {
   const [ignore, ...exceptions] = read('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
@@ -251,7 +251,7 @@ it('the content of the image is there, and let through by .dockerignore', () => 
   expect(intoProject.filter((path) => !copied.includes(path))).toEqual([]);
 });
 
-it('the content of the image is all that is compiled or imported', async () => {
+it('the image contains all compiled and imported files', async () => {
   const { metafile } = await build({
     entryPoints: [
       'lib/cli/main.ts',

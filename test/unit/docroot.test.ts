@@ -109,11 +109,11 @@ it.each<[string, (own: string, link: string) => unknown, RegExp]>([
   expect(await refusalOf(copied(own))).toMatch(message);
 });
 
-it('a link that is turned elsewhere meanwhile never leads to a file outside', async () => {
+it('a link that is redirected during the copy never leads to a file outside', async () => {
   const own = newFolder();
   const outside = join(newFolder(), 'secret');
   writeFileSync(outside, 'secret');
-  // A page and a link take each other's place without end.
+  // A worker swaps a page and a link in a loop.
   const swap = `
     const { renameSync, symlinkSync, writeFileSync } = require('node:fs');
     const { parentPort, workerData: { own, outside } } = require('node:worker_threads');

@@ -9,7 +9,7 @@ const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 
 const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
-/** What stands in the pattern's brackets, each time. */
+/** The first capture group of every match. */
 const allIn = (text: string, pattern: RegExp) =>
   [...text.matchAll(pattern)].map(([, found = '']) => found);
 
@@ -24,12 +24,12 @@ const pages = [
     .map((file) => join(folder, file)),
 );
 
-test('README.md is one screen and a bit', () => {
+test('README.md is short', () => {
   expect(textOf('README.md').trimEnd().split('\n').length).toBeLessThanOrEqual(150);
   expect(textOf('README.md').trim().split(/\s+/).length).toBeLessThanOrEqual(900);
 });
 
-/** As GitHub makes them of headings. */
+/** GitHub's anchors of the headings. */
 const anchorsOf = (text: string) =>
   allIn(withoutCode(text).toLowerCase(), /^#+ (.*)$/gm).map((heading) =>
     heading.replace(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-'),
@@ -56,14 +56,14 @@ const { scripts } = JSON.parse(textOf('package.json')) as { scripts: object };
 const helps = new Map<string, string>();
 const log = vi.spyOn(console, 'log').mockImplementation(() => undefined);
 for (const name of 'scenario compare knobs k8s report grafana clean bench'.split(' ')) {
-  // The others have no rare flags.
+  // Other commands have no rare flags.
   await main([name, '--help', ...(/scenario|compare|knobs/.test(name) ? ['all'] : [])]);
   helps.set(name, log.mock.calls.splice(0).join('\n'));
 }
 log.mockRestore();
 const scenarios = (await loadScenarios()).map(({ name }) => name);
 
-/** Blocks of sh and what stands in backquotes. What is quoted in them is one word. */
+/** Commands in sh blocks and in backquotes. A quoted argument is one word. */
 const linesOf = (page: string) => {
   const text = textOf(page);
   const blocks = allIn(text, /^```sh\n([^]*?)^```$/gm).flatMap((block) =>
@@ -97,22 +97,22 @@ const wrongIn = (line: string) => {
 };
 
 const ofCheckout = pages.filter((page) => !page.startsWith('examples/'));
-test.each(ofCheckout)('commands of %s are there, with their flags', (page) => {
+test.each(ofCheckout)('commands and flags in %s exist', (page) => {
   expect(linesOf(page).flatMap(wrongIn)).toEqual([]);
 });
 
-test('commands: a flag that stands alone is one of a command', () => {
+test('a flag on its own belongs to a command', () => {
   const all = [...helps.values()].join('\n');
   const alone = ['README', 'docs/compare', 'docs/verdicts', 'docs/ci', 'docs/architecture']
     .flatMap((page) => linesOf(`${page}.md`))
     .flatMap((line) => (line.startsWith('--') ? line.split(/[ =|]/).slice(0, 1) : []));
-  // Of a program that a person compares.
+  // Flags of a program under comparison.
   const others = ['--token'];
   expect(alone.length).toBeGreaterThan(20);
   expect(alone.filter((flag) => !others.includes(flag) && !isFlagOf(all, flag))).toEqual([]);
 });
 
-test('the share of wrong verdicts is quoted as docs/proof.md has it', () => {
+test('the rate of wrong verdicts is quoted correctly from docs/proof.md', () => {
   const [, seen] = /^(\d+ of \d+) runs called the two different; the median half-width/m.exec(
     textOf('docs/proof.md'),
   ) ?? [expect.fail()];
@@ -123,13 +123,13 @@ test('the share of wrong verdicts is quoted as docs/proof.md has it', () => {
   }
 });
 
-test('docs/proof.md shows all pictures', () => {
+test('docs/proof.md shows all plots', () => {
   const shown = allIn(textOf('docs/proof.md'), /^!\[.*\]\(proof\/(.*)\)$/gm);
   expect(shown.sort()).toEqual(readdirSync(join(projectRoot, 'docs/proof')).sort());
   expect(textOf('docs/proof.md')).toContain('`npm run bench -- proof');
 });
 
-test('docs/articles.md and docs/http3.md have every scenario', () => {
+test('docs/articles.md and docs/http3.md name every scenario', () => {
   const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
   expect(allIn(page, /^\| `([^`]+)` \|/gm).toSorted()).toEqual(scenarios);
 });
@@ -142,12 +142,12 @@ const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
   }))
   .filter(({ path }) => /\/|\.yml$/.test(path));
 
-test('docs/architecture.md names what is there', () => {
+test('files and functions in docs/architecture.md exist', () => {
   expect(places.length).toBeGreaterThan(50);
   const wrong = places.flatMap(({ path, names }) => {
     const whole = join(projectRoot, path);
     if (!existsSync(whole)) return [path];
-    // Made there, or handed on from there.
+    // Defined or re-exported in that file.
     const made = (name: string) =>
       `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`;
     return names
@@ -157,7 +157,7 @@ test('docs/architecture.md names what is there', () => {
   expect(wrong).toEqual([]);
 });
 
-test('docs/architecture.md names every room', () => {
+test('docs/architecture.md names every folder', () => {
   const entries = readdirSync(join(projectRoot, 'lib'), { withFileTypes: true });
   const rooms = entries.flatMap((entry) => (entry.isDirectory() ? entry.name : []));
   expect(rooms.filter((room) => !page.includes(`\n| \`lib/${room}\` |`))).toEqual([]);

@@ -26,7 +26,7 @@ function spyOn(name: 'log' | 'error') {
   return vi.spyOn(console, name).mockImplementation(() => undefined);
 }
 
-/** Strict: what RFC 4180 does not allow is an error. */
+/** A strict parser: throws on anything that RFC 4180 does not allow. */
 function parseCsv(text: string) {
   const rows: string[][] = [[]];
   for (let rest = text; rest !== '';) {
@@ -47,7 +47,7 @@ function csvRows(of: Result): Record<string, string>[] {
   });
 }
 
-test('CSV has a row per variant that was run', () => {
+test('CSV has a row per measured variant', () => {
   const published = { ...workers, name: 'spdy', server: null, rounds: [] };
   expect(csvRows(result([workers, openFileCache, published]))).toMatchObject([
     {
@@ -122,7 +122,7 @@ test.each<[string, Result, object, object?]>([
   expect(csvRows(of)).toMatchObject([first, second]);
 });
 
-test('CSV has the columns that docs/ci.md explains', () => {
+test('CSV has the columns described in docs/ci.md', () => {
   const [, page = ''] = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8').split('| column |');
   const explained = [...page.matchAll(/^\| ((?:`\w+`(?:, )?)+) \| /gm)].flatMap(([, names = '']) =>
     names.replaceAll('`', '').split(', '),
@@ -130,7 +130,7 @@ test('CSV has the columns that docs/ci.md explains', () => {
   expect(Object.keys(csvRows(whole)[0] ?? {})).toEqual(explained);
 });
 
-test('the comment numbers rounds as the run did', () => {
+test('the comment uses the round numbers of the run', () => {
   const both = [workers, openFileCache].map((one) =>
     renumbered(one, (round) => round + Number(round > 2)),
   );
@@ -138,7 +138,7 @@ test('the comment numbers rounds as the run did', () => {
   expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
 });
 
-test('the comment has the plain text of a log line', () => {
+test('the comment shows a log line as plain text', () => {
   const line =
     '[here](http://a.org) ![y](z) [a][b] @somebody &commat;all \\`q` a|b me@a.org [1.28, 1.35]' +
     ' HTTPS://b.org www.c.org, #12 __main__.py ~~gone~~ open_file_cache _x_';
@@ -157,14 +157,14 @@ const commentOn = (configs: Record<string, string>, footnote: string) => {
   return markdownReport({ ...whole, comparisons: [], variants, footnotes: [footnote] });
 };
 
-test('the comment tells configs of one name apart', () => {
+test('the comment distinguishes configs with the same name', () => {
   const files = { old: '/old/nginx.conf', new: '/new/nginx.conf', h2o: '/new/h2o.conf' };
   expect(commentOn(files, `They differ: ${Object.values(files).join(' ')}`)).toContain(
     '- They differ: old new h2o.conf\n',
   );
 });
 
-test('the comment has no path of the machine and no HTML', () => {
+test('the comment has no local paths and no HTML', () => {
   const path = '/home/me/secret/@b&c/a.conf';
   const text = commentOn({ a: path }, `Only ${path} encrypts <script>`);
   expect(text).toContain('- Only a.conf encrypts \\<script>');
@@ -180,7 +180,7 @@ const allIn = (folder: string): Parameters<typeof report>[1] =>
     ),
   );
 
-test('files are written whole, and a link stays one', async () => {
+test('files are written atomically, and a link stays a link', async () => {
   spyOn('log');
   const folder = await ownFiles({ 'kept/there.csv': 'old', 'run/x': '' });
   symlinkSync('kept/there.csv', join(folder, 'a.csv'));
@@ -211,7 +211,7 @@ test.each([
   expect(readdirSync(folder)).toEqual(['folder']);
 });
 
-test('files that cannot be written cost nothing else', async () => {
+test('an unwritable file does not affect the others', async () => {
   spyOn('log');
   const folder = await ownFiles({ 'run/x': '' });
   const run = join(folder, 'run');
@@ -226,7 +226,7 @@ test('files that cannot be written cost nothing else', async () => {
   await expect(report(early, allIn(folder))).rejects.toBe(ended);
 });
 
-test('what is compared is not overwritten', async () => {
+test('an export does not overwrite a compared config', async () => {
   const folder = await ownFiles({ 'b.conf': 'http { server { listen 80; } }' });
   const file = join(folder, 'b.conf');
   const said = spyOn('error');

@@ -1,4 +1,4 @@
-// A scenario like another one.
+// A scenario based on another one.
 import { expect, test } from 'vitest';
 import { extendScenario, nginx, wrk, type Scenario } from '../../lib/scenario/index.ts';
 import base from '../../scenarios/nginx-open-file-cache.ts';
@@ -13,7 +13,7 @@ const configsOf = ({ variants }: Scenario) =>
     typeof server === 'object' && 'config' in server ? server.config : [],
   );
 
-test('another name alone keeps all, with what was published', () => {
+test('with only a new name, everything is kept, including published figures', () => {
   expect(extendScenario(base, { name: 'own' })).toEqual({ ...base, name: 'own' });
   expect(publishedIn(base)).toEqual(['workers', 'open-file-cache']);
 });
@@ -32,23 +32,23 @@ test.each<[string, Omit<Parameters<typeof extendScenario>[1], 'name'>]>([
   expect(namesOf(own)).toEqual(namesOf(base));
 });
 
-test('configs are laid over those of their server', () => {
+test('config layers are added to those of the server', () => {
   const own = extendScenario(base, { name: 'own', configs: { nginx: ['tls'], h2o: ['h2'] } });
   expect(configsOf(own)).toEqual(configsOf(base).map((config) => [...config, 'tls']));
 });
 
-test('variants replace those of their names, and others follow', () => {
+test('variants replace those with the same name; new ones are appended', () => {
   const cached = { name: 'open-file-cache', server: nginx(['base'], { workers: 1 }) };
   const third = { name: 'third', server: nginx(['base'], { workers: 1 }) };
   const own = extendScenario(base, { name: 'own', variants: [third, cached] });
   expect(namesOf(own)).toEqual([...namesOf(base), 'third']);
   expect(own.variants[1]).toEqual(cached);
-  // The others are still what the article measured.
+  // The other variants are still the article's.
   expect(publishedIn(own)).toEqual(['workers']);
   expect(own.article).toBe(base.article);
 });
 
-test('rows with published figures only go, and comparisons with them', () => {
+test('rows with published figures only are removed, together with their comparisons', () => {
   const gone = small.variants.filter(({ server }) => typeof server === 'string');
   expect(gone).not.toEqual([]);
   const [one] = gone as [(typeof gone)[0]];
@@ -64,7 +64,7 @@ test('rows with published figures only go, and comparisons with them', () => {
   expect(own.alsoCompare ?? []).toEqual(small.alsoCompare ?? []);
 });
 
-test('a load of a variant stays, with its figures', () => {
+test('a variant with a load of its own keeps load and figures', () => {
   const [first, ...others] = base.variants as [Scenario['variants'][0], Scenario['variants'][0]];
   const own = { ...base, variants: [{ ...first, load: base.load }, ...others] };
   const extended = extendScenario(own, { name: 'own', load: wrk('-c 7 -d 1') });
@@ -72,14 +72,14 @@ test('a load of a variant stays, with its figures', () => {
   expect(extended.variants[0]).toEqual(own.variants[0]);
 });
 
-test('an own base without an article keeps its footnotes', () => {
+test('a user scenario without an article keeps its footnotes', () => {
   const { article: _, ...rest } = base;
   const variants = base.variants.map(({ published: __, ...variant }) => variant);
   const own = { ...rest, variants, footnotes: ['of my own'] };
   expect(extendScenario(own, { name: 'x', page }).footnotes).toEqual(['of my own']);
 });
 
-test('what cannot be is refused as in any scenario', () => {
+test('invalid changes are refused like in any scenario', () => {
   expect(() => extendScenario(base, { name: 'own', page: { ...page, path: 'x' } })).toThrow(
     'scenario own: page: path "x" has to begin with /',
   );

@@ -23,7 +23,7 @@ function answer(asked: Result, gates: string): { code: number; said: string[] } 
   return { code, said };
 }
 
-test('asks the rows of the table alone', () => {
+test('uses only the rows of the table', () => {
   const beside: Partial<Comparison> = { baseline: 'other', verdict: 'slower' };
   expect(answer(having({ verdict: 'same' }, beside), 'slower').code).toBe(0);
   const both = having({ verdict: 'same' }, { variant: 'spdy', verdict: 'none' });
@@ -42,7 +42,7 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
   ['slower>3%', { ratio: 0.98, ci95: [0.971, 0.99] }, 0, []],
   ['faster>3%', { ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: requests/s +5.0 %`]],
   ['slower>3%', { metric: 'p99', ratio: 1.05, ci95: [1.04, 1.06] }, 3, [`: ${pair}: p99 +5.0 %`]],
-  // Requests/s do not decide this effect.
+  // This comparison is not judged by requests/s.
   [
     'slower, cpu>3%',
     { verdict: 'inconclusive', cpu: { ratio: 1.66, ci95: [1.38, 1.98], verdict: 'none' } },
@@ -70,7 +70,7 @@ test.each<[string, Partial<Comparison>, string]>([
   expect(asked).toThrow(new RegExp(`^--fail-if ${gates} cannot be told of ${pair}: .*${why}`));
 });
 
-test('is answered by one row, and names all open rows', () => {
+test('is met by a single row; otherwise names all undecided rows', () => {
   const two = (one: Verdict, other: Verdict): Result =>
     with3(having({ verdict: one }, { variant: 'b', verdict: other }), 'b');
   expect(answer(two('none', 'slower'), 'slower').code).toBe(3);
@@ -80,7 +80,7 @@ test('is answered by one row, and names all open rows', () => {
   });
 });
 
-test('is not answered if too many requests failed', () => {
+test('is undecided if too many requests failed', () => {
   const same = having({ verdict: 'same' });
   const failing = (successRatio: number): Result => ({
     ...same,

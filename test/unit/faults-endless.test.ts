@@ -1,4 +1,4 @@
-// What has no end is told in one line.
+// Endless input ends in a one-line error.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { once } from 'node:events';
@@ -27,15 +27,15 @@ function endless() {
   return file;
 }
 
-test('a binary that prints without end', async () => {
+test('a binary that prints endlessly', async () => {
   const binary = endless();
   expect(await refusalOf(serverBuild('nginx', binary))).toBe(
     `${binary} -V does not end: set NGINX_BIN to the nginx to measure`,
   );
-  // It is not waited for until its time is over.
+  // The command does not wait for the time limit.
 }, 25_000);
 
-test('another host that sends a line without end', async () => {
+test('another host that sends an endless line', async () => {
   vi.stubEnv('BAKEOFF_SSH', endless());
   const connection = await connect('web1', 'true');
   const lines: string[] = [];
@@ -56,14 +56,14 @@ test('a device or a pipe as a list of pages or body', () => {
       );
 });
 
-test('a pipe of the shell is read', () => {
-  // Nothing listens there: the list is read before.
+test('a pipe from the shell is read', () => {
+  // Nothing listens at the address, because the list is read first.
   const compare = `exec "$0" bin/bakeoff.mjs compare http://127.0.0.1:1/ http://127.0.0.1:2/ --urls <(printf "/a\\n/b x\\n")`;
   const { stderr } = spawnSync('bash', ['-c', compare, process.execPath], { cwd: projectRoot });
   expect(String(stderr)).toMatch(/^--urls \/dev\/fd\/\d+, line 2: write a path or URL, .*\n$/);
 }, 60_000);
 
-test('a server that refused at first, and then does not answer', async () => {
+test('a server that first refuses connections, and then does not answer', async () => {
   const address = '127.86.73.15';
   const port = await closedPort(address);
   const asked = waitUntilReady(
@@ -79,7 +79,7 @@ test('a server that refused at first, and then does not answer', async () => {
   ]);
 });
 
-test('an answer in place of InfluxDB', async () => {
+test('an endless response in place of InfluxDB', async () => {
   const part = Buffer.alloc(1e6, 'x');
   const server = createHttpServer((_, response) => {
     response.setHeader('X-Influxdb-Version', '1.8.10');
@@ -92,7 +92,7 @@ test('an answer in place of InfluxDB', async () => {
     `what answers at ${url} is not InfluxDB: its answer has more than 64 MB: check --influx`,
   );
 }, 60_000);
-test('a program that takes no signal and is limited', async () => {
+test('a time limit for a program that ignores signals', async () => {
   const hanging = async () => {
     const child = await startChild({
       command: 'sh',

@@ -1,4 +1,4 @@
-// What the machine refuses is told in one line with what to do.
+// System errors become one line with a remedy.
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -10,12 +10,12 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { run, startChild } from '../../lib/process.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-test('no remedy is made up', () => {
+test('no remedy for unknown errors', () => {
   for (const error of [undefined, Object.assign(new Error('x'), { code: 'toString' })])
     expect(remedyFor(error)).toBeUndefined();
 });
 
-test('files that may have no bytes (ulimit -f 0)', async () => {
+test('a file size limit of 0 (ulimit -f 0)', async () => {
   const words = [process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'];
   for (const bytes of [0, 102_400]) {
     const args = [`--fsize=${bytes}`, ...words];
@@ -27,7 +27,7 @@ test('files that may have no bytes (ulimit -f 0)', async () => {
 
 test('all ports from 20000 to 29999 taken', async () => {
   const address = '127.86.73.14';
-  // Without SO_REUSEADDR a socket that is bound alone keeps others out.
+  // Without SO_REUSEADDR, a bound socket blocks the port even if it does not listen.
   const hold = `
 import socket, sys
 held = [socket.socket() for _ in range(10000)]
@@ -50,13 +50,13 @@ sys.stdin.read()`;
   }
 });
 
-test('a long name of a config is cut', () => {
+test('a long config name is cut', () => {
   const file = `/x/${'a'.repeat(250)}.conf`;
   const config = { server: 'nginx' as const, file, workers: 1, listens: [] };
   expect(namesOf([{ source: { kind: 'config', config } }])).toEqual(['a'.repeat(63)]);
 });
 
-test('a near choice is offered', () => {
+test('a similar choice is suggested', () => {
   const names = 'README.md h2load wrk nginx-open-file-cache node_modules action.yml'.split(' ');
   expect(nearest('wkr', names)).toBe('wrk');
   expect(nearest('ngin', names)).toBe('nginx-open-file-cache');

@@ -36,13 +36,13 @@ it('finds the home of a command on PATH', async () => {
   expect(await findGrafana(packaged)).toEqual(share);
 });
 
-it("takes the compose file's image with Docker", async () => {
+it('with Docker, uses the image of the compose file', async () => {
   const machine = testMachine();
   const command = script(machine, 'docker', '[ "$1" = info ]');
   expect(await findGrafana(machine)).toEqual({ command, home: '/usr/share/grafana', image });
 });
 
-it('names three ways when there is none', async () => {
+it('without Grafana, offers three ways to get it', async () => {
   const machine = testMachine();
   await expect(findGrafana(machine)).rejects.toThrow(
     new RegExp(
@@ -55,17 +55,17 @@ it('names three ways when there is none', async () => {
   );
 });
 
-it('writes its files, and keeps passwords to their owner', () => {
+it('writes the files, with passwords readable only by the owner', () => {
   const folder = newFolder('#;');
   chmodSync(folder, 0o755);
   const sources = join(folder, 'provisioning/datasources/bakeoff.yaml');
-  // Its mode must not stay.
+  // The file's old mode must not survive.
   mkdirSync(dirname(sources), { recursive: true });
   writeFileSync(sources, 'of before', { mode: 0o644 });
   const credentials = { user: 'me', password: 'pa$HOME: "x"' };
   const influx = { url: 'http://127.0.0.1:8086', credentials };
   const { config, password, passwordFile } = writeGrafanaFiles(folder, 3017, influx);
-  // Grafana makes one $ of two.
+  // Grafana reads $$ as $.
   const secureJsonData = { basicAuthPassword: 'pa$$HOME: "x"' };
   const datasources = [{ basicAuth: true, secureJsonData }];
   expect(parse(readFileSync(sources, 'utf8'))).toMatchObject({ datasources });
@@ -80,7 +80,7 @@ it('writes its files, and keeps passwords to their owner', () => {
 
   expect(password).toMatch(/^[\w-]{24}$/);
   expect(readFileSync(passwordFile, 'utf8')).toBe(password);
-  // Grafana's own database has the data source's password.
+  // Grafana's database contains the password of the data source.
   const modes = [folder, sources, passwordFile].map((file) => statSync(file).mode & 0o777);
   expect(modes).toEqual([0o700, 0o600, 0o600]);
   const settings = readFileSync(config, 'utf8');
@@ -95,7 +95,7 @@ it('writes its files, and keeps passwords to their owner', () => {
     expect(settings).toContain(`\n${lines}\n`);
 });
 
-it('makes addresses of runs', () => {
+it('links to runs', () => {
   const shown = { run: 'r&1', scenario: 's', startedMs: 1000, endedMs: 2000 };
   expect(dashboardUrl('http://a', 'comparison', shown)).toBe(
     'http://a/d/bakeoff-comparison?var-scenario=s&var-run=r%261&from=1000&to=2000',

@@ -52,22 +52,22 @@ test('turns on shared cores are long enough for the kernel to spread threads', (
   expect(slices({})).toEqual([undefined]);
 });
 
-test('groupsOf has a hundred together at most', () => {
+test('groupsOf puts at most a hundred variants together', () => {
   const many = Object.fromEntries([...Array(101).keys()].map((index) => [`v${index}`, {}]));
   const groups = groupsIn(variantsOf(many));
   expect(groups.map((names) => names.split(' ').length)).toEqual([100, 1]);
 });
 
-test('groupsOf keeps to open files and memory', () => {
+test('groupsOf respects limits of open files and memory', () => {
   const four = variantsOf({ a: {}, b: {}, c: {}, d: {} });
   expect(groupsIn(four, { ...roomy, files: otherFiles + 300 })).toEqual(['a b c', 'd']);
-  // A server and its connections take less than 100 MB; half of the memory is for others.
+  // A server with connections takes less than 100 MB; half of the memory is reserved for other processes.
   expect(groupsIn(four, { ...roomy, memoryBytes: 400e6 })).toEqual(['a b', 'c d']);
-  // Each is run, however little there is.
+  // Each variant runs even if the limits are too low.
   expect(groupsIn(four, { ...roomy, memoryBytes: 1 })).toEqual(['a', 'b', 'c', 'd']);
 });
 
-test('commands with the same port are loaded apart', () => {
+test('commands with the same port are in different groups', () => {
   const on = (port?: number): Partial<Variant> => ({
     page: { path: '/', bodyBytes: 5 },
     server: command('node s.js', port === undefined ? {} : { port }),

@@ -1,4 +1,4 @@
-// What goes to other hosts, and what comes back with their clocks.
+// Files sent to other hosts, and results from them with their clocks.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -30,7 +30,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 import { phase } from '../fixtures/phase.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-test('a folder is sent, and what a link points to is not', async () => {
+test('a folder is sent without the targets of links', async () => {
   const own = newFolder();
   mkdirSync(join(own, 'www'));
   writeFileSync(join(own, 'a.conf'), 'events {}', { mode: 0o600 });
@@ -44,7 +44,7 @@ test('a folder is sent, and what a link points to is not', async () => {
   ]);
 });
 
-test('no home and no large folder is sent', async () => {
+test('home folders and large folders are not sent', async () => {
   vi.stubEnv('HOME', newFolder());
   for (const one of [homedir(), userInfo().homedir, '/tmp', '/'])
     await expect(filesOf(one, 'web1')).rejects.toThrow(
@@ -57,7 +57,7 @@ test('no home and no large folder is sent', async () => {
     await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
 });
 
-test('no home is sent by another name, and nothing with keys', async () => {
+test('a home folder under another name is not sent, nor a folder with keys', async () => {
   const own = newFolder();
   for (const name of ['home/me', 'home/you/.gnupg', 'services'])
     mkdirSync(join(own, name), { recursive: true });
@@ -76,7 +76,7 @@ test('no home is sent by another name, and nothing with keys', async () => {
   await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
 });
 
-/** Has a link be another user's, which only root can. */
+/** Makes a link that belongs to another user; needs root. */
 function linkOfAnother(target: string): string {
   const link = join(newFolder(), 'link');
   symlinkSync(target, link);
@@ -85,7 +85,7 @@ function linkOfAnother(target: string): string {
 }
 
 test.skipIf(process.geteuid?.() !== 0)(
-  'no folder is sent where a link of another user leads',
+  'a folder behind a link of another user is not sent',
   async () => {
     const own = newFolder();
     writeFileSync(join(own, 'secret'), 'text');
@@ -95,11 +95,11 @@ test.skipIf(process.geteuid?.() !== 0)(
   },
 );
 
-test('a folder that is swapped while it is read leads nowhere else', async () => {
+test('a folder that is swapped for a link while being read does not lead elsewhere', async () => {
   const [own, elsewhere] = [newFolder(), newFolder()];
   symlinkSync('nowhere', join(elsewhere, 'secret'));
   mkdirSync(join(own, 'www'));
-  // Between the listing of the folder and that of www.
+  // These folders delay the listing of www after the listing of the parent.
   for (let other = 0; other < 100; other++) mkdirSync(join(own, `other-${other}`));
   const swapping = new Worker(
     `const { renameSync, rmSync, symlinkSync } = require('node:fs');
@@ -127,7 +127,7 @@ const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
     detached: true,
   });
 
-test('a file is kept once; what is a month old goes', async () => {
+test('a file is cached once; month-old files are removed', async () => {
   const cache = newFolder();
   const longAgo = Date.now() / 1000 - 31 * 24 * 3600;
   for (const name of ['agent-old', 'agent-used', 'k6-old', 'k6-used', 'mine']) {
@@ -141,7 +141,7 @@ test('a file is kept once; what is a month old goes', async () => {
     child.stdin.on('error', () => undefined).end(input);
     return ((await once(child, 'close')) as unknown[])[0];
   };
-  // Nothing is sent where it is there, and it is used.
+  // A cached file is used and not sent again.
   expect(await kept('', 'agent-used/lib', 'file', 4)).toBe(0);
   expect(readdirSync(join(cache, 'bakeoff'))).toHaveLength(5);
   expect(await kept('k666', 'k6-used', 'k6', 4)).toBe(0);
@@ -151,17 +151,20 @@ test('a file is kept once; what is a month old goes', async () => {
   expect(readdirSync(join(cache, 'bakeoff/k6-new'))).toEqual([]);
 });
 
-test.each(['SIGHUP', 'SIGTERM'])('a sending that %s ends leaves nothing half', async (signal) => {
-  const cache = newFolder();
-  const child = keeping(cache, 'k6-new', 'k6', 9);
-  child.stdin.write('k6');
-  const folder = join(cache, 'bakeoff/k6-new');
-  await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
-  process.kill(-(child.pid as number), signal);
-  child.stdin.destroy(); // As ssh does: the shell may be about to start what reads it.
-  await once(child, 'close');
-  expect(readdirSync(folder)).toEqual([]);
-});
+test.each(['SIGHUP', 'SIGTERM'])(
+  'a transfer ended by %s leaves no partial file',
+  async (signal) => {
+    const cache = newFolder();
+    const child = keeping(cache, 'k6-new', 'k6', 9);
+    child.stdin.write('k6');
+    const folder = join(cache, 'bakeoff/k6-new');
+    await vi.waitFor(() => expect(readdirSync(folder)).toHaveLength(1), 10_000);
+    process.kill(-(child.pid as number), signal);
+    child.stdin.destroy(); // Like ssh, because the shell may not have started the reading process yet.
+    await once(child, 'close');
+    expect(readdirSync(folder)).toEqual([]);
+  },
+);
 
 async function sshWith(text: string) {
   vi.stubEnv('BAKEOFF_SSH', text);
@@ -172,7 +175,7 @@ async function sshWith(text: string) {
   return lines.join(' ');
 }
 
-test('ssh is called as BAKEOFF_SSH says', async () => {
+test('BAKEOFF_SSH sets the ssh command', async () => {
   const home = newFolder(' with a blank');
   for (const name of ['ssh', 'own'])
     writeFileSync(join(home, name), `#!/bin/sh\necho ${name} "$@"\n`, { mode: 0o755 });
@@ -185,7 +188,7 @@ test('ssh is called as BAKEOFF_SSH says', async () => {
   await expect(sshWith('ssh -i $HOME/key')).rejects.toMatchObject({ exitCode: 2, message });
 });
 
-/** Has ssh be an agent that runs this script once it is asked. */
+/** Replaces ssh by an agent that runs this script when it gets a request. */
 function agentThat(script: string) {
   const program = join(newFolder(), 'ssh');
   const shell = `#!/bin/sh\n[ "$1" = -G ] && exit 1\necho '${greeting}'\nread -r asked\n${script}\n`;
@@ -193,13 +196,13 @@ function agentThat(script: string) {
   vi.stubEnv('BAKEOFF_SSH', program);
 }
 
-/** Has it answer with these lines. */
+/** Makes the agent respond with these lines. */
 const agentOf = (...answers: unknown[]) =>
   agentThat(
     `cat <<'END'\n${answers.map((one) => JSON.stringify(one)).join('\n')}\nEND\ncat >/dev/null`,
   );
 
-test("an agent's answer is no exit code of 0, and what it tells no control of the terminal", async () => {
+test('an agent cannot report exit code 0, and its text cannot control the terminal', async () => {
   agentOf(
     { told: 'all \u001b]0;title\u0007 \u202ewell' },
     { told: 5 },
@@ -212,7 +215,7 @@ test("an agent's answer is no exit code of 0, and what it tells no control of th
   expect(said.mock.calls).toEqual([['web1: all  ]0;title   well']]);
 });
 
-/** Facts as an agent gives them. */
+/** Host facts as sent by an agent. */
 function factsAt(address: unknown) {
   const processors = readProcessors();
   return {
@@ -253,7 +256,7 @@ test.each(['127.0.0.1', '127.9.9.9', ...(otherOwn === undefined ? [] : [otherOwn
   },
 );
 
-test('a host at another address, and this machine by an address of its own', async () => {
+test('a host at another address, and this machine by one of its addresses', async () => {
   for (const address of ['192.0.2.1', ...(otherOwn === undefined ? [] : [otherOwn.address])]) {
     agentOf({ id: 1, answer: factsAt(address) });
     const agent = await openAgent(address);
@@ -287,7 +290,7 @@ test.each([
   expect(await refusalOf(starting)).toMatch(problem);
 });
 
-test('an agent that tells without end', async () => {
+test('an agent that reports endlessly', async () => {
   agentThat(`exec yes '{"told":"${'x'.repeat(1000)}"}'`);
   const said = vi.spyOn(console, 'error').mockReturnValue();
   onTestFinished(() => said.mockRestore());
@@ -297,7 +300,7 @@ test('an agent that tells without end', async () => {
   expect(said.mock.calls).toHaveLength(100);
 });
 
-test("an agent's names of versions are those of servers, and what goes wrong there is told in a line", async () => {
+test('an agent can report versions of known servers only; errors there become one line', async () => {
   const asked = (...answers: unknown[]) => {
     const lines = answers.map((one, index) =>
       JSON.stringify({ id: index + 1, ...(one as object) }),
@@ -321,7 +324,7 @@ test("an agent's names of versions are those of servers, and what goes wrong the
   expect(await died).toBe('x'.repeat(4000));
 });
 
-test('an agent that never says which servers it has', async () => {
+test("an agent that never lists the host's servers", async () => {
   agentOf({ id: 1, answer: factsAt('192.0.2.1') });
   const host = await openServerHost('web1');
   onTestFinished(host.close);
@@ -332,7 +335,7 @@ test('an agent that never says which servers it has', async () => {
   expect(await asked).toBe("web1: bakeoff's agent there does not answer within 120 s");
 });
 
-test('an outcome that k6 on another host gives', () => {
+test('an outcome of k6 on another host', () => {
   const result = phase({ requests: 100 });
   expect(outcomeFromHost({ results: [result] })).toMatchObject({ results: [{ rps: result.rps }] });
   for (const [wrong, problem] of [
@@ -346,7 +349,7 @@ test('an outcome that k6 on another host gives', () => {
     ).toThrow(`its k6 gives no right result: results[0].${problem}`);
 });
 
-test('a host that asks for a file again and again gets it once', async () => {
+test('a host that requests a file repeatedly gets it once', async () => {
   const program = join(newFolder(), 'ssh');
   const asking = `#!/bin/sh\nprintf '${`${wanted}\\n`.repeat(3)}all\\n'\nexec wc -c\n`;
   writeFileSync(program, asking, { mode: 0o755 });
@@ -362,7 +365,7 @@ test('a host that asks for a file again and again gets it once', async () => {
   expect(others).toEqual(['all', '4']);
 });
 
-test('an agent that complains without end, and one that answers with a long line', async () => {
+test('an agent with endless stderr output, and an agent with a very long line', async () => {
   agentThat('yes complaint | head -c 100000000 >&2; exit 3');
   expect(await refusalOf(openAgent('web1'))).toBe(
     'the connection to web1 ended with code 3: complaint',
@@ -393,7 +396,7 @@ test('addresses of a host', async () => {
   expect(await addressesOf('nowhere.invalid')).toEqual([]);
 });
 
-test('times of another host are by our clocks', () => {
+test('times from another host are converted to our clocks', () => {
   const ahead = { monotonicMs: 500, wallMs: 2500.4 };
   expect(
     recordByOurClock(
@@ -413,9 +416,9 @@ test('times of another host are by our clocks', () => {
   );
 });
 
-test.each(['resetAndDestroy', 'destroy'] as const)('a link that is cut: %s', async (cut) => {
+test.each(['resetAndDestroy', 'destroy'] as const)('an interrupted connection: %s', async (cut) => {
   const server = createServer((socket) => {
-    // Round trips are echoed; what is sent in bulk is too much for it.
+    // The peer echoes small messages and closes on bulk data.
     socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
     socket.write('token');
   });

@@ -24,7 +24,7 @@ const endOf = (result: LoadResult): InstanceEnd => ({ phases: [{ results: [resul
 const merged = (results: readonly LoadResult[], plan = planOf()) =>
   (mergeInstances(results.map(endOf), plan) as [PhaseOutcome])[0].results[0] as LoadResult;
 
-test("an instance is told its segment in the operator's words", () => {
+test('an instance gets its segment by the flags of k6-operator', () => {
   expect(instanceArguments(3, 3)).toEqual([
     '--execution-segment=2/3:1',
     '--execution-segment-sequence=0,1/3,2/3,1',
@@ -34,7 +34,7 @@ test("an instance is told its segment in the operator's words", () => {
   expect(instanceArguments(1, 1)[0]).toBe('--execution-segment=0:1');
 });
 
-test('an instance has the plan of all, and the time to wait in it', () => {
+test('all instances get the same plan, with the start time or the meeting point', () => {
   const timed = { instances: 3, startAtMs: 1_763_760_000_000, maxDurationSeconds: 80 };
   expect(dividedPlan(planOf(), 3, timed.startAtMs)).toEqual({ ...planOf(), ...timed });
   const meetAt = { url: 'http://influxdb:8086', database: 'bakeoff', withinSeconds: 50 };
@@ -103,7 +103,7 @@ const two = phase({
   monotonicMs: [1000, 9000],
 });
 
-test('results are one result', () => {
+test('results are merged into one', () => {
   const { latencyMs, connectMs, ...rest } = merged(
     [
       { ...one, wire: byName(wireNames, () => 3) },
@@ -111,7 +111,7 @@ test('results are one result', () => {
     ],
     planOf({ connections: 3 }),
   );
-  // Of one or the other, where one alone had some.
+  // If only one instance had some, the figure comes from that instance.
   expect({ ...one, ...rest }).toEqual({
     ...one,
     requests: 3003,
@@ -123,7 +123,7 @@ test('results are one result', () => {
     longestGapMs: 4,
     bytes: expect.objectContaining({ received: 1_700_001, body: 1_224_004, sent: 120_005 }),
     firstByteMs: expect.objectContaining({ p99: 2.9 }),
-    // Of three connections the first has two: 10, 10 and 16.
+    // The first instance has two of three connections: 10, 10 and 16.
     perConnectionRps: {
       min: 1,
       mean: 12,
@@ -142,9 +142,9 @@ test('results are one result', () => {
   expect(connectMs.histogram.reduce((sum, [, count]) => sum + count, 0)).toBe(1010);
 });
 
-test('the result of one is its own', () => expect(merged([one])).toBe(one));
+test('a single result stays unchanged', () => expect(merged([one])).toBe(one));
 
-test('results are none where one is missing', () => {
+test('a missing result is an error', () => {
   const beside = (other: InstanceEnd) => () => mergeInstances([endOf(one), other], planOf());
   expect(beside({ failure: 'it said nothing' })).toThrow(
     'generator 2 of 2: it said nothing: its share is missing',
@@ -152,7 +152,7 @@ test('results are none where one is missing', () => {
   expect(beside({ phases: [] })).toThrow('2 of 2: ended after 0 of 1 phases: its share is missing');
 });
 
-test('results are none where they did not make one load', () => {
+test('instances that started at different times are an error', () => {
   const late = (ms: number) => ({ ...two, startedAt: `2026-11-20T08:15:31.${ms}000Z` });
   expect(merged([one, late(140)]).requests).toBe(3003);
   expect(() => merged([late(150), two, one])).toThrow(

@@ -1,4 +1,4 @@
-// What k6 writes while it runs, and the folder that it writes to.
+// The files that k6 writes during a run, and their folder.
 import {
   appendFileSync,
   chmodSync,
@@ -35,7 +35,7 @@ import { refusalOf } from '../fixtures/refused.ts';
 let folder = '';
 beforeEach(() => void (folder = newFolder()));
 
-test('texts in an outcome of k6 control no terminal', async () => {
+test('text in an outcome of k6 cannot control the terminal', async () => {
   const outcome = { results: [{ errorExample: 'a\u001b]0;title\u0007 \u202eb\nc' }] };
   const console = `${phaseLinePrefix}${JSON.stringify(outcome)}\n${loadOverLine}\n`;
   writeFileSync(k6Files(folder).console, console);
@@ -45,7 +45,7 @@ test('texts in an outcome of k6 control no terminal', async () => {
 });
 
 test.each([
-  // The error of a phase, which does not fail it.
+  // An example of an error, which does not fail the phase.
   [0, 'no such cipher', 'GoError: ', '\\n\\tat runPhases\\n\\n  TOTAL\\n    data_sent: 0 B'],
   [107, 'no space left', 'starting\\n', '\\n'],
   [2, 'panic: no luck', 'starting\\n', '\\n\\ngoroutine 1 [running]:\\nmain.main()\\n'],
@@ -91,7 +91,7 @@ const phases = [
 ];
 const [first = '', second = ''] = phases.map((one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`);
 
-test('phases are read once the load is over', async () => {
+test('phases are read after the load', async () => {
   const file = join(folder, 'phases.log');
   const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
   await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
@@ -102,7 +102,7 @@ test('phases are read once the load is over', async () => {
   await expect(read(1)).rejects.toThrow('k6 ended with code 1');
 });
 
-test('phases are followed; a cut line is skipped', () => {
+test('phases are read while they are written; a cut line is skipped', () => {
   const file = join(folder, 'phases.log');
   const follow = followPhases(file);
   const after = (text: string) => {
@@ -125,7 +125,7 @@ test('the folder is refused if it has too little space, or is a link to itself',
   await requireSpace(join(folder, 'not', 'there', 'yet'), 1, 'InfluxDB', '');
 });
 
-test('a run that begins in the second of another one is told to run again', async () => {
+test('a run in the same second as another is asked to run again', async () => {
   const out = newFolder();
   mkdirSync(join(out, 'run'));
   await expect(createRunFolder(out, 'run')).rejects.toThrow(
@@ -151,7 +151,7 @@ test.runIf(process.getuid?.() === 0)('root follows only links that root may trus
   chmodSync(shared, 0o1777);
   await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
   expect(readFileSync(target, 'utf8')).toBe('precious');
-  // In a folder of its owner's too, as in a run of another user that root makes a report of.
+  // Also in a folder of the file's owner, as when root makes a report from another user's run.
   chmodSync(shared, 0o755);
   chownSync(shared, 65_533, 65_533);
   await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
@@ -168,7 +168,7 @@ test.runIf(process.getuid?.() === 0)(
     writeFileSync(outside, 'precious', { mode: 0o600 });
     chmodSync(shared, 0o1777);
     const [file, unfinished] = [join(shared, 'r.html'), join(shared, 'r.html.unfinished')];
-    // A file and a link of another user take each other's place without end, and so does the unfinished one.
+    // A worker swaps a file and another user's link in a loop, and the unfinished file likewise.
     const swap = `
     const { lchownSync, renameSync, rmSync, symlinkSync, writeFileSync } = require('node:fs');
     const { parentPort, workerData: { file, unfinished, outside } } = require('node:worker_threads');
@@ -205,11 +205,11 @@ test('a folder that cannot be made ends with an error', () => {
   expect(() => makeFolder('/proc/x/y')).toThrow('ENOENT');
 });
 
-test('the folder that cannot have the compiled script says why', async () => {
+test('if the compiled script cannot be written, the error names the folder', async () => {
   await expect(compileScript(folder)).rejects.toMatchObject({ code: 'EISDIR', path: folder });
 });
 
-test('the folder explains errors of its own files only', async () => {
+test('only errors on files in the folder are explained', async () => {
   const explained = async (code: string, file?: string) => {
     const error = Object.assign(new Error(code), { code, path: file });
     return ((await explainFailure(asRunFolder(folder), error)) as Error).message;

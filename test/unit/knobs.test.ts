@@ -1,4 +1,4 @@
-// The catalogue of knobs, their changes of a config, and their ranking.
+// The catalogue of knobs, their changes to a config, and their ranking.
 import path from 'node:path';
 import { expect, it, test } from 'vitest';
 import { knobsCommand } from '../../lib/cli/knobs.ts';
@@ -45,7 +45,7 @@ function candidate(
   };
 }
 
-test.each(['nginx', 'h2o', 'nghttpd'] as const)('the catalogue of %s is right', (server) => {
+test.each(['nginx', 'h2o', 'nghttpd'] as const)('the catalogue of %s is valid', (server) => {
   for (const { claim } of readKnobs(server)) expect(claim).toMatch(/^[A-Zn].*\.$/);
 });
 
@@ -158,7 +158,7 @@ test.each([
   expect(found).toContain(`location ${location} { } at own.conf:1:`);
 });
 
-it('a knob of nginx wins wherever one of several pages is served', async () => {
+it('an nginx knob takes effect in every location that serves a page', async () => {
   const text =
     'http { etag on; server { listen 80; location = /a { etag on; } location /b/ { etag on; index c.html; } location = /b/c.html { etag on; } location /d { etag on; } } }';
   const lines = await nginx('http', 'etag off;', text, { paths: ['/a?x', '/b/'] });
@@ -168,7 +168,7 @@ it('a knob of nginx wins wherever one of several pages is served', async () => {
   );
 });
 
-it('a knob of nginx changes included files', async () => {
+it('an nginx knob changes included files', async () => {
   const text = 'http { include more.conf; include sites; }';
   const others = { 'more.conf': 'gzip on; sendfile on;', sites: 'server { listen 80; }' };
   const laid = [
@@ -222,7 +222,7 @@ test.each([
   expect(await laidOver('h2o', text, laid)).toEqual(expected);
 });
 
-it('a knob of h2o is in the config that runs', async () => {
+it('an h2o knob is in the running config', async () => {
   const text = 'listen: {port: 80, ssl: {certificate-file: a, key-file: b}}\nhosts: {}\n';
   const { lines } = await adopt(h2oKind, text, { laid: [neverbleed] });
   expect(lines).toContain('neverbleed: OFF');
@@ -269,7 +269,7 @@ test.each<[string | undefined, Candidate['knob']['where'], Partial<Surroundings>
   expect(whyNot(found, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
 });
 
-it('a knob is left out for a newer version, and where it is so', () => {
+it('a knob is skipped if the server is too old, or already has the setting', () => {
   const newer = candidate('a', 'a on;', 'http', { since: '1.25.1' });
   expect(whyNot(newer, here, changes)).toBe('needs version 1.25.1, and this is 1.22.1');
   const usual = { ...candidate('a', 'a on;'), isDefault: true };
@@ -312,14 +312,14 @@ it('the ranking begins with the largest gain', () => {
   expect(order(ranked(all, cpu))).toBe('cache log');
 });
 
-it('the ranking leads to a closer look', () => {
+it('the ranking suggests a precise comparison', () => {
   expect(namesOf(worthACloserLook(effects, 9))).toBe('cache log buffered etag');
   expect(namesOf(worthACloserLook(effects, 2))).toBe('cache log');
   const harmful = ranked(all, result(['etag', 0.99, 'inconclusive']));
   expect(worthACloserLook(harmful, 9)).toEqual([]);
 });
 
-it('the ranking puts candidates together', () => {
+it('the ranking combines candidates', () => {
   const found = helpful(effects, { asItIs: 9, of: () => 9 });
   expect(namesOf(found.chosen)).toBe('cache log');
   expect(found.said.join('|')).toMatch(/^buffered [^|]* with log, which sets access_log[^|]*$/);
@@ -353,7 +353,7 @@ it('the ranking is a table with a row per candidate', () => {
   ]);
 });
 
-it('the ranking comes from groups with baselines', () => {
+it('the ranking joins groups by their baselines', () => {
   const page = { path: '/', bodyBytes: 9 };
   const server = { name: 'nginx', config: ['/n.conf'], workers: 1, asIs: {} } as const;
   const changed = Array.from({ length: 12 }, (_, index) => ({
@@ -372,7 +372,7 @@ it('the ranking comes from groups with baselines', () => {
   expect(scenario.variants[1]).toMatchObject({ page: { bodyBytes: 8 } });
 });
 
-test('words of knobs that are wrong are refused', async () => {
+test('invalid arguments of knobs are refused', async () => {
   const folder = await ownFiles({ 'own.conf': 'http { server { listen 80; } }' });
   const config = path.join(folder, 'own.conf');
   for (const [args, message] of [

@@ -47,7 +47,7 @@ function ownScenario(name: string, variants: string) {
   return file;
 }
 
-it.each(runnable)('%s: prints what a cluster takes', async (scenario) => {
+it.each(runnable)('%s: prints the manifests', async (scenario) => {
   const { all, deployments, services, testRuns, configMap, text } = await k8s(
     `${scenario} --generators 1`,
   );
@@ -81,7 +81,7 @@ it.each([
   expect(await refusalOf(k8sCommand(args))).toMatch(/^--\S+ \S+.*: give /);
 });
 
-it('k8s divides the load, and gives what is asked for', async () => {
+it('k8s divides the load and applies the flags', async () => {
   const { all, testRuns, configMap, deployments } = await k8s(
     'nginx-open-file-cache --influx-secret influxdb --generators 4 --namespace lab --duration 3s ' +
       '--variants workers --image host:5000/bakeoff:1 --server-cores 8 --generator-cores 2 --generator-memory 1Gi',
@@ -111,7 +111,7 @@ it('k8s divides the load, and gives what is asked for', async () => {
   expect(config).toContain('worker_processes 8;');
 });
 
-it('k8s prints odd names of variants', async () => {
+it('k8s prints unusual variant names', async () => {
   const names = JSON.stringify(['off', '1e3', 'x'.repeat(70)]);
   const file = ownScenario('0-of-mine', `${names}.map((name) => ({ ...base, name }))`);
   const { testRuns } = await k8s(file);
@@ -123,7 +123,7 @@ it('k8s prints odd names of variants', async () => {
 });
 
 const nginx = 'nginx-open-file-cache';
-it('k8s refuses no database, and a password', async () => {
+it('k8s refuses a missing database, and a password', async () => {
   await expect(printed(nginx)).rejects.toThrow(/^--influx is missing: /);
   await expect(printed(nginx, '--influx', 'http://me:secret@influxdb')).rejects.toThrow(
     /^--influx: manifests are read by many, .*--influx-secret$/,
