@@ -1,4 +1,4 @@
-// A server's processes, how they end, and alarms in its log.
+// A server's processes, how they end, and errors in the log.
 import { once } from 'node:events';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -39,17 +39,17 @@ const fatal = 'received fatal signal 11';
 
 it.each<[ServerName | 'command', string, LogAlarms]>([
   ['nginx', `${at}[error] 8#8: *3 failed\n`, { last: '[error] failed' }],
-  // Without root.
+  // Not as root.
   ['nginx', 'nginx: [alert] could not open error log file: open() failed\nx\n', { last: 'x' }],
   ['nginx', `${at}[alert] 8#8: *9 failed\n${crashLine}`, { first: '[alert] failed', crash }],
   ['nginx', `${crashLine}${at}[alert] 8#8: later\n`, { first: crash, crash }],
-  // The first of two, and control characters.
+  // The first of two messages, and control characters.
   [
     'nginx',
     `${at}[emerg] 8#8: a\u001B[31mb \u202Ec\n${at}[alert] 8#8: later`,
     { first: '[emerg] a [31mb  c', last: '[alert] later' },
   ],
-  // As article 004 shows them, and one that is no error of a client.
+  // Messages as in article 004, and one that is not a client error.
   [
     'nginx',
     `${at}[info] 8#8: *1 recv() failed (104: Connection reset by peer) while sending response to client, client: 1.2.3.4, server: localhost\n` +
@@ -87,6 +87,6 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   expect(await alarmsIn(file, server)).toEqual(alarms);
 });
 
-it('alarms in a log are none where it cannot be read', async () => {
+it('an unreadable log has no errors', async () => {
   expect(await alarmsIn('/tmp', 'nginx')).toEqual({});
 });

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { h2load, vegeta } from '../../lib/scenario/index.ts';
 import { refused } from '../fixtures/refused.ts';
 
-test("h2load reads the article's line: HTTP/2 over TLS", () => {
+test('h2load command line of the article: HTTP/2 over TLS', () => {
   expect(h2load('-n 100000 -c 1000 -t 16')).toMatchObject({
     protocol: 'h2',
     connections: 1000,
@@ -27,7 +27,7 @@ test.each([
   expect(h2load(line)).toMatchObject(profile);
 });
 
-test('h2load has a duration, streams and TLS', () => {
+test('h2load flags for duration, streams and TLS', () => {
   expect(h2load('-D 10')).not.toHaveProperty('requests');
   expect(h2load('--h1')).not.toHaveProperty('streams');
   const tls = { maxVersion: 'TLSv1.2', ciphers: ['ECDHE-RSA-AES128-GCM-SHA256'] } as const;
@@ -40,7 +40,7 @@ test.each([
   ['-r 5', /^h2load: -r cannot be honoured here; these can: -n -c -t -m -D -p --rps -H -d /],
 ])('h2load: "%s" is refused in one line', refused(h2load));
 
-test("vegeta reads the article's line", () => {
+test('vegeta command line of the article', () => {
   const bucketsMs = [0.15, 0.3, 5];
   expect(vegeta('-http2 -insecure -duration=10s -rate=1000', { bucketsMs })).toEqual({
     command: 'vegeta attack -http2 -insecure -duration=10s -rate=1000',

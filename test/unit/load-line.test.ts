@@ -32,7 +32,7 @@ test.each([
   expect(loadOfLine(line).load.command).toBe(command);
 });
 
-test('the line is quoted as for a shell', () => {
+test('the command line is quoted for a shell', () => {
   const line = String.raw`wrk -H 'A: $HOME \ "x"' -H "B: 'y' \$5 \n" -H "C: "'d'e -H "D: cost$" 'http://localhost/?a=1&b=2'`;
   const headers = { A: String.raw`$HOME \ "x"`, B: String.raw`'y' $5 \n`, C: 'de', D: 'cost$' };
   const load = { headers, command: line };
@@ -81,7 +81,7 @@ test.each([
   expect(found.host).toBe('host' in url ? url.host : undefined);
 });
 
-test('the URL may be left out; a header says the host better', () => {
+test('the URL is optional; a header overrides the host', () => {
   expect(loadOfLine('wrk -c 2')).not.toHaveProperty('url');
   const both = loadOfLine('wrk -c 2 -H "host: b.example" -H A:b http://a.example/');
   expect(both).toMatchObject({ host: 'b.example', load: { headers: { A: 'b' } } });
@@ -164,7 +164,7 @@ test.each([
   expect(Object.values(headers ?? {}).join()).toMatch(/hunter2|bWU6aHVudGVyMg==/);
 });
 
-test('headers come from a file too, which is read once', async () => {
+test('headers may come from a file, which is read once', async () => {
   const folder = await ownFiles({ headers: 'X-Token: hunter2\r\n\nAccept: a\n', bad: 'hunter2\n' });
   const line = `wrk -H @${folder}/headers -H 'Accept: b'`;
   const { command, headers } = loadOfLine(line).load;

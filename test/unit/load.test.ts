@@ -3,12 +3,12 @@ import { ab, h2load, vegeta, weighttp, wrk, type LoadProfile } from '../../lib/s
 import { fitLoad, type FitOptions } from '../../lib/scenario/load.ts';
 import { refused } from '../fixtures/refused.ts';
 
-test('wrk takes long flags', () => {
+test('wrk accepts long flags', () => {
   const load = { connections: 100, threads: 10, durationSeconds: 120 };
   expect(wrk('--connections 100 --threads=10 --duration 2m')).toMatchObject(load);
 });
 
-test('wrk takes headers and a time-out', () => {
+test('wrk accepts headers and a time-out', () => {
   const line = `--header="X-A: 'b'" -H Cookie:a=1 -H 'cookie: b=2' -H X-L:1 -H X-L:2 --timeout 3s`;
   expect(wrk(line)).toEqual({
     command: expect.any(String),
@@ -53,7 +53,7 @@ test.each([
   ['-n 1 -p .', /^ab -p \.: it is a folder$/],
 ])('ab: "%s" is refused in one line', refused(ab));
 
-test("weighttp reads the article's line: HTTP/1.1, kept alive", () => {
+test('weighttp command line of the article: HTTP/1.1, kept alive', () => {
   expect(weighttp('-k -c 100 -n 100000')).toMatchObject({
     protocol: 'http/1.1',
     connections: 100,
@@ -64,7 +64,7 @@ test("weighttp reads the article's line: HTTP/1.1, kept alive", () => {
   });
 });
 
-test('weighttp has one connection per request without -k', () => {
+test('weighttp opens a connection per request without -k', () => {
   expect(weighttp('-n10 -t 1')).toMatchObject({ connections: 1, keepAlive: false });
 });
 
@@ -83,7 +83,7 @@ const for2 = { durationSeconds: 2, requests: undefined };
 const counts = { durationSeconds: undefined };
 const cold = { warmupSeconds: 0 };
 
-test('fitLoad runs one thread per generator core', () => {
+test('fitLoad sets one thread per generator core', () => {
   expect(fit(timed)).toEqual({
     command: timed.command,
     protocol: 'http/1.1',
@@ -127,7 +127,7 @@ test.each([
   ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
 ])('fitLoad: %s', (_, profile, options: Partial<FitOptions>, expected) => {
   const { requests, durationSeconds, ...load } = fit(profile, options);
-  // A warm-up that is named is as long as that, and a count has none.
+  // An explicit warm-up is kept, and a load by count has no warm-up.
   const isFixed =
     options.warmupSeconds !== undefined ||
     profile.warmupSeconds !== undefined ||

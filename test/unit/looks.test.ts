@@ -1,4 +1,4 @@
-// The shares of the looks, in simulated runs. All seeds are fixed.
+// How looks share the error probability, in simulated runs. All seeds are fixed.
 import { expect, test } from 'vitest';
 import {
   alphaAt,
@@ -10,7 +10,10 @@ import {
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 
-/** Share of runs with equal sides in which an interval at any look has no 1, or with `oneSided` lies above it as far as *the same* asks. */
+/**
+ * Share of runs with equal sides whose interval excludes 1 at any look; with `oneSided`, in which a *same* verdict would be
+ * wrong.
+ */
 function anyBeyond(looks: readonly Look[], trials: number, comparisons = 1, oneSided = false) {
   const random = uniform(1);
   const tail = (alpha: number) => (oneSided ? 1 - alpha : 1 - alpha / 2);
@@ -43,17 +46,17 @@ const schedules: [string, readonly Look[], number][] = [
 ];
 
 test.each(schedules)(
-  'the shares of the looks of %s come to 5 % for a comparison',
+  'looks of %s: false verdicts sum to 5 % for a comparison',
   (_, looks, trials) => {
     expect(Math.abs(anyBeyond(looks, trials) - 0.05)).toBeLessThan(chance(trials));
   },
 );
 
 test.each(schedules)(
-  'the shares of %s come to at most 5 % for the same, and for several comparisons together',
+  'looks of %s: at most 5 % for "same", and for several comparisons together',
   (_, looks, trials) => {
     expect(anyBeyond(looks, trials, 1, true)).toBeLessThan(0.05 + chance(trials));
-    // Of independent ones, whose errors coincide the least.
+    // Independent comparisons are the worst case, because their errors rarely coincide.
     const each = anyBeyond(looks, trials, 4);
     expect(1 - (1 - each) ** 4).toBeLessThan(0.05 + 2 * chance(trials));
   },
@@ -67,13 +70,13 @@ test('the last interval of a usual run is at most 5 % wider than without looks',
   expect(with9 / without9).toBeLessThan(1.05);
 });
 
-test('the rounds between two looks have the share of the next one', () => {
+test('rounds between two looks use the share of the next look', () => {
   expect([1, 4, 5, 7, 10].map((rounds) => alphaAt(usualLooks, rounds, 1))).toEqual([
     0.005, 0.005, 0.005, 0.0438, 0.0438,
   ]);
 });
 
-test('the looks of several comparisons have 5 % in sum', () => {
+test('the shares of several comparisons sum to 5 %', () => {
   const sum = usualLooks.reduce((all, { rounds }) => all + 3 * alphaAt(usualLooks, rounds, 3), 0);
   expect(sum).toBeCloseTo(0.05, 12);
   expect(alphaAt(onlyLook(7), 7, 3)).toBeCloseTo(0.05 / 3, 12);

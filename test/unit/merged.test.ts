@@ -4,7 +4,7 @@ import { mean, variance } from '../../lib/analysis/statistics.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
-/** As the engine has these values. */
+/** The distribution that the engine reports for these values. */
 function of(values: readonly number[]): LatencyDistribution {
   const sorted = values.toSorted((a, b) => a - b);
   const count = values.length;
@@ -32,7 +32,7 @@ function of(values: readonly number[]): LatencyDistribution {
 }
 
 describe('distributions of several rounds', () => {
-  test('are those of all values together', () => {
+  test('equal the distribution of all values together', () => {
     const [first, second, third] = [
       Array.from({ length: 300 }, (_, i) => 1 + (i % 37)),
       Array.from({ length: 900 }, (_, i) => 2 + ((i * 7) % 101)),
@@ -44,19 +44,19 @@ describe('distributions of several rounds', () => {
       expect(merged[name as keyof typeof all], name).toBeCloseTo(value, 9);
   });
 
-  test('of nothing are nothing', () => {
+  test('of no values are empty', () => {
     const { histogram: _, ...nothing } = noLatency;
     expect(mergedLatency([noLatency, noLatency])).toMatchObject(nothing);
     expect(mergedLatency([])).toMatchObject({ max: 0 });
   });
 
-  test('have no percentile beyond the longest value', () => {
+  test('have no percentile above the largest value', () => {
     const { histogram } = of([1, 3]);
     const one = latency(1, 2, 2.9995, { histogram });
     expect(mergedLatency([one, one])).toMatchObject({ p50: 1, p99: 2.9995, max: 2.9995 });
   });
 
-  test('of requests/s per connection are averaged', () => {
+  test('of requests/s per connection are averaged over rounds', () => {
     const one = { min: 1, mean: 4, sd: 3, withinSd: 0.6, max: 9 };
     expect(meanDistribution([one, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({
       min: 1,
@@ -68,7 +68,7 @@ describe('distributions of several rounds', () => {
   });
 });
 
-test('a percentile of each round is that of all its phases', () => {
+test('the percentile of a round is computed over all phases', () => {
   const one = phase({ requests: 1, latencyMs: of(Array.from({ length: 500 }, (_, i) => i + 1)) });
   expect(percentilePerRound([{ round: 1, phases: [one, one] }], 'p99')).toEqual([495]);
 });

@@ -1,4 +1,4 @@
-// Figures of a network over rounds, and their effect on verdicts.
+// Network figures over several rounds, and their effect on verdicts.
 import { expect, test } from 'vitest';
 import { onlyLook } from '../../lib/analysis/looks.ts';
 import { delayText, networkResult } from '../../lib/analysis/phases.ts';
@@ -53,7 +53,7 @@ test('figures are medians over the rounds', () => {
   });
 });
 
-test('figures divide packets by the requests of the window', () => {
+test('packets are per request of the window', () => {
   const use = { retransmits: { client: 40, server: 10 } };
   expect(figures([phaseOverLink(100, use, { warmupRequests: 60, inFlight: 40 })])).toMatchObject({
     packetsPerRequest: { toServer: 6, toClient: 5 },
@@ -71,12 +71,12 @@ test('figures are 0 without a request', () => {
   expect(packetsPerRequest.toServer).toBe(6);
 });
 
-test('figures are none over loopback, or without a round', () => {
+test('there are no figures over loopback, or without a round', () => {
   for (const phases of [[], [phase({ requests: 100 })]])
     expect(networkResult(delayed, roundsOf(phases), 1)).toBeNull();
 });
 
-test("figures have the idle share of the server's cores", () => {
+test("the idle share of the server's cores is a figure", () => {
   const phases = [phaseOverLink(100, {}, { serverCpuSeconds: 5 })];
   expect(figures(phases, delayed, 2).serverIdleShare).toBe(0.75);
 });
@@ -93,7 +93,7 @@ test.each([
   expect(figures(phases, spec).delayHeld).toBe(held);
 });
 
-test('a delay is written with the larger lateness', () => {
+test('a delay is shown with the larger lateness', () => {
   const text = (spec: NetworkSpec) =>
     delayText(figures([phaseOverLink(100, late(20, 138.4))], spec));
   expect([text(delayed), text(specOf(0, 0))]).toEqual(['not held: p99 +138 ms', '']);
@@ -115,7 +115,7 @@ function variant(
 const summary = (variants: readonly MeasuredVariant[], run: Partial<RunFacts> = {}) =>
   summarise({ ...facts, looks: onlyLook(4), ...run }, variants);
 
-test('comparisons and a warning name the sides whose delay did not hold', () => {
+test('comparisons and a warning name the sides with an inaccurate delay', () => {
   const { comparisons, warnings } = summary([
     variant('untuned', 10_000, late(138)),
     variant('nopush', 12_000),
@@ -130,7 +130,7 @@ test('comparisons and a warning name the sides whose delay did not hold', () => 
   ]);
 });
 
-test('a comparison names them too without a verdict', () => {
+test('so does a comparison without a verdict', () => {
   const untuned = variant('untuned', 10_000, late(138));
   const short = (one: MeasuredVariant) => ({ ...one, rounds: one.rounds.slice(0, 2) });
   const compared = (...variants: MeasuredVariant[]): unknown => summary(variants).comparisons[0];
@@ -141,11 +141,11 @@ test('a comparison names them too without a verdict', () => {
   expect(silent).toMatchObject({ ratio: 0, verdict: 'none', delayNotHeld });
 });
 
-// A server with one worker, or a generator with one thread, leaves the link the second core.
+// A server with one worker, or a generator with one thread, leaves the second core to the link.
 test.each([
   [4, 1, 0.9],
   [12, 2, 0.85],
-])('the link is part of its side: %d s on %i cores', (seconds, cores, share) => {
+])('CPU time of the link counts for the side: %d s on %i cores', (seconds, cores, share) => {
   const untuned = (toServer: number, toClient: number, changes: Parameters<typeof variant>[3]) =>
     variant('untuned', 1000, { linkCpuSeconds: { toServer, toClient } }, changes);
   const busy = untuned(seconds, 0, { phase: { serverCpuSeconds: 5 } });
@@ -161,7 +161,7 @@ test.each([
   expect(summary([of(cores)], run).variants[0]?.generatorShare).toBe((5 + seconds) / 10 / cores);
 });
 
-test('a warning has the errors of all rounds by cause', () => {
+test('a warning lists the errors of all rounds by cause', () => {
   const errorCauses = { ...noCauses, other: 2, timedOut: 25, addressNotAvailable: 1 };
   const errors = { connect: 0, tls: 0, read: 28, write: 0, timeout: 0, protocol: 0, total: 28 };
   const failed = { errors, errorCauses, errorExample: 'tls: bad record' };

@@ -5,7 +5,7 @@ import { networkUseBetween, sampleLink } from '../../lib/runner/samples.ts';
 import type { LinkTraffic } from '../../lib/result/result.ts';
 import { traffic as linkTraffic } from '../fixtures/link.ts';
 
-/** A tenth of the packets is dropped. */
+/** One packet in ten is dropped. */
 function traffic(packets: number): LinkTraffic {
   const [dropped, latenessMs] = [packets * 0.1, { p50: 0.1, p99: 0.4, max: 3 }];
   return { ...linkTraffic(packets, dropped), delivered: packets * 0.9, latenessMs };
@@ -25,7 +25,7 @@ function countsAt(atMs: number): LinkCounts {
 }
 
 const { atMs: _, ...all } = countsAt(30_000);
-/** When the connections are cut off. */
+/** The connections are closed at this time. */
 const atEnd = { p50: 0.1, p99: 8, max: 20 };
 const report: LinkReport = {
   ...all,
@@ -36,8 +36,8 @@ const report: LinkReport = {
 };
 const samples = Array.from({ length: 160 }, (_, index) => countsAt(9_900 + 100 * index));
 
-test("a network's use is between the window's ends after a warm-up", () => {
-  // Both ends lie between two samples.
+test('after a warm-up, usage is counted within the window', () => {
+  // Start and end of the window are both between two samples.
   const window = { fromMs: 13_050, toMs: 18_050, idleBefore: false };
   const near = (seconds: number): unknown => expect.closeTo(seconds, 9);
   const { atMs: _, ...in5s } = countsAt(15_000);
@@ -47,13 +47,13 @@ test("a network's use is between the window's ends after a warm-up", () => {
   });
 });
 
-test("a network's use is all of the report without a warm-up", () => {
+test('without a warm-up, usage is the complete report', () => {
   const { quiet: _, deviceDrops: __, ...told } = report;
   const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
   expect(networkUseBetween(samples, report, window)).toEqual(told);
 });
 
-/** A link whose first packet comes at the third question. */
+/** A link whose first packet comes at the third query. */
 function link() {
   const asked: string[] = [];
   let open = 0;
@@ -69,7 +69,7 @@ function link() {
   return { asked, answered, counts: answer('counts'), mark: answer('mark') };
 }
 
-test('the sampler asks one question at a time until it is stopped', async () => {
+test('the sampler sends one query at a time until it is stopped', async () => {
   const network = link();
   const sampler = sampleLink(network, 0);
   await network.answered(4);
@@ -78,7 +78,7 @@ test('the sampler asks one question at a time until it is stopped', async () => 
   expect([length >= 4, network.asked]).toEqual([true, Array(length).fill('counts')]);
 });
 
-test('the sampler has lateness begin anew after the warm-up', async () => {
+test('the sampler resets lateness after the warm-up', async () => {
   const network = link();
   const sampler = sampleLink(network, 0.25);
   await network.answered(8);
@@ -90,7 +90,7 @@ test('the sampler has lateness begin anew after the warm-up', async () => {
   expect(mark - first).toBeGreaterThanOrEqual(250);
 });
 
-test('the sampler ends with the link, and says so', async () => {
+test('the sampler ends with the link and reports that', async () => {
   const ended = () => Promise.reject(new Error('the link ended'));
   const sampler = sampleLink({ counts: ended, mark: ended }, 0);
   for (let time = 0; time < 2; time++)

@@ -54,7 +54,7 @@ const specOf = (serverSettings: string[], clientSettings: string[]): NetworkSpec
   clientSettings,
 });
 
-test('kernel settings of a side are ordered, the last value of a name holding', async () => {
+test('kernel settings of a side keep their order, and the last value of a name wins', async () => {
   const text = 'net.x = 1\nnet.y = 1\nnet.x = 2\n';
   const folder = await ownFiles({ 'a.conf': text, 'b.conf': 'net.y = 3\n' });
   const [a, b] = [join(folder, 'a.conf'), join(folder, 'b.conf')];
@@ -66,7 +66,7 @@ test('kernel settings of a side are ordered, the last value of a name holding', 
   ]);
 });
 
-test('kernel settings that are missing are named', async () => {
+test('missing kernel settings are named', async () => {
   await expect(settingsOf(specOf(['articel'], []))).rejects.toThrow('sysctl config "articel"');
   await expect(settingsOf(specOf(['/nowhere/x.conf'], []))).rejects.toThrow(
     'cannot read the sysctl config /nowhere/x.conf: it is not there',
@@ -137,7 +137,7 @@ test('a link gets the spec and the cores', async () => {
   await stop();
 });
 
-test('a link that ends says how', async () => {
+test('a link that ends reports how', async () => {
   const { opening } = open(`${answerReady}\nread word; echo "no more" >&2; exit 3`);
   const network = await opening;
   const line = `/link, pid ${network.pid}) ended with code 3: no more`;
@@ -155,13 +155,13 @@ test.each([
   expect(isRunning(await pidIn(join(folder, 'pid')))).toBe(false);
 });
 
-test('a link that is not there is one line', async () => {
+test('a missing link is a one-line error', async () => {
   await expect(open('', '/nowhere/delaylink').opening).rejects.toThrow(
     /\/nowhere\/delaylink.*(No such file|not found)/,
   );
 });
 
-test('a link is ended by a signal while it opens', async () => {
+test('a signal ends a link that is still opening', async () => {
   const { opening, interrupt, folder } = open('echo $$ >pid\nread order\nexec sleep 60');
   const pid = await pidIn(join(folder, 'pid'));
   interrupt.abort(new Interrupted());

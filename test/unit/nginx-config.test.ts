@@ -10,10 +10,10 @@ const compose = (...texts: string[]) =>
       }),
     ),
   );
-/** Of one text, without the origins. */
+/** Parses one text, without origins. */
 const printed = (text: string) => compose(text).replaceAll('  # base', '');
 
-it('lets a knob replace what has its name in the same block', () => {
+it('lets a knob replace directives of the same name in the same block', () => {
   expect(
     compose(
       'http { keepalive_requests 100; sendfile on; }',
@@ -25,7 +25,7 @@ it('lets a knob replace what has its name in the same block', () => {
   );
 });
 
-it('replaces lines of a name, merges blocks, adds the rest', () => {
+it('replaces directives of the same name, merges blocks, adds the rest', () => {
   expect(
     compose(
       'add a; add b; location / { x 1; } location /b { x 1; }',
@@ -36,12 +36,12 @@ it('replaces lines of a name, merges blocks, adds the rest', () => {
   );
 });
 
-it('leaves words alone', () => {
+it('leaves arguments unchanged', () => {
   const text = `log_format x '$a "{;}" # $b\\'';\nrewrite ^/a\\;b$ /\${c}d#e;\nx "y\\"z;";\n`;
   expect(printed(text)).toBe(text);
 });
 
-it('keeps the quotes of names that need them', () => {
+it('keeps quotes around names that need them', () => {
   const map = `map $x $y {\n    default upgrade;\n    "" close;\n    "~^[a-z]{2}$" 2;\n    "~*(google bot|bing)" 1;\n    "#top" 1;\n    ~*\\.(jpg|png)$ 3;\n    "~\\\\t" 4;\n    "~\\\\\\"" 5;\n    "\\\\" 6;\n}\n`;
   expect(printed(map)).toBe(map);
   expect(printed(`"gzip" on;\nmap $x $y {\n '' close;\n '#top' 1;\n 'a' 2;\n ~\\\\t 4; }`)).toBe(

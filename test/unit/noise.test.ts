@@ -17,7 +17,7 @@ const quiet: Noise = {
   serverMhz: [2400, 2400],
 };
 
-/** A round per change to a quiet one. */
+/** A variant with one round per entry; each entry changes a quiet round. */
 function variant(
   name: string,
   noises: readonly (Partial<Noise> | null)[],
@@ -43,7 +43,7 @@ const four = (noise: Partial<Noise> | null): (typeof noise)[] => Array(4).fill(n
 const fourOf = (changes: Partial<Phase>) =>
   measured('workers', Array(4).fill(phase({ requests: 1000, ...changes })));
 
-test('the noise of a round is that of its phases', () => {
+test('the noise of a round is computed over all phases', () => {
   const phases = [
     { seconds: 3, serverStealShare: 0.1, serverOthersShare: 0.21, generatorOthersShare: 0.41 },
     { seconds: 1, serverStealShare: 0.5, generatorStealShare: 0.4, loadAverage: 3 },
@@ -61,7 +61,7 @@ test('the noise of a round is that of its phases', () => {
   });
 });
 
-test('no noise is said where there is little or none', () => {
+test('little or no noise is not reported', () => {
   const little = { serverStealShare: 0.019, generatorStealShare: 0.019, serverOthersShare: 0.049 };
   const cache = variant('cache', four({ serverMhz: [2300, 2300] }));
   expect(texts([variant('workers', four(little)), cache])).toEqual([]);
@@ -69,7 +69,7 @@ test('no noise is said where there is little or none', () => {
     expect(texts([variant('workers', none), variant('cache', none)])).toEqual([]);
 });
 
-test('noise is said where the host gave time to others', () => {
+test('steal time is reported', () => {
   const undecided = [100_000, 140_000, 80_000, 120_000];
   const steal = { serverStealShare: 0.12 };
   const both = [
@@ -86,7 +86,7 @@ test('noise is said where the host gave time to others', () => {
   expect(line).toContain('in 4 of 5 rounds');
 });
 
-test("noise is said where others used the server's cores", () => {
+test("other processes on the server's cores are reported", () => {
   const variants = [variant('workers', [{}, { serverOthersShare: 0.08 }, {}, {}])];
   expect(texts(variants)).toEqual([
     expect.stringMatching(/^others used up to 8\.0 % of the server's core in round 2: end what /),
@@ -94,7 +94,7 @@ test("noise is said where others used the server's cores", () => {
   expect(texts(variants, { sharedCores: true })).toEqual([]);
 });
 
-test("noise is said where others used the generator's core", () => {
+test("other processes on the generator's core are reported", () => {
   const line = expect.stringMatching(
     /^others used up to 50 % of the generator's core in every round, .* understated/,
   );
@@ -115,14 +115,14 @@ test("noise is said where others used the generator's core", () => {
   expect(pair([7, 6])[0]).toContain(', when workers and cache had time left: ');
   expect(pair([7, 9.6])[0]).toContain(', when workers had time left: ');
   expect(pair([null, null])).toEqual([line]);
-  // Whom the generator never kept waiting lost nothing by it.
+  // A busy server lost nothing, because the generator never kept it waiting.
   expect(pair([9.6, 9.7])).toEqual([]);
   expect(pair([9.1, 9.2])).toEqual([]);
-  // On shared cores it is missing on both sides.
+  // On shared cores both sides lose the same CPU time.
   expect(pair([7, 6], { sharedCores: true })).toEqual([]);
 });
 
-test('a server that is called the limit had time left in the rounds that are named alone', () => {
+test('a server at its limit is said to have had time left only in the named rounds', () => {
   const disturbed = { ...quiet, generatorOthersShare: 0.5, serverOthersShare: 0 };
   const rounds = [9.9, 9.9, 8, 9.9].map((serverCpuSeconds) =>
     phase({ requests: 1000, serverCpuSeconds, generatorCpuSeconds: 3, noise: disturbed }),
@@ -136,7 +136,7 @@ test('a server that is called the limit had time left in the rounds that are nam
   ]);
 });
 
-test('noise is said: the use of a backend is told apart', () => {
+test('the usage of a backend is reported separately', () => {
   const passing = (noise: Partial<Noise>) => {
     const noises = [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one }));
     return texts([variant('workers', noises)]);
@@ -152,7 +152,7 @@ test('noise is said: the use of a backend is told apart', () => {
   ]);
 });
 
-test('no noise is said where sides in turns have all verdicts', () => {
+test('noise is not reported if sides in turns have all verdicts', () => {
   const disturbed = { serverStealShare: 0.12, serverOthersShare: 0.3 };
   const steal = four(disturbed);
   const pair = (ratios: readonly number[]) => {
@@ -163,9 +163,9 @@ test('no noise is said where sides in turns have all verdicts', () => {
   expect(pair([1.2, 1.21, 1.19, 1.2])).toEqual([]);
   const both = [expect.stringMatching(/^steal time: /), expect.stringMatching(/^others used /)];
   expect(pair([1.2, 0.8, 1.1, 1])).toEqual(both);
-  // Where nothing could be judged, no verdict shows that it mattered to neither.
+  // Without verdicts, noise may have affected either side.
   expect(pair([1.2, 1.21, 1.19]).slice(1)).toEqual(both);
-  // Sides that were alone, or loaded one after the other.
+  // Sides loaded alone, or one after the other.
   const once = { count: 1, responses: 0, sliceMs: 4000, rampMs: 200, waits: false };
   for (const turns of [null, once]) {
     const cache = variant('cache', steal, {}, [120_000, 121_000, 119_000, 120_000], { turns });
@@ -173,7 +173,7 @@ test('no noise is said where sides in turns have all verdicts', () => {
   }
 });
 
-test('a generator at its limit is one warning', () => {
+test('a generator at its limit gives one warning', () => {
   const used = (generatorCpuSeconds: number) =>
     texts([fourOf({ serverCpuSeconds: 7, generatorCpuSeconds })]);
   expect(used(9.5)).toEqual([
@@ -182,7 +182,7 @@ test('a generator at its limit is one warning', () => {
   expect(used(9)).toHaveLength(1);
 });
 
-test('a generator at its limit used what was left to it', () => {
+test('a generator is at its limit if it used all CPU time that was available', () => {
   const pressed = (noise: Partial<Noise>) => {
     const all = { ...quiet, serverOthersShare: 0, generatorOthersShare: 0, ...noise };
     return texts([fourOf({ serverCpuSeconds: 5, generatorCpuSeconds: 4.6, noise: all })]).join();

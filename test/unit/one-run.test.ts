@@ -1,4 +1,4 @@
-// Locks, and who measures, seen from other processes and users. Each test has a lock of its own.
+// The lock for one run at a time, seen from other processes and users. Each test uses a separate lock.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -23,7 +23,7 @@ beforeAll(async () => {
 let count = 0;
 const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
-/** Starts a process that measures, or waits for its turn. */
+/** Starts a process that measures or waits for the lock. */
 function measure(name: string): Started & { pid: number } {
   const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
   const started = start([program, name, ...words], process.env);
@@ -40,7 +40,7 @@ async function held(name: string): Promise<Started & { pid: number }> {
 
 const ends = ', and both would be slower: wait until it is done, or end it';
 
-test('a second run is told who measures, and whether that one is stopped', async () => {
+test('a second run learns which process measures, and whether it is stopped', async () => {
   const name = newName();
   const { pid, process: child, ended } = await held(name);
   await expect(oneRunAtATime(name)).rejects.toMatchObject({
@@ -60,7 +60,7 @@ test('a second run is told who measures, and whether that one is stopped', async
   (await oneRunAtATime(name))();
 });
 
-test('a process that only holds the name keeps nobody waiting', async () => {
+test('a foreign process that holds the name does not block a run', async () => {
   const name = newName();
   const program =
     'import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind("\\0" + sys.argv[1]); print("held", flush=True); sys.stdin.read()';
@@ -73,7 +73,7 @@ test('a process that only holds the name keeps nobody waiting', async () => {
   expect(said).toEqual([expect.stringMatching(/no run of bakeoff holds bakeoff's lock/)]);
 });
 
-test('one that may wait does, says for whom once, and gives up in time', async () => {
+test('with --wait, a run waits, names the other run once, and gives up after the limit', async () => {
   const name = newName();
   const release = await oneRunAtATime(name);
   const said: string[] = [];
@@ -99,7 +99,7 @@ test('one that may wait does, says for whom once, and gives up in time', async (
   held();
 });
 
-test('those that wait measure in the order in which they came, and a stopped one keeps nobody', async () => {
+test('waiting runs measure in order of arrival, and a stopped one does not block the others', async () => {
   const name = newName();
   const { signal } = new AbortController();
   const said: string[] = [];
@@ -125,7 +125,7 @@ test('those that wait measure in the order in which they came, and a stopped one
   expect(order).toEqual(['first', 'second']);
 });
 
-test('parts of a run measure beside each other, and not beside those of another', async () => {
+test('parts of a run measure at the same time, but not together with another run', async () => {
   const [mine, other] = [runHere(), { from: 'elsewhere', about: runHere().about }];
   expect(mine).toMatchObject({
     from: hostname(),
@@ -134,7 +134,7 @@ test('parts of a run measure beside each other, and not beside those of another'
   const ofRun = newName();
   const release = await oneRunAtATime(ofRun);
   (await oneRunAtATime(ofRun, mine))();
-  // It did not take the lock, and has not given it up.
+  // The part did not take the lock, so its end did not release it.
   await expect(oneRunAtATime(ofRun)).rejects.toThrow('another run of bakeoff is measuring');
   release();
   const ofParts = newName();
@@ -148,12 +148,12 @@ test('parts of a run measure beside each other, and not beside those of another'
   (await oneRunAtATime(ofParts, other))();
 });
 
-test('another user is no way around it', async ({ skip }) => {
+test('the lock holds across users', async ({ skip }) => {
   skip(process.getuid?.() !== 0, 'only root may run as another user');
   const name = newName();
   const { pid } = await held(name);
   const nobody = Number(execFileSync('id', ['-u', 'nobody'], { encoding: 'utf8' }));
-  // What asks as another user may not be able to read this folder.
+  // The other user may not be able to read this folder, so the script is inline.
   const script = `require('net').createConnection('\\0' + process.argv[1]).on('data', (d) => process.stdout.write(d)).on('error', (e) => console.log(e.code))`;
   const child = spawn(process.execPath, ['-e', script, name], {
     uid: nobody,
@@ -168,7 +168,7 @@ test('another user is no way around it', async ({ skip }) => {
   );
 });
 
-test('what somebody else says in its place cannot write to the terminal', async () => {
+test('text from a foreign process cannot control the terminal', async () => {
   const name = newName();
   const server = createServer((socket) =>
     socket.end(`\u001b[2Jhello\r\u0007 \u202eworld ${'x'.repeat(2000)}\nmore`),
@@ -204,7 +204,7 @@ test.runIf(process.getuid?.() === 0)('another user cannot keep root from measuri
   ]);
 });
 
-test('one who asks and never goes away does not keep the process', async () => {
+test('a client that stays connected does not keep the process alive', async () => {
   const name = newName();
   const { process: child, ended } = await held(name);
   const reader = createConnection({ path: `\0${name}`, allowHalfOpen: true });
@@ -214,7 +214,7 @@ test('one who asks and never goes away does not keep the process', async () => {
   expect(await ended).toEqual([0, null]);
 });
 
-test('a lock is held by one at a time, who is named', async () => {
+test('a lock has one holder at a time, and names it', async () => {
   const file = join(newFolder(), 'lock');
   const first = (await lockFile(file)) ?? expect.fail();
   writeHolder(first, 123);
@@ -224,7 +224,7 @@ test('a lock is held by one at a time, who is named', async () => {
   closeSync((await lockFile(file)) ?? expect.fail());
 });
 
-test('a link in its place is refused, and its target left alone', async () => {
+test('a link in place of the lock file is refused, and the target is unchanged', async () => {
   const folder = newFolder();
   const [file, target] = [join(folder, 'lock'), join(folder, 'target')];
   writeFileSync(target, 'precious\n');

@@ -1,4 +1,4 @@
-// Disturbances of one side alone: how they are measured, and what a comparison says of them.
+// Disturbances of only one side: how they are measured, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { Phase } from '../../lib/result/result.ts';
@@ -12,19 +12,19 @@ type Shares = Pick<Phase, 'starved' | 'stoppedShare'>;
 
 const none: Shares[] = [{}, {}, {}, {}];
 const stops = (...shares: number[]): Shares[] => shares.map((stoppedShare) => ({ stoppedShare }));
-/** Others used its cores only while it waited for them. */
+/** Other processes used the cores only while the server waited for them. */
 const waits = (...shares: number[]): Shares[] =>
   shares.map((share) => ({ starved: { waitedShare: share, othersShare: share } }));
-/** Others used its cores for half of the time. */
+/** Other processes used the cores for half of the time. */
 const waitsForHalf = (...shares: number[]): Shares[] =>
   shares.map((waitedShare) => ({ starved: { waitedShare, othersShare: 0.5 } }));
-/** Its own tasks waited for each other as well. */
+/** The server's own tasks waited for each other as well. */
 const ofManyTasks = (...shares: number[]): Shares[] =>
   shares.map((othersShare) => ({ starved: { waitedShare: 5, othersShare } }));
 
 const requests = [801, 799, 803, 798];
 
-/** The verdict on b, which makes about 20 % less than a, and the notes on both. */
+/** Returns the verdict on b, which makes about 20 % fewer requests/s than a, and the warnings. */
 function judged(ofA: readonly Shares[], ofB: readonly Shares[], run: Partial<typeof facts> = {}) {
   const a = ofA.map((one) => second(1000, 0.99, 0.7, one));
   const b = ofB.map((one, round) => second(requests[round] as number, 0.79, 0.7, one));
@@ -96,7 +96,7 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
 ])('no verdict stands where %s', (_, ofA, ofB, why, note) => {
   const warnings = [expect.stringMatching(note)];
   expect(judged(ofA, ofB)).toEqual({ verdict: 'none', why, warnings });
-  // The CPU time of a response is the same.
+  // CPU time per response is not affected.
   expect(judged(ofA, ofB, { metric: 'cpu' }).verdict).not.toBe('none');
 });
 
@@ -136,7 +136,7 @@ describe('starvedOf', () => {
     hasUpstreams: false,
   };
   const turns = { count: 50, responses: 1000, sliceMs: 20, rampMs: 0, waits: false };
-  /** Its tasks wait for 50 ms in each second. */
+  /** The server's tasks wait 50 ms per second. */
   const samples = [0, 4000].map(
     (atMs) => ({ atMs, waitedSeconds: atMs / 20_000 }) as unknown as UsageSample,
   );
@@ -146,10 +146,10 @@ describe('starvedOf', () => {
   });
 
   interface Seen {
-    /** CPU seconds on the server's cores in its turns, of which 0.6 are the servers'. */
+    /** CPU seconds of all processes on the server's cores during its turns; 0.6 of them are the servers'. */
     processes: number;
     interrupts?: number;
-    /** Of its turns. */
+    /** Length of the server's turns. */
     seconds?: number;
     cores?: Partial<NoiseCores>;
     upstreamShare?: number | null;
@@ -191,7 +191,7 @@ describe('starvedOf', () => {
     expect(starved(seen)).toEqual(expected && near(expected));
   });
 
-  test('has the noise of its window for a side that was alone', () => {
+  test('uses the noise of the window for a side that was loaded alone', () => {
     const result = phase({ requests: 1000, seconds: 2, turns: null });
     expect(starvedOf(result, samples, window, noise, oneCore, 1)).toEqual(near([0.05, 0.2]));
   });

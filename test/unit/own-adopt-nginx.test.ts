@@ -1,4 +1,4 @@
-// The copy of a user's nginx config: what is redirected.
+// The redirected lines in the copy of a user's nginx config.
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { readOwnConfig } from '../../lib/servers/index.ts';
@@ -10,7 +10,7 @@ import { adopt, refusal, type Adopted } from '../fixtures/adopted.ts';
 const nginx = (text: string, place?: Partial<AdoptPlace>) =>
   adopt(nginxKind, text, place, { 'x.js': '', 'www/index.html': '' });
 
-it('gets the paths that it leaves to the build, and keeps everything else', async () => {
+it('sets the paths that would otherwise come from the build, and keeps everything else', async () => {
   const { lines, redirections, args, ...config } = await nginx(
     "events { worker_connections 9; }\nhttp { log_format x '$uri' # one\n ' {;}';\n server { listen 80; return 200 \"a;\\\"b\"; } }",
   );
@@ -34,7 +34,7 @@ it('gets the paths that it leaves to the build, and keeps everything else', asyn
 const saidOf = ({ redirections }: Adopted) =>
   redirections.filter((line) => !line.startsWith("paths of nginx's build"));
 
-it('runs a site in the http block of a main config, in place of the sites there', async () => {
+it('runs a site inside the http block of a main config, replacing the sites there', async () => {
   const folder = await ownFiles({
     'nginx.conf':
       'worker_processes 3; events {}\nhttp { include conf.d/*.conf; gzip on; server { listen 81; } }',
@@ -97,7 +97,7 @@ it.each(['fastcgi_pass app:9000', 'proxy_pass https://app:9000'])(
   },
 );
 
-it('says which lines may turn the load away', async () => {
+it('warns about lines that may reject the load', async () => {
   const { redirections, hangsUp } = await nginx(
     'http { limit_conn c 9; server { listen 80; location / { limit_req zone=z; if ($x) { return 444; } } location = /other { limit_req zone=y; } } }',
   );
@@ -110,7 +110,7 @@ it('says which lines may turn the load away', async () => {
   expect((await nginx('http { server { listen 80; return 404; } }')).hangsUp).toBeUndefined();
 });
 
-/** Compares the lines and redirections beyond those of `http { server { listen 80; } }`. */
+/** Compares lines and redirections, except those of `http { server { listen 80; } }`. */
 async function expectBeside(
   [main, server]: [main: string, server: string],
   lines: string,
@@ -245,7 +245,7 @@ it.each([
   for (const words of said) expect(found).toContain(words);
 });
 
-it('for HTTP/3 too if the load is, at the loaded port alone', async () => {
+it('for HTTP/3 too if the load uses it, on the loaded port only', async () => {
   const config = await nginx(
     `quic_bpf on; http { quic_host_key k;
     server { listen 443 quic reuseport default_server; listen [::]:443 quic reuseport; listen 443 ssl reuseport; }
@@ -287,7 +287,7 @@ it('with the protocols of the most public address', async () => {
   expect((await nginx(text.replace('10.0.0.1:80', '*:80'))).protocol).toBe('h2c');
 });
 
-it('as its words say in quotes', async () => {
+it('with quoted arguments', async () => {
   const config = await nginx(
     'http { server { listen "80" "ssl" \'http2\' "ipv6only=off" "proxy_protocol" "backlog=9"; } server { listen 80 ssl; } }',
   );
@@ -296,7 +296,7 @@ it('as its words say in quotes', async () => {
   expect(saidOf(config).join()).toContain('proxy_protocol at ~/own.conf:1: left out');
 });
 
-it('on a port that has to be chosen if there are several', async () => {
+it('on a port that the user must choose if there are several', async () => {
   const text = 'http { server { listen 80; listen 81; } }';
   expect(await refusal(nginxKind, text)).toMatch(/^own\.conf listens on the ports 80, 81: say/);
   expect(await refusal(nginxKind, text, { listen: 82 })).toMatch(
@@ -306,7 +306,7 @@ it('on a port that has to be chosen if there are several', async () => {
   expect(await refusal(nginxKind, socket)).toBe('own.conf listens on no TCP port');
 });
 
-it('of this machine stay, and those that are the config itself follow it', async () => {
+it('on this machine stay; addresses of the config itself are redirected with it', async () => {
   const { lines, upstreams, redirections } = await nginx(
     `http { upstream App { server 127.0.0.1:3000 weight=2; server localhost:8080; server unix:///run/app; server unix:///run/own; server 10.0.0.1 down; }
       server { listen unix:/run/own; listen 8080; }
@@ -332,7 +332,7 @@ const refusalOf = (http: string) =>
     `http { upstream app { server 127.0.0.1:1; } server { listen 80; }\n ${http} }`,
   );
 
-it('elsewhere are refused, by file and line', async () => {
+it('on other machines are refused, with file and line', async () => {
   expect(await refusalOf('upstream b { server 10.0.0.5:80; }')).toMatch(
     /^own\.conf:2: server 10\.0\.0\.5:80 may leave this machine, .* --upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000'$/,
   );
@@ -404,13 +404,13 @@ it.each([
   await expectBeside(['', line], line, said);
 });
 
-it('the password of a backend is not told', async () => {
+it('the password of a backend is not printed', async () => {
   const message = await refusalOf('upstream r { nchan_redis_server redis://:secret@10.0.0.1; }');
   expect(message).toMatch(/nchan_redis_server redis:\/\/\*\*\*@10\.0\.0\.1 may leave/);
   expect(message).not.toContain('secret');
 });
 
-it('a backend of a module has the usual port of its kind', async () => {
+it('a backend without a port has the default port of the module', async () => {
   const { lines, upstreams } = await nginx(
     'http { upstream r { nchan_redis_server redis://127.0.0.1/1; } statsd_server localhost; server { listen 80; } }',
   );

@@ -1,4 +1,4 @@
-// The copy of a user's config of h2o or nghttpd: what is redirected.
+// The redirected lines in the copy of a user's config of h2o or nghttpd.
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { h2oKind } from '../../lib/servers/h2o.ts';
@@ -19,7 +19,7 @@ const h2o = async (
 const threads = 'num-threads (all cores) → 2, the number of server cores';
 const moved = { 'num-threads': '2', listen: { host: '127.0.0.1', port: '9000' } };
 
-it('gets an address and threads, and keeps everything else', async () => {
+it('sets address and threads, and keeps everything else', async () => {
   const { yaml, redirections, tls, protocol, workers, workingFolder, folder } = await h2o(
     'listen: 80\nhosts: {"a:b": {paths: {/: {mruby.handler: "|env|\\n [200, {}, [\\"#\\"]]\\n"}, /x: [{redirect: http://a.org/}, {status: ON}], /e: {}, /l: []}}}\nsetenv: {listen: "80", A: ""}',
   );
@@ -68,7 +68,7 @@ it.each([
   ).toEqual(said);
 });
 
-it('listens on other addresses, with TLS as it was but without OCSP', async () => {
+it('listens on other addresses, with the same TLS but without OCSP', async () => {
   const { text, redirections, tls, protocol } = await h2o(
     'listen: {host: 0.0.0.0, port: 443, ssl: &s {certificate-file: c, key-file: k, minimum-version: TLSv1.2, ocsp-update-cmd: x}}\nlisten: {host: "::", port: 443, ssl: *s}\nhosts:\n  a:\n    listen: {port: 80, proxy-protocol: ON}\n    listen: {type: unix, port: /run/a, permission: "666"}\n    paths: {}\n',
     { listen: 443 },
@@ -87,7 +87,7 @@ it('listens on other addresses, with TLS as it was but without OCSP', async () =
   ]);
 });
 
-it.each([true, false])('listens for HTTP/3 if the load is: %s', async (http3) => {
+it.each([true, false])('listens for HTTP/3 if the load uses it: %s', async (http3) => {
   const { yaml, redirections } = await h2o(
     'listen: {port: 443, ssl: &s {certificate-file: c, key-file: k, ocsp-update-interval: 0}}\nlisten: {<<: {port: 443, ssl: *s}, type: quic}\nlisten: {port: 444, ssl: *s, type: quic}\nhosts: {a: {paths: {}}}',
     { http3 },
@@ -104,7 +104,7 @@ it.each([true, false])('listens for HTTP/3 if the load is: %s', async (http3) =>
   );
 });
 
-it('passes on to this machine only, by the addresses that have moved', async () => {
+it('proxies to this machine only, with redirected addresses', async () => {
   const paths = [
     '/a: {proxy.reverse.url: "http://127.0.0.1:8080/x"}',
     '/b: {proxy.reverse.url: "http://localhost:3000/"}',
@@ -157,7 +157,7 @@ it.each([
   expect(message).toContain(words);
 });
 
-it('a path of h2o may be named like a key that holds data', async () => {
+it('an h2o path may have the same name as a key with data', async () => {
   const paths = '{setenv: {proxy.reverse.url: "http://x.example/"}}';
   expect(await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: ${paths}}}`)).toMatch(
     /^own\.conf:2: proxy\.reverse\.url http:\/\/x\.example\/ may leave this machine/,
@@ -199,7 +199,7 @@ it.each([
 const nghttpd = (text: string, others?: Record<string, string>) =>
   adopt(nghttpdKind, text, {}, others);
 
-it('has its flags, with paths from the folder of the file', async () => {
+it('keeps the flags, with paths relative to the folder of the file', async () => {
   const { args, redirections, workers, tls, protocol } = await nghttpd(
     '-m 10\n-d www\n--mime-types-file=/etc/mime.types\n-n 3\n-D\n-a ::\n8443 k c\n',
     { k: '', c: '' },
@@ -214,13 +214,13 @@ it('has its flags, with paths from the folder of the file', async () => {
   expect([workers, tls, protocol]).toEqual([3, true, 'h2']);
 });
 
-it('leaves out a shortened --daemon, as nghttpd would read it', async () => {
+it('leaves out an abbreviated --daemon, which nghttpd accepts', async () => {
   const { args, redirections } = await nghttpd('--no-t\n--addr=0.0.0.0\n--da\n-d /srv');
   expect(args('')).toEqual(['--no-tls', '--htdocs=/srv', '--address=127.0.0.1', '9000']);
   expect(redirections).toContain('--daemon: left out, so that its end is seen');
 });
 
-it("has this machine's certificate if it names none, and none without TLS", async () => {
+it('gets the certificate of bakeoff if none is given, and none without TLS', async () => {
   const tls = await nghttpd('-d /srv\n8443');
   expect(tls.args('').slice(-3)).toEqual(['9000', '/machine.pem', '/machine.pem']);
   expect(tls.redirections).toEqual([

@@ -1,4 +1,4 @@
-// What is read from a user's own config before anything is started.
+// Parsing of a user's config before anything is started.
 import { execFileSync } from 'node:child_process';
 import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
@@ -20,7 +20,7 @@ async function refusal(text: string | Buffer, others: Files = {}, name = 'own.co
   return (await refusalOf(readOwnConfig(path.join(folder, name)))).replaceAll(folder, '');
 }
 
-it('has all ports, with their hosts, over all includes', async () => {
+it('finds all ports with their hosts, in all includes', async () => {
   const { file, ...config } = await read(
     'worker_processes 3;\nevents {}\nhttp { log_format own escape=json \'$status "$request"\' " $host"; include "conf.d/*.conf"; include none/*.conf;\n server { listen 80; listen [::]:80; server_name a.org www.a.org; } }',
     {
@@ -83,7 +83,7 @@ it.each([
   expect(portsOf(config)).toEqual(ports);
 });
 
-it('stays as it was first read', async () => {
+it('is read once, so later changes have no effect', async () => {
   const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
   const file = path.join(folder, 'own.conf');
   const first = await readOwnConfig(file);
@@ -92,7 +92,7 @@ it('stays as it was first read', async () => {
   expect(await readOwnConfig(file)).toEqual(first);
 });
 
-it('may have data that looks like directives, also much of it', async () => {
+it('may contain large amounts of data that looks like directives', async () => {
   const lines = '/a/1 /b; # moved\n'.repeat(30_000);
   const config = await read(
     `http { map $uri $x { listen 1; server 2; include 3x; default 4;\n${lines}}\nserver { listen 80; } }`,
@@ -130,7 +130,7 @@ it('refuses a file that includes itself under another name', async () => {
   );
 });
 
-it('has all ports, with their hosts, over all includes', async () => {
+it('finds all ports with their hosts, in all includes', async () => {
   const { file: _, ...config } = await read(
     'num-threads: 2\nlisten: 80\nlisten:\n  host: 127.0.0.1\n  port: 8081\nhosts:\n  a.org: !file hosts/a.yaml\n  b.org:\n    listen: &tls {port: 443, ssl: {certificate-file: x, key-file: y}}\n    listen: {type: unix, port: /run/b.sock}\n    paths: {}\n',
     {
@@ -150,7 +150,7 @@ it('has all ports, with their hosts, over all includes', async () => {
   });
 });
 
-it('has a thread per core by default, and may have anchors and merge keys', async () => {
+it('runs a thread per core by default, and supports anchors and merge keys', async () => {
   const config = await read(
     'x: &l {port: 80, host: 127.0.0.1}\nlisten: *l\ny: &l {port: 81}\nhosts:\n  a: &a {listen: *l, paths: {}}\n  b: {<<: *a, paths: {/: {}}}\n  c: *a\n',
   );
@@ -191,8 +191,8 @@ it.each([
   expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
 });
 
-it('a config of h2o that is nested too deep in its first line is refused', async () => {
-  // Such as a part that another config includes.
+it('an h2o config with too deep nesting on the first line is refused', async () => {
+  // For example, a part that another config includes.
   const main = 'listen: 80\nhosts: !file deep.yaml\n';
   const deep = await refusal(main, { 'deep.yaml': '- '.repeat(15_000) });
   expect(deep).toMatch(/deep\.yaml:1: is nested more than 100 deep/);
@@ -206,18 +206,18 @@ it('an include whose links multiply its paths is refused', async () => {
   );
 });
 
-it('a config of nginx with 60,000 listens', async () => {
+it('an nginx config with 60,000 listen directives', async () => {
   const ports = await read(`http { server { ${'listen 80;'.repeat(60_000)} } }`);
   expect(portsOf(ports)).toEqual([80]);
 });
 
-it('a line of many errors in a config of h2o is refused for the first', async () => {
+it('for a line with many errors in an h2o config, the first is reported', async () => {
   expect(await refusal(`listen: 80\nhosts: ${'[]'.repeat(1e5)}`)).toMatch(
     /^h2o config \/own.conf:2: /,
   );
 });
 
-it('aliases of aliases are counted before they are written out', async () => {
+it('nested aliases are counted before they are expanded', async () => {
   const bomb = Array.from({ length: 30 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}, *a${n}]\n`);
   expect(await refusal(`listen: 80\nhosts:\n  x: y\na0: &a0 x\n${bomb.join('')}`)).toMatch(
     /^h2o config \/own.conf:\d+: has more than 1000000 values, with those of aliases$/,
@@ -258,7 +258,7 @@ it.each<[string, string[], string[]]>([
   expect(others.filter((name) => form.test(name))).toEqual([]);
 });
 
-it('a config that is removed is measured as it was', async () => {
+it('a config that is removed meanwhile is measured unchanged', async () => {
   const folder = await ownFiles({ 'own.conf': 'http { server { include part; } }', part: 'a 1;' });
   const file = path.join(folder, 'own.conf');
   await readOwnConfig(file);
@@ -278,7 +278,7 @@ it.each([
   });
 });
 
-it('refuses a word for a number', async () => {
+it('refuses text in place of a number', async () => {
   expect(await refusal('-n many')).toContain('/own.conf:1: many is not a number of workers');
 });
 
@@ -297,7 +297,7 @@ it.each([
   expect(await refusal(text)).toContain(message);
 });
 
-it('may have any bytes in a comment', async () => {
+it('may contain any bytes in a comment', async () => {
   const text = Buffer.from('http { server { listen 80; # b\xfccher\n } }', 'latin1');
   expect(portsOf(await read(text))).toEqual([80]);
 });
@@ -305,7 +305,7 @@ it('may have any bytes in a comment', async () => {
 it.each([
   ['a', 'cannot read the config /a: it is a folder'],
   ['pipe', 'cannot read the config /pipe: it is a pipe'],
-  // It would end the comment that names it.
+  // A line break in the name would end the comment that contains the name.
   ['a\nuser root;\n#', '\\nuser root;\\n#", which has control characters in its path: rename it'],
 ])('anything else is refused at %j', async (name, message) => {
   const folder = await ownFiles({ 'a/b': '', 'a\nuser root;\n#': 'http { server { } }' });
