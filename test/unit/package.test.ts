@@ -16,8 +16,8 @@ const scenarioNames = () =>
     .filter((file) => file.endsWith('.ts'))
     .map((file) => file.slice(0, -'.ts'.length));
 
-test('the package has all files that it names, and none of tests or this machine', () => {
-  // What npm runs before it packs is run by the tests that install the package.
+test('the package contains all files that it refers to, and no tests or local files', () => {
+  // The tests that install the package cover the script that npm runs before packing.
   const isMade = existsSync(join(projectRoot, 'dist/types/lib/index.d.ts'));
   const flags = ['--dry-run', '--json', '--silent', '--offline'];
   const args = ['pack', ...flags, ...(isMade ? ['--ignore-scripts'] : [])];
@@ -47,8 +47,8 @@ test('the package has all files that it names, and none of tests or this machine
   expect(packed.filter((file) => foreign.test(file))).toEqual([]);
 }, 120_000);
 
-// A binding that has an option more than the types, or fewer, is a twin that went its own way.
-test('types and page have the options and results of the k6 module', () => {
+// The Go binding and the types must have the same options.
+test('the types and the documentation have all options and results of the k6 module', () => {
   const namesIn = (file: string, begin: string, name: RegExp) => {
     const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
     return [...body.matchAll(name)].map(([, found]) => found as string);
@@ -68,7 +68,7 @@ test('types and page have the options and results of the k6 module', () => {
     /\nfunc summary\([^]*?\n\treturn (map\[string\]any\{[^]*?\n\t\})\n/.exec(
       textOf('xk6-loadgen/module.go'),
     ) ?? [];
-  // The values of `bytes` and `wire` have fields of their own.
+  // `bytes` and `wire` are objects with fields.
   const results = [
     ...summary.replaceAll(/: map\[string\]any\{[^}]*\}/g, ': 0').matchAll(/"(\w+)":/g),
   ]
@@ -81,7 +81,7 @@ test('types and page have the options and results of the k6 module', () => {
   expect([...checked, ...fieldsOf('lib/result/result.ts', 'LoadResult')].sort()).toEqual(results);
 });
 
-describe("configs and pages of one's own", () => {
+describe('user configs and pages', () => {
   const write = (file: string, config: string, docroot = 'nginx') => {
     const whole = join(folder, file);
     writeFileSync(
@@ -99,7 +99,7 @@ describe("configs and pages of one's own", () => {
     writeFileSync(join(folder, 'scenarios/knob.conf'), '');
   });
 
-  test("are meant from the scenario's file, wherever the person stands", async () => {
+  test('have paths relative to the file of the scenario, in any working directory', async () => {
     vi.stubEnv('INIT_CWD', folder);
     const configs = `['base', './knob.conf', '../knob.conf', '${folder}/knob.conf']`;
     const scenario = await findScenario(write('scenarios/own.ts', configs, './www'));
@@ -122,7 +122,7 @@ describe("configs and pages of one's own", () => {
     expect((error as Error).message).toContain(message.replace('FOLDER', folder));
   });
 
-  test('a missing import is one line; the package is found from anywhere', async () => {
+  test('a missing import is a one-line error; the package itself is always found', async () => {
     const file = join(folder, 'elsewhere.ts');
     for (const [from, why] of [
       ['none', 'Could not resolve "none"'],
@@ -139,7 +139,7 @@ describe("configs and pages of one's own", () => {
   });
 });
 
-test('INIT_CWD counts in the checkout only: in another folder a path is meant there', () => {
+test('INIT_CWD applies in the checkout only; elsewhere paths are relative to the working directory', () => {
   vi.stubEnv('INIT_CWD', '/home/anna');
   expect(fromCallersFolder('x')).toBe('/home/anna/x');
   vi.spyOn(process, 'cwd').mockReturnValue('/srv/project');

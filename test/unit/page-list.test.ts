@@ -50,7 +50,7 @@ test.each<[string, string, AskedPages]>([
   expect(read(text)).toEqual(list);
 });
 
-test('the order is that of the file', () => {
+test('pages keep the order of the file', () => {
   const paths = ['/2', '/10', '/1', '/__proto__'];
   expect(read(paths.join('\n')).requests?.map(({ target }) => target)).toEqual(paths);
 });
@@ -71,14 +71,14 @@ test.each<[string, RegExp]>([
   ],
 ])('%j is refused', refused(read));
 
-test('100,000 pages are taken, and no more', () => {
+test('at most 100,000 pages are accepted', () => {
   const lines = Array.from({ length: 100_001 }, (_, index) => `/${index}.html ${1 + (index % 5)}`);
   expect(() => read(lines.join('\n'))).toThrow(
     /^--urls f, line 100001: more than 100000 pages are too many/,
   );
 }, 120_000);
 
-test('what cannot be read is named', () => {
+test('an unreadable list is named', () => {
   expect(() => readPageList('--urls', 'none')).toThrow(/^--urls none: it is not there$/);
   expect(() => readPageList('--urls', '.')).toThrow(/^--urls \.: it is a folder/);
   expect(() => read('/a\n'.repeat(6_000_000))).toThrow(/^--urls f: it has more than 16 MB$/);

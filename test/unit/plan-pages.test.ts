@@ -1,4 +1,4 @@
-// What a plan makes of the variants' pages and requests.
+// The variants' pages and requests in a plan.
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -15,7 +15,7 @@ const scenario = await findScenario('nginx-open-file-cache');
 const variants = scenario.variants.slice(0, 2);
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
-test("has the expected class of status of a page and of a user's server", () => {
+test('has the expected status class for shipped pages and for user servers', () => {
   const [plain] = variants as [RunnableVariant];
   const there = { ...plain, server: address('http://127.0.0.1:1') };
   const of = (changes: object): unknown => expectedOf({ variant: plain, page, ...changes });
@@ -28,7 +28,7 @@ test("has the expected class of status of a page and of a user's server", () => 
   expect(of({ page: several })).toEqual({ expected: 'each' });
 });
 
-test('names and writes each list of pages once', async () => {
+test('writes each page list once', async () => {
   const [plain] = variants as [Variant];
   const [one, other] = [
     [
@@ -53,7 +53,7 @@ test('names and writes each list of pages once', async () => {
   await writeMixFiles(pages, folder);
   expect(readdirSync(folder).sort()).toEqual([files[1], files[2]].sort());
   const file = join(folder, files[1] as string);
-  // There may be credentials in it.
+  // The file may contain credentials.
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(readFileSync(file, 'utf8')).toBe(
     '{"status":200,"target":"/","weight":3}\n{"status":404,"target":"/a?b=c","method":"POST","body":"x"}\n',

@@ -1,4 +1,4 @@
-// What a run is going to do, and how long it takes.
+// The plan of a run, and its duration.
 import { expect, test } from 'vitest';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
@@ -25,7 +25,7 @@ const img = await findScenario('nghttpd-img');
 
 type Given = Parameters<typeof anyPlan>[2] & { scenario?: Scenario };
 
-/** The plan of the first two variants of nginx-open-file-cache, unless others are given. */
+/** Plans nginx-open-file-cache, by default its first two variants. */
 function planOf(options: Partial<PlanOptions> = {}, given: Given = {}) {
   const { scenario = cached } = given;
   return anyPlan(scenario, options, { variants: scenario.variants.slice(0, 2), ...given });
@@ -43,35 +43,35 @@ function loadPlanOf(
 const targetsWith = (more: Partial<Target>): Target[] =>
   [8080, 8081].map((port) => ({ url: `http://127.0.0.1:${port}/`, ...more }));
 
-test('the order of a round alternates two variants', () => {
+test('the order of two variants alternates by round', () => {
   const orders = [1, 2, 3].map((round) => orderOfRound(['a', 'b'], round, 'run').join(''));
   expect(orders).toEqual(['ab', 'ba', 'ab']);
 });
 
-test('the order of a round permutes more, the same way for the same seed', () => {
+test('the order of more variants is a random permutation, reproducible by seed', () => {
   const variants = ['a', 'b', 'c'];
   const orders = (seed: string) =>
     Array.from({ length: 600 }, (_, round) => orderOfRound(variants, round + 1, seed).join(''));
   expect(orders('run')).toEqual(orders('run'));
   expect(orders('run')).not.toEqual(orders('other'));
-  // 100 each on average; 60 is more than 4 standard deviations away.
+  // The mean is 100; 60 is more than 4 standard deviations below.
   for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba'])
     expect(orders('run').filter((one) => one === order).length).toBeGreaterThan(60);
   expect(variants).toEqual(['a', 'b', 'c']);
 });
 
-test("a plan has a readable name and the article's load", () => {
+test('a plan has a readable name and the load of the article', () => {
   const plan = planOf();
   expect(runName(cached.name, new Date('2026-11-20T08:15:30.123Z'))).toBe(
     '2026-11-20T08-15-30-nginx-open-file-cache',
   );
   expect(plan.groups).toEqual([{ sides: plan.variants }]);
-  // A round: two servers, 0.41 s of warm-up and 1 s each, and k6.
+  // A round: two servers, each with 0.41 s of warm-up and 1 s of load, and k6's start.
   expect(estimatedSeconds(plan)).toBeCloseTo(10 * (2 * (0.41 + 1 + 0.1) + 0.5), 9);
   expect(serversOf(plan.variants.map(({ variant }) => variant.server))).toEqual(['nginx']);
 });
 
-test("a plan gives k6 the engine's options, tags and a longest duration", () => {
+test('a plan gives k6 the options of the engine, tags and a maximum duration', () => {
   const plan = planOf({ durationSeconds: 1.5 });
   const targets = targetsWith({ processes: [7, 8] });
   const side = (index: number, variant: string): SideOptions => ({
@@ -91,7 +91,7 @@ test("a plan gives k6 the engine's options, tags and a longest duration", () => 
   expect(loadPlanOf(plan, targets)).toEqual({
     scenario: 'nginx-open-file-cache',
     tags: { run: 'run', round: '3' },
-    // Ten times the warm-up and its limit, five times the window and the time-out of each side; and 10 s.
+    // For both sides: ten times the warm-up with its limit, five times the window, and the time-out; plus 10 s.
     maxDurationSeconds: 104,
     phases: [
       {
@@ -105,7 +105,7 @@ test("a plan gives k6 the engine's options, tags and a longest duration", () => 
   expect(loadPlanOf(plan, targets, group).phases).toMatchObject([{ slice: '20ms' }]);
 });
 
-test('a plan has each side first in as many rounds as the others, and other turns in each', () => {
+test('each side is first in the same number of rounds, with different turns in each round', () => {
   const plan = planOf();
   const rounds = Array.from({ length: 10 }, (_, index) => {
     const [phase] = loadPlanFor(plan, plan.groups[0] as Group, index + 1, targetsWith({})).phases;
@@ -153,7 +153,7 @@ test.each<[Partial<PlanOptions>, number[]]>([
   expect(expectedRounds(plan)).toEqual({ fewest: looks[0], most: looks.at(-1) });
 });
 
-test('a plan has all rounds before its only look if no verdict could end it, or the time will', () => {
+test('a plan has a single look after all rounds if no verdict can end it, or the time limit will', () => {
   const alone = anyPlan(cached, {}, { variants: cached.variants.slice(1, 2) });
   const control = planOf({}, { scenario: { ...cached, control: true } });
   expect([alone, control].map(looksOf)).toEqual([[10], [10]]);
@@ -162,10 +162,10 @@ test('a plan has all rounds before its only look if no verdict could end it, or 
   expect(looksOf(planOf({ ...slow, maxTimeSeconds: 201 }))).toEqual([4, 6, 10]);
 });
 
-// 20 s a round.
+// 20 s per round.
 const slow = { durationSeconds: 9.24 };
 
-test('a plan has as many rounds as the time allows, at least one', () => {
+test('the time limit determines the number of rounds, at least one', () => {
   const rounds = [150, 20].map((maxTimeSeconds) =>
     expectedRounds(planOf({ ...slow, precision: 0.01, maxTimeSeconds })),
   );
@@ -178,7 +178,7 @@ test('a plan has as many rounds as the time allows, at least one', () => {
   );
 });
 
-test('a plan has as many rounds to the next look as time allows', () => {
+test('the time limit also applies to the rounds before the next look', () => {
   const plan = planOf({ ...slow, rounds: 100, maxTimeSeconds: 150 });
   expect([1, 9].map((place) => roundsToLook(plan, place))).toEqual([7, 1]);
 });
@@ -193,7 +193,7 @@ test.each<[Partial<PlanOptions>, string | null]>([
   else expect(make).toThrow(message);
 });
 
-test('a plan with --fail-if compares something', () => {
+test('a plan with --fail-if needs a comparison', () => {
   const variants = cached.variants.slice(0, 2).map((one) => ({ ...one, against: null }));
   expect(() => planOf({ failIf: {} }, { variants })).toThrow(
     '--fail-if asks for a verdict, and nothing is compared',
@@ -203,7 +203,7 @@ test('a plan with --fail-if compares something', () => {
   expect(planOf({ failIf: {} }, { scenario, variants }).variants).toHaveLength(2);
 });
 
-test('a plan has a metric that is measured', () => {
+test('the metric of a plan must be measured', () => {
   const given = { scenario: atRate, variants: atRate.variants };
   expect(planOf({}, given).metric).toBeUndefined();
   expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
@@ -222,7 +222,7 @@ test('a plan has a metric that is measured', () => {
   expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
 });
 
-test('a plan is short enough for k6: it has a body for each side', () => {
+test('a plan is small enough for k6, with a body for each side', () => {
   const posting = (bytes: number): Given => ({
     scenario: { ...cached, load: { ...cached.load, method: 'POST', body: 'x'.repeat(bytes) } },
   });
@@ -232,7 +232,7 @@ test('a plan is short enough for k6: it has a body for each side', () => {
   );
 });
 
-test("a plan has each variant's request; a Host of the load is stronger", () => {
+test('a plan has the request of each variant; the Host of the load takes precedence', () => {
   const page = { docroot: 'nginx', path: '/a?b=c', host: 'example.org', bodyBytes: 5 };
   const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
   const load = { ...cached.load, ...post };
@@ -251,14 +251,14 @@ test("a plan has each variant's request; a Host of the load is stronger", () => 
   expect(sideOf(named)?.headers).toEqual({ hOST: 'other' });
 });
 
-test('a plan needs open files for its connections', () => {
+test('a plan checks the limit of open files against its connections', () => {
   const limited = (files: number, variants = cached.variants.slice(0, 2)) =>
     planOf({}, { variants, limits: { files, memoryBytes: Infinity } });
   expect(() => limited(355)).toThrow(
     /^workers: nginx needs 356 open files for 100 connections, .* 355: .*--nofile=356:356 /,
   );
   expect(limited(356).variants).toHaveLength(2);
-  // A server may have too few; the generator still needs its own.
+  // A server may run with too few; the generator needs enough for all connections.
   const few = cached.variants.slice(0, 2).map((one): Variant => {
     return { ...one, server: { ...(one.server as ConfiguredServer), fileLimit: 50 } };
   });
@@ -266,7 +266,7 @@ test('a plan needs open files for its connections', () => {
   expect(limited(164, few).variants).toHaveLength(2);
 });
 
-test('a plan needs open files on other hosts', () => {
+test('a plan checks the limit of open files on other hosts', () => {
   const planOn = (server: number, generator: number) => {
     const there = {
       ...cores,
@@ -286,7 +286,7 @@ const limits = { files: 4096, memoryBytes: Infinity };
 const plan = planOf({}, { scenario: img, variants: img.variants.slice(0, 1), limits });
 const [nghttpd] = plan.variants as [PlannedVariant];
 
-test('a plan over HTTP/2 asks for all phases, apart by a tag, on one server', () => {
+test('a plan over HTTP/2 runs all phases on one server, distinguished by a tag', () => {
   const url = 'https://127.0.0.1:8443/img.html';
   const loadPlan = loadPlanOf(plan, [{ url, processes: [7] }]);
   expect(loadPlan.pauseSeconds).toBe(5);
@@ -294,11 +294,11 @@ test('a plan over HTTP/2 asks for all phases, apart by a tag, on one server', ()
   expect(loadPlan.phases).toMatchObject(
     ['1', '2', '3'].map((phase) => ({ sides: [{ ...side, tags: { phase } }] })),
   );
-  // The article's own pace must not be cut off: 451 s, 72 s and 251 s.
+  // The maximum must allow the article's durations: 451 s, 72 s and 251 s.
   expect(loadPlan.maxDurationSeconds).toBeGreaterThan(3 * 451 + 10);
 });
 
-test('a plan over HTTP/2 offers the TLS of load and host', () => {
+test('a plan over HTTP/2 sets TLS from load and host', () => {
   const tlsAt = (host?: string): unknown => {
     const sides = [{ ...nghttpd, page: { ...page, ...(host === undefined ? {} : { host }) } }];
     return loadPlanOf(plan, [{ url: 'https://127.0.0.1:8443/' }], { sides }).phases[0]?.sides[0]
@@ -311,7 +311,7 @@ test('a plan over HTTP/2 offers the TLS of load and host', () => {
     expect(tlsAt(number)).not.toHaveProperty('serverName');
 });
 
-test('a plan over HTTP/2 at a rate gives it and the buckets to the nanosecond', () => {
+test('a plan over HTTP/2 at a rate passes rate and buckets with nanosecond precision', () => {
   const bucketSeconds = [1e-9, 150e-6, 0.1 + 0.2, 0.0123456, 10];
   const scenario = { ...atRate, load: { ...atRate.load, bucketSeconds } };
   const open = planOf({}, { scenario, variants: atRate.variants.slice(0, 1) });
@@ -324,7 +324,7 @@ test('a plan over HTTP/2 at a rate gives it and the buckets to the nanosecond', 
   expect(loadPlan).not.toHaveProperty('pauseSeconds');
 });
 
-test('a plan over HTTP/2 takes as long as the bytes do, the phases and the pauses', () => {
+test('the duration of a plan over HTTP/2 includes bytes, phases and pauses', () => {
   const phase = expectedSeconds(nghttpd.load, page);
   expect(phase).toBeGreaterThan(60);
   expect(expectedSeconds(nghttpd.load, { bodyBytes: 612 })).toBeLessThan(20);
@@ -339,7 +339,7 @@ test('a plan searches within the limit of the flag or the scenario', () => {
   const other = { metric: 'p50', ms: 1 } as const;
   expect(planOf({ within: other }, { scenario }).within).toEqual(other);
   expect(planOf({ quick: true }, { scenario })).toMatchObject({ within, rounds: 4 });
-  // The load's own rate does not count.
+  // The rate of the load is ignored.
   const given = { scenario: atRate, variants: atRate.variants };
   for (const { load } of planOf({ within, arrivals: 'poisson' }, given).variants) {
     expect(load).toMatchObject({ searched: true, arrivals: 'poisson', durationSeconds: 0.5 });
@@ -355,7 +355,7 @@ test('a plan searches within the limit of the flag or the scenario', () => {
   expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
 });
 
-test('a plan sweeps over rates: each variant against its baseline at that rate', () => {
+test('a plan with several rates compares each variant with its baseline at the same rate', () => {
   const scenario: Scenario = { ...cached, within: { metric: 'p99', ms: 5 } };
   const plan = planOf({ rates: [500, 2000] }, { scenario });
   expect(plan).not.toHaveProperty('within');

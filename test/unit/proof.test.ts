@@ -75,7 +75,7 @@ beforeEach(() => {
   folder = newFolder();
 });
 
-test('widths by time begin where a verdict can be made', () => {
+test('widths by time begin at the first possible verdict', () => {
   const rounds = [1, 1.02, 0.99, 1.01, 1].map((ratio) => ({ startedAt: '', seconds: 3, ratio }));
   const widths = widthsByTime(rounds);
   expect(widths.map(({ seconds }) => seconds)).toEqual([12, 15]);
@@ -85,7 +85,7 @@ test('widths by time begin where a verdict can be made', () => {
   expect(within).toEqual([undefined, first, first, second]);
 });
 
-test('a run is what its result says', () => {
+test('a run is read from its result', () => {
   const whole = result([workers, openFileCache]);
   const [{ ratio, ci95, roundRatios } = {}] = whole.comparisons;
   expect(runOf(whole)).toMatchObject({ ratio, ci95, roundRatios, verdict: 'faster' });
@@ -93,7 +93,7 @@ test('a run is what its result says', () => {
   expect(() => runOf({ ...whole, comparisons: [] })).toThrow('no comparison');
 });
 
-test('a run that is a search has the rates that it found', () => {
+test('a search has the resulting rates in place of requests/s', () => {
   const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
   const run = runOf(
     result([
@@ -114,8 +114,8 @@ test('latency is measured in turns, and of one side alone', () => {
   expect(shown(aloneIn(plan))).toEqual([['a']]);
 });
 
-test('as many lines as come to a cost', () => {
-  // 100 lines that halve requests/s take as long as a request. One takes a hundredth of it, and 2.46 of them cost 2.4 %.
+test('the number of lines for a cost', () => {
+  // 100 lines that halve requests/s take as long as a request. So a line takes 1 % of a request, and 2.46 lines cost 2.4 %.
   expect(linesFor(0.024, 0.5)).toBe(2);
   expect(linesFor(0.024, 0.8)).toBe(10);
   expect(linesFor(0.013, 0.01)).toBe(1);
@@ -177,7 +177,7 @@ const expectedOf = async (name: string, alone: KnownFigures): Promise<object | u
 
 test.each([
   ['waits 20 ms', { meanMs: 20.2, p50Ms: 20.1 }, { rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21 }],
-  // Sooner than the wait, and much later, is wrong.
+  // Earlier than the wait, and much later, are both out of bounds.
   ['waits 20 ms', { meanMs: 10, p50Ms: 10 }, { rps: 500, p50Ms: 20 }],
   ['waits 20 ms', { meanMs: 30, p50Ms: 30 }, { p50Ms: 22 }],
   ['burns 30 ms each second', { rps: 6000, cpuMicros: 97 }, { rps: 5820, cpuMicros: 100 }],
@@ -186,7 +186,7 @@ test.each([
   expect(await expectedOf(name, knownFigures(alone))).toMatchObject(expected);
 });
 
-test('known servers that were not measured fail as well', () => {
+test('known servers without a measurement fail as well', () => {
   expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
   const cases = waitingData.cases.map((one) => ({ ...one, rounds: [] }));
   const none = { cases, mixed: { ...waitingData.mixed, rounds: [] } };
@@ -196,7 +196,7 @@ test('known servers that were not measured fail as well', () => {
   ]);
 });
 
-test('known servers have more rounds until all medians are within bounds', () => {
+test('known servers get more rounds until all medians are within bounds', () => {
   const good = { ...round20, two: alone20, eight: alone20 };
   const bad = { ...good, eight: knownFigures({ rps: 300 }) };
   const isBeyond = (...rounds: KnownCase['rounds']) =>
@@ -218,7 +218,7 @@ test.each([
   }
 });
 
-test('the latency of one queue by Erlang is that of the formula', () => {
+test('the latency of a single queue equals that of the formula by Erlang', () => {
   // P(wait ≤ t) = (1 − ρ) Σ (λ(kD − t))^k / k! · e^(−λ(kD − t)), k from 0 to ⌊t / D⌋, here for D = 1 ms, ρ = 0.8 and t = 2.5 ms.
   const terms = [0, 1, 2].map((k) => {
     const x = 0.8 * (k - 2.5);
@@ -256,7 +256,7 @@ test.each([
     expect(seen?.[figure as 'rps']).toBeCloseTo(value, 6);
 });
 
-test('cases are chosen by how their names begin, and otherwise the usual ones', () => {
+test('cases are selected by prefix; by default the usual ones', () => {
   const names = (only?: string) =>
     chosenCases(timedServers('timed'), only).cases.map(({ name }) => name);
   expect(names('pool of 1, 9')).toEqual([
@@ -286,7 +286,7 @@ test('the growth of a queue is judged if it was measured', () => {
   expect(rows(20)).toHaveLength(3);
 });
 
-test('what is off by chance is within bounds', () => {
+test('random deviations are within bounds', () => {
   const isBeyond = (p99Ms: number, rounds: number) => {
     const seen = knownFigures({ p99Ms });
     const round = {
@@ -308,7 +308,7 @@ const lab = (signal = new AbortController().signal) => ({
 });
 const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
 
-test('failures are kept, and the sixth one ends the part', async () => {
+test('failures are recorded, and the sixth one ends the part', async () => {
   const one = lab();
   for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
   expect(one.failures).toHaveLength(5);
@@ -317,14 +317,14 @@ test('failures are kept, and the sixth one ends the part', async () => {
   expect(await noted(one, () => Promise.resolve(7))).toBe(7);
 });
 
-test('failures after a signal, and of the code, end it at once', async () => {
+test('failures after a signal and programming errors end the part at once', async () => {
   const stopped = lab(AbortSignal.abort(new Error('interrupted')));
   await expect(noted(stopped, failing)).rejects.toThrow('interrupted');
   expect(stopped.failures).toEqual([]);
   await expect(noted(lab(), () => Promise.reject(new TypeError('x')))).rejects.toThrow(TypeError);
 });
 
-test('files of an interrupted part stand beside the whole one, which counts', async () => {
+test('the file of an interrupted part does not replace the complete one', async () => {
   const of = (ratio: number, state: 'complete' | 'partial') =>
     partFile('aa', { runs: [runWith(ratio, 0.01, 'inconclusive')] }, { state });
   expect(await readPart(folder, 'aa')).toBeUndefined();
@@ -336,13 +336,13 @@ test('files of an interrupted part stand beside the whole one, which counts', as
   expect(await readPart(folder, 'aa')).toEqual(of(1.02, 'complete'));
 });
 
-test('files of an earlier version are refused: it measured in another way', async () => {
+test('files of an earlier version are refused, because the method was different', async () => {
   const file = join(folder, 'aa.json');
   await writeFile(file, JSON.stringify({ ...partFile('aa', { runs: [] }), schema: 1 }));
   await expect(readPart(folder, 'aa')).rejects.toThrow(`${file} is of an earlier version, `);
 });
 
-test('plots have every value where its axis says', () => {
+test('plots show every value at the right position of the axis', () => {
   const values = [0.99, 1.004, 1.021];
   const bars = values.map((value) => ({
     series: 0,
@@ -376,7 +376,7 @@ const aa = partFile('aa', {
   ],
 });
 
-test('the page says what is missing, and has every figure from the files', () => {
+test('the page lists missing parts, and has every figure from the files', () => {
   const { markdown, plots } = proofPage({ aa });
   for (const text of [
     '`proof-agreement` and `proof-disturbed`.',
@@ -388,11 +388,11 @@ test('the page says what is missing, and has every figure from the files', () =>
   ])
     expect(markdown).toContain(text);
   expect([...plots.keys()]).toEqual(['proof/aa.svg']);
-  // Two that are not different, and their mark in the key.
+  // Two equal runs, and the mark in the legend.
   expect(plots.get('proof/aa.svg')?.match(/<circle/g)).toHaveLength(2 + 1);
 });
 
-test('the page has all parts', () => {
+test('the page shows all parts', () => {
   const ratios = [0.97, 0.972, 0.968, 0.97];
   const timed = (seconds: number) =>
     [1.19, 1.21, 1.2, 1.22, 1.18].map((ratio) => ({ startedAt: '', seconds, ratio }));
@@ -484,12 +484,12 @@ test('the page has all parts', () => {
     'Failed at 2026-11-21 08:05, and in no figure: it failed',
   ])
     expect(markdown).toContain(line);
-  // No length that has not been measured.
+  // Only lengths with measurements.
   expect(markdown).not.toMatch(/1000 ms|never measured/);
   for (const svg of plots.values()) expect(svg).not.toMatch(/NaN|Infinity|undefined/);
 });
 
-test('the page keeps other sections, and only plots that it shows', async () => {
+test('the page keeps other sections, and removes unused plots', async () => {
   const file = await writePage(folder, { aa });
   await writeFile(join(folder, 'proof', 'gone.svg'), '<svg/>');
   await writeFile(file, `${await readFile(file, 'utf8')}\n## By hand\n\nkept\n`);

@@ -10,7 +10,7 @@ import { refusalOf } from '../fixtures/refused.ts';
 
 const never = new AbortController().signal;
 
-/** A port whose answer to each datagram is made from it. @returns its origin */
+/** Opens a UDP port that answers each datagram by a function. @returns the origin */
 async function answering(answer: (datagram: Buffer) => Buffer | undefined): Promise<string> {
   const socket = createSocket('udp4');
   onTestFinished(() => void socket.close());
@@ -23,12 +23,12 @@ async function answering(answer: (datagram: Buffer) => Buffer | undefined): Prom
   return `https://127.0.0.1:${socket.address().port}`;
 }
 
-/** A version negotiation (RFC 9000, section 17.2.1) of version 1, from the server `to` the client's identifier. */
+/** A version negotiation packet (RFC 9000, section 17.2.1) that offers version 1, `to` the client's connection ID. */
 const versions = (to: Buffer): Buffer =>
   Buffer.concat([Buffer.of(0x80, 0, 0, 0, 0, 8), to, Buffer.of(0, 0, 0, 0, 1)]);
 const clientOf = (datagram: Buffer): Buffer => datagram.subarray(15, 23);
 
-test('a server that answers QUIC is found, one that is slow to start as well', async () => {
+test('a QUIC server is found, even if it starts slowly', async () => {
   let asked = 0;
   const origin = await answering((datagram) => {
     expect(datagram.length).toBe(1200);
@@ -51,19 +51,19 @@ test.each<[string, (datagram: Buffer) => Buffer | undefined]>([
   expect(performance.now() - began).toBeLessThan(3000);
 });
 
-test('a stop ends the wait', async () => {
+test('an abort signal ends the wait', async () => {
   const origin = await answering(() => undefined);
   await expect(requireQuic(origin, AbortSignal.abort(new Error('stopped')))).rejects.toThrow(
     'stopped',
   );
 });
 
-test('small buffers of UDP are told, for HTTP/3 and without root', () => {
+test('small UDP buffers are reported, for HTTP/3 and without root', () => {
   const h3 = [{ protocol: 'h2' }, { protocol: 'h3' }] as const;
   const root = newFolder();
   const limits = join(root, 'proc/sys/net/core');
   const write = (name: string, bytes: number) => writeFileSync(join(limits, name), `${bytes}\n`);
-  // Older kernels hide them in containers.
+  // Older kernels hide the settings in containers.
   expect(udpNotes(h3, false, root)).toEqual([]);
   mkdirSync(limits, { recursive: true });
   write('rmem_max', 212_992);

@@ -1,4 +1,4 @@
-// The check of a started server's answer.
+// The first request to a started server.
 import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
@@ -17,7 +17,7 @@ import { closedPort, listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-/** The ports of 127.0.0.1 come and go with other tests' connections. */
+/** Other tests use ports of 127.0.0.1, so these tests use a different address. */
 const quietAddress = '127.86.73.12';
 const page = { docroot: 'nginx', path: '/', bodyBytes: 5 };
 const protocols = ['http/1.1', 'h2c'] as const;
@@ -29,7 +29,7 @@ const always =
   (status: number, body = '', headers = {}): RequestListener =>
   (_, response) =>
     response.writeHead(status, headers).end(body);
-/** Answers each connection once it has sent something. It may be reset at any time. */
+/** Answers each connection after the first data. The client may reset the connection at any time. */
 const tcpServer = (answer: (socket: Socket) => void = () => undefined) =>
   createTcpServer((socket) =>
     socket.on('error', () => socket.destroy()).once('data', () => answer(socket)),
@@ -81,7 +81,7 @@ describe.each(protocols)('over %s', (protocol) => {
     ).toBe('POST / other.org k'.length);
   });
 
-  it('closes its connections', async () => {
+  it('closes the connections', async () => {
     const server = answering(always(200, '12345'), protocol);
     const closed = once(server, 'connection').then(([socket]) => once(socket, 'close'));
     await ready(server, { protocol });
@@ -115,7 +115,7 @@ describe.each(protocols)('over %s', (protocol) => {
   });
 });
 
-it('does not take for the page what it has of a body without end or length', async () => {
+it('does not accept part of an endless body as the page', async () => {
   const server = tcpServer((socket) => {
     socket.write('HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n');
     const timer = setInterval(() => socket.write('123'), 20);
@@ -143,13 +143,13 @@ it.each<[string, string, RegExp]>([
   expect(await refusal(server, {}, { limitMs: 2000 })).toMatch(message);
 });
 
-it('headers of 50 KiB are an answer', async () => {
+it('accepts headers of 50 KiB', async () => {
   const long = always(200, '12345', { 'X-Long': 'a'.repeat(50 * 1024) });
   expect((await ready(answering(long))).bytes).toBe(5);
 });
 
 describe.each(protocols)('of several pages over %s', (protocol) => {
-  // The first page has 10 bytes and a weight of 34, the 166 others have 20. They are asked for in two batches.
+  // The first page has 10 bytes and a weight of 34, the other 166 have 20 bytes. They are requested in two batches.
   const requests = Array.from({ length: 167 }, (_, index) => ({
     target: `/${index}`,
     weight: index === 0 ? 34 : 1,
@@ -162,7 +162,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
     return ready(answering(listener, protocol), { page, protocol, allPages: true });
   };
 
-  it('asks for each, and returns the mean length by weight', async () => {
+  it('requests each page, and returns the weighted mean length', async () => {
     expect(await serving(right, 18)).toMatchObject({
       bytes: expect.closeTo(18.3, 9),
       sdBytes: expect.closeTo(10 * Math.sqrt(0.17 * 0.83), 9),
@@ -173,7 +173,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
     );
   });
 
-  it('names the pages with another status, or without an answer', async () => {
+  it('names the pages with a different status, or without a response', async () => {
     const wrong: RequestListener = (request, response) => {
       if (!/^\/(7|8|77|166)$/.test(request.url ?? '')) right(request, response as never);
       else if (request.url === '/166') request.socket.destroy();
@@ -184,7 +184,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
     );
   });
 
-  it('asks for the first page only by default', async () => {
+  it('requests only the first page by default', async () => {
     const server = answering(right, protocol);
     const { bytes } = await ready(server, { page: { path: '/0', requests }, protocol });
     expect(bytes).toBe(10);
@@ -198,7 +198,7 @@ it.each([
   expect(await refusal(answering(always(status, body)))).toContain(` answers with ${told}`);
 });
 
-it('accepts any length without docroot, or if it may change', async () => {
+it('accepts any length without docroot, or if the length may change', async () => {
   const server = answering(always(200, '1234567'));
   expect(await ready(server, { page: { path: '/' } })).toMatchObject({
     status: 200,
@@ -245,7 +245,7 @@ describe('a server of another protocol', () => {
     expect(await refusal(server, { protocol })).toContain(`/ ${message}`);
   });
 
-  it('with broken HPACK or settings is one line in a process that nothing else keeps', async () => {
+  it('with broken HPACK or settings is a one-line error, even if nothing else keeps the process alive', async () => {
     const hpack = frame(1, 5, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
     const broken = [Buffer.concat([settings, hpack]), frame(4, 0, 0, 1)];
     const ports = await Promise.all(broken.map((bytes) => listening(writing(bytes))));
@@ -271,7 +271,7 @@ describe('a server of another protocol', () => {
   });
 });
 
-it('knows which ports are taken, and by which process', async () => {
+it('reports used ports and their processes', async () => {
   const at = (port: number) => ({ address: '127.0.0.1', port });
   const [taken, free] = [at(await listening(createTcpServer())), at(await freePort())];
   expect((await portProblem(taken))?.code).toBe('EADDRINUSE');

@@ -56,7 +56,7 @@ test.each([
   ['two --results elsewhere', 'elsewhere/two/report.html'],
 ])('the page of %s is %s', async (words, page) => {
   const folder = aRun('one');
-  // Two rounds far apart have such an interval.
+  // Two rounds with very different ratios have such an interval.
   aRun('two', JSON.stringify(compared(both, { ci95: [0, Number.MAX_VALUE] })), 'elsewhere');
   writeFileSync(join(home, 'mine.json'), text);
   writeFileSync(join(folder, 'report.html'), 'old');
@@ -65,7 +65,7 @@ test.each([
   expect(fs.readdirSync(folder).sort()).toEqual(['report.html', 'result.json']);
 });
 
-test('a page replaces what a link leads to, and no pipe', async () => {
+test('a page replaces the target of a link, but not a pipe', async () => {
   aRun('one');
   execFileSync('mkfifo', [join(home, 'pipe')]);
   expect(await refused(['one', '--out', 'pipe'], 1)).toMatch(/pipe: it is a pipe, .*; --out names/);
@@ -77,13 +77,13 @@ test('a page replaces what a link leads to, and no pipe', async () => {
   expect(readFileSync(join(home, 'page.html'), 'utf8')).toContain(headline);
 });
 
-test('without a run the runs are listed', async () => {
+test('without arguments, runs are listed', async () => {
   aRun('one');
   expect(await main(['report'])).toBe(0);
   expect(printed[0]?.split('\n')).toContain('  one');
 });
 
-test('says in one line which run is not there, and the nearest', async () => {
+test('reports a missing run in one line, with the most similar name', async () => {
   expect(await refused(['one'], 2)).toMatch(
     /^there is no run \S+\/one: name one in \S+results, or/,
   );
@@ -139,7 +139,7 @@ test.each([
   expect(await refused(['odd'], 1)).toContain(words);
 });
 
-test('says in one line why a file cannot be read', async () => {
+test('reports an unreadable file in one line', async () => {
   const isRoot = process.getuid?.() === 0;
   const pipe = join(home, 'results', 'pipe');
   mkdirSync(join(pipe, '..', 'deep', 'result.json'), { recursive: true });
@@ -158,7 +158,7 @@ test('says in one line why a file cannot be read', async () => {
     );
 });
 
-test('a name that no run can have, and links that lead in a circle', async () => {
+test('an impossible name, and circular links', async () => {
   expect(await refused(['x'.repeat(5000)], 2)).toMatch(/^there is no run /);
   symlinkSync('circle', join(home, 'circle'));
   expect(await refused(['circle'], 2)).toMatch(/^there is no run /);
@@ -168,7 +168,7 @@ test('a name that no run can have, and links that lead in a circle', async () =>
   );
 });
 
-test('says in one line that the page cannot go where it should', async () => {
+test('reports in one line that the page cannot be written', async () => {
   aRun('one');
   expect(await refused(['one', '--out', 'results'], 1)).toMatch(
     /^cannot write the page to .*results: there is a folder where a file has to be; --out /,
@@ -195,7 +195,7 @@ test('a result that lacks a field is refused, or shown without it', async () => 
       { side: 'server', name: 'a', value: '1', variants: ['link'], problem: 'it is gone' },
     ],
   });
-  // Rounds and bars of a histogram are alike: the last one stands for all.
+  // Rounds and histogram bars have the same fields, so the last one is enough.
   const alike = new Set(['rounds', 'histogram']);
   const places = (value: unknown, at: readonly string[]): string[][] => {
     if (typeof value !== 'object' || value === null) return [];
@@ -233,7 +233,7 @@ test('a result that lacks a field is refused, or shown without it', async () => 
   expect(shown).toBeGreaterThan(30);
 }, 240_000);
 
-test('unknown fields are left out, missing ones were not measured', () => {
+test('unknown fields are dropped, missing fields count as not measured', () => {
   const one = result([workers]);
   const newer = JSON.stringify({ ...one, ofTomorrow: { deep: [1] } });
   expect(checkResult(newer.replaceAll('"p50":', '"ofTomorrow":[1],"p50":'), 'file')).toEqual(one);
@@ -255,7 +255,7 @@ test('unknown fields are left out, missing ones were not measured', () => {
   });
 });
 
-test('a result has each histogram in a line, and any text', () => {
+test('a result file has each histogram on one line, and supports any text', () => {
   expect(resultJson(both)).toMatch(/^ +"histogram": \[\[.*\]\],?$/m);
   expect(resultJson(both)).not.toMatch(/"histogram": \[$/m);
   for (const title of ['\u{e000}', '\n  "histogram": "[1]",\n']) {
@@ -270,7 +270,7 @@ const ofFirstRound = () => {
   return folder;
 };
 
-test("configs beside a result are shown if they are the run's own", async () => {
+test('configs next to a result are shown if they belong to the run', async () => {
   const folder = ofFirstRound();
   writeFileSync(join(folder, 'kept'), 'worker_processes 7;');
   symlinkSync('kept', join(folder, 'nginx.conf'));
@@ -278,7 +278,7 @@ test("configs beside a result are shown if they are the run's own", async () => 
 });
 
 test.each(['nginx.conf', '.', '..'])(
-  'configs beside a result are not shown if a link leads out: %s',
+  'configs next to a result are not shown if a link leaves the folder: %s',
   async (part) => {
     const secret = 'a secret of this machine';
     const outside = join(home, 'outside', 'workers');
@@ -291,7 +291,7 @@ test.each(['nginx.conf', '.', '..'])(
   },
 );
 
-test('configs beside a result are not waited for if they are pipes', async () => {
+test('configs next to a result are skipped if they are pipes', async () => {
   execFileSync('mkfifo', [join(ofFirstRound(), 'nginx.conf')]);
   await made('one');
 });

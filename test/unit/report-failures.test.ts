@@ -40,7 +40,7 @@ const punctual = phase({
 const said = (...variants: MeasuredVariant[]) =>
   findingLines(result(variants)).filter((line) => line.includes('atency'));
 
-test('a rate that was not reached has the rate made and the cause, no latency', () => {
+test('a rate that was not reached shows the actual rate and the cause, but no latency', () => {
   expect(said(atRate(late()))).toEqual([
     expect.stringMatching(
       /^nginx did not reach 300,000 requests\/s: 95,663 were made \(32 %\); the generator was at its limit\. Its latency .* does not hold/,
@@ -51,8 +51,8 @@ test('a rate that was not reached has the rate made and the cause, no latency', 
   expect(columnOf(table, 'unsent')).toBeUndefined();
 });
 
-test('a rate that the server cannot hold has what it serves, the growth of its queue, and no latency', () => {
-  // 1,300 a second are due and 1,000 are served: the others come after the turns, and count as they were due.
+test('a rate beyond the capacity shows the actual rate and the growth of the queue, but no latency', () => {
+  // 1,300/s are due and 1,000/s are served. The rest is answered after the turns, and counts by due time.
   const overloaded = (queueGrowth: NonNullable<Phase['queueGrowth']>): Phase =>
     phase({ requests: 13_000, rps: 1000, queueGrowth, latencyMs: latency(40, 90, 95) });
   const one = atRate(overloaded({ perSecond: 300, standardError: 5 }), 'nginx', 1300);
@@ -65,12 +65,12 @@ test('a rate that the server cannot hold has what it serves, the growth of its q
   expect(columnOf(table, 'requests/s')).toEqual(['1,000 of 1,300']);
   for (const title of ['p50 ms', 'p99 ms', 'max ms'])
     expect(columnOf(table, title)).toEqual(['grows']);
-  // Each round alone is within chance, and all together are not.
+  // Each round alone may be chance, but not all of them together.
   const inAll = overloaded({ perSecond: 300, standardError: 150 });
   expect(columnOf(variantTable(result([atRate(inAll, 'nginx', 1300)])), 'requests/s')).toEqual([
     '1,000 of 1,300',
   ]);
-  // Within chance in all rounds, or too little to matter.
+  // All rounds together may be chance, or the growth is negligible.
   for (const held of [
     { perSecond: 300, standardError: 250 },
     { perSecond: 10, standardError: 1 },
@@ -78,7 +78,7 @@ test('a rate that the server cannot hold has what it serves, the growth of its q
     expect(
       columnOf(variantTable(result([atRate(overloaded(held), 'nginx', 1300)])), 'requests/s'),
     ).toEqual(['1,300']);
-  // Without turns the answers that came are all there are.
+  // Without turns there are no later responses.
   const alone = phase({
     requests: 10_000,
     turns: null,
@@ -89,7 +89,7 @@ test('a rate that the server cannot hold has what it serves, the growth of its q
   ]);
 });
 
-test('a rate counts unsent requests in the table and a note', () => {
+test('unsent requests are in the table and a note', () => {
   const cut = result([atRate(late({ requests: 900_000, seconds: 5, unsent: 600_000 }))]);
   expect(columnOf(variantTable(cut), 'unsent')).toEqual(['2,400,000']);
   expect(cut.warnings).toContainEqual(expect.stringContaining('2,400,000 of 6,000,000'));
@@ -105,14 +105,14 @@ test.each([
   expect(said(atRate(late(changes)))[0]).toContain(`; ${cause}`);
 });
 
-test('a rate that was reached: how late requests left', () => {
+test('a rate that was reached shows how late requests left', () => {
   expect(said(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
     expect.stringContaining('nginx did not reach'),
     'Requests left late by (p50 and p99), which latency includes: h2o 100 µs and 100 µs.',
   ]);
 });
 
-test('a rate is reached if answers are missing and not requests', () => {
+test('a rate counts as reached if only responses are missing', () => {
   const failing = phase({
     requests: 10_000,
     responses: answers({ '2xx': 9000 }),
@@ -121,7 +121,7 @@ test('a rate is reached if answers are missing and not requests', () => {
   expect(said(atRate(failing, 'nginx', 1000))).toEqual([]);
 });
 
-test('if most answers are errors, successful requests/s come first', () => {
+test('if most responses are errors, successful requests/s come first', () => {
   const answering = (ok: number) => {
     const failing = changed(openFileCache, ({ requests }) => ({
       responses: answers({ '2xx': ok, '4xx': requests - ok }),
@@ -134,7 +134,7 @@ test('if most answers are errors, successful requests/s come first', () => {
   expect(columnOf(answering(700_000), 'requests/s', 'here')?.[1]).toMatch(/^80,\d{3}$/);
 });
 
-test('hung requests are in the table and a note; more than 1 % leave no verdict', () => {
+test('hung requests are in the table and a note; more than 1 % prevent a verdict', () => {
   const hanging = (hung: number): Result =>
     result([workers, changed(openFileCache, () => ({ hung, inFlight: 100 }))]);
   expect(columnOf(variantTable(hanging(3)), 'hung')).toEqual(['', '18']);
@@ -192,7 +192,7 @@ test.each([
   },
 );
 
-test('too many failures in each comparison are none', async () => {
+test('with too many failures in every comparison there is no verdict', async () => {
   const half = phase({
     requests: 1000,
     responses: answers({ '2xx': 500, '5xx': 500 }),
@@ -206,7 +206,7 @@ test('too many failures in each comparison are none', async () => {
   expect(await ending(result([workers, failing]))).toBe(0);
 });
 
-test('a load without a successful request in every row is no comparison; an early end is reported first', async () => {
+test('without any successful request there is no comparison; an early end is reported first', async () => {
   const spdy = { ...openFileCache, server: null, publishedOnly: 'gone', rounds: [] };
   const failed = changed(workers, () => reset);
   await expect(ending(result([failed, spdy]))).rejects.toThrow(
@@ -220,7 +220,7 @@ test('a load without a successful request in every row is no comparison; an earl
 const complete = result([workers, openFileCache]);
 const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
 
-test('a run that ended early has verdicts that are not final', () => {
+test('verdicts of a run that ended early are not final', () => {
   expect(variantTable(partial).rows[1]?.find((one) => textOf(one).includes('faster'))).toEqual({
     text: '+33 % [31, 34] faster, not final',
     part: 'faster, not final',

@@ -30,7 +30,7 @@ const linesOf = (of: Result, wanted: RegExp) =>
     data.kind === 'lines' && wanted.test(title) ? [data] : [],
   );
 
-test('escapes all that is not HTML already, in content and in attributes', () => {
+test('escapes everything but trusted HTML, in content and in attributes', () => {
   const text = '<script>"&\'';
   expect(html`<p title="${text}">${[text, new Html('<b>')]}${1.5}</p>`.text).toBe(
     '<p title="&lt;script&gt;&quot;&amp;\'">&lt;script&gt;&quot;&amp;\'<b>1.5</p>',
@@ -44,7 +44,7 @@ test('JSON in a script element cannot end it', async () => {
   expect(JSON.parse(json)).toEqual([data]);
 });
 
-test("a table has the terminal's cells, and marked verdicts", () => {
+test('a table has the same cells as on the terminal, and marked verdicts', () => {
   const table = variantTable(both);
   const { text } = tableHtml(table, 'the table');
   const cells = [...text.matchAll(/<t[hd] (?:scope="row" )?class="(?:left|right)">(.*?)<\/t/g)];
@@ -54,7 +54,7 @@ test("a table has the terminal's cells, and marked verdicts", () => {
   expect(text).toContain('[31,\u00a034] <span class="verdict faster">faster</span>');
 });
 
-test('bars of text are those of the terminal alone', () => {
+test('text bars appear on the terminal only', () => {
   const columns = [leftColumn('n', () => '7'), leftColumn('n', () => '7  ██▍')] as const;
   expect(tableHtml(tableOf([1], columns)).text).toContain('<td class="left">7</td>');
 });
@@ -76,7 +76,7 @@ test.each([
   },
 );
 
-test('the headline has its colour, and with it the effect, a bar and the title', () => {
+test('the headline has the colour of the verdict, the effect, a bar and the title', () => {
   expect(headlineHtml(both).text).toContain('<div class="effect faster">');
   expect(plain(headlineHtml(both))).toMatch(
     /faster than workers \+33 % \(95 % .*the article saw \+12 %\. slower, −27 % the same faster, \+36 % nginx remembers open files$/,
@@ -86,7 +86,7 @@ test('the headline has its colour, and with it the effect, a bar and the title',
   );
 });
 
-test('the headline has a bar from the middle, the interval around its end; better is right', () => {
+test('the bar in the headline starts in the middle, with the interval around its end; better is to the right', () => {
   const bar = /<[ib] style="left:([\d.]+)%;width:([\d.]+)%"/g;
   const places = (of: Partial<Comparison>) =>
     [...headlineHtml(compared(both, of)).text.matchAll(bar)].flatMap(([, left, width]) =>
@@ -100,12 +100,12 @@ test('the headline has a bar from the middle, the interval around its end; bette
   expect(Math.round(Number(/<u style="left:([\d.]+)/.exec(text)?.[1]))).toBe(at(1.1));
   const shorter = { metric: 'p99', ratio: 1 / 1.2, ci95: [1 / 1.3, 1 / 1.1] } as const;
   expect(places(shorter as never)).toEqual(shown);
-  // No interval of scattered rounds, no bar without a verdict.
+  // Rounds with an extreme interval show none; without a verdict there is no bar.
   expect(places({ ratio: 1.2, ci95: [0, Infinity], verdict: 'inconclusive' })).toHaveLength(2);
   expect(places({ verdict: 'none' })).toEqual([]);
 });
 
-test('the headline counts several verdicts, and has a line for each', () => {
+test('the headline counts several verdicts, with a line for each', () => {
   const other = { ...openFileCache, name: 'other' };
   const several = result([workers, openFileCache, other, { ...refusing, name: 'refusing' }]);
   expect(plain(headlineHtml(several))).toMatch(
@@ -117,7 +117,7 @@ test('the headline counts several verdicts, and has a line for each', () => {
   );
 });
 
-test('the headline is the title without comparisons; a control is not praised', () => {
+test('without comparisons the headline is the title; for a control the colour is neutral', () => {
   expect(headlineHtml(result([workers])).text).toMatch(/^<h1>nginx remembers open files<\/h1>/);
   const itself = (changes: Partial<Comparison>) =>
     headlineHtml(compared(both, changes, { control: true })).text;
@@ -156,7 +156,7 @@ test.each<[string, MeasuredVariant, string]>([
   expect(plain(differencesHtml(of, configs, nothing))).toContain(text);
 });
 
-test('what differs has the names of configs whose text is gone', () => {
+test('the differences name configs whose text is missing', () => {
   const renamed = { ...openFileCache, server: nginxWith('base', 'cache') };
   expect(plain(differencesHtml(result([workers, renamed]), [], nothing))).toContain(
     'side config workers base workers open-file-cache base cache',
@@ -208,7 +208,7 @@ test.each([
   expect(differences(before, after)).toEqual(lines);
 });
 
-test("configs that are the same say so; a person's own are pointed out", () => {
+test('equal configs are reported as equal; user files are marked', () => {
   const same = (after: string) => plain(differencesOf('a;\nb;\n', after));
   expect(same('a;\nb;\n')).toMatch(/the same settings\. /);
   expect(same('b;\na;\n')).toMatch(/the same settings, in another order\. /);
@@ -220,16 +220,16 @@ test("configs that are the same say so; a person's own are pointed out", () => {
   expect(shipped).not.toContain('own files');
 });
 
-test('each round has its sides, by the metric of the verdict', () => {
+test('each round shows both sides, by the metric of the verdict', () => {
   const first = (of: Partial<Comparison>) =>
     linesOf(compared(both, of), /^Round by round/)[0]?.marks[0];
   expect(first({ metric: 'cpu' })?.y).toBeCloseTo(15.9, 6);
   expect(first({ metric: 'p99' })?.y).toBe(2.13);
-  // A failed side has no speed, and one side alone is no pair.
+  // A failed side has no value, and a single side is no pair.
   expect(linesOf(result([workers, refusing]), /^Round by round/)).toEqual([]);
 });
 
-test('percentiles end with the longest of so many responses', () => {
+test('the last percentile is the longest of all responses', () => {
   const one = phase({
     requests: 150,
     responses: answers({ '2xx': 48, '5xx': 2 }),
@@ -253,7 +253,7 @@ test('percentiles end with the longest of so many responses', () => {
   expect(titles.join()).toMatch(/percentile, phase 1.*percentile, phase 3$/);
 });
 
-test('the page of a run is one file that may load nothing, with its own script alone', async () => {
+test('the page of a run is a single file that loads nothing and runs only its own script', async () => {
   const text = await htmlReport(both, []);
   const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(text)?.[1] ?? '';
   expect(policy).toMatch(/^default-src 'none'; /);
@@ -264,7 +264,7 @@ test('the page of a run is one file that may load nothing, with its own script a
   expect(text.length).toBeLessThan(700_000);
 });
 
-test('the page of a run says all that the terminal says, without its script', async () => {
+test('the page of a run has all text of the terminal, even without the script', async () => {
   const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
   const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
   expect(text).toContain('<noscript>');
@@ -274,7 +274,7 @@ test('the page of a run says all that the terminal says, without its script', as
   expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(10);
 });
 
-test('the page of a run holds with warnings, a hostile title and no figures at all', async () => {
+test('the page of a run is valid with warnings, a hostile title and no figures', async () => {
   const gone = { ...workers, server: null, publishedOnly: 'gone', rounds: [], published: {} };
   const title = '</title><script>alert(1)</script>';
   const odd = result([gone], { title, warnings: ['<b>mind</b>'], state: 'partial', looks: [6] });

@@ -1,4 +1,4 @@
-// The tables of the shipped HTTP/2 scenarios, beside their articles.
+// The tables of the shipped HTTP/2 scenarios, next to the articles' figures.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { markdownReport, markdownTable, terminalReport } from '../../lib/report/texts.ts';
@@ -50,7 +50,7 @@ const small = await h2Result('http1-vs-h2-small-file', {
   'nghttpd-h2': about(154_450),
 });
 
-/** The lines of a table in the report on 80 columns, found by how its heading begins. */
+/** Returns the lines of a table in the report on 80 columns, found by a prefix of the heading. */
 function table80(of: Result, heading: string) {
   const lines = terminalReport(of, [], { width: 80, colour: false, verbose: true });
   const rest = lines.slice(lines.findIndex((line) => line.startsWith(heading)));
@@ -72,7 +72,7 @@ test.each([curve, rate, images, small])(
 );
 
 describe('each load in detail', () => {
-  test('has what was published above what was measured, per variant', () => {
+  test('shows published figures above measured ones, per variant', () => {
     expect(table80(curve, 'time to connect').slice(0, 4)).toEqual([
       'time to connect         min        max       mean         sd      ±sd',
       'nginx  published  608.48 ms     3.66 s     2.70 s  968.20 ms  82.00 %',
@@ -81,12 +81,12 @@ describe('each load in detail', () => {
     ]);
   });
 
-  test('says from when latencies are', () => {
+  test('explains where latencies start', () => {
     expect(loadPart(curve)[0]?.below.join()).toContain('service time');
     expect(loadPart(rate)[0]?.below.join()).toContain('from when a request was due.');
   });
 
-  test('has the lines of h2load on requests, status codes and TLS', () => {
+  test('shows requests, status codes and TLS in the format of h2load', () => {
     expect(table80(curve, 'requests ')).toEqual([
       'requests            total  started     done  succeeded  failed  errored  timeout',
       'nginx  published  100,000  100,000  100,000    100,000       0        0        0',
@@ -104,7 +104,7 @@ describe('each load in detail', () => {
     );
   });
 
-  test('has the bytes of each load, of what is published only too', () => {
+  test('shows the bytes of each load, even if only published', () => {
     expect(table80(small, 'traffic')).toContainEqual(
       expect.stringMatching(/^nginx-spdy   published +100,000 +5,215,400 +1,511,000 +2,100,000$/),
     );
@@ -112,7 +112,7 @@ describe('each load in detail', () => {
 });
 
 describe('a load at a constant rate', () => {
-  test('has latencies in its table, and their ratio', () => {
+  test('has a table with latencies and their ratio', () => {
     const table = variantTable(rate);
     expect(columnOf(table, 'p50', 'published')).toEqual(['600–750 µs', '450–600 µs']);
     expect(columnOf(table, 'p99', 'published')).toEqual(['over 5 ms', '1–2 ms']);
@@ -133,7 +133,7 @@ describe('a load at a constant rate', () => {
     expect(wide[start + 10]).toMatch(/^over 5 ms /);
   });
 
-  test('has a row for each bucket of any server', () => {
+  test('has a row for every bucket of any server', () => {
     const having = (variant: MeasuredVariant, froms: readonly number[]): MeasuredVariant => {
       const own = froms.map((fromMs, at) => ({ fromMs, toMs: froms[at + 1] ?? null, count: 1 }));
       const rounds = variant.rounds.map(({ round, phases }) => ({
@@ -153,7 +153,7 @@ describe('a load at a constant rate', () => {
   });
 });
 
-test('several phases have a row each, published and measured', () => {
+test('several phases have one row each, published and measured', () => {
   expect(table80(images, 'variant, phase')).toEqual([
     'variant, phase                  time  requests/s  success      2xx     4xx',
     'nghttpd-1024  1  published  450.73 s      221.86        1  100,000       0',
@@ -164,7 +164,7 @@ test('several phases have a row each, published and measured', () => {
   expect(variantTable(images).columns.map(({ group }) => group)).not.toContain('published');
 });
 
-test('savings of headers are said to be those of fewer requests than the published ones', () => {
+test('header savings have a note if fewer requests were sent than in the article', () => {
   const line =
     'Header savings here are those of 10,000 requests, the published ones of 100,000: the first requests of a connection save less.';
   expect(loadPart(curve)[0]?.below.join()).not.toContain('Header savings');
@@ -173,7 +173,7 @@ test('savings of headers are said to be those of fewer requests than the publish
   expect(loadPart(fewer)[0]?.below).toContain(line);
 });
 
-test('protocols have header bytes; SPDY its published ones', () => {
+test('header bytes are shown by protocol; for SPDY only published ones', () => {
   const table = variantTable(small);
   expect(columnOf(table, 'variant')).toEqual(['nginx-http1', 'nginx-spdy', 'nghttpd-h2']);
   expect(columnOf(table, 'headers kB', 'published')).toEqual(['23,600', '1,511', '426.9']);

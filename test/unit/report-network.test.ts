@@ -1,4 +1,4 @@
-// A run over networks of its own.
+// A run over emulated networks.
 import { expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { headingLines, resultHeading } from '../../lib/report/heading.ts';
@@ -56,7 +56,7 @@ const tableIn = (of: Pick<Result, 'variants'>): Table => {
 const column = (of: Pick<Result, 'variants'>, group: string, title: string) =>
   columnOf(tableIn(of), title, group);
 
-test("the table of the link has the article's packets beside those counted here", () => {
+test('the link table shows packets of the article next to measured ones', () => {
   const [groups, titles, first] = terminalTable(tableIn(held), {
     width: Infinity,
     colour: false,
@@ -70,20 +70,20 @@ test("the table of the link has the article's packets beside those counted here"
   );
 });
 
-test('the table of the link marks a delay that was not held', () => {
+test('the link table marks an inaccurate delay', () => {
   const part = 'delay not held: p99 +138 ms';
   expect(tableIn(notHeld).rows[0]).toContainEqual({ text: part, part, verdict: 'inconclusive' });
   expect(column(notHeld, '', 'delay')).toEqual([part, 'held']);
 });
 
-test('the table of the link has drops only of a queue with a limit; few are not none', () => {
+test('the link table shows drops only for a queue with a limit; small counts are not rounded to zero', () => {
   const few = variant('few', 10_000, (requests) => ({ toServer: traffic(requests * 6, 3) }));
   const none = variant('none', 10_000, (requests) => ({ toServer: traffic(requests * 6, 0) }));
   expect(column(result([few, none]), 'dropped', 'to server')).toEqual(['<0.1 %', '0 %']);
   expect(column(result([few]), 'dropped', 'to client')).toBeUndefined();
 });
 
-test('the table of the link names the links if they differ; nothing is shown if all is loopback', () => {
+test('the link table names the links if they differ; on loopback there is no table', () => {
   const { network: _, ...local } = variant('local', 0);
   const loopback = { ...local, rounds: workers.rounds.slice(0, 4) };
   expect(linkPart(result([loopback]))).toEqual([]);
@@ -91,7 +91,7 @@ test('the table of the link names the links if they differ; nothing is shown if 
   expect(column(held, '', 'link')).toBeUndefined();
 });
 
-test('the table of the link has a row for what is published only, with its packets', () => {
+test('the link table has a row for variants with published packets only', () => {
   const gone = (name: string, published: object) =>
     variant(name, 0, () => ({}), { server: null, publishedOnly: 'gone', rounds: [], published });
   const part = result([untuned, gone('counted', { packetsPerRequest: 7 }), gone('other', {})]);
@@ -99,7 +99,7 @@ test('the table of the link has a row for what is published only, with its packe
   expect(column(part, 'packets/request', 'published')).toEqual(['11', '7']);
 });
 
-test("the article's idle share, effect and packets by kind stand beside those here", () => {
+test('idle share, effect and packets by kind of the article are next to measured ones', () => {
   const packets = { toServer: { syn: 1, ack: 3 }, toClient: { synAck: 1 } };
   const published = { rps: 2211, serverIdleShare: 0.84, effect: 'yes' as const, packets };
   const one = variant('one', 10, (requests) => queue(requests), { published });
@@ -114,11 +114,11 @@ test("the article's idle share, effect and packets by kind stand beside those he
   ]);
   expect(columnOf(kinds, 'ACK', 'to server')?.[1]).toBe('3');
   expect(columnOf(kinds, 'in all')?.[1]).toBe('5');
-  // No article has kinds: they are below each load in detail.
+  // No article distinguishes kinds, so they are below the details of each load.
   expect(linkPart(held)[0]?.tables).toHaveLength(1);
 });
 
-test("errors by kind are those of the load, and nginx's beside the kinds that the article shows", () => {
+test('errors by kind are those of the load; those of nginx are next to the kinds in the article', () => {
   const published = { clientErrors: ['client timed out'] };
   const one = variant('one', 10, (requests) => queue(requests), { published });
   const rounds = one.rounds.map(({ round, phases }) => ({
@@ -138,7 +138,7 @@ test("errors by kind are those of the load, and nginx's beside the kinds that th
   expect(tableParts(held).map(({ title }) => title)).not.toContain('Errors by kind:');
 });
 
-test("the article's errors stand beside those here, if it had any", () => {
+test('errors in the article are next to measured ones, if there were any', () => {
   expect(columnOf(variantTable(held), 'errors/M', 'published')).toEqual(['363', '174']);
   const none = { ...untuned, published: { rps: 2211, errorsPerMillion: 0 } };
   expect(columnOf(variantTable(result([none])), 'errors/M', 'published')).toBeUndefined();
@@ -161,13 +161,13 @@ test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
   expect(linkText({ ...delayed, toServer, toClient })).toBe(text);
 });
 
-test('a network in words stands in the heading, or the number of networks; loopback does not', () => {
+test('the heading describes the network, or gives the number of networks, but not loopback', () => {
   expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
   expect(networksText([delayed, undefined])).toBe('2 different networks');
   expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
 });
 
-test('a comparison over a link that was late is marked in its cell and in its sentence', () => {
+test('a comparison over an inaccurate link is marked in the cell and the sentence', () => {
   const of = compared(notHeld, { verdict: 'same' });
   const cell = columnOf(variantTable(of), 'against untuned')?.[1];
   expect(cell).toMatch(/ same within 1 %, delay not held$/);
@@ -175,7 +175,7 @@ test('a comparison over a link that was late is marked in its cell and in its se
     expect(verdictLines(one)[0]).toContain(' to +20 %), delay not held; ');
 });
 
-test('a comparison over a link that was late does not have the colour of a verdict on the servers', () => {
+test('a comparison over an inaccurate link does not have the colour of a verdict', () => {
   expect(variantTable(notHeld).rows[1]).toContainEqual(
     expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
   );
@@ -200,7 +200,7 @@ test('kernel settings are listed by side and variants, refused ones with the rea
   ]);
 });
 
-test('the report has the table of the link', () => {
+test('the report has the link table', () => {
   const wide = { width: Infinity, colour: false, verbose: true };
   expect(terminalReport(notHeld, [], wide).join()).toContain('What went over the link');
   expect(headingLines(resultHeading(notHeld)).join()).toContain(articleLink);
@@ -219,7 +219,7 @@ const figures = (...variants: MeasuredVariant[]) =>
   figuresOf(result(variants)).filter(({ title }) => / by (packets|delay)/.test(title));
 const four = [at('h3', 0.01, 4000), at('h2', 0.01, 5000), at('h3', 0, 10_000), at('h2', 0, 9000)];
 
-test('a curve by a number of the link has the median and the interval of each variant', () => {
+test('a curve over a link parameter has median and interval of each variant', () => {
   const [figure] = figures(untuned, ...four);
   expect(figure?.title).toBe('requests/s by packets lost');
   const [table] = figure?.tables ?? [];
@@ -235,7 +235,7 @@ test('a curve by a number of the link has the median and the interval of each va
   });
 });
 
-test('a curve by a number of the link needs two series, and one number that differs', () => {
+test('a curve over a link parameter needs two series, and exactly one parameter that differs', () => {
   expect(figures(...four.filter(({ series }) => series === 'h2'))).toEqual([]);
   expect(figures(...four, at('h2', 0, 9000, 50))).toEqual([]);
   expect(figures(...four.map(({ series: _, ...one }) => one))).toEqual([]);

@@ -1,4 +1,4 @@
-// Verdicts in sentences and cells. Each sentence stands here once.
+// Verdicts as sentences and cells. Each sentence is checked once.
 import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
@@ -63,7 +63,7 @@ test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
   },
 );
 
-test('the sentence on a comparison names the variants if the knob is not all that differs', () => {
+test('the sentence names the variants if more than the knob differs', () => {
   const ours = { ...openFileCache, name: 'ours' };
   const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
   const said = (...variants: MeasuredVariant[]) =>
@@ -74,7 +74,7 @@ test('the sentence on a comparison names the variants if the knob is not all tha
   expect(said({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
 });
 
-test('the sentence on a comparison says what would decide, and if CPU per request does', () => {
+test('the sentence says how to get a verdict, and whether CPU per request has one', () => {
   expect(sentence({ ...inconclusive, roundsNeeded: null })).toContain(
     '; no reasonable number of rounds would decide;',
   );
@@ -101,12 +101,12 @@ test('the sentence on a comparison says what would decide, and if CPU per reques
   ).toMatch(
     /^No verdict on open_file_cache: workers was stopped .* Requests\/s are not clear, but CPU per request is: open-file-cache uses 2 times the CPU/,
   );
-  // A figure without a share of α, however clear it looks, and the metric that decides itself.
+  // CPU per request without a share of α, even if it looks clear; and CPU per request as the main metric.
   for (const changes of [cpu(2, 'none'), { ...cpu(2, 'inconclusive'), metric: 'cpu' }] as const)
     expect(sentence({ ...inconclusive, ...changes })).toMatch(/^Not decided .* saw \+12 %\.$/);
 });
 
-test('the sentence on a comparison has a p50 beside a p99 without verdict, marked if not final', () => {
+test('the sentence gives p50 next to a p99 without verdict, marked if not final', () => {
   const p50 = { ratio: 1.5, ci95: [1.4, 1.6] as [number, number], verdict: 'slower' as const };
   const changes: Partial<Comparison> = {
     metric: 'p99',
@@ -128,13 +128,13 @@ test('the sentence on a comparison has a p50 beside a p99 without verdict, marke
 
 const below = (of: Result) => tableParts(of)[0]?.below ?? [];
 
-test('below the table are the rounds of a row that is undecided or has outliers', () => {
+test('below the table are the rounds of undecided rows and rows with outliers', () => {
   expect(below(compared(both, { outliers: [] }))).toEqual([]);
   const roundRatios = [1.4, 1.44, 1.8, 1.42, 1.41, 1.43];
   const line =
     'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
   expect(below(compared(both, { roundRatios, outliers: [3] }))).toEqual([line]);
-  // A repeated round has moved the numbers.
+  // A repeated round shifts the round numbers.
   const variants = both.variants.map((one) => renumbered(one, (round) => round + 1));
   expect(below(compared(both, { roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
   expect(
@@ -142,7 +142,7 @@ test('below the table are the rounds of a row that is undecided or has outliers'
   ).toEqual(['open-file-cache, rounds: −1 %, +0.4 %']);
 });
 
-test("below the table is why requests/s and CPU disagree, with another row's baseline", () => {
+test('below the table is the reason why requests/s and CPU disagree, with the baseline if it differs', () => {
   const [own] = both.comparisons as [Comparison];
   const quiet = { ...own, outliers: [], disagreement: 'of this' };
   const lines = below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] });
@@ -171,7 +171,7 @@ test.each([
   },
 );
 
-test('the limit is by usable cores, and not said on shared cores', () => {
+test('the limit counts usable cores only, and is not reported on shared cores', () => {
   const server = { ...nginxWith(), workers: 4 };
   const four = { ...workers, name: 'four', against: 'workers', server };
   const of = result([workers, four], {}, { serverCores: 8, generatorCores: 4 });
@@ -184,7 +184,7 @@ test('the limit is by usable cores, and not said on shared cores', () => {
   expect(limitOf({ ...of, environment })).toBeUndefined();
 });
 
-test('a slower link than a side is told with the requests/s that it allows', () => {
+test('a link that is slower than the servers is reported with its maximum of requests/s', () => {
   const at = (...gbits: number[]): Result => ({
     ...both,
     variants: both.variants.map((one, index) => {
@@ -201,7 +201,7 @@ test('a slower link than a side is told with the requests/s that it allows', () 
   expect(linksOf(at(2, 20))).toHaveLength(2);
 });
 
-test('a verdict holds for this machine in this boot', () => {
+test('a verdict applies to this machine since its last boot', () => {
   expect(findingLines(both)).toContain(
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
   );
@@ -249,7 +249,7 @@ const figures = {
   'nginx-tcp-nopush': about(105_000),
 };
 const ladder = await h2Result('h2o-vs-nginx', figures);
-test('a ladder has its steps in the table; undecided steps share a sentence', () => {
+test('a ladder shows the steps in the table; undecided steps share a sentence', () => {
   const cells = columnOf(variantTable(ladder), 'against the row before');
   expect(cells?.map((text) => text.replace(/^.*\] /, ''))).toEqual([
     '',
@@ -299,7 +299,7 @@ describe('requests/s by streams', async () => {
     expect(line).toMatch(text);
   });
 
-  test('need more than two numbers of streams, and answers over HTTP/1.1', async () => {
+  test('need more than two stream counts, and responses over HTTP/1.1', async () => {
     const line = { 'nginx-http1': about(61_230) };
     const ends = { 'streams-100': about(154_450), 'streams-1': about(60_000) };
     for (const none of [

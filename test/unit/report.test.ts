@@ -1,4 +1,4 @@
-// The table of a run in the terminal and in Markdown, the heading, live progress.
+// A run's table on the terminal and in Markdown, the heading, live progress.
 import { expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
@@ -20,7 +20,7 @@ import { articleParts, variantTable } from '../../lib/report/run-tables.ts';
 const plain = { width: Infinity, colour: false };
 const both = result([workers, openFileCache]);
 
-test('the table goes on below on 80 columns and on fewer', () => {
+test('the table continues below on 80 columns or fewer', () => {
   for (const width of [80, 20]) {
     const lines = terminalTable(variantTable(both), { width, colour: false });
     expect(lines.slice(0, 5)).toEqual([
@@ -39,11 +39,11 @@ test('the table goes on below on 80 columns and on fewer', () => {
   }
 });
 
-/** A table of the details, by its title. */
+/** Finds a table of the details by title. */
 const detailOf = (of: Result, title: string) =>
   loadPart(of)[0]?.tables.find(({ columns }) => columns[0]?.title === title);
 
-test('HTTP/1 has no savings of headers', () => {
+test('HTTP/1 has no header savings', () => {
   const table = detailOf(both, 'traffic');
   expect(table?.columns.map(({ title }) => title)).toEqual([
     'traffic',
@@ -54,7 +54,7 @@ test('HTTP/1 has no savings of headers', () => {
   ]);
 });
 
-test('a single connection has a time to connect, and no distribution', () => {
+test('a single connection has a connect time without a distribution', () => {
   const single = result([{ ...workers, load: { ...workers.load, connections: 1 } }, openFileCache]);
   expect(detailOf(single, 'time to connect')?.rows.map((row) => row.map(textOf))).toEqual([
     [expect.stringContaining('workers'), '', '', '100 µs', '', ''],
@@ -70,7 +70,7 @@ test('a single connection has a time to connect, and no distribution', () => {
   expect(detailOf(single, 'time of a request')?.rows[0]?.map(textOf)).not.toContain('');
 });
 
-test('a line says where the median of requests/s and the mean change differ in sign', () => {
+test('a note explains a median of requests/s and a mean change with opposite signs', () => {
   const line = /^open-file-cache: requests\/s are medians .* differ in sign\.$/;
   const linesOf = (ratio: number) =>
     articleParts(compared(both, { ratio }))
@@ -78,11 +78,11 @@ test('a line says where the median of requests/s and the mean change differ in s
       .filter((one) => line.test(one));
   expect(linesOf(1.3)).toEqual([]);
   expect(linesOf(0.98)).toHaveLength(1);
-  // No change is shown.
+  // Without a change on display there is no note.
   expect(linesOf(0.999_999)).toEqual([]);
 });
 
-test('the table shows a failure that rounds to none', () => {
+test('the table shows a failure rate that rounds to zero', () => {
   const failing = structuredClone(workers);
   const [first] = failing.rounds[0]?.phases ?? [];
   Object.assign(first?.errors ?? {}, { read: 1, total: 1 });
@@ -92,13 +92,13 @@ test('the table shows a failure that rounds to none', () => {
   expect(columnOf(table, 'errors/M')).toEqual(['<1']);
 });
 
-test('the table has no baseline in its heading if they differ', () => {
+test('the table heading has no baseline if rows have different ones', () => {
   const other = { ...workers, name: 'other', against: 'open-file-cache', setup: 'other' };
   const table = variantTable(result([workers, openFileCache, other]));
   expect(columnOf(table, 'against its baseline')?.[2]).toContain('(against open-file-cache)');
 });
 
-test("a group's name may be longer than its first column", () => {
+test('the name of a group may be longer than the first column', () => {
   const groups = ['', 'a long name', 'a long name', 'next', 'last'];
   const titles = ['name', 'a', 'bc', 'd', 'efghijk'];
   const columns = titles.map((title, index) => leftColumn(title, () => title, groups[index]));
@@ -108,7 +108,7 @@ test("a group's name may be longer than its first column", () => {
   ]);
 });
 
-test('the table wraps a text that does not fit, in colour as without', () => {
+test('the table wraps long text, with and without colour', () => {
   const part = 'delay not held';
   const text = `some words that take more than one line, ${part}`;
   const table = tableOf(
@@ -124,7 +124,7 @@ test('the table wraps a text that does not fit, in colour as without', () => {
   expect(lines(true)[2]).toBe(`${' '.repeat(44)}line, \u001b[33m${part}\u001b[39m`);
 });
 
-test('Markdown has verdict, table, notes and load, and collapses the rest', () => {
+test('Markdown shows verdict, table, notes and load, and collapses the rest', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const [shown, collapsed] = markdownReport(noted).split('<details>');
   expect(shown).toMatch(/^\*\*open-file-cache is faster than workers here: \+33 % .*\*\*\n\n/);
@@ -140,7 +140,7 @@ test('Markdown has verdict, table, notes and load, and collapses the rest', () =
   expect(collapsed).toMatch(/\| round \| open-file-cache \/ workers \|[^]*<\/details>\n*$/);
 });
 
-test('a terminal has the table and sentences; --verbose adds loads and footnotes', () => {
+test('the terminal shows the table and sentences; --verbose adds loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const lines = terminalReport(noted, ['The end.'], plain);
   expect(lines.slice(5).map((line) => line.split(' ')[0])).toEqual(
@@ -149,12 +149,12 @@ test('a terminal has the table and sentences; --verbose adds loads and footnotes
   const verbose = terminalReport(noted, ['The end.'], { ...plain, verbose: true });
   expect(verbose[0]).toBe('Each load in detail:');
   expect(verbose).toEqual(expect.arrayContaining([...lines, 'A footnote.']));
-  // What differs between one's own sides is part of the finding.
+  // For user configs, the differences are part of the finding.
   const own = noted.variants.map((variant) => ({ ...variant, published: null }));
   expect(terminalReport({ ...noted, variants: own }, [], plain)).toContain('A footnote.');
 });
 
-test('equal notes and redirections stand once, with all names', () => {
+test('equal notes and redirections appear once, with all names', () => {
   const own = (name: string, ...redirections: string[]): MeasuredVariant => ({
     ...workers,
     name,
@@ -169,7 +169,7 @@ test('equal notes and redirections stand once, with all names', () => {
   ]);
 });
 
-test('the last line says how much is stored', () => {
+test('the last line reports how much is stored', () => {
   expect(storedLine({ requests: 2000, stored: 1990, backfilled: 500, lost: 10 })).toBe(
     'Stored 1,990 of 2,000 requests in InfluxDB, 500 of them written again, 10 lost',
   );
@@ -217,7 +217,7 @@ test.each<[Partial<Heading>, string]>([
   expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
 });
 
-test('the heading names the sides of commands, and what has a version by that', () => {
+test('the heading names commands by side, and servers by version', () => {
   const server = { ...nginxWith(), name: 'node', version: '' };
   const of = result([workers, { ...workers, name: 'mine', server }]);
   expect(resultHeading(of).server).toBe('nginx 1.22.1, mine');
@@ -235,7 +235,7 @@ test.each([
   },
 );
 
-test('long lines break at spaces; a figure keeps its per cent sign', () => {
+test('long lines break at spaces, but not before a percent sign', () => {
   expect(wrapLines(['+62 % (95 % interval +61 % to +63 %).', 'short'], 22)).toEqual([
     '+62 % (95 % interval',
     '  +61 % to +63 %).',
@@ -281,7 +281,7 @@ function shown(stream: { isTTY: boolean; columns?: number }) {
   return text;
 }
 
-test('live progress is one line that is rewritten on a terminal, cut to its width', () => {
+test('live progress on a terminal is one line that is rewritten, cut to the width', () => {
   const line = (columns: number) => shown({ isTTY: true, columns }).split('\r\u001b[2K');
   expect(line(200)).toEqual(['', 'round 2 of 10 · 1:15 left · b +21 %', 'round 2 is repeated\n']);
   expect(line(12)[1]).toBe('round 2 of ');
@@ -315,13 +315,13 @@ test.each<[string, Record<string, number>, string]>([
   expect(pageLines(mixOf(times))).toEqual([line]);
 });
 
-test('pages of a mix need answers enough', () => {
+test('pages of a mix need enough responses', () => {
   expect(pageLines(mixOf({ ...pageTimes, '/api': 0.5 }, 3))).toEqual([]);
   expect(pageLines(both)).toEqual([]);
   expect(pagesPart(both, 10)).toEqual([]);
 });
 
-test('pages of a mix have a table of the largest, and of how many there are beside', () => {
+test('the table of a mix shows the pages with the most requests, and the number of others', () => {
   const [part] = pagesPart(mixOf({ ...pageTimes, '/api': 0.4 }), 2);
   expect(part?.tables[0]?.rows.map((cells) => cells.map(textOf))).toEqual([
     ['/', '34 %', '100', '1.5', '3.0', '100', '1.5', '3.0', expect.stringMatching(/ same$/)],

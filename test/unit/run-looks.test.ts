@@ -5,13 +5,13 @@ import { Disturbance, StillCold } from '../../lib/runner/plan.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
-/** The same ratios around 1: of 4 rounds no verdict, of all a few percent. */
+/** Ratios around 1: 4 rounds give no verdict, all rounds a few percent. */
 const open4 = [1030, 960, 1050, 990, 1031, 1029, 1000, 1010, 1040, 1005];
 const silent = Array.from({ length: 10 }, () => 0);
 
 test.each<[string, readonly number[], Partial<PlanOptions>, number]>([
   ['its first look, if that is clear', clear, {}, 4],
-  // Wide beside its effect after 4 rounds, and no longer after 6.
+  // The interval is wide relative to the effect after 4 rounds, but not after 6.
   ['a later look', [1480, 1520, 1450, 1500, 1490, 1495], {}, 6],
   ['its last round, if nothing is clear', open4, {}, 10],
   ['the number of rounds that was asked for', clear, { rounds: 6 }, 6],
@@ -25,7 +25,7 @@ test.each<[string, readonly number[], Partial<PlanOptions>, number]>([
   expect(said).toEqual([]);
 });
 
-test('a run with --precision says at a look why it goes on', async () => {
+test('a run with --precision reports after a look why it continues', async () => {
   const { ended, said } = await runOf([...open4.slice(0, 5), new Error('enough')], {
     precision: 0.01,
   });
@@ -35,7 +35,7 @@ test('a run with --precision says at a look why it goes on', async () => {
   ]);
 });
 
-test('a run keeps an outlier that alone prevents a verdict, and says so', async () => {
+test('a run keeps an outlier that alone prevents a verdict, and reports it', async () => {
   const { result, ended } = await runOf([530, 5890, 530, 480, 770, 520, 560, 600, 500, 540]);
   expect(ended).toBeUndefined();
   expect(roundsOf(result)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10]);
@@ -43,17 +43,17 @@ test('a run keeps an outlier that alone prevents a verdict, and says so', async 
   expect(result.warnings.join()).toContain('round 2 is an outlier and alone prevents a verdict');
 });
 
-test('a run ends where each of five tries at a round is disturbed', async () => {
+test('a run ends after five disturbed tries of a round', async () => {
   const { ended } = await runOf([1, 2, 3, 4, 5].map((one) => new Disturbance(`reason ${one}`)));
   expect(String(ended)).toContain(
     'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
   );
 });
 
-test('a server that is still cold is warmed up for longer, and does not count as a failure', async () => {
+test('a server that is still cold gets a longer warm-up; that does not count as a failure', async () => {
   const cold = (seconds: number) =>
     new StillCold(`cold after ${seconds} s`, new Map([['workers', 4 * seconds]]));
-  // The round before had the same warm-up.
+  // The previous round had the same warm-up.
   const rounds = [cold(0.4), 500, cold(1.6), cold(6.4), ...clear];
   const { result, said, groups } = await runOf(rounds, { rounds: 4 });
   expect(roundsOf(result)).toEqual([5, 6, 7, 8]);
@@ -77,7 +77,7 @@ test.each<[string, [number, number], RegExp]>([
   expect(groups.at(-1)?.sides[0]?.load.warmupSeconds).toBe(5);
 });
 
-test('turns that agree with continuous load within the tolerance stay', async () => {
+test('turns are kept if they agree with continuous load within the tolerance', async () => {
   const { result, said } = await runOf(clear, {}, [1.09, 1.05]);
   expect(said).toEqual([]);
   const [first] = result.variants;
@@ -87,7 +87,7 @@ test('turns that agree with continuous load within the tolerance stay', async ()
   });
 });
 
-test('without time for four more rounds the figures of turns stay, with a note', async () => {
+test('without time for four more rounds, the figures from turns are kept, with a note', async () => {
   let seconds = 0;
   vi.spyOn(performance, 'now').mockImplementation(() => 1000 * seconds++);
   onTestFinished(() => void vi.restoreAllMocks());

@@ -27,7 +27,7 @@ async function reported(folder: string, outcome: Partial<Parameters<typeof repor
   return { code, printed, complained };
 }
 
-test('the report names its page last, also of a run that ended early', async () => {
+test('the report names the page last, also after an early end', async () => {
   const folder = newFolder();
   const ended = new UserError('round 3 failed twice');
   await expect(reported(folder, { ended })).rejects.toBe(ended);
@@ -44,9 +44,9 @@ type Given = Pick<PlanOptions, 'durationSeconds' | 'rounds' | 'precision' | 'qui
 test.each<[Partial<Given>, string[], string]>([
   [{}, [], ''],
   [long, [], '--quick, fewer --rounds, a --max-time'],
-  // --quick would change nothing but the warm-up.
+  // --quick would only change the warm-up.
   [{ ...long, rounds: 4 }, [], 'fewer --rounds, a --max-time'],
-  // --quick does not go together with these.
+  // --quick cannot be combined with these flags.
   [{ ...long, exact: true }, [], 'fewer --rounds, a --max-time'],
   [{ ...long, precision: 0.01 }, [], 'a wider --precision, a --max-time'],
   [{ quick: true, rounds: 1, durationSeconds: 300 }, ['fewer --variants'], 'fewer --variants'],
@@ -56,7 +56,7 @@ test.each<[Partial<Given>, string[], string]>([
   );
 });
 
-test('progress says what a variant did in a round', () => {
+test('progress reports the figures of a variant in a round', () => {
   const printed = (total: number) => {
     const lines: string[] = [];
     const line = (text: string): void => void lines.push(text);
