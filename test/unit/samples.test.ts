@@ -52,7 +52,7 @@ describe('watchMachine', () => {
     expect(server?.processes).toBeCloseTo(10.06, 9);
   });
 
-  test('tells nothing with a core that is not there', () => {
+  test('reports nothing if a core does not exist', () => {
     write('proc/stat', 'cpu0 1 1 1 1 1 1 1 1\n');
     const reading = watch([0, 1], [0, 1])();
     expect(reading).toMatchObject({ server: null, generator: null, serverMhz: null });
@@ -83,7 +83,7 @@ describe('watchMachine', () => {
 const noQuota = { quotaThrottledMs: 0, quotas: '' };
 const asked = () => interruptsApart(folder);
 
-test('interruptsApart is what the running kernel was built with', () => {
+test('interruptsApart is read from the config of the running kernel', () => {
   expect(asked()).toBeUndefined();
   write(`boot/config-${os.release()}`, 'CONFIG_A=y\nCONFIG_IRQ_TIME_ACCOUNTING=y\n');
   expect(asked()).toBe(true);
@@ -94,7 +94,7 @@ test('interruptsApart is what the running kernel was built with', () => {
   expect(asked()).toBe(false);
 });
 
-test('watchProcess keeps what a process used when it has ended', () => {
+test('watchProcess keeps the usage of a process that has ended', () => {
   write('proc/7/stat', '7 (k6 (x) y) S 1 7 7 0 -1 0 0 0 0 0 150 50 0 0 20 0 9 0 1 1 1\n');
   const used = watchProcess(7, join(folder, 'proc'));
   expect(used()).toBe(2);
@@ -115,7 +115,7 @@ describe('noise', () => {
   };
   const window = { fromMs: 1000, toMs: 3000 };
 
-  /** Use in each second. */
+  /** Usage in each second. */
   interface Used {
     server?: Partial<CoreSeconds>;
     generator?: Partial<CoreSeconds>;
@@ -125,7 +125,7 @@ describe('noise', () => {
     upstream?: number | null;
   }
 
-  /** At 0, 1, 2, 3 and 4 s. */
+  /** Readings at 0, 1, 2, 3 and 4 s. */
   function samples(perSecond: Used, machine: Partial<MachineReading> = {}): UsageSample[] {
     const times = (second: number, part: Partial<CoreSeconds> = {}): CoreSeconds => {
       const seconds = { ...nothing, idle: 0.1, ...part };
@@ -138,7 +138,7 @@ describe('noise', () => {
       wallAheadMs: 0,
       throttledMs: 0,
       upstreamCpuSeconds: upstream === null ? null : upstream * second,
-      // Of another server that takes turns with it, half.
+      // Another server in turns uses half of the CPU time.
       cpuSeconds: (ours * second) / 2,
       serversCpuSeconds: ours * second,
       waitedSeconds: 0,
@@ -217,7 +217,7 @@ describe('noise', () => {
   test("has the cores of the server's host and of this generator", () => {
     const here = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } });
     const used = { server: { processes: 0.9, steal: 0.2 }, ours: 1 };
-    // By the clock here; every other sample has a reading of the machine.
+    // Times are by the local clock; every other sample has a reading of the machine.
     const there = samples(used, { loadAverage: 7 }).map(
       ({ atMs, cpuSeconds, machine }, index): SampleThere => ({
         atMs: atMs + 50,
@@ -264,13 +264,13 @@ describe('noise', () => {
     expect(noise?.serverOthersShare).toBeCloseTo(others, 9);
   });
 
-  test('has the nearest clock in a short window, none if unknown', () => {
+  test('uses the nearest clock reading in a short window, none if unknown', () => {
     expect(noiseBetween(samples({}, { serverMhz: null }), window, apart)?.serverMhz).toBeNull();
     const short = noiseBetween(samples({}), { fromMs: 1100, toMs: 1200 }, apart);
     expect(short?.serverMhz).toEqual([2001, 2001]);
   });
 
-  test('has the most that others took of a span', () => {
+  test('has the maximum share of other processes', () => {
     const used = samples({ server: { processes: 0.1 } }).map((sample) => {
       const { server } = sample.machine;
       // 0.8 s more, in the second that begins at 1 s.
@@ -311,7 +311,7 @@ describe('usageBetween', () => {
     expect(cpuSeconds).toBeCloseTo(expected, 12);
   });
 
-  test('takes the most memory of the window, of millions of samples too', () => {
+  test('takes the maximum of memory in the window, also from millions of samples', () => {
     const most = (fromMs: number, toMs: number) =>
       usageBetween(samples, { fromMs, toMs, idleBefore: false }).rssBytes;
     expect([most(1000, 1200), most(1110, 1120)]).toEqual([30, 90]);
@@ -344,7 +344,7 @@ describe('the sampler', () => {
   const used = { cpuSeconds: 0, waitedSeconds: 0, rssBytes: 1, ...noQuota, stopped: false };
   const halfACore = () => ({ ...used, cpuSeconds: performance.now() / 2000 });
 
-  test('keeps the CPU time right when the wall clock is set back', () => {
+  test('keeps CPU time correct when the wall clock is set back', () => {
     const sampler = start(halfACore);
     vi.advanceTimersByTime(5000);
     vi.setSystemTime(Date.now() - 3_600_000);

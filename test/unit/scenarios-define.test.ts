@@ -47,7 +47,7 @@ const network: NetworkSpec = {
   clientSettings: [],
 };
 
-test('own configs and pages, controls and further comparisons are taken', () => {
+test('accepts user configs and pages, controls and additional comparisons', () => {
   const own: Variant = {
     name: 'own',
     server: nginx(['/etc/nginx/nginx.conf'], { workers: 'server-cores', asIs: { port: 80 } }),
@@ -85,7 +85,7 @@ test('own configs and pages, controls and further comparisons are taken', () => 
   ]);
 });
 
-test('networks of a scenario and of a variant, with the widest values', () => {
+test('accepts networks of a scenario and of a variant, with extreme values', () => {
   const wide: NetworkSpec = {
     toServer: { delayMs: 60_000, queuePackets: 1, bytesPerSecond: 1, lossShare: 0.999 },
     toClient: { delayMs: 0, lossShare: 0 },
@@ -97,7 +97,7 @@ test('networks of a scenario and of a variant, with the widest values', () => {
   expect(scenario.variants.map((variant) => networkOf(scenario, variant))).toEqual([network, wide]);
 });
 
-/** A scenario with other values at these paths, such as { 'variants.1.against': 'x' }; undefined removes the field. */
+/** Replaces values of a scenario by path, such as { 'variants.1.against': 'x' }; undefined removes the field. */
 function changed(changes: Record<string, unknown>, from: object = good) {
   const scenario = structuredClone(from);
   for (const [at, value] of Object.entries(changes)) {
@@ -230,7 +230,7 @@ test.each([
   expect(() => defineScenario(changed(changes, inNetwork))).toThrow(message);
 });
 
-test('variants make as many requests as others whose articles counted as many', () => {
+test('variants with the same request count in the article make the same number of requests', () => {
   const loads = ['-n 1000 -c 10 -m 10', '-n 1000 -c 10', '-n 3000 -c 10', '-D 10 -c 10'].map(
     (line) => h2load(line),
   );
@@ -257,6 +257,6 @@ test('a field with the name of a method is refused', () => {
   );
 });
 
-test.each([null, 5, 'x', []])('%j is no scenario', (value) => {
+test.each([null, 5, 'x', []])('refuses %j as a scenario', (value) => {
   expect(() => defineScenario(value as unknown as Scenario)).toThrow(/^scenario undefined: /);
 });

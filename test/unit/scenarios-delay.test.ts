@@ -1,4 +1,4 @@
-// The scenarios of article 004: their figures against the article's own text, and what is compared with what.
+// The scenarios of article 004: figures compared with the article's text, and the comparisons.
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
@@ -19,7 +19,7 @@ const table = scenarioNamed('nginx-tuning-under-delay');
 const crossed = scenarioNamed('nginx-tuning-queue-limit');
 const fixture = readFileSync(path.join(projectRoot, 'test/fixtures/article-004.md'), 'utf8');
 
-test("the table has the article's five rows and figures", () => {
+test('the table has the five rows and figures of the article', () => {
   const printed = [
     ...printedText('The table').matchAll(/^(\S.*?) ([\d,]+) (\d+) (-|あり|なし)$/gm),
   ].map(([, setting, rps = '', errors, effect]) => ({
@@ -41,7 +41,7 @@ test("the table has the article's five rows and figures", () => {
   const packets = [
     { packetsPerRequest: packetsIn('Packets without tcp_nopush') },
     {},
-    // The idle share is from its vmstat, which the article has further down.
+    // The idle share is from vmstat, which is further down in the article.
     { packetsPerRequest: packetsIn('Packets with tcp_nopush'), serverIdleShare: 0.84 },
   ];
   expect(table.variants.map(({ published }) => published)).toEqual(
@@ -49,7 +49,7 @@ test("the table has the article's five rows and figures", () => {
   );
 });
 
-test('the packets of one request are those of the dumps, by direction and kind', () => {
+test('the packets of a request are those in the dumps, by direction and kind', () => {
   const { variants } = scenarioNamed('nginx-one-request');
   const dumps = ['Packets without tcp_nopush', 'Packets with tcp_nopush'].map((heading) => {
     const counts: Record<'toServer' | 'toClient', Record<string, number>> = {
@@ -74,7 +74,7 @@ test('the packets of one request are those of the dumps, by direction and kind',
   }
 });
 
-test('beyond the table, the cross has the errors of 20,000 connections', () => {
+test('the full cross also has the errors of 20,000 connections, which are not in the table', () => {
   const printed = printedText('20,000 connections, with tcp_nopush on');
   const errorsPerMillion = Number(/(\d+,\d+)回/.exec(printed)?.[1]?.replace(',', ''));
   const figures = crossed.variants.flatMap(({ name, published }) =>
@@ -95,7 +95,7 @@ describe.each([
   const planned = (options: Partial<PlanOptions>) =>
     planOf(scenario, options, { variants: findVariants(scenario), limits });
 
-  test("runs the article's command, all of it with --exact", () => {
+  test('runs the command of the article, in full length with --exact', () => {
     const [command] = /^ab .*(?= http:)/m.exec(printedText('The table', /`(.*)`/)) ?? [];
     expect(table.load.command).toBe(command);
     for (const { load } of planned({ exact: true }).variants)
@@ -116,7 +116,7 @@ test('the longest duration of a count allows for delays and bandwidth', () => {
     const targets = [{ url: 'http://198.19.0.1:8080/' }];
     return loadPlanFor(plan, plan.groups[0] as Group, 1, targets).maxDurationSeconds / 20;
   };
-  // 10 at a time, two round trips of 0.2 s each.
+  // 10 requests at a time, two round trips of 0.2 s each.
   expect(seconds({})).toBeGreaterThan(400);
   expect(seconds({})).toBeLessThan(405);
   expect(seconds({ keepAlive: true })).toBeLessThan(205);
@@ -129,7 +129,7 @@ describe('kernel settings', () => {
   const shipped = async (name: string) =>
     new Map(readSettings({ file: name, text: await readFile(`${folder}/${name}.conf`, 'utf8') }));
 
-  test("article is the article's list, word by word", async () => {
+  test('article is the list in the article, verbatim', async () => {
     const printed = [...printedText('Kernel settings').matchAll(/^(\S+?) *= *(.*)$/gm)].map(
       ([, name, value]) => [name, value],
     );
@@ -137,7 +137,7 @@ describe('kernel settings', () => {
     expect([...(await shipped('article'))]).toEqual(printed);
   });
 
-  test('centos-7 has another value for each that a namespace can have', async () => {
+  test('centos-7 differs in every value that a namespace can set', async () => {
     const base = await shipped('centos-7');
     const elsewhere = [
       'net.core.netdev_max_backlog',
@@ -151,7 +151,7 @@ describe('kernel settings', () => {
     }
   });
 
-  test('every file that is shipped is used', async () => {
+  test('every shipped file is used', async () => {
     const used = [table, crossed]
       .flatMap((scenario) => scenario.variants.map((variant) => networkOf(scenario, variant)))
       .flatMap((spec) => [...(spec?.serverSettings ?? []), ...(spec?.clientSettings ?? [])]);
@@ -164,7 +164,7 @@ function scenarioNamed(name: string) {
   return scenarios.find((scenario) => scenario.name === name) as Scenario;
 }
 
-/** What stands below a heading of the fixture, as printed; or what of its section a pattern captures. */
+/** Returns the printed text below a heading of the fixture, or the capture of a pattern in that section. */
 function printedText(heading: string, pattern = /```\n([^`]*)```/) {
   const section = fixture.split(/^## /m).find((one) => one.startsWith(`${heading}\n`)) ?? '';
   const [, text] = pattern.exec(section) ?? [];

@@ -1,4 +1,4 @@
-// The shipped scenarios, and their figures against the lines that the articles printed.
+// The shipped scenarios, with figures compared with the printed output in the articles.
 import { stat } from 'node:fs/promises';
 import { cpus } from 'node:os';
 import path from 'node:path';
@@ -24,7 +24,7 @@ const ofArticles = (...ids: string[]) =>
 describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   '%s',
   (_, scenario) => {
-    test('says what it adds to the article', () => {
+    test('describes what it adds to the article', () => {
       if (scenario.article === undefined)
         expect(scenario.control ?? scenario.name.startsWith('http3-'), 'has no article').toBe(true);
       else
@@ -32,10 +32,10 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
           if (published === undefined) expect.soft(note, variant).toMatch(/article/);
     });
 
-    test('asks for a page of the length it names', async () => {
+    test('requests a page of the stated length', async () => {
       const { docroot, path: url, bodyBytes } = scenario.page;
       if (docroot === 'images') return expect(bodyBytes).toBe(525_304);
-      // As server-configs/caddy/static.caddyfile serves them.
+      // The files that server-configs/caddy/static.caddyfile serves.
       const folder =
         url === '/LICENSE' ? 'xk6-loadgen' : path.join('server-configs/www', docroot ?? 'nginx');
       const file = path.join(projectRoot, folder, url.endsWith('/') ? 'index.html' : url);
@@ -44,8 +44,8 @@ describe.each(scenarios.map((scenario) => [scenario.name, scenario] as const))(
   },
 );
 
-test('accept_mutex has two workers wherever the delay is set', () => {
-  // But for article 004's, whose author says that with one worker it has nothing to do.
+test('accept_mutex_delay is only used with two workers', () => {
+  // Except in article 004, whose author says that the setting has no effect with one worker.
   const delayed = scenarios
     .filter(({ article }) => article?.id !== '004')
     .flatMap((scenario) => scenario.variants.filter(isRunnable))
@@ -59,7 +59,7 @@ test('accept_mutex has two workers wherever the delay is set', () => {
     expect.soft(variant.server, variant.name).toMatchObject({ minWorkers: 2 });
 });
 
-test('aa is the base of the nginx scenarios against itself', () => {
+test('aa compares the base of the nginx scenarios with itself', () => {
   const aa = scenarioNamed('aa');
   const { load, page } = scenarioNamed('h2o-vs-nginx');
   const [workers] = scenarioNamed('nginx-open-file-cache').variants;
@@ -72,7 +72,7 @@ describe('article 000', () => {
   const ladder = scenarioNamed('h2o-vs-nginx');
   const printed = printedRuns('000');
 
-  test('has its seven rows, with all that wrk printed', () => {
+  test('has seven rows, with the complete output of wrk', () => {
     const rows = findVariants(ladder);
     expect(rows.map(({ name }) => name)).toEqual(printed.map(({ variant }) => variant));
     expect(rows).toHaveLength(7);
@@ -82,7 +82,7 @@ describe('article 000', () => {
     }
   });
 
-  test('has its tuned workers scaled to the cores of the server', () => {
+  test('scales the tuned workers to the cores of the server', () => {
     const workers = (cores: number, exact: boolean) =>
       findVariants(ladder)
         .filter(isRunnable)
@@ -118,7 +118,7 @@ describe('articles 001, 002 and 003', () => {
   const variantOf = (run: PrintedRun) =>
     scenarioNamed(run.scenario).variants.find((one) => one.name === run.variant) as Variant;
 
-  test('have every printed run as the data of a variant, under its command', () => {
+  test('have every printed run as data of a variant, with the command', () => {
     expect(runs).toHaveLength(11);
     for (const run of runs) {
       const variant = variantOf(run);
@@ -129,7 +129,7 @@ describe('articles 001, 002 and 003', () => {
     }
   });
 
-  test('have no other figures but the two that the sweep repeats', () => {
+  test('have no other figures except two that the sweep repeats', () => {
     const printed = new Set(runs.map((run) => variantOf(run)));
     const rest = ours
       .flatMap(({ variants }) => variants)
@@ -141,7 +141,7 @@ describe('articles 001, 002 and 003', () => {
     ]);
   });
 
-  test('have their TLS offered by HTTP/2, and none by HTTP/1.1', () => {
+  test('offer TLS over HTTP/2, and none over HTTP/1.1', () => {
     for (const scenario of ours)
       for (const variant of scenario.variants) {
         const { protocol, tls } = loadOf(scenario, variant);

@@ -23,7 +23,7 @@ import { newFolder } from '../fixtures/new-folder.ts';
 
 const asRoot = it.runIf(process.getuid?.() === 0);
 
-/** The system's temporary folder of one test. */
+/** Sets the temporary folder of the system for one test. */
 function temporary(mode = 0o1777) {
   const folder = newFolder();
   chmodSync(folder, mode);
@@ -31,10 +31,10 @@ function temporary(mode = 0o1777) {
   return folder;
 }
 
-it('removes only empty cgroups that killed processes of this namespace left', () => {
+it('removes only empty cgroups left by killed processes of this namespace', () => {
   const own = newFolder();
   const here = pidNamespace();
-  // Above pid_max of Linux.
+  // Above Linux's pid_max.
   const left = [`bakeoff-server-${here}-99999999-a`, `bakeoff-probe-${here}-99999999-b`];
   const others = [
     `bakeoff-server-${here}-${process.pid}-a`,
@@ -51,7 +51,7 @@ it('removes only empty cgroups that killed processes of this namespace left', ()
 asRoot('removes only folders that killed processes of this user and namespace left', async () => {
   const folder = temporary();
   const own = path.basename(await temporaryFolder());
-  // Above pid_max of Linux.
+  // Above Linux's pid_max.
   const dead = own.replace(/-\d+-\w+$/, '-99999999-');
   const precious = path.join(folder, 'elsewhere/precious');
   const made = (name: string) => {
@@ -131,13 +131,13 @@ asRoot("takes /tmp if root's temporary folder is closed to others", async () => 
   expect(readdirSync(folder)).toEqual([]);
 });
 
-it('what runs in it gets no file that bakeoff was started with', () => {
+it('programs inside do not inherit open files of bakeoff', () => {
   const script = `
     import { run } from './lib/process.ts';
     console.log((await run({ command: 'sh', args: ['-c', 'ls -l /proc/self/fd'] })).stdout);`;
   const descriptor = openSync(path.join(newFolder(), 'precious'), 'w+');
   onTestFinished(() => closeSync(descriptor));
-  // Node closes the lowest ones in its children by itself.
+  // Node itself closes only the lowest descriptors in child processes.
   const stdio: StdioOptions = Array.from({ length: 40 }, () => 'ignore');
   stdio.fill('pipe', 1, 3).push(descriptor);
   const words = ['--import', 'tsx', '--input-type=module', '-e', script];

@@ -1,4 +1,4 @@
-// Whether a search says of two sides what is true. All seeds are fixed.
+// Whether the verdicts of a search on two sides are right. All seeds are fixed.
 import { expect, test, vi } from 'vitest';
 import { verdictOf } from '../../lib/analysis/verdict.ts';
 import {
@@ -12,17 +12,17 @@ import {
 import { chance, uniform } from '../fixtures/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
 
-// Two seconds each on a machine with nothing else to do.
+// Each test takes two seconds on an idle machine.
 vi.setConfig({ testTimeout: 120_000 });
 
-/** As on a machine of one's own. */
+/** Noise of a dedicated machine. */
 const quiet: Noise = { slow: 0.02, start: 0.01, step: 0.02, pauses: 2, pauseMs: 1.5, wander: 0.3 };
 
-/** As `--quick` has them. */
+/** Same values as `--quick`. */
 const [rounds, stepSeconds] = [4, 0.5];
 const trials = 200;
 
-/** `kept`: which shares of loads keep the limit at 5 % less than what was found, and at 5 % more. */
+/** `kept`: shares of loads that keep the limit at 5 % below the resulting rate, and at 5 % above. */
 interface Seen {
   verdicts: string[];
   intervals: [low: number, high: number][];
@@ -31,7 +31,10 @@ interface Seen {
   kept: { below: number[]; beyond: number[] };
 }
 
-/** Searches that came to an end. @param effect how much more the second side can do, in ln. @param after with loads after each */
+/**
+ * Simulates searches, without those that fail. @param effect advantage of the second side, in ln. @param after adds loads after
+ * each search
+ */
 function searches(noise: Noise, ms: number, effect: number, after = false) {
   const simulation = new Simulation(noise, { metric: 'p99', ms }, uniform(3));
   const seen: Seen = {
@@ -60,7 +63,7 @@ function searches(noise: Noise, ms: number, effect: number, after = false) {
 const differ = ({ verdicts }: Seen) =>
   mean(verdicts.map((verdict) => (['faster', 'slower'].includes(verdict) ? 1 : 0)));
 
-/** Half-width of the interval, steps of a round, and the shares `kept` of Seen. */
+/** Limits for the half-width of the interval, the steps per round, and the shares `kept` of Seen. */
 type Expected = [width: number, steps: number, below: number, beyond: number];
 
 test.each<[string, number, Noise, Expected]>([
@@ -75,13 +78,13 @@ test.each<[string, number, Noise, Expected]>([
     expect(differ(seen)).toBeLessThanOrEqual(0.05 + chance(trials));
     expect(median(seen.widths)).toBeLessThan(width);
     expect(mean(seen.steps)).toBeLessThan(steps);
-    // In the minutes after the search.
+    // Loads in the minutes after the search.
     expect(mean(seen.kept.below)).toBeGreaterThan(below);
     expect(mean(seen.kept.beyond)).toBeLessThan(beyond);
   },
 );
 
-// There a search may end anywhere, and would end near where it begins.
+// In that case a search can end at any rate, probably near its start.
 test('the same holds where pauses break the limit at any rate', () => {
   expect(differ(searches(usual, 2, 0))).toBeLessThanOrEqual(0.05 + chance(trials));
 });

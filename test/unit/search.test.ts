@@ -24,7 +24,7 @@ import { cores } from '../fixtures/plan.ts';
 const within: Within = { metric: 'p99', ms: 5 };
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
 
-/** Searches where such rates are kept, and returns the search and all that it tried. */
+/** Runs a search with this rule for kept rates. Returns the search and all rates in order. */
 function walk(isKept: (rate: number, tried: number) => boolean, start = fromNothing) {
   const search = new RateSearch(start, within);
   const tried: number[] = [];
@@ -42,14 +42,14 @@ const until = (limit: number) => (rate: number) => rate <= limit;
 const farFrom = (limit: number, { found }: RateSearch) =>
   Math.abs(Math.log((found as number) / limit));
 
-test('a search finds a limit to 3 %, in few steps from a start that is near', () => {
+test('a search finds a limit within 3 %, in few steps from a close start', () => {
   expect(farFrom(150, walk(until(150)).search)).toBeLessThan(0.03);
   const { search, tried } = walk(until(9000), { rate: 14_000, factor: 1.2, least: 5000 });
   expect(farFrom(9000, search)).toBeLessThan(0.03);
   expect(tried.length).toBeLessThanOrEqual(14);
 });
 
-test('a search from nothing takes 59 steps at most, three each on the way to the limit', () => {
+test('a search without prior knowledge takes at most 59 steps, three per rate on the way to the limit', () => {
   const limits = Array.from(
     { length: 101 },
     (_, index) => lowestRate * (highestRate / lowestRate) ** (index / 100),
@@ -67,11 +67,11 @@ test('a search from nothing takes 59 steps at most, three each on the way to the
 test('a search doubles, then halves, then goes up and down around the limit', () => {
   const { tried } = walk(until(7000));
   expect(tried.slice(0, 6)).toEqual([1000, 2000, 4000, 8000, 5657, 6727]);
-  // By 8 % of the rate, and by half of it wherever it turns, 3 % at least.
+  // The step is 8 % of the rate, halved at every reversal, but at least 3 %.
   expect(tried.slice(6)).toEqual([7336, 6772, 7048, 6840, 7048, 6840, 7048, 6840]);
 });
 
-test('a search ends where nothing is kept, and where all is', () => {
+test('a search ends if no rate keeps the limit, or if all rates do', () => {
   const low = walk(() => false);
   expect(low.search.found).toBeUndefined();
   expect(low.tried).toEqual([1000, 833, 578, lowestRate]);
@@ -105,15 +105,15 @@ function step(rate: number, p99: number, changes: Partial<Phase> = {}): Phase {
   });
 }
 
-test('a rate is kept where one of three steps keeps the limit', () => {
+test('a rate is kept if one of three steps keeps the limit', () => {
   const ends = (of: Phase) => [1, 2, 3].map((number) => rateEnd(of, number, 2000, within));
   expect(ends(step(2000, 5))).toEqual(['kept', 'kept', 'kept']);
   expect(ends(step(2000, 5.1))).toEqual(['open', 'open', 'broken']);
 });
 
-test('a rate is broken by one clear step as long as nothing was kept', () => {
+test('before the first kept rate, a single clear step breaks a rate', () => {
   const search = new RateSearch(fromNothing, within);
-  // Half of the answers took longer than that.
+  // p50 is half of that, so half of the responses are beyond the limit.
   const tell = (to: RateSearch, p99: number) => {
     const rate = to.next() as number;
     return to.judge(rate, step(rate, p99, { latencyMs: step(2000, p99).latencyMs }));
@@ -147,7 +147,7 @@ test.each<[string, Phase, Within, RateEnd, string]>([
   ['with too few answers', step(900, 1), within, 'broken', 'too few answers for a p99'],
 ])('a rate %s', (_, result, limit, end, why) => {
   const rate = result.requests + result.unsent;
-  // As k6 has it, which judges.
+  // This code runs in k6, where toLocaleString does not work.
   const inK6 = vi.spyOn(Number.prototype, 'toLocaleString').mockImplementation(() => {
     throw new RangeError('k6 takes the language for a radix');
   });
@@ -165,7 +165,7 @@ const outcome = (result: Phase, rate: number | null, found: number | null): Phas
   results: [result],
   step: { rates: [rate], found: [found] },
 });
-/** What a round found that made these steps: as many as the search asked for, in its order. */
+/** Returns the result of a round with these steps, in the order in which the search requested them. */
 const found = (steps: readonly Told[], known: readonly number[] = []) => {
   const search = new RateSearch(fromNothing, within);
   const outcomes = steps.map(([rate, p99, changes]) => {
@@ -178,7 +178,7 @@ const found = (steps: readonly Told[], known: readonly number[] = []) => {
 };
 
 const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
-/** All steps of that search: three where the limit is broken on the way to it. */
+/** All steps of the search, with three steps for the broken rate on the way to the limit. */
 const around = tried.flatMap((rate, index) =>
   Array<Told>(index === 1 ? 3 : 1).fill([rate, rate <= 1800 ? 1 : 19]),
 );
@@ -187,13 +187,13 @@ const closest = around.findIndex(
   ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
 );
 
-test('what a round found is a lower bound if the generator was at its limit or no rate broke it', () => {
+test('the rate of a round is a lower bound if the generator was at its limit, or no rate broke the limit', () => {
   const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
   const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
     around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
   expect(found(withBusy(() => true))).toMatchObject({ atLeast: true });
   expect(found(around)).toMatchObject({ atLeast: false });
-  // What a pause broke below what was found does not count.
+  // Steps below the resulting rate that a pause broke do not count.
   expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
   expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
   const most: Told[] = [
@@ -204,13 +204,13 @@ test('what a round found is a lower bound if the generator was at its limit or n
   expect(found(most)).toEqual({ step: 2, rate: highestRate, atLeast: true });
 });
 
-test('what a round found is nothing where the steps did not suffice', () => {
+test('a round without enough steps has no rate', () => {
   const two: Told[] = [1000, 2000].map((rate) => [rate, 1]);
   expect(() => found(two)).toThrow(Disturbance);
   expect(() => found(two)).toThrow(/not come to an end in 2 steps, the last at 2,000 requests/);
 });
 
-test('what a round found is an error if the lowest rate breaks it, in later rounds a disturbance', () => {
+test('if the lowest rate breaks the limit, the first round is an error, later rounds count as disturbed', () => {
   const steps = [200, 200, 200, 100, 100, 100].map((rate): Told => {
     const { latencyMs } = step(2000, 18);
     return [rate, 18, { requests: 2000, seconds: 2000 / rate, latencyMs }];
@@ -222,7 +222,7 @@ test('what a round found is an error if the lowest rate breaks it, in later roun
   expect(() => found(steps, [9000])).toThrow(Disturbance);
 });
 
-test('what a round found leaves steps out that were only there for others', () => {
+test('a round ignores steps that were made only for other sides', () => {
   const phases = [...around, [rate, 90] as const].map(([one, p99]) => step(one, p99));
   const outcomes = phases.map((one, index) => outcome(one, around[index]?.[0] ?? null, rate));
   expect(searchIn(planned, null, phases, outcomes, 0, within, cores, [], 1).found).toMatchObject({
@@ -249,7 +249,7 @@ const known = new Map([
   ['c', []],
 ]);
 
-test('searches begin all at one rate below the lowest known, elsewhere in each round', () => {
+test('all searches of a round begin at the same rate below the lowest known rate; the start varies by round', () => {
   const rounds = [1, 2, 3, 4].map((round) => searchStarts(['a', 'b'], known, `run ${round}`));
   expect(new Set(rounds.map(([a]) => a?.rate)).size).toBe(4);
   for (const [a, b] of rounds) {
@@ -258,11 +258,11 @@ test('searches begin all at one rate below the lowest known, elsewhere in each r
     expect(b?.rate).toBeLessThanOrEqual(8500);
     expect(b?.least).toBeCloseTo(2500, 2);
   }
-  // Whoever is loaded alone as well.
+  // The same for a side that is loaded alone.
   expect(searchStarts(['a'], known, 'run 1')[0]?.rate).toBe(rounds[0]?.[0]?.rate);
 });
 
-test('searches begin about 1000 requests/s where nothing is known', () => {
+test('searches begin near 1000 requests/s if no rate is known', () => {
   const none = new Map(['a', 'b'].map((name) => [name, []]));
   const [a, b] = searchStarts(['a', 'b'], none, 'run');
   expect(a).toEqual(b);
@@ -284,7 +284,7 @@ const searched = (name: string, rates: readonly number[], atLeast = false) =>
 const around1000 = [1000, 1010, 990, 1000];
 const lower = searched('a', around1000);
 
-test('rates that were found have the geometric mean over rounds, and an interval from four on', () => {
+test('the result of a search is the geometric mean over rounds, with an interval from four rounds on', () => {
   expect(foundRates([{ name: 'a', found: [foundAt(1000), foundAt(4000)] }, { name: 'b' }])).toEqual(
     [{ variant: 'a', rate: expect.closeTo(2000, 6), ci95: null, atLeast: false }],
   );
@@ -296,7 +296,7 @@ test('rates that were found have the geometric mean over rounds, and an interval
   expect(four?.ci95?.[1]).toBeCloseTo(1136.5, 1);
 });
 
-test('rates that were found are compared; a lower bound is not called slower', () => {
+test('results of searches are compared; a lower bound is never called slower', () => {
   expect(one([lower, searched('b', [1100, 1111, 1089, 1100])])).toMatchObject({
     metric: 'rps',
     verdict: 'faster',
@@ -318,7 +318,7 @@ const steps = (name: string, rates: readonly number[]): SearchStep[] =>
     why: '',
   }));
 
-test('a curve of a search has its steps by rate, close ones as one', () => {
+test('a curve of a search has the steps by rate, and merges close rates', () => {
   const search = {
     within,
     found: [],
@@ -348,7 +348,7 @@ test('a curve of a search has its steps by rate, close ones as one', () => {
   expect(rows.length).toBeLessThanOrEqual(12);
   const kept = rows.map(({ seen }) => seen.get('a')?.kept);
   expect([kept[0], kept.at(-1)]).toEqual([true, false]);
-  // The rates of a sweep were asked for.
+  // The rates of a sweep are not merged.
   const points = Array.from({ length: 15 }, (_, index) => ({
     rate: 1000 + index,
     p50: 1,
@@ -357,7 +357,7 @@ test('a curve of a search has its steps by rate, close ones as one', () => {
   expect(curveRows([{ name: 'a', points }])).toHaveLength(15);
 });
 
-test('a curve that is broken far below the rate found is reported', () => {
+test('broken steps far below the resulting rate are reported', () => {
   const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
   const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
   const linesFor = (some: readonly SearchStep[]) =>

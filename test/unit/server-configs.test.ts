@@ -1,4 +1,4 @@
-// The shipped configs against the articles' own text, and their composition.
+// The shipped configs, compared with the articles' text, and how they are composed.
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it, test, vi } from 'vitest';
@@ -46,7 +46,7 @@ test.each(Object.entries(shippedConfigs))(
 
 describe('nginx', () => {
   const compose = composing(nginxKind);
-  /** The lines of the shipped files, without those that depend on the machine. A value over several lines is one. */
+  /** The lines of the shipped files, without machine-dependent ones. A value over several lines is joined. */
   const shippedLines = async (...names: string[]) => {
     const lines = (await compose(...names)).text.split('\n');
     return codeLines(lines.filter((line) => !line.endsWith('# this machine')).join('\n'));
@@ -55,7 +55,7 @@ describe('nginx', () => {
   const common = 'default_type application/octet-stream; keepalive_timeout 65;';
   const types = ['types {', 'text/html html htm;', '}'];
 
-  // `ours`: defaults of the article's version that a newer nginx has no longer, and lines without effect on the wire.
+  // `ours`: lines that set defaults of the article's nginx version, and lines without effect on the responses.
   it.each([
     [
       'base',
@@ -80,7 +80,7 @@ describe('nginx', () => {
       [],
     ],
     [
-      // nginx.org's package of 1.10.2, with room for the article's connections and a log in the server's own folder.
+      // The config of nginx.org's 1.10.2 package, with enough connections for the article and the log in the server's folder.
       'packaged',
       `events { worker_connections 10240; } http { ${common}
         log_format main '$remote_addr - $remote_user [$time_local] "$request" ' '$status $body_bytes_sent "$http_referer" ' '"$http_user_agent" "$http_x_forwarded_for"';
@@ -143,7 +143,7 @@ describe('nginx', () => {
     expect(codeLines(config.text)).toContain(listen);
   });
 
-  it('is refused for HTTP/2 if it is too old for these configs', async () => {
+  it('is refused for HTTP/2 if too old for these configs', async () => {
     const old = { ...build, version: '1.18.0' };
     await expect(nginxKind.compose(['h2-tuned'], place, old)).rejects.toThrow(
       /1\.18\.0 is too old .* h2-tuned: set NGINX_BIN to nginx 1\.19\.7/,
@@ -155,7 +155,7 @@ describe('nginx', () => {
 describe('files for nginx', () => {
   const textOf = async (...names: string[]) => (await composing(nginxKind)(...names)).text;
 
-  it("have quoted paths, and temporary ones of the build's modules", async () => {
+  it('have quoted paths, and temporary paths for the modules of the build', async () => {
     const lacking = '--without-http_fastcgi_module --without-http_uwsgi_module';
     const quoted = { ...place, docroot: '/d "x"' };
     const { text } = await nginxKind.compose(['base'], quoted, { ...build, answer: lacking });
@@ -164,7 +164,7 @@ describe('files for nginx', () => {
     expect(text).not.toContain('fastcgi_temp_path');
   });
 
-  it('have what they include, by names that begin at their own folders', async () => {
+  it('resolve includes relative to their own folder', async () => {
     const one = await ownFiles({
       'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }',
       'sub/a.conf': 'types { text/x x; }\nsendfile on;',
@@ -208,7 +208,7 @@ describe('h2o', () => {
     expect(parse(await shippedText(`h2o/${name}`))).toEqual(parse(article));
   });
 
-  it("h2-tuned is article 001's, with the lines of the machine", async () => {
+  it('h2-tuned is the config of article 001, with machine-dependent lines', async () => {
     const { text, ...config } = await compose('h2-tuned');
     expect(parse(text)).toEqual(
       parse(`max-connections: 10240
@@ -226,7 +226,7 @@ hosts:
     });
   });
 
-  it('merges mappings, replaces the rest, names the place of each line', async () => {
+  it('merges mappings, replaces the rest, and knows the origin of each line', async () => {
     const base = await ownConfig(
       'a: 1\nb:\n  c: 1\n  d: [1, 2]\nlisten: 80\npid-file: /x\nuser: www-data\nhosts: {default: {paths: {}}}\n',
     );
@@ -257,7 +257,7 @@ describe('nghttpd', () => {
   const machine = ['--address=127.0.0.1', '--workers=3', '--htdocs=/www'];
   const last = ['8099', '/tls.pem', '/tls.pem'];
 
-  it("runs the articles' command lines, and names a flag's file", async () => {
+  it('runs the command lines of the articles, and knows the file of each flag', async () => {
     expect((await compose('h2')).args('')).toEqual([...machine, ...last]);
     const config = await compose('h2', 'streams-1024');
     const flag = '--max-concurrent-streams=1024';
@@ -267,7 +267,7 @@ describe('nghttpd', () => {
     expect(config.text).toContain(`${flag}  # streams-1024.conf\n`);
   });
 
-  it('knows a flag by its short and its long name', async () => {
+  it('knows flags by short and long name', async () => {
     const config = await compose(
       await ownConfig('-m 10\n-w15\n--trailer foo: bar # why\n-e\n-p /=/a'),
       await ownConfig('--max-concurrent-streams=20\n--error-gzip\n-p /=/b\n--push=/=/c'),

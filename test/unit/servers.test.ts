@@ -24,7 +24,7 @@ describe('a version', () => {
     expect(await versionOf(name, answering(text))).toBe(version);
   });
 
-  it('asks a binary once, and one that failed again', async () => {
+  it('runs a binary once for its version, and again after a failure', async () => {
     const binary = answering('something else', 'echo "$@" >>"$0.calls"');
     await expect(versionOf('nginx', binary)).rejects.toThrow(
       `${binary} is not an nginx that runs here (something else): set NGINX_BIN to the one to measure`,
@@ -56,7 +56,7 @@ describe('the limit of open files', () => {
     expect(fileLimitFor(name, own, load, 4096)).toBe(limit);
   });
 
-  it('that is too low for a variant is refused', () => {
+  it('is refused if too low for a variant', () => {
     expect(() => fileLimitFor('h2o', 8192, 10, 4096)).toThrow(
       'h2o needs 8192 open files for its variant, but the hard limit here is 4096: raise it as ',
     );

@@ -17,7 +17,7 @@ import { run } from '../../lib/process.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
 import { main } from '../commands.ts';
 
-test('a command that does not end by TERM is ended by KILL', async () => {
+test('a command that ignores TERM is ended by KILL', async () => {
   const machine = testMachine();
   const stubborn = script(machine, 'stubborn', 'trap "" TERM; echo up; while :; do sleep 1; done');
   const controller = new AbortController();
@@ -37,7 +37,7 @@ test('a command that does not end by TERM is ended by KILL', async () => {
   expect(existsSync(`/proc/${pid}`)).toBe(false);
 }, 20_000);
 
-test('a variable comes before PATH, and PATH before further folders', async () => {
+test('a variable takes precedence over PATH, and PATH over other folders', async () => {
   const machine = testMachine();
   const sbin = join(machine.folder, 'sbin');
   mkdirSync(sbin);
@@ -58,7 +58,7 @@ test('a variable comes before PATH, and PATH before further folders', async () =
   expect(machine.printed()).toBe('');
 });
 
-test('a package with the k6 of another architecture is not used', async () => {
+test('a k6 package for another architecture is not used', async () => {
   const machine = testMachine();
   const folder = join(machine.folder, 'node_modules', k6Package(process.arch));
   mkdirSync(folder, { recursive: true });
@@ -79,7 +79,7 @@ test('a package with the k6 of another architecture is not used', async () => {
   );
 });
 
-test('a variable that names no executable file is an error', async () => {
+test('a variable without an executable file is an error', async () => {
   const machine = testMachine();
   script(machine, 'nginx', 'exit 0');
   const plain = join(machine.folder, 'plain');
@@ -110,7 +110,7 @@ test.each([
   },
 );
 
-test('missing tools are those that are neither here nor to be installed, each with what to do', async () => {
+test('tools that are missing and cannot be installed are listed, each with a remedy', async () => {
   const machine = testMachine();
   script(machine, 'apt-get', 'exit 1');
   script(machine, 'nginx', 'exit 0');
@@ -126,7 +126,7 @@ test('missing tools are those that are neither here nor to be installed, each wi
   );
 });
 
-test('root gets no sudo; without a package manager, everybody an address', async () => {
+test('root gets no sudo; without a package manager the remedy is a URL', async () => {
   const machine = testMachine({ isRoot: true });
   await expect(ensureTools(['influxd'], machine)).rejects.toThrow(
     'influxd is missing: get it from https://docs.influxdata.com/',
@@ -137,7 +137,7 @@ test('root gets no sudo; without a package manager, everybody an address', async
   );
 });
 
-test('without Go: the version needed and where to get it', async () => {
+test('without Go: the required version and the URL', async () => {
   const machine = testMachine();
   tinyK6(machine, 'one');
   source(machine, 'go.mod', 'module tiny\n\ngo 1.26\n');
@@ -146,7 +146,7 @@ test('without Go: the version needed and where to get it', async () => {
   );
 });
 
-test('a newer Go is taken; one that is too old is named', async () => {
+test('a newer Go is accepted; an old Go is named', async () => {
   const machine = testMachine();
   source(machine, 'go.mod', 'module tiny\n\ngo 1.25.3\n');
   const old = script(machine, 'go', 'echo go1.19.8; echo amd64');
@@ -171,7 +171,7 @@ test.each([
   expect(atLeast(version, needed)).toBe(expected);
 });
 
-test('progress in a pipe: a line at the start and at the end of each step', async () => {
+test('progress in a pipe: one line at the start and one at the end of each step', async () => {
   let text = '';
   const progress = new Progress({ write: (more) => void (text += more) });
   await progress.step('nginx', 'installing', async (step) => step.result('ready'));
@@ -194,10 +194,10 @@ test('progress on a terminal: a line per running step, below finished ones', asy
   expect(quick(screen(beforeEnd))).toBe('nginx: done, 0.0 s\nk6: building from sourc\n');
 });
 
-/** With times of less than 10 s as on a machine without other work. */
+/** Replaces durations below 10 s, which depend on the machine's load. */
 const quick = (text: string) => text.replaceAll(/\d\.\d s/g, '0.0 s');
 
-/** What a terminal shows after this: only "up N lines, erase to the end" is understood. */
+/** Renders terminal output; supports only "up N lines, erase to the end". */
 function screen(text: string) {
   let lines: string[] = [''];
   for (const [, up, rest = ''] of text.matchAll(/(?:\x1b\[(\d+)A\x1b\[J)?((?:(?!\x1b)[^])*)/g)) {
@@ -231,7 +231,7 @@ test.each([
   });
 });
 
-test('a limit of the address space is one line', async () => {
+test('a limit on the address space is a one-line error', async () => {
   const limited = (bytes: number) =>
     run({ command: 'prlimit', args: [`--as=${bytes}`, process.execPath, program, '--help'] });
   expect(await limited(4_096_000_000)).toMatchObject({
@@ -242,7 +242,7 @@ test('a limit of the address space is one line', async () => {
   expect(await limited(64e9)).toMatchObject({ code: 0, stderr: '' });
 });
 
-test('a system that lacks what every command needs: one line', () => {
+test('a system without the required programs: a one-line error', () => {
   const machine = testMachine();
   const said = (env: NodeJS.ProcessEnv) =>
     spawnSync(process.execPath, [program, '--help'], {
@@ -258,7 +258,7 @@ test('a system that lacks what every command needs: one line', () => {
   );
 });
 
-test('BAKEOFF_INSTALL says yes or no', () => {
+test('BAKEOFF_INSTALL must be yes or no', () => {
   const may = ['no', '', 'yes'].map((said) => {
     stubInstall(said);
     return thisMachine().mayInstall;
@@ -279,14 +279,14 @@ test.each(['scenario', 'compare', 'grafana', 'bench', 'test'])(
   async (command) => {
     stubInstall('');
     const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-    // Wrong words end each of them before it begins.
+    // Invalid arguments end each command before it begins.
     expect(await main([command, '--no-install', '--rounded'])).toBe(2);
     expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
     expect(process.env['BAKEOFF_INSTALL']).toBe('no');
   },
 );
 
-test('another system is refused in one line', async () => {
+test('another operating system is refused in one line', async () => {
   const change = 'Object.defineProperty(process, "platform", { value: "darwin" })';
   expect(await start(change)).toMatchObject({
     code: 1,

@@ -1,4 +1,4 @@
-// Whether verdicts are right as often as they say, in simulated runs. All seeds are fixed.
+// Whether the error rates of verdicts are as stated, in simulated runs. All seeds are fixed.
 import { describe, expect, test } from 'vitest';
 import {
   alphaAt,
@@ -26,7 +26,7 @@ import { unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
 
-/** How far ln(requests/s) of the next measurement of a run lies from what it should be. */
+/** Generates the error of ln(requests/s) for each measurement of a run. */
 type Noise = (random: () => number) => () => number;
 
 function times<T>(count: number, of: () => T) {
@@ -35,16 +35,16 @@ function times<T>(count: number, of: () => T) {
   return all;
 }
 
-/** Of one measurement, as standard deviation of ln(requests/s). */
+/** Standard deviation of ln(requests/s) of a single measurement. */
 const sd = 0.03;
 
 const noises: Record<string, Noise> = {
   normal: (random) => () => sd * normal(random),
-  // Often a little fast, seldom very slow: an exponential delay.
+  // Often slightly fast, rarely very slow: an exponential delay.
   skewed: (random) => () => sd * Math.log(1 - random()),
   // One measurement in ten has five times the noise.
   outlying: (random) => () => sd * normal(random) * (random() < 0.1 ? 5 : 1),
-  // The machine gets slower from measurement to measurement, and wanders.
+  // The machine slows down steadily, plus a random walk.
   drifting: (random) => {
     let machine = 0;
     return () => {
@@ -55,8 +55,8 @@ const noises: Record<string, Noise> = {
 };
 
 /**
- * requests/s per round of a baseline and of others that are `effects` (in ln) faster. As in a run every round measures each of
- * them once, and the order turns round by round.
+ * Simulates requests/s per round of a baseline and of variants that are faster by `effects` (in ln). As in a run, every round
+ * measures each of them once, and the order is reversed every second round.
  */
 function run(noise: Noise, random: () => number, rounds: number, effects: readonly number[]) {
   const noiseAt = noise(random);
@@ -70,21 +70,21 @@ function run(noise: Noise, random: () => number, rounds: number, effects: readon
   return { baseline: rps[0] as number[], variants: rps.slice(1) };
 }
 
-/** ln ratios of a side that is slower by up to `slowest` in one round of ten, and their true mean. */
+/** ln ratios of a side that is slower by up to `slowest` in one round of ten, and the true mean. */
 const seldomSlow = (slowest: number) => ({
   draw: (random: () => number) =>
     0.005 * normal(random) + (random() < 0.1 ? Math.log(1 - slowest * random()) : 0),
   truth: 0.1 * (-1 - ((1 - slowest) * Math.log(1 - slowest)) / slowest),
 });
 
-// docs/verdicts.md has these figures, of 20,000 runs.
+// docs/verdicts.md quotes these figures, from 20,000 runs.
 test.each([
   [6, 0.51],
   [10, 0.6],
   [20, 0.775],
   [40, 0.87],
 ])(
-  'a side that is seldom slower is covered less often: of %i rounds in a share of about %f',
+  'intervals cover a side with rare slow rounds less often: with %i rounds in a share of about %f',
   (rounds, expected) => {
     const random = uniform(7);
     const { draw, truth } = seldomSlow(0.15);
@@ -97,7 +97,10 @@ test.each([
   },
 );
 
-/** ln ratios of the comparisons of a run, of its first `rounds` rounds: each row against the one before it, or all against the first. */
+/**
+ * ln ratios of a run's comparisons after `rounds` rounds: each row against the previous one (ladder), or all against the first
+ * (star).
+ */
 function comparisons(
   { baseline, variants }: ReturnType<typeof run>,
   shape: 'ladder' | 'star',
@@ -114,7 +117,7 @@ const sameWithin = 0.01;
 const judgedAt = (alpha: number, logs: readonly number[]): Verdict =>
   verdictOf(logs, alpha, sameWithin);
 
-/** A verdict on a true ratio (in ln) that it is no verdict for. */
+/** Whether a verdict is wrong for this true ratio (in ln). */
 function isFalse(verdict: Verdict, truth: number) {
   return (
     (verdict === 'faster' && truth <= 0) ||
@@ -133,7 +136,7 @@ interface Simulated {
   precision?: number;
 }
 
-/** The first look that settles all comparisons of a run, or its last. @param at the comparisons after so many rounds */
+/** The first look that settles all comparisons of a run, otherwise the last look. @param at comparisons by number of rounds */
 function lookThatEnds(
   { looks, precision }: Pick<Simulated, 'looks' | 'precision'>,
   at: (rounds: number) => Comparison[],
@@ -143,7 +146,7 @@ function lookThatEnds(
   ) as Look;
 }
 
-/** The comparisons of a run at the look that ends it, each with what is true. */
+/** The comparisons at the look that ends the run, each with the true ratio. */
 function comparisonsOfRun({ noise, shape, effects, ...plan }: Simulated, random: () => number) {
   const { looks } = plan;
   const most = (looks.at(-1) as Look).rounds;
@@ -178,7 +181,7 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
   const trials = 2000;
 
   test.each([4, 6, 10, 20])(
-    'is called different after %i rounds in one run of twenty at most',
+    'is called different after %i rounds in at most one run of twenty',
     (rounds) => {
       expectFew(2 * trials, rounds, {
         noise,
@@ -190,7 +193,7 @@ describe.each(Object.entries(noises))('a config against itself under %s noise', 
   );
 
   test.each(['ladder', 'star'] as const)(
-    'eight times over, as a %s, has any called different in one run of twenty at most',
+    'eight times, as a %s, has any false verdict in at most one run of twenty',
     (shape) => {
       expectFew(trials / 2, 3, { noise, shape, effects: none(8), looks: onlyLook(6) });
       expectFew(trials / 4, 3, { noise, shape, effects: none(8), looks: usualLooks });
@@ -217,18 +220,18 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
   });
 });
 
-describe('a run that ends as soon as its interval is narrow', () => {
+describe('a run that ends as soon as the interval is narrow', () => {
   const plans: [string, Pick<Simulated, 'looks' | 'precision'>, number][] = [
     ['by default', { looks: usualLooks }, 4000],
     ['with --precision 1%', { looks: preciseLooks, precision: 0.01 }, 1500],
     ['with --rounds 10', { looks: onlyLook(10) }, 4000],
   ];
-  // Just no longer the same, and effects for whose tenth 4 and 6 rounds are enough.
+  // An effect just beyond "same", and effects for which 4 and 6 rounds reach a tenth of the effect.
   const effects = [0, Math.log1p(sameWithin) * 1.0001, 0.02, 0.1, 0.3];
   const cases = plans.flatMap((plan) => effects.map((effect) => [...plan, effect] as const));
 
   test.each(cases)(
-    '%s has a false verdict, or an interval without the true ratio, in one of twenty at most: %j, %i of %f',
+    '%s has a false verdict, or an interval without the true ratio, in at most one of twenty: %j, %i of %f',
     (_, plan, trials, effect) => {
       for (const size of [0.003, 0.015]) {
         const random = uniform(11);
@@ -282,7 +285,7 @@ function comparisonOf(logs: readonly number[], alpha: number): Comparison {
   } as unknown as Comparison;
 }
 
-// docs/verdicts.md has these figures, of 10,000 runs: slow rounds cost as much as the lead in the others gains.
+// docs/verdicts.md quotes these figures, from 10,000 runs: slow rounds cost as much as the lead in the other rounds gains.
 test.each([
   ['10', onlyLook(10), 0.35],
   ['4, 6 or 10', usualLooks, 0.48],
@@ -301,7 +304,7 @@ test.each([
   },
 );
 
-describe('rounds that depend on each other', () => {
+describe('rounds that are not independent', () => {
   const noted = (trials: number, rounds: number, draw: (random: () => number) => number[]) => {
     const random = uniform(rounds + 1);
     return frequency(trials, () => dependenceOf(draw(random), falseNotes) !== null);
@@ -314,14 +317,14 @@ describe('rounds that depend on each other', () => {
     Array.from({ length: 80 }, (_, round) => normal(random) + (by * round) / 79);
 
   test.each([4, 6, 20, 80])(
-    'are seen in one run of fifty at most where %i rounds are independent',
+    'are reported in at most one run of fifty if %i rounds are independent',
     (rounds) => {
       const independent = (random: () => number) => times(rounds, () => normal(random));
       expect(noted(4000, rounds, independent)).toBeLessThanOrEqual(0.02 + chance(4000));
     },
   );
 
-  test('are seen in most runs of 80 rounds', () => {
+  test('are reported in most runs of 80 rounds', () => {
     expect(noted(500, 80, echoing(0.5))).toBeGreaterThan(0.95);
     expect(noted(500, 80, moving(2))).toBeGreaterThan(0.97);
   });
@@ -346,8 +349,8 @@ describe('power', () => {
     });
   };
 
-  test("an effect of the noise floor's size is found in about half of the runs", () => {
-    // Two values with the variance of ln ratios between sides of 3 % each.
+  test('an effect as large as the noise floor is found in about half of the runs', () => {
+    // Two values with the variance of ln ratios between two sides with 3 % noise each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
     const found = verdicts(4000, 4, 10, Math.log(floor), 'faster');
     expect(found).toBeGreaterThan(0.42);
@@ -358,7 +361,7 @@ describe('power', () => {
     ['faster', Math.log(1.03)],
     ['same', 0],
   ])('as many rounds as are said to be needed decide: %s', (verdict, effect) => {
-    // As above, around the effect.
+    // The same two values, around the effect.
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
     expect(verdicts(1000, 5, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);
     expect(verdicts(1000, 6, Math.ceil(needed / 4), effect, verdict)).toBeLessThan(0.7);

@@ -1,4 +1,4 @@
-// How servers are started: once in a group of a run, and before there is a plan.
+// How servers are started: in a group of a run, and before planning.
 import { createServer } from 'node:http';
 import { expect, test, vi } from 'vitest';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
@@ -19,7 +19,7 @@ const died = new Promise(() => undefined);
 const serverOf = (name: string) =>
   ({ name, answer, died, stop: vi.fn(() => Promise.resolve()) }) as unknown as RunningServer;
 
-/** A run whose host starts servers, but for those that `fails` has a reason for; and its group of a and b. */
+/** A run with a fake host that starts all servers except those in `fails`, and its group of a and b. */
 function runOn(fails: Record<string, Error> = {}) {
   const plan = planOf(scenario);
   const started = new Map<string, RunningServer>();
@@ -43,7 +43,7 @@ function runOn(fails: Record<string, Error> = {}) {
   return { context, group, started, starts };
 }
 
-test('each is started once, and its first answer is kept', async () => {
+test('each server starts once, and its first response is kept', async () => {
   const { context, group, starts } = runOn();
   const answers = new Map<string, Answer>();
   const stages = await openStages(context, group, { round: 1, answers });
@@ -55,7 +55,7 @@ test('each is started once, and its first answer is kept', async () => {
   expect(answers.get('a')).toBe(first);
 });
 
-test('a failed first start ends the run; later it costs the round', async () => {
+test('a failed first start ends the run; a later failure invalidates the round', async () => {
   const { context, group, started } = runOn({ b: new UserError('cannot be', 2) });
   const answers = new Map<string, Answer>();
   await expect(openStages(context, group, { round: 1, answers })).rejects.toEqual(
@@ -70,7 +70,7 @@ test('a failed first start ends the run; later it costs the round', async () => 
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;
 
-test('a side is asked with and without gzip, and ended', async () => {
+test('a side gets a request with and without gzip, and is ended', async () => {
   const answering = createServer((asked, response) =>
     response.setHeader('content-encoding', asked.headers['accept-encoding'] ?? '').end('hello'),
   );

@@ -19,9 +19,9 @@ test('studentQuantile agrees with the closed forms of 1, 2 and 4 degrees of free
   }
 });
 
-test('median takes the middle two', () => expect(median([10, 9, 100, 1])).toBe(9.5));
+test('median averages the middle two', () => expect(median([10, 9, 100, 1])).toBe(9.5));
 
-test('extent is that of any number of values', () => {
+test('extent supports any number of values', () => {
   expect(extent([3, 1, 2])).toEqual([1, 3]);
   expect(extent(Array.from({ length: 300_000 }, (_, index) => index - 1))).toEqual([-1, 299_998]);
   expect(extent([])).toEqual([Infinity, -Infinity]);
@@ -39,11 +39,11 @@ describe('ratioInterval', () => {
     expect(interval[1]).toBeCloseTo(1.46857, 6);
   });
 
-  test('pairs within rounds: a factor common to both widens nothing', () => {
+  test('pairs within rounds: a common factor does not widen the interval', () => {
     const { interval } = ratioInterval([100, 200, 50, 400], [110, 220, 55, 440]);
     expect(interval[0]).toBeCloseTo(1.1, 12);
     expect(interval[1]).toBeCloseTo(1.1, 12);
-    // Rounds far apart stay numbers that JSON has.
+    // With extreme ratios, the bounds stay finite, as JSON requires.
     const { interval: wide } = ratioInterval([1, 1e9], [1e9, 1], alphaOf(30));
     expect(wide).toEqual([0, Number.MAX_VALUE]);
   });
@@ -56,25 +56,25 @@ describe('ratioInterval', () => {
   });
 });
 
-test('the interval of one value has no width', () => {
+test('the interval of a single value has no width', () => {
   expect(meanInterval([7], 0.05)).toEqual({ middle: 7, half: 0 });
 });
 
 describe('roundsToDecide', () => {
-  /** Two values with this mean and standard deviation. */
+  /** Two logarithms with this mean and standard deviation. */
   const logs = (mean: number, sd: number) => [mean - sd / Math.SQRT2, mean + sd / Math.SQRT2];
 
   test.each([
     // By hand: n = 35 with t(34) = 2.0322: (2 · 2.0322 · 1.45)² = 34.73; n = 34 with t(33) = 2.0345: 34.81.
     [-0.02, 0.029, 35],
-    // The same needs fewer than a difference would, s by 0.00995 − 0.001 is 1.005: n = 16 with t(15): (1.7531 + 2.1314)² · 1.01 =
-    // 15.24; n = 15 with t(14): (1.7613 + 2.1448)² · 1.01 = 15.41.
+    // "Same" needs fewer rounds than a difference would; s / (0.00995 − 0.001) is 1.005: n = 16 with t(15): (1.7531 + 2.1314)² ·
+    // 1.01 = 15.24; n = 15 with t(14): (1.7613 + 2.1448)² · 1.01 = 15.41.
     [0.001, 0.008_995, 16],
   ])('mean %f with a spread of %f: %i', (mean, sd, rounds) => {
     expect(roundsToDecide(logs(mean, sd), 0.05, 0.01)).toBe(rounds);
   });
 
-  test('depend on α and on what counts as the same; null for more than 1000', () => {
+  test('depend on α and the tolerance of "same"; null for more than 1000', () => {
     const usual = roundsToDecide(logs(0.001, 0.02), 0.05, 0.01) as number;
     expect(roundsToDecide(logs(0.001, 0.02), 0.05 / 3, 0.01)).toBeGreaterThan(usual);
     expect(roundsToDecide(logs(0.001, 0.02), 0.05, 0.03)).toBeLessThan(usual);
@@ -90,14 +90,14 @@ describe('outliersOf', () => {
   test.each([
     ['one far above', [1.42, 1.45, 1.4, 1.8, 1.5, 1.44], [3]],
     ['two of ten', [1, 1.01, 1.02, 1, 2, 1.01, 0.5, 1, 1.02, 1.01], [4, 6]],
-    // Closer than anybody would notice, however close together the others are.
+    // Negligible differences, even if the other values are very close together.
     ['all the same but for one by 0.9 %', [1.3, 1.3, 1.3, 1.3, 1.3 * 1.009], []],
   ])('%s', (_, ratios, expected) => {
     expect(outliersOf(logs(ratios))).toEqual(expected);
   });
 
-  test('are fewer than the MAD of few values alone would say', () => {
-    // Quantiles of the normal distribution, as even a sample as there is.
+  test('are fewer than by the MAD alone if there are few values', () => {
+    // Quantiles of the normal distribution: the most regular sample possible.
     expect(outliersOf([-1.5, -0.67, 0, 0.67, 1.5].map((z) => 0.05 * z))).toEqual([]);
     // |d − median| / MAD is 8.6: beyond 5 / 0.6745 = 7.41, not beyond 1.206 times that, 8.94.
     expect(outliersOf([-0.05, 0, 0.05, 0.06, 0.48].map((d) => d - 0.05))).toEqual([]);
@@ -108,7 +108,7 @@ describe('outliersOf', () => {
 describe('dependenceOf', () => {
   const close = (value: number) => expect.closeTo(value, 9);
 
-  test('is a drift, by the line through all rounds', () => {
+  test('reports a drift, by a regression line over all rounds', () => {
     // By hand: Σ(time · log) 0.099, Σtime² 10.
     expect(dependenceOf([0.04, 0.029, 0.021, 0.01, 0], 0.02)).toEqual({
       kind: 'drift',
@@ -116,7 +116,7 @@ describe('dependenceOf', () => {
     });
   });
 
-  test('is an echo where rounds resemble the one before', () => {
+  test('reports an echo if rounds resemble the previous one', () => {
     // Squares 20, two steps of 2: 1 − 8 / 40.
     const blocks = [1, -1, -1, 1].flatMap((level) => Array.from({ length: 5 }, () => level));
     expect(dependenceOf(blocks, 0.02)).toEqual({ kind: 'echo', correlation: close(0.8) });

@@ -1,4 +1,4 @@
-// What is asked of an InfluxDB, and what becomes of its answers.
+// Requests to an InfluxDB, and the handling of its responses.
 import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
@@ -28,7 +28,7 @@ const databases = (...names: string[]) =>
     ],
   });
 
-/** An HTTP server that answers as told; what is not told is answered as InfluxDB 2.7 with a bucket bakeoff does. */
+/** An HTTP server with the given responses; by default it responds like InfluxDB 2.7 with a bucket bakeoff. */
 async function fakeInflux(
   answer: (asked: Asked, count: number) => Answer | undefined = () => undefined,
 ) {
@@ -81,7 +81,7 @@ describe('--influx', () => {
   );
 });
 
-it('speaks to 2.x as to 1.x, with the token as password', async () => {
+it('uses the 1.x API for 2.x too, with the token as password', async () => {
   const { host, asked } = await fakeInflux();
   const store = await open(`s3cret@${host}`);
   await store.write(['m v=1 1', '', 'm v=2 2']);
@@ -96,7 +96,7 @@ it('speaks to 2.x as to 1.x, with the token as password', async () => {
   for (const { headers } of asked)
     expect(headers.authorization).toBe(`Basic ${btoa('token:s3cret')}`);
   expect(asked[3]?.headers['content-type']).toMatch('application/x-www-form-urlencoded');
-  // k6 sets no Authorization header without a user name.
+  // k6 sends no Authorization header without a user name.
   const { out, env } = store.k6Output();
   expect(out).toEqual([`influxdb=http://${host}/bakeoff`]);
   expect(env).toMatchObject({
@@ -113,7 +113,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
       path.startsWith('/api/v2/buckets') ? { body: JSON.stringify({ buckets }) } : undefined,
     );
 
-  it('k6 writes to 2.x by that output, as the organization of the bucket', async () => {
+  it('k6 writes to 2.x with that output, with the organization of the bucket', async () => {
     const { host, asked } = await withBuckets({ name: 'bakeoff', orgID: '0123456789abcdef' });
     const store = await open(`s3cret@${host}`);
     expect(store.k6Output()).toEqual({
@@ -152,7 +152,7 @@ it('refuses an unknown output, takes the token from INFLUX_TOKEN', async () => {
   expect(asked[0]?.headers.authorization).toBe(`Basic ${btoa('token:from-env')}`);
 });
 
-it('takes the token from the file of INFLUX_TOKEN_FILE, unless INFLUX_TOKEN has one', async () => {
+it('takes the token from INFLUX_TOKEN_FILE, unless INFLUX_TOKEN is set', async () => {
   const file = join(newFolder(), 'token');
   writeFileSync(file, 'from-file\n');
   vi.stubEnv('INFLUX_TOKEN', '');
@@ -170,7 +170,7 @@ it('takes the token from the file of INFLUX_TOKEN_FILE, unless INFLUX_TOKEN has 
   await expect(open(host)).rejects.toThrow(/^INFLUX_TOKEN_FILE cannot be read: ENOENT.*tokens'$/);
 });
 
-it('makes the database on 1.x, unless it only views; not on 2.x', async () => {
+it('creates the database on 1.x, except for viewing; not on 2.x', async () => {
   const one = await answering(
     (body) => ({ body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}' }),
     '1.8.10',
@@ -197,7 +197,7 @@ it('makes the database on 1.x, unless it only views; not on 2.x', async () => {
   );
 });
 
-it('says in one line what is wrong with the address or the credentials', async () => {
+it('reports an invalid address or invalid credentials in one line', async () => {
   const locked = await answering(() => ({ status: 401, body: '{"message":"unauthorized"}' }));
   await expect(open(locked.host)).rejects.toThrow(
     /wants a user name and password, or a token: give them in --influx .* or in INFLUX_TOKEN$/,
@@ -232,7 +232,7 @@ describe('writing', () => {
   const lines = Array.from({ length: 12_000 }, (_, index) => `m v=${index} ${index + 1}`);
   const writes = (asked: readonly Asked[]) => asked.filter(({ path }) => path.startsWith('/write'));
 
-  it('sends at most 5000 lines a request, and halves what is too large', async () => {
+  it('sends at most 5000 lines per request, and halves requests that are too large', async () => {
     const { host, asked } = await fakeInflux(({ path, body }) =>
       path.startsWith('/write') && body.split('\n').length > 1300 ? { status: 413 } : undefined,
     );
@@ -242,8 +242,8 @@ describe('writing', () => {
     expect(Math.max(...batches.map(({ length }) => length))).toBe(5000);
   });
 
-  it('tries again for a while if the database is busy', async () => {
-    // However slow the machine is, it tries twice.
+  it('retries for a while if the database is busy', async () => {
+    // Even on a slow machine there are two tries.
     let refusals = 1;
     const { host, asked } = await fakeInflux(({ path }) =>
       path.startsWith('/write') && refusals-- > 0 ? { status: 503, body: 'busy\nvery' } : undefined,

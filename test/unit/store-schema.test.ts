@@ -42,7 +42,7 @@ const phase = phaseOf({
 const ofServer = { run: 'r', scenario: 's', variant: 'v', round: '1', server: 'nginx' };
 const tags = { ...ofServer, phase: '1', protocol: 'h2' };
 
-/** A line in its parts; `time` in nanoseconds after the runs' start. */
+/** Parses a line; `time` is in nanoseconds since the run's start. */
 function parsed(line: string) {
   const { time, ...parts } = parsedLine(line);
   return { ...parts, time: time - 1767323045678000000n };
@@ -108,11 +108,11 @@ it.each<[string, Partial<Parameters<typeof roundPoint>[0]>, Partial<Phase>, RegE
   expect(fields).toContain('measured_rps');
 });
 
-it('replaces the ratio of an earlier round if nothing can be compared', () => {
+it('replaces the ratio of an earlier round if there is no comparison any more', () => {
   const whole = result([workers, openFileCache]);
   const nothing = { ratio: 0, ci95: [0, 0] as [number, number], roundRatios: [] };
   const point = linesIn('bench_comparison', compared(whole, nothing))[1];
-  // CPU time has its own ratio.
+  // CPU time has a separate ratio.
   expect(fieldsOf(point as string)).toMatchObject({
     effect: '–',
     ci_low: 0,
@@ -180,7 +180,7 @@ const tuned: MeasuredVariant = {
   setup: 'b',
 };
 
-it('tags the run and its table with the article', () => {
+it('tags the run and the table with the article', () => {
   const article = { id: '003', title: 't', date: '2014' };
   const of = { ...result([workers, openFileCache]), article };
   expect(parsedLine(runPoint(of, true)).tags).toMatchObject({ article: '003' });
@@ -190,7 +190,7 @@ it('tags the run and its table with the article', () => {
   ]);
 });
 
-it('writes the growth of a queue, and then no latency', () => {
+it('writes the growth of a queue, and no latency in that case', () => {
   const grows = { queueGrowth: { perSecond: 300, standardError: 1 }, rps: 1000 };
   const phases = [{ ...phase, requests: 2600, seconds: 2, ...grows }];
   const atRate = { ...initial, load: { ...load, rate: 1300 }, rounds: [{ round: 1, phases }] };
@@ -227,7 +227,7 @@ it('writes one row of the table per variant, a nanosecond apart', () => {
       errors_refused: 4,
       server_cpu_micros_per_request: (0.01 / 995) * 1e6,
       header_bytes_per_request: 60_000 / 995,
-      // Of the time that stolen and other processes' shares leave.
+      // Share of the time that remains after steal time and other processes.
       server_share: 0.005 / (1 - 0.04),
       generator_share: 0.01 / (1 - 0.06),
     },
@@ -235,7 +235,7 @@ it('writes one row of the table per variant, a nanosecond apart', () => {
   });
 });
 
-it('writes the link, and marks verdicts not final or with a delay not held', () => {
+it('writes the link, and marks verdicts that are not final or had an inaccurate delay', () => {
   const { variants, comparisons, ...rest } = resultOf(initial, tuned);
   const row = (state: Result['state'], changes: Partial<Comparison>) =>
     fieldsOf(
@@ -254,7 +254,7 @@ it('writes the link, and marks verdicts not final or with a delay not held', () 
   expect(row('partial', { verdict: 'none' }).verdict).toBe('none');
 });
 
-it('replaces a figure that a later round has made void', () => {
+it('replaces a figure that a later round invalidates', () => {
   const row = (...rps: number[]) => {
     const variants = [
       variant('a', secondsOf([1000, 1000, 1000, 1000])),
@@ -269,7 +269,7 @@ it('replaces a figure that a later round has made void', () => {
   expect(row(1100, 1101, 1102, 1103)).toMatchObject(later);
 });
 
-it('writes the figures of each phase, published beside measured', () => {
+it('writes published and measured figures of each phase', () => {
   const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
   const distribution = { min: 1, max: 2, mean: 11, sd: 3, withinSdPercent: 50 };
   const figures = {
@@ -305,7 +305,7 @@ it('writes the figures of each phase, published beside measured', () => {
   ]);
 });
 
-it('writes memory at every sample and cores between samples', () => {
+it('writes memory at every sample and core usage between samples', () => {
   expect(serverSamplePoints(ofServer, [])).toEqual([]);
   const same = { atMs: 1500, cpuSeconds: 1.25, rssBytes: 20 };
   const points = serverSamplePoints(ofServer, [
@@ -335,7 +335,7 @@ const newRun = {
   comparisons: [],
 };
 
-it('keeps a run at the same point from start to end', () => {
+it('keeps a run in the same point from start to end', () => {
   const started = Date.parse(newRun.startedAt);
   const begun = { tags: { run: 'r', scenario: 's' }, time: 0n };
   const title = 'Is it faster?';
@@ -364,13 +364,13 @@ it('keeps a run at the same point from start to end', () => {
       noise_floor_rounds: 6,
       noise_low: 0.8,
       noise_high: 1.25,
-      // No article has figures of it.
+      // Articles have no such figures.
       unpublished: 'published',
     },
   });
 });
 
-it('has a noise floor of requests/s only', () => {
+it('has a noise floor for requests/s only', () => {
   const noiseFloor = { rounds: 6, ratio: 1.25 };
   const [comparison] = result([workers, openFileCache]).comparisons as [Comparison];
   const by = (metric: Metric) =>

@@ -25,7 +25,7 @@ const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
 
 const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
 
-test('figures of a variant are medians over rounds, latencies of all of them', () => {
+test('figures of a variant are medians over rounds; latencies cover all rounds', () => {
   const one = of(
     phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
     phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
@@ -34,21 +34,21 @@ test('figures of a variant are medians over rounds, latencies of all of them', (
   expect(one).toMatchObject({
     rps: { median: 20_000 },
     serverCpuMicrosPerRequest: { median: 20 },
-    // 2400 of 3000 values take at most 3 ms, the 2970th of them 7.
+    // 2400 of 3000 values are at most 3 ms; value 2970 is 7 ms.
     latencyMs: { p50: 2, p99: 7, max: 90 },
     errorsPerMillion: 0,
     successRatio: 1,
   });
 });
 
-test('figures of a variant have no latency where nothing was answered', () => {
+test('a variant without responses has no latency', () => {
   const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
   expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
   const one = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
   expect(of(silent, one)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
 });
 
-test('figures of a variant are shares of what workers and threads can use', () => {
+test('CPU shares of a variant are relative to the cores that workers and threads can use', () => {
   const server = { ...nginxWith(), workers: 16 };
   const load = { protocol: 'http/1.1', threads: 10 } as const;
   const phases = [phase({ requests: 1000, serverCpuSeconds: 5, generatorCpuSeconds: 10 })];
@@ -58,7 +58,7 @@ test('figures of a variant are shares of what workers and threads can use', () =
   );
 });
 
-test('figures of a variant take the class of status that is expected for success, and no other', () => {
+test('only the expected status class counts as success', () => {
   const lost = phase({
     requests: 1000,
     responses: answers({ '2xx': 100, '4xx': 900 }),
@@ -72,7 +72,7 @@ test('figures of a variant take the class of status that is expected for success
   expect(warnings.join()).toContain('workers: 100 answers with 2xx among 1,000 requests: ');
 });
 
-test('figures of a variant count errors and answers other than 2xx and 3xx over all rounds', () => {
+test('figures of a variant count errors and responses other than 2xx and 3xx over all rounds', () => {
   const bad = phase({
     requests: 1_000_000,
     responses: { '2xx': 900_000, '3xx': 50_000, '4xx': 20_000, '5xx': 29_990 },
@@ -89,7 +89,7 @@ test('figures of a variant count errors and answers other than 2xx and 3xx over 
   );
 });
 
-test('figures of a variant are of answers: failed attempts are no requests/s and have no CPU time', () => {
+test('figures of a variant count responses only: failed attempts are excluded from requests/s and CPU per request', () => {
   const half = phase({
     requests: 100_000,
     rps: 10_000,
@@ -111,7 +111,7 @@ test('figures of a variant are of answers: failed attempts are no requests/s and
   expect(comparisons[0]).toMatchObject({ ratio: 1, cpu: { ratio: 1 } });
 });
 
-test('a missing baseline has a warning, unless the variant is one itself', () => {
+test('a missing baseline gives a warning, unless the variant is itself a baseline', () => {
   const unlimited = variant('unlimited', four({ requests: 1000 }), { against: 'workers' });
   const warned = (...others: MeasuredVariant[]) =>
     summarise(facts, [unlimited, ...others]).warnings;
@@ -137,7 +137,7 @@ const warnings = (changes: Partial<Phase>) =>
     }),
   ]).warnings;
 
-test('an open model warns of late sends', () => {
+test('an open model warns about late sends', () => {
   // p99 of the latency is 3 ms.
   expect(warnings({ sendDelayMs: latency(0.2, 0.74, 3) })).toEqual([]);
   expect(warnings({ sendDelayMs: latency(0.2, 0.76, 3) })).toEqual([
@@ -149,13 +149,13 @@ test('an open model warns of late sends', () => {
     ),
   ).toEqual([[], [expect.stringContaining('left 110 µs late')]]);
   expect(warnings({})).toEqual([]);
-  // A rate that was not reached has a sentence of its own.
+  // A rate that was not reached has a separate sentence.
   expect(warnings({ sendDelayMs: latency(500, 900, 1000), requests: 9000, seconds: 11 })).toEqual(
     [],
   );
 });
 
-test('an open model says why they left late', () => {
+test('the warning about late sends names the cause', () => {
   const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
   const said = (changes: Partial<Phase>) => warnings({ ...late, serverCpuSeconds: 3, ...changes });
   expect(said({})).toEqual([
@@ -187,7 +187,7 @@ const img = variant('nghttpd', [], {
 });
 const [result] = summarise(facts, [img]).variants;
 
-test("phases have figures of their own beside the round's", () => {
+test('phases have figures in addition to those of the round', () => {
   expect(result?.phases).toMatchObject([
     { phase: 1, rps: { median: 100 / 12 }, seconds: 12, receivedBytesPerSecond: 100_000 / 12 },
     { phase: 2, successRatio: 0.4, responses: answers({ '2xx': 120, '4xx': 180 }) },
@@ -212,7 +212,7 @@ const negotiated = (name: string, keyExchange: string, changes: Partial<Phase> =
     }),
   );
 
-test('TLS negotiated differently is one line, plain HTTP aside', () => {
+test('different TLS parameters give one warning; plain HTTP is ignored', () => {
   const { warnings } = summarise(facts, [
     negotiated('nginx', 'P-384'),
     negotiated('h2o', 'P-256'),
@@ -225,7 +225,7 @@ test('TLS negotiated differently is one line, plain HTTP aside', () => {
   ).toEqual([]);
 });
 
-test("streams beyond the server's limit are one line that names both", () => {
+test('streams beyond the limit of the server give one warning with both numbers', () => {
   const limited = (...limits: (number | null)[]) =>
     summarise(
       facts,
@@ -255,7 +255,7 @@ test("a server's CPU use while idle is reported above 1 % of a core", () => {
   expect([idle(0.01, 0.01), idle(null, null)]).toEqual([[], []]);
 });
 
-test('what several variants have in common is one note', () => {
+test('equal notes of several variants are merged', () => {
   const of = (name: string, idleCpuShare: number, gain: number) =>
     variant(name, [
       phase({
@@ -273,7 +273,7 @@ test('what several variants have in common is one note', () => {
   ]);
 });
 
-test('a server that stood still by itself is named with its rounds', () => {
+test('a server that stood still is named with the rounds', () => {
   const still = (...gapsMs: number[]) => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
     return said('stood still', variant('workers', phases));
@@ -286,14 +286,14 @@ test('a server that stood still by itself is named with its rounds', () => {
   ]);
 });
 
-test('a warm-up that took long or gained much is said', () => {
+test('a warm-up that took long or had a large effect is reported', () => {
   const warmed = (...ends: [warmupSeconds: number, gain: number][]) => {
     const phases = ends.map(([warmupSeconds, gain]) => {
       return phase({ requests: 1000, continuous: { ...continuousEnd, warmupSeconds, gain } });
     });
     return said('still got faster', variant('workers', phases));
   };
-  // One part; a short one; in fewer than half of the rounds.
+  // A single part; a short warm-up; fewer than half of the rounds.
   expect([warmed([9, 1]), warmed([2.9, 1.1]), warmed([9, 2], [1, 1], [1, 1])]).toEqual([
     [],
     [],
@@ -307,7 +307,7 @@ test('a warm-up that took long or gained much is said', () => {
   ]);
 });
 
-test('sides whose answers took too long for turns are named', () => {
+test('sides with responses too slow for turns are named', () => {
   const inTurns = (name: string, count: number, waits: boolean) =>
     variant(name, [
       phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } }),
@@ -316,7 +316,7 @@ test('sides whose answers took too long for turns are named', () => {
   expect(named(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
     expect.stringMatching(/^b: answers take so long that the sides were loaded one after/),
   ]);
-  // A short load has one turn, too.
+  // A short load also has a single turn.
   expect([
     named(inTurns('a', 1, false), inTurns('b', 1, false)),
     named(inTurns('a', 8, false), inTurns('b', 8, true)),

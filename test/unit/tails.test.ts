@@ -8,7 +8,7 @@ import { facts } from '../fixtures/result.ts';
 
 const load = { protocol: 'h2', threads: 1, rate: 1000 } as const;
 
-/** A side whose rounds have so many slow responses of 1,000 each: they take 100 ms, all others 1 ms. */
+/** A side with this many slow responses (100 ms) among 1,000 per round; the others take 1 ms. */
 const withSlow = (name: string, slow: readonly number[]) =>
   variant(
     name,
@@ -29,13 +29,13 @@ const linesOf = (slow: readonly number[]) => {
   return tailLines(summarise(facts, sides, {}) as unknown as Result);
 };
 
-test('where p99 leaps, the shares of slow responses are told', () => {
+test('if p99 jumps between rounds, the shares of slow responses are reported', () => {
   expect(linesOf([12, 8, 9, 15])).toEqual([
     "By round p99 leaps between 1.00 ms and 100.00 ms, so its ratio is chance: more than 10.00 ms took 1.0 % of a's responses, and 1.1 % of b's.",
   ]);
 });
 
-test('a p99 that is clearly worse has its verdict', () => {
+test('a clearly worse p99 gets a verdict', () => {
   const clearly = [withSlow('a', [1, 2, 1, 2]), withSlow('b', [30, 31, 29, 30])];
   const result = summarise(facts, clearly, {}) as unknown as Result;
   expect(result.comparisons[0]).toMatchObject({ verdict: 'slower' });

@@ -1,4 +1,4 @@
-// What is read of access logs, of a HAR and of vegeta's targets.
+// Reading of access logs, HAR files and vegeta targets.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -65,7 +65,7 @@ test('the most frequent come first, with their most frequent status; 304 is 200'
   expect(said).toEqual(["Of the log's 8 lines, 100 % are in the load: 3 requests."]);
 });
 
-test('what is left out has its count and an example without secrets', async () => {
+test('skipped lines are counted, with an example without secrets', async () => {
   const { requests, said } = await read(
     combined('GET / HTTP/1.1').repeat(5) +
       combined('\\x16\\x03\\x01', 400).repeat(2) +
@@ -85,12 +85,12 @@ test('what is left out has its count and an example without secrets', async () =
   expect(said[1]).not.toContain('4111');
 });
 
-test('other methods are taken if asked for, without their bodies', async () => {
+test('other methods are included on request, without bodies', async () => {
   const { requests } = await read(combined('POST /a HTTP/1.1', 201), { methods: 'all' });
   expect(requests).toEqual([{ ...get, method: 'POST', target: '/a', status: 201 }]);
 });
 
-test('of several hosts the most frequent one', async () => {
+test('uses the most frequent of several hosts', async () => {
   const at = (host: string) => combined('GET / HTTP/1.1', 200, `${host}:80 1.2.3.4 - - `);
   const { host, said } = await read(at('b.example') + at('a.example').repeat(2));
   expect([host, said[1]]).toEqual([
@@ -113,7 +113,7 @@ test('in a log_format of the config under test', async () => {
   expect(requests).toEqual([{ ...get, status: 404 }]);
 });
 
-describe('replayed at its own times', () => {
+describe('replayed at the logged times', () => {
   const at = (time: string, target: string, times = 1) =>
     `1.2.3.4 - - [10/Oct/2025:${time} +0200] "GET ${target} HTTP/1.1" 200 612\n`.repeat(times);
   const replayed = (target: string, ...atMs: number[]) => ({
@@ -165,7 +165,7 @@ describe('replayed at its own times', () => {
     expect(await read(text, { pace: { factor: 2, seconds: 2 } })).toMatchObject(traffic);
   });
 
-  it('has random times within a second if asked for', async () => {
+  it('has random times within a second on request', async () => {
     const pace = { factor: 1, seconds: 2, arrivals: 'poisson' } as const;
     const { requests } = await read(at('12:00:00', '/', 100), { pace });
     const times = requests[0]?.atMs ?? [];
@@ -177,7 +177,7 @@ describe('replayed at its own times', () => {
     ).toBeGreaterThan(5);
   });
 
-  it('needs times', async () => {
+  it('needs timestamps', async () => {
     const text = '{"request_method":"GET","uri":"/","status":200}';
     expect(await refusalOf(read(text, { pace: { factor: 1, seconds: 2 } }))).toBe(
       '--pace: no line of the log has a time: leave it out',
@@ -185,7 +185,7 @@ describe('replayed at its own times', () => {
   });
 });
 
-test('10,000 requests are as they are, the rest by path', async () => {
+test('keeps 10,000 distinct requests, and merges the rest by path', async () => {
   const lines = Array.from({ length: 29_999 }, (_, index) => {
     const target = index < 9999 ? `/${index}` : `/rest${(index + 1) % 2}?${index + 1}`;
     return combined(`GET ${target} HTTP/1.1`).repeat(index < 9999 ? 2 : 1);
@@ -211,18 +211,18 @@ test.each<[string, string, RegExp]>([
   expect(await refusalOf(read(text))).toMatch(message);
 });
 
-test('a log in gzip', async () => {
+test('a gzipped log', async () => {
   writeFileSync(join(folder, 'log.gz'), gzipSync(combined('GET /a?b=1 HTTP/1.1')));
   expect((await readLog(['log.gz'])).requests).toEqual([get]);
   expect(await refusalOf(readLog(['none.gz']))).toMatch(/^--log none.gz: it is not there$/);
 });
 
-test('a file that is not there, and a folder', async () => {
+test('a missing file, and a folder', async () => {
   expect(await refusalOf(readLog(['none']))).toMatch(/^--log none: it is not there$/);
   expect(await refusalOf(readLog([newFolder()]))).toMatch(/: it is a folder$/);
 });
 
-test('a device, a pipe without a writer and a file of holes as a log', async () => {
+test('a device, a pipe without a writer and a sparse file as a log', async () => {
   const made = newFolder();
   execFileSync('mkfifo', [join(made, 'pipe')]);
   writeFileSync(join(made, 'holes'), '');
@@ -236,7 +236,7 @@ test('a device, a pipe without a writer and a file of holes as a log', async () 
     expect(await refusalOf(readLog([file]))).toMatch(why);
 });
 
-test('a line of many brackets, and a format without text between variables', async () => {
+test('a line with many brackets, and a format without text between variables', async () => {
   const formats = ['$a$b$c$d$e "$request" $status', '$a\\$b\\$c\\$d\\$e "$request" $status'];
   const text = ['[ ', '\\x', '[a] "', '#'].map((part) => `${part.repeat(16_000)}\n`).join('');
   const hashes = JSON.stringify({ method: 'GET', uri: `/${'#'.repeat(60_000)}\nx`, status: 200 });
@@ -245,7 +245,7 @@ test('a line of many brackets, and a format without text between variables', asy
   expect(requests).toEqual([{ method: 'GET', target: '/', status: 200, weight: 1 }, get]);
 });
 
-test('one bad line is left out, or sent as far as it can be', async () => {
+test('a malformed line is skipped or partly used', async () => {
   const json = (fields: object) =>
     `${JSON.stringify({ method: 'GET', uri: '/a?b=1', status: 200, ...fields })}\n`;
   const { requests } = await read(json({ uri: '/\ud800' }));
@@ -255,14 +255,14 @@ test('one bad line is left out, or sent as far as it can be', async () => {
   expect(said[0]).toMatch(/from 1970-01-01 00:00:01 UTC .*: 1 request in 1 s/);
 });
 
-test('a replay of two days', async () => {
+test('a replay over two days', async () => {
   const at = (msec: number) => JSON.stringify({ method: 'GET', uri: '/', status: 200, msec });
   const lines = Array.from({ length: 172_800 }, (_, second) => at(1e9 + second));
   const pace = { factor: 1, seconds: 172_800 };
   expect((await read(lines.join('\n'), { pace })).said[0]).toMatch(/, 1 in the busiest second\.$/);
 });
 
-test('an example has no letters that a terminal obeys or does not show', async () => {
+test('an example contains no control or invisible characters', async () => {
   const strange = ['\u202e', '\u200b', '\u00ad', '\u2028', '\u3164', '\u{e0041}', '\ufe0f'];
   const { said } = await read(`${combined('GET /a?b=1 HTTP/1.1')}"x${strange.join('y')}"\n`);
   expect(said[1]).toMatch(/such as "x y y y y y y "\.$/);
@@ -279,7 +279,7 @@ const entry = (url: string, request: object = {}, status = 200): object => ({
 });
 const har = (...entries: (object | null)[]) => written(JSON.stringify({ log: { entries } }));
 
-test('a HAR: the most frequent host, headers, bodies, equal requests once', () => {
+test('a HAR: the most frequent host, headers, bodies; duplicate requests are merged', () => {
   const names = [':authority', 'accept', 'If-None-Match', 'Connection'];
   const headers = names.map((name) => ({ name, value: 'x' }));
   const { requests, host, said } = readHar(
@@ -314,7 +314,7 @@ test('a HAR: the most frequent host, headers, bodies, equal requests once', () =
   expect(readHar(two, 'safe', 'b').requests).toMatchObject([{ target: '/c' }]);
 });
 
-test('entries of a HAR that are none are left out', () => {
+test('invalid entries of a HAR are skipped', () => {
   const url = 'https://a.example/x';
   const header = (value: unknown) => ({ headers: [{ name: 'x-a', value }] });
   const { requests, said } = readHar(

@@ -1,4 +1,4 @@
-// What the engine measured and what the runner sampled, as a phase.
+// Combines the engine's measurement and the runner's samples into a phase.
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/result.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
@@ -11,7 +11,7 @@ import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 const unknown = { seconds: 0, processes: 0, interrupts: 0, servers: 0 };
 const plan = planOf(scenarioOf(hereAndThere));
 
-/** The CPU figures of a side's phase with 1000 responses, of so many in its turns, while the samples show that its processes used 4 s. */
+/** CPU figures of a phase with 1000 responses. `made` counts the responses in all turns; the samples show 4 s of CPU time. */
 function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) {
   const turns = { count: 10, responses: made, sliceMs: 10, rampMs: 0, waits: false };
   const result = {
@@ -33,17 +33,17 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
   return [one?.serverCpuSeconds, one?.idleCpuShare, one?.serverRssBytes];
 }
 
-test('a server has the CPU time of its own turns', () => {
+test('CPU time is counted in the turns of the server', () => {
   expect(cpuOf(0, 1100, { seconds: 2.2, idleShare: 0.03, cores: unknown })).toEqual([
     expect.closeTo(2, 12),
     0.03,
     7,
   ]);
-  // Elsewhere it is sampled, over the same turns.
+  // On another host CPU time is sampled, over the same turns.
   expect(cpuOf(0, 2000)).toEqual([expect.closeTo(2, 12), null, 7]);
 });
 
-test("elsewhere it is that of the turns' ramps and drains, too", () => {
+test('on another host CPU time includes ramps and drains', () => {
   const turns = { count: 1, responses: 5000, sliceMs: 3000, rampMs: 4000, waits: true };
   const monotonicMs: [number, number] = [5000, 6000];
   const loaded = phase({
@@ -52,7 +52,7 @@ test("elsewhere it is that of the turns' ramps and drains, too", () => {
     latencyMs: latency(1000, 1000, 1000),
     turns,
   });
-  // From 1 to 7 s it used 2 s, so that the last second's fifth of all responses took 0.4 s.
+  // The server used 2 s of CPU time from 1 to 7 s. The last second had a fifth of all responses, so 0.4 s.
   const ofServer = [0, 1000, 2000, 7000, 8000].map(
     (atMs, index) => ({ atMs, cpuSeconds: [0, 0, 0.4, 2, 2][index], rssBytes: 7 }) as ServerSample,
   );
@@ -67,9 +67,10 @@ test("elsewhere it is that of the turns' ramps and drains, too", () => {
   expect(one?.serverCpuSeconds).toBeCloseTo(0.4, 12);
 });
 
-test('one that was alone has that of its window', () => {
+test('a server that was loaded alone has the CPU time of the window', () => {
   expect(cpuOf(0, 0, { seconds: 3, idleShare: 0, cores: unknown })).toEqual([3, 0, 7]);
   expect(cpuOf(0, 0)).toEqual([expect.closeTo(4, 12), null, 7]);
 });
 
-test('what runs at an address has none', () => expect(cpuOf(1, 1000)).toEqual([null, null, null]));
+test('a side given by address has no CPU time', () =>
+  expect(cpuOf(1, 1000)).toEqual([null, null, null]));

@@ -1,4 +1,4 @@
-// The CPU time and memory of servers and backends, from a /proc that is written here.
+// CPU time and memory of servers and backends, from a fake /proc.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -32,11 +32,11 @@ interface Shown {
   state?: string;
   tracer?: number;
   childrenLists?: boolean;
-  /** CPU seconds of the children that it has waited for. */
+  /** CPU seconds of ended and awaited children. */
   reaped?: number;
 }
 
-/** Writes what /proc shows of a process; its tasks by thread id. */
+/** Writes the /proc files of a process; tasks by thread id. */
 function show(
   pid: number,
   tasks: Record<number, Task>,
@@ -86,7 +86,7 @@ describe.each([
   ['without schedstat', { schedstat: false }],
   ['without lists of children', { childrenLists: false }],
 ])('%s', (_, kernel) => {
-  it('sums all tasks of the tree, and nobody else', () => {
+  it('sums all tasks of the process tree, and no others', () => {
     const first = { cpuSeconds: 1, children: [20] };
     show(10, { 10: first, 11: { cpuSeconds: 2, children: [21] } }, kernel);
     showOne(20, 4, { parent: 10, children: [30], ...kernel });
@@ -103,7 +103,7 @@ describe.each([
   });
 });
 
-it('keeps the use of ended processes, finds new ones a second later', () => {
+it('keeps the usage of ended processes, and finds new ones a second later', () => {
   const now = vi.spyOn(performance, 'now').mockReturnValue(0);
   showOne(10, 1, { children: [20] });
   showOne(20, 4, { parent: 10 });
@@ -131,10 +131,10 @@ it('keeps the use of ended processes, finds new ones a second later', () => {
   expect(usage()).toEqual({ ...used, cpuSeconds: 17, waitedSeconds: 8.5, rssBytes: 0 });
 });
 
-describe('processes that begin and end between two look-ups', () => {
+describe('processes that start and end between two look-ups', () => {
   const gone = (pid: number) => rmSync(path.join(proc, String(pid)), { recursive: true });
 
-  it('count once their parent has waited for them', () => {
+  it('count as soon as the parent has waited for them', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(0);
     showOne(10, 1, { reaped: 2 });
     const usage = watchUsage(() => processTree(proc, '10'), { proc });
@@ -146,7 +146,7 @@ describe('processes that begin and end between two look-ups', () => {
     expect(usage().cpuSeconds).toBe(7);
   });
 
-  it('count from the second on in which their parent has its first one', () => {
+  it('count even if the parent had no child at first', () => {
     const now = vi.spyOn(performance, 'now').mockReturnValue(0);
     showOne(10, 1);
     const usage = watchUsage(() => processTree(proc, '10'), { proc });
@@ -156,7 +156,7 @@ describe('processes that begin and end between two look-ups', () => {
     expect(usage().cpuSeconds).toBe(5);
   });
 
-  it('count once if they were seen, and with what they used since', () => {
+  it('count once if seen before, including later usage', () => {
     vi.spyOn(performance, 'now').mockReturnValue(0);
     showOne(10, 1, { children: [20], reaped: 1 });
     showOne(20, 4, { parent: 10, children: [30], reaped: 2 });
@@ -173,7 +173,7 @@ describe('processes that begin and end between two look-ups', () => {
     expect(usage().cpuSeconds).toBe(17.75);
   });
 
-  it('count once if they end together with their parent', () => {
+  it('count once if they end together with the parent', () => {
     vi.spyOn(performance, 'now').mockReturnValue(0);
     showOne(10, 1, { children: [20], reaped: 1 });
     showOne(20, 4, { parent: 10, children: [30] });
@@ -185,8 +185,8 @@ describe('processes that begin and end between two look-ups', () => {
     expect(usage().cpuSeconds).toBe(14);
   });
 
-  // The two ways to count are independent.
-  it('count the same by a control group as without one', async () => {
+  // The two methods are independent.
+  it('count the same with and without a control group', async () => {
     const scratch = await makeScratch();
     onTestFinished(scratch.end);
     const burn = 'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); done';
@@ -203,13 +203,13 @@ describe('processes that begin and end between two look-ups', () => {
     const [now, nowInGroup] = await after(100);
     const [used, inGroup] = [now - before, nowInGroup - beforeInGroup];
     expect(used).toBeGreaterThan(0.1);
-    // Clock ticks of user and of system time.
+    // Clock ticks of user and system time.
     if (!Number.isNaN(inGroup))
       expect(Math.abs(used - inGroup)).toBeLessThan(0.02 + 0.03 * inGroup);
   });
 });
 
-test('the figure of a control group goes before', () => {
+test('the figure of a control group takes precedence', () => {
   showOne(10, 1, { reaped: 4 });
   let ofGroup: number | undefined = 6;
   const cpuSecondsOfGroup = () => ofGroup;
@@ -231,7 +231,7 @@ test.each<[string, Shown, boolean]>([
   expect(watchUsage(() => processTree(proc, '10'), { proc })().stopped).toBe(expected);
 });
 
-it("counts a process's bytes, faults and CPU time by kind", () => {
+it('counts bytes, faults and CPU time of a process by kind', () => {
   const pids = [String(process.pid)];
   const before = countersOf(pids);
   writeFileSync(path.join(proc, 'file'), Buffer.alloc(1e6));
@@ -245,7 +245,7 @@ it("counts a process's bytes, faults and CPU time by kind", () => {
 });
 
 describe('a backend', () => {
-  /** Writes a table of sockets: ports with an inode, and a state other than listening. */
+  /** Writes a socket table: ports with inode, and optionally a state other than listening. */
   function listen(file: string, ...sockets: [port: number, inode: string, state?: string][]) {
     const rows = sockets.map(
       ([port, inode, state = '0A']) =>
@@ -260,7 +260,7 @@ describe('a backend', () => {
   const watch = (addresses: readonly UpstreamAddress[], cpu: number) =>
     watchUpstreams(addresses, [cpu], proc);
 
-  test('is all workers of the listening group, on the cores asked about', () => {
+  test('includes all workers of the listening process group, on the given cores', () => {
     listen('tcp', [3000, '77'], [3000, '78', '01'], [4000, '79']);
     const other = { cpu: 1, sockets: ['78', '79'] };
     const worker = { cpu: 1, sockets: ['77'] };
@@ -284,7 +284,7 @@ describe('a backend', () => {
     expect(used()).toBe(11);
   });
 
-  test('is not all that systemd has started', () => {
+  test('does not include other services of systemd', () => {
     listen('tcp', [3000, '77']);
     showOne(1, 1, { sockets: ['77'], children: [10, process.pid] });
     showOne(10, 1, { sockets: ['77'], children: [11] });
@@ -298,7 +298,7 @@ describe('a backend', () => {
     expect(used()).toBe(2);
   });
 
-  test('may listen on IPv6, and at a socket', () => {
+  test('may listen on IPv6 or a Unix socket', () => {
     listen('tcp6', [3000, '77']);
     writeFileSync(
       path.join(proc, 'net', 'unix'),
@@ -329,7 +329,7 @@ describe('a backend', () => {
     expect(watch(addresses, 0)()).toBe(used);
   });
 
-  test('that is a stub answers after its time with its bytes', async () => {
+  test('as a stub responds with the given delay and length', async () => {
     const address = await addressFor('stub:40ms:2KB');
     const beginMs = performance.now();
     const answers = await Promise.all(

@@ -30,7 +30,7 @@ const held = (name: string, ms: number, generatorCpu: number, serverCpu: number)
   );
 const times = (by: number) => [4, 4.1, 3.9, 4].map((value) => value * by);
 
-test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
+test('at a rate, p99 is the main metric, with a second verdict on p50', () => {
   const comparison = one([base, timed('b', p50, times(1))]);
   expect(comparison).toMatchObject({
     metric: 'p99',
@@ -46,7 +46,7 @@ test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
   });
   expect(comparison.ratio).toBeCloseTo((0.8 * (4.1 / 5.05) * (3.9 / 4.95) * 0.8) ** 0.25, 9);
   expect(one([base, timed('b', p50, times(2))]).verdict).toBe('slower');
-  // p50 and p99 are judged, and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
+  // Both p50 and p99 are judged and share α. t(3): 0.975 is 3.182446, 0.9875 is 4.176535.
   const noisy = timed('b', p50, [4, 4.1, 3.9, 4.4]);
   const width = ({ ci95: [low, high] }: Comparison) => Math.log(high / low);
   expect(width(one([base, noisy])) / width(one([base, noisy], { metric: 'p99' }))).toBeCloseTo(
@@ -55,7 +55,7 @@ test('latency decides at a rate: p99, with a verdict on p50 beside it', () => {
   );
 });
 
-test('the median of a page decides where the files of pages are asked for together', () => {
+test('if a page is loaded with all of its files, the median page time is the metric', () => {
   const pages = (streams: number) =>
     ({ load: { protocol: 'h2', threads: 1, streams, together: true } }) as const;
   const both = [timed('a', p50, p99, pages(10)), timed('b', times(1), p99, pages(10))];
@@ -66,7 +66,7 @@ test('the median of a page decides where the files of pages are asked for togeth
   });
 });
 
-test('latency decides if asked for, whatever the load', () => {
+test('latency is the metric on request, for any load', () => {
   const closed = { load: { protocol: 'h2', threads: 1 } } as const;
   const slower = p50.map((ms) => 1.5 * ms);
   const [one50, other] = [timed('a', p50, p99, closed), timed('b', slower, p99, closed)];
@@ -87,7 +87,7 @@ test('latency decides if asked for, whatever the load', () => {
   });
 });
 
-test('latency that decides needs a generator below its limit', () => {
+test('latency as the metric needs a generator below its limit', () => {
   const free = held('a', 1, 0.6, 0.7);
   const slower = [free, held('b', 2, 0.97, 0.7)];
   expect(one(slower, { metric: 'p99' })).toMatchObject({
@@ -98,7 +98,7 @@ test('latency that decides needs a generator below its limit', () => {
   expect(one(slower, { metric: 'cpu' }).verdict).toBe('same');
 });
 
-test('latency has no verdict if it means nothing', () => {
+test('meaningless latency has no verdict', () => {
   const few = latency(1, 4, 50, {
     histogram: [
       [1, 900],

@@ -23,7 +23,7 @@ const b = variant('b', rounds([1100, 1120, 1080, 1130]));
 
 const widthOf = ({ ci95: [low, high] }: Comparison) => Math.log(high / low);
 
-/** Four logarithms with this mean, and with s so that the interval for `alpha` is the mean ± `half`. */
+/** Four logarithms with this mean, and a standard deviation that makes the interval for `alpha` the mean ± `half`. */
 const withInterval = (middle: number, half: number, alpha: number) => {
   const deviation = (half * Math.sqrt(3)) / studentQuantile(1 - alpha / 2, 3);
   return [-1, -1, 1, 1].map((sign) => middle + sign * deviation);
@@ -36,7 +36,7 @@ test.each([
   ['95', 0.1, 0.101, 'inconclusive'],
   ['90', 0, 0.999 * limit, 'same'],
   ['90', 0, 1.001 * limit, 'inconclusive'],
-  // The limits are symmetric in baseline and variant: 1 / 1.01, and not 0.99.
+  // The limits are symmetric in baseline and variant: 1 / 1.01 rather than 0.99.
   ['90', -0.5 * limit, 0.499 * limit, 'same'],
   ['90', -0.5 * limit, 0.501 * limit, 'inconclusive'],
 ] as const)(
@@ -48,7 +48,7 @@ test.each([
   },
 );
 
-test('the 90 % interval is that of two tests, and as much narrower as the comparisons and looks make it wider', () => {
+test('the interval for "same" is the 90 % interval of two one-sided tests, with the same division of α', () => {
   // t(3, 0.95) is 2.353363 and t(3, 0.975) is 3.182446, t(3, 0.9875) 4.176535.
   const rounds = withInterval(0, (3.182446 / 2.353363) * 0.999 * limit, 0.05);
   expect(verdictOf(rounds, 0.05, 0.01)).toBe('same');
@@ -57,14 +57,14 @@ test('the 90 % interval is that of two tests, and as much narrower as the compar
   expect(verdictOf(ofTwo, 0.02, 0.01)).toBe('inconclusive');
 });
 
-test('the rules of a run say what counts as the same, also in words', () => {
+test('the rules of a run state the tolerance of "same", also as text', () => {
   const b = variant('b', rounds([1020, 1031, 1009, 1021]));
   expect(one([a, b])).toMatchObject({ verdict: 'faster', why: 'the whole interval is above 1' });
   expect(one([a, b], { sameWithin: 0.025 })).toMatchObject({
     verdict: 'same',
     why: 'the 90 % interval is within 2.5 % of equal',
   });
-  // Narrower than the noise: nothing is the same within it.
+  // A tolerance below the noise never gives "same".
   expect(
     one([a, variant('b', rounds([1000, 1011, 990, 1001]))], { sameWithin: 0.0001 }).verdict,
   ).toBe('inconclusive');
@@ -75,28 +75,29 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
     variant('c', rounds([1000, 1000, 1000, 1000])),
     variant('d', rounds([1010, 1000, 1000, 1005]), { against: 'c' }),
   ];
-  /** The quantile of t(3) that the interval is made with. */
+  /** The quantile of t(3) behind the interval. */
   const byRps = (of: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) =>
     widthOf(one(of, { metric: 'rps', ...run }, asked));
   const t = (...of: Parameters<typeof byRps>) => (3.182446 * byRps(...of)) / byRps([a, b]);
   // At 0.9875, 1 − 0.05 / 6 and 1 − 0.05 / 12.
   expect(t([a, b, c])).toBeCloseTo(4.176535, 4);
-  // d has a baseline of its own, and is of the same run.
+  // d has a different baseline, but is in the same run.
   expect(t([a, b, c, d])).toBeCloseTo(4.856656, 4);
   const alsoCompare = [{ variant: 'c', against: 'b' }];
   expect(t([a, b, c], {}, { alsoCompare })).toBeCloseTo(4.856656, 4);
-  // Of its first look a run with one comparison has 0.5 %: at 0.9975. With two it is 0.005 / 0.0538 · 0.025: at 0.998838.
+  // The first look of a run has 0.5 % for one comparison: quantile 0.9975. For two comparisons: 0.005 / 0.0538 · 0.025, quantile
+  // 0.998838.
   expect(t([a, b], { looks: usualLooks })).toBeCloseTo(7.453319, 4);
   expect(t([a, b, c], { looks: usualLooks })).toBeCloseTo(9.705008, 4);
 });
 
-test('CPU per request is judged beside requests/s where both servers are at their limit, and has its share of α', () => {
+test('if both servers are at their limit, CPU per request is judged too, with a share of α', () => {
   const t = (variants: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) => {
     const found = one(variants, run, asked);
     const share = widthOf(found) / widthOf(one(variants, { ...run, metric: 'rps' }, asked));
     return [found.cpu?.verdict, (3.182446 * share).toFixed(4)];
   };
-  // 1 % less CPU per request in each round, and noise that requests/s alone have.
+  // 1 % less CPU per request in each round; only requests/s are noisy.
   const busy = (name: string, cpuSeconds: number, requests: readonly number[]) =>
     variant(
       name,
@@ -130,7 +131,7 @@ test('CPU per request is judged beside requests/s where both servers are at thei
   });
 });
 
-test('the rules of a run do not count what gets no verdict anyway', () => {
+test('the rules of a run do not count comparisons that cannot have a verdict', () => {
   const [alone] = compare([a, b]);
   const without: MeasuredVariant[] = [
     variant('same', rounds([1, 1, 1, 1]), { setup: 'a' }),
@@ -151,9 +152,9 @@ const c = variant('c', rounds([2000, 2020, 1980, 2000]), {
 const asked = (variants: MeasuredVariant[], ...pairs: [string, string][]): Comparison[] =>
   compare(variants, {}, { alsoCompare: pairs.map(([variant, against]) => ({ variant, against })) });
 
-test('comparisons that are asked for stand after those of the rows', () => {
+test('additional comparisons come after those of the rows', () => {
   const found = asked([a, b, c], ['c', 'b'], ['a', 'c']);
-  // What a row's step needs, a comparison with another variant does not.
+  // The requirement of a row's step does not apply to a comparison with another variant.
   expect(
     found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
   ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
@@ -161,14 +162,14 @@ test('comparisons that are asked for stand after those of the rows', () => {
   expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
 });
 
-test('comparisons that are asked for are left out if one was not run, or a row has them', () => {
+test('additional comparisons are dropped if a variant did not run, or a row already has them', () => {
   expect(asked([a, b, variant('c', [])], ['c', 'b'])).toHaveLength(1);
   expect(asked([a, b], ['b', 'a'])).toEqual(compare([a, b]));
 });
 
 const again = variant('again', rounds([1001, 1009, 990, 1002]), { setup: 'a' });
 
-test('a control is judged although nothing differs, and states the noise floor', () => {
+test('a control is judged too, and states the noise floor', () => {
   // By hand: ln ratios 0.0009995, −0.0009906, 0, 0.0019980; s = 0.0012865.
   const ratio = Math.exp((2.262157 * 0.001_286_5) / Math.sqrt(10));
   expect(summarise(facts, [a, again], { control: true })).toMatchObject({
@@ -181,7 +182,7 @@ test('a control is judged although nothing differs, and states the noise floor',
   });
 });
 
-test('a control states no floor with too few rounds, or without answers', () => {
+test('a control states no noise floor with too few rounds, or without responses', () => {
   expect(summarise(facts, [few(a), few(again)], { control: true })).toMatchObject({
     noiseFloor: null,
     comparisons: [{ why: 'needs 4 rounds', ratio: expect.closeTo(1, 2) }],
@@ -191,18 +192,18 @@ test('a control states no floor with too few rounds, or without answers', () => 
   ).toBeNull();
 });
 
-test("beside a verdict are the rounds' ratios and the number of one that lies apart", () => {
+test('a comparison lists the ratios of all rounds, and the numbers of outliers', () => {
   const b = variant('b', rounds([1400, 1520, 1420, 3000]));
   const comparison = one([a, b].map((each) => renumbered(each, (round) => round + 3)));
   expect(comparison.roundRatios.map((ratio) => ratio.toFixed(4)).join(' ')).toBe(
     '1.4000 1.5050 1.4343 3.0000',
   );
   expect(comparison.outliers).toEqual([7]);
-  // It counts like all others.
+  // The outlier counts like all other rounds.
   expect(comparison.ratio).toBeCloseTo((((((1.4 * 1520) / 1010) * 1420) / 990) * 3) ** 0.25, 9);
 });
 
-test('nothing stands beside a verdict where requests/s are once 0', () => {
+test('if requests/s are 0 in a round, there are no ratios', () => {
   const broken = rounds([1000, 0, 1000, 1000]);
   expect(one([a, variant('b', broken)])).toMatchObject({
     ratio: 0,
@@ -214,7 +215,7 @@ test('nothing stands beside a verdict where requests/s are once 0', () => {
   expect(one([variant('a', broken), b])).toMatchObject({ ratio: 0, verdict: 'none' });
 });
 
-test('an inconclusive verdict says how many rounds would decide', () => {
+test('an inconclusive verdict estimates the number of rounds for a decision', () => {
   const noisy = variant('b', rounds([1040, 1000, 1030, 1050]));
   expect(one([a, noisy], { metric: 'rps' })).toMatchObject({
     verdict: 'inconclusive',
@@ -233,7 +234,7 @@ const using = (server: number, generator: number) => (name: string, requests: re
     name,
     requests.map((count) => second(count, server, generator)),
   );
-/** The generator had all of its core, and the server only a part of its own. */
+/** The generator used its whole core, the server only part of its core. */
 const held = using(0.7, 0.97);
 const free = using(0.99, 0.7);
 const [usual, more] = [
@@ -245,7 +246,7 @@ const none = (name: string): object => ({
   why: `the generator was the limit with ${name}`,
 });
 
-test('a generator at its limit makes requests/s the least that a server can do', () => {
+test('with a generator at its limit, requests/s are a lower bound', () => {
   expect(one([free('a', usual), held('b', more)]).verdict).toBe('faster');
   expect(one([held('a', usual), free('b', more)])).toMatchObject(none('a'));
   expect(one([held('a', more), free('b', usual)]).verdict).toBe('slower');
@@ -269,27 +270,27 @@ const measured = (
 ) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
 const words = (first: MeasuredVariant, next: MeasuredVariant) => one([first, next]).disagreement;
 
-test('a disagreement is none if the server was used within a few percent as much', () => {
+test('requests/s and CPU do not disagree if both servers had nearly the same utilisation', () => {
   expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
   expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
   expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
 });
 
-test('a disagreement names the variant that left the server time', () => {
+test('a disagreement names the variant whose server had idle time', () => {
   expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
     "with b the server's cores were 25 % less busy than with a",
   );
   expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
 });
 
-test('a disagreement is none if requests/s and CPU per request both say better, or both worse', () => {
+test('requests/s and CPU do not disagree if both are better, or both are worse', () => {
   const using = (name: string, requests: number, cpuSeconds: number) =>
     variant(name, times(4, second(requests, cpuSeconds)));
-  // As a review saw it: +14 % requests/s and −27 % CPU per request, and the reverse.
+  // From a real run: +14 % requests/s and −27 % CPU per request, and the reverse.
   const better = using('b', 1140, 0.99 * 1.14 * 0.73);
   expect(words(using('a', 1000, 0.99), better)).toBe('');
   expect(words(using('a', 1140, 0.99 * 1.14 * 0.73), using('b', 1000, 0.99))).toBe('');
-  // More requests/s, each with more CPU; and no more requests/s with less CPU.
+  // More requests/s with more CPU time each; and equal requests/s with less CPU time.
   expect(words(using('a', 1000, 0.7), using('b', 1140, 0.95))).toMatch(
     /^with a .* 26 % less busy /,
   );
@@ -298,7 +299,7 @@ test('a disagreement is none if requests/s and CPU per request both say better, 
   );
 });
 
-test('a disagreement of servers at their limit is of the CPU time that was left to them', () => {
+test('for servers at their limit, a disagreement is explained by the available CPU time', () => {
   const left = (name: string, serverOthersShare: number) => {
     const noise = {
       serverStealShare: 0,
@@ -314,13 +315,13 @@ test('a disagreement of servers at their limit is of the CPU time that was left 
   expect(words(...all)).toBe(
     "other programs or the host left b 20 % less of the server's CPU time than a",
   );
-  // What the other line says of the same run.
+  // Another line of the report on the same run.
   expect(limitLines(result(all))).toEqual([
     'nginx was the limit: nginx at 99 %, the generator at 70 % of its available CPU.',
   ]);
 });
 
-test('a disagreement is none without a verdict: few rounds, failures, a rate', () => {
+test('without a verdict there is no disagreement: few rounds, failures, a rate', () => {
   expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
   expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
   const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
@@ -332,7 +333,7 @@ const names = (all: readonly Comparison[], precision?: number) =>
 const of = (...requests: number[]): Comparison[] =>
   compare([variant('a', rounds(requests.map(() => 1000))), variant('b', rounds(requests))]);
 
-/** One comparison with this interval and verdict, of rounds that do not depend on each other. */
+/** A comparison with this interval and verdict, from independent rounds. */
 const known = (ratio: number, halfWidth: number, verdict: Verdict): Comparison[] => [
   {
     ...(of(2110, 2140, 2100, 2129, 2121, 2150)[0] as Comparison),
@@ -350,9 +351,9 @@ test.each([
   [known(1.5, 0.0415, 'faster'), ['b']],
   [known(1 / 1.5, 0.0413, 'slower'), []],
   [known(1.001, 0.008, 'same'), []],
-  // Narrow enough, and still not known on which side.
+  // Narrow enough, but the direction is unknown.
   [known(1.005, 0.008, 'inconclusive'), ['b']],
-  // Nothing is asked of it.
+  // A variant without a comparison.
   [known(1.5, 0.5, 'none'), []],
 ])(
   'more rounds are for what is open, or wider than 1 %% and a tenth of its effect: %#',
@@ -361,14 +362,14 @@ test.each([
   },
 );
 
-test('more rounds are for what is wider than the precision that was asked for', () => {
+test('more rounds are needed if an interval is wider than the requested precision', () => {
   expect(names(known(1.03, 0.0059, 'faster'), 0.006)).toEqual([]);
   expect(names(known(1.03, 0.0061, 'faster'), 0.006)).toEqual(['b']);
   expect(names(known(1.005, 0.0059, 'inconclusive'), 0.006)).toEqual([]);
   expect(names(known(1.5, 0.0413, 'faster'), 0.006)).toEqual([]);
 });
 
-test('more rounds are for what dependent rounds or one round decided', () => {
+test('more rounds are needed if a verdict depends on dependent rounds or a single round', () => {
   expect(names(of(2100, 2110, 2121, 2129, 2140, 2150))).toEqual(['b']);
   const mixed = of(2110, 2140, 2100, 2129, 2121, 2150);
   expect(names(mixed)).toEqual([]);
@@ -377,10 +378,10 @@ test('more rounds are for what dependent rounds or one round decided', () => {
 });
 
 const base = variant('a', rounds([1000, 1000, 1000, 1000, 1000]));
-// As a review saw it.
+// Rounds of a real run.
 const hidden = variant('b', rounds([5890, 530, 530, 480, 770]));
 
-test('a round that alone hides a difference is named, with the verdict without it, and a note says so', () => {
+test('a round that alone hides a difference is reported, with the verdict without that round', () => {
   const { comparisons, warnings } = summarise(facts, [base, hidden]);
   expect(comparisons[0]).toMatchObject({
     verdict: 'inconclusive',
@@ -390,7 +391,7 @@ test('a round that alone hides a difference is named, with the verdict without i
   expect(warnings.join()).toContain('round 1 is an outlier and alone prevents a verdict: ');
 });
 
-test('no round hides a difference if it changes nothing, is not alone, or has too few others', () => {
+test('a round is not reported if it changes nothing, is not the only one, or there are too few others', () => {
   for (const requests of [
     [1200, 1210, 1205, 1190, 1800],
     [5890, 530, 530, 480, 9000],

@@ -11,7 +11,7 @@ import { compared, openFileCache, result, workers } from '../fixtures/result.ts'
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
 const programs = new Set(['/usr/sbin/nginx']);
 const kernel = '[kernel.kallsyms]';
-/** @param stack frames, the innermost first, each in the kernel unless it names an @object */
+/** @param stack frames, innermost first, each in the kernel unless it has an @object */
 const placeIn = (stack: string) => {
   const frames = stack.split(' ').map((frame) => {
     const [symbol = '', object = kernel] = frame.split('@');
@@ -28,7 +28,7 @@ it.each([
   ],
   ['call: openat', 'do_sys_openat2 do_syscall_64 entry_SYSCALL_64'],
   ['call: accept4', 'kmalloc __sys_accept4 invoke_syscall.constprop.0 el0_svc'],
-  // An interrupt within a call belongs to the call.
+  // An interrupt during a call counts for the call.
   ['call: read', 'handle_irq asm_sysvec_apic_timer_interrupt vfs_read ksys_read do_syscall_64'],
   [
     'kernel: entering and leaving system calls',
@@ -46,7 +46,7 @@ it.each([
   expect(placeIn(stack)).toBe(expected);
 });
 
-it('counts are per request, and what the machine cannot count is absent', () => {
+it('counts are per request; unsupported counters are absent', () => {
   const text = `# started on …
 
 2000;;raw_syscalls:sys_enter;1;100.00;;
@@ -138,13 +138,13 @@ describe('the sentence', () => {
     expect(whyLines(made)[0]).toMatch(text);
   });
 
-  it('names the function that has most of the own code', () => {
+  it("names the function with the largest share of the server's own code", () => {
     const made = looked(plain, { ...plain, cpu: { ...plain.cpu, 'own code': 30 } });
     Object.assign(made.why?.sides[1] ?? {}, { functions: [{ name: 'mixed', us: 20 }] });
     expect(whyLines(made)[0]).toContain('own code (most in mixed) takes 30.0 µs more');
   });
 
-  it('says that a side waits, if CPU time does not explain the difference', () => {
+  it('reports that a side waits if CPU time does not explain the difference', () => {
     const made = looked(plain, plain);
     const cpu = { ratio: 1.01, ci95: [1, 1.02] as [number, number], verdict: 'none' as const };
     const slower = compared(made, { ratio: 0.5, verdict: 'slower', cpu });
@@ -154,7 +154,7 @@ describe('the sentence', () => {
     ]);
   });
 
-  it('says once what could not be looked at', () => {
+  it('reports missing data once', () => {
     const missing = ['no perf', 'no perf'];
     expect(whyLines(result([workers, openFileCache], { why: { missing, sides: [] } }))).toEqual([
       'Causes were not looked at: no perf.',
@@ -163,12 +163,12 @@ describe('the sentence', () => {
   });
 });
 
-it('stands below the table that it explains', async () => {
+it('is below the table that it explains', async () => {
   const page = await htmlReport(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5 } }), []);
   expect(page.indexOf('<h2>Why</h2>')).toBeGreaterThan(page.indexOf('<h2>The table</h2>'));
 });
 
-it('the tables have each part, its difference and the sum', () => {
+it('the tables show each part, the difference and the sum', () => {
   const [part] = whyPart(looked(plain, { calls: { writev: 1 }, cpu: { writev: 5, libc: 12 } }));
   const rows = part?.tables[1]?.rows.map((cells) => cells.map(textOf));
   expect(rows).toEqual([
@@ -180,7 +180,7 @@ it('the tables have each part, its difference and the sum', () => {
   expect(whyPart(result([workers, openFileCache]))).toEqual([]);
 });
 
-it('the bars have seven parts and the rest', () => {
+it('the bars show seven parts and the rest', () => {
   const cpu = Object.fromEntries(
     Array.from({ length: 10 }, (_, index) => [`part ${index}`, 10 - index]),
   );
@@ -190,7 +190,7 @@ it('the bars have seven parts and the rest', () => {
   expect(bars[0]?.parts.at(-1)).toEqual({ name: 'the rest', us: 6 });
 });
 
-it('a flame graph of a difference shows what has vanished, and escapes names', () => {
+it('a differential flame graph shows vanished frames, and escapes names', () => {
   const now = { variant: 'b', folded: 'main;write_[k] 30\nmain;a<b 10\n', us: 4 };
   const before = { variant: 'a', folded: 'main;write_[k] 30\nmain;open_[k];path_[k] 30\n', us: 6 };
   const told = [...flameGraph(now, before).text.matchAll(/<title>(.*?)<\/title>/g)].map(
@@ -207,7 +207,7 @@ it('a flame graph of a difference shows what has vanished, and escapes names', (
   expect(flameGraph(now).text).toContain('<title>write: 3.0 µs</title>');
 });
 
-it('names the settings that changed, and not their values, if they are few', () => {
+it('names the changed settings, without values, if they are few', () => {
   const config = (variant: string, ...lines: string[]) => ({
     variant,
     file: 'nginx.conf',
@@ -225,7 +225,7 @@ it('names the settings that changed, and not their values, if they are few', () 
   expect(changed('auth secret;')).toEqual([]);
 });
 
-it('draws stacks of many frames as far as rows go', () => {
+it('draws deep stacks up to the maximum number of rows', () => {
   const deep = Array.from({ length: 20_000 }, (_, frame) => `f${frame}`).join(';');
   const side = { variant: 'a', folded: `${deep} 3\n`, us: 3 };
   const { text } = flameGraph(side, { ...side, variant: 'b' });

@@ -1,4 +1,4 @@
-// .github/workflows as far as they can be checked without GitHub.
+// Checks of .github/workflows that do not need GitHub.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -24,16 +24,19 @@ const stepsOf = ({ jobs }: Workflow, action: string) =>
     steps.filter(({ uses }) => uses?.startsWith(`actions/${action}@`)),
   );
 
-test.each([...texts.keys()])('%s runs foreign code by its digest, without a password', (file) => {
-  for (const { uses, steps = [] } of Object.values(workflow(file).jobs))
-    for (const foreign of [uses, ...steps.map((step) => step.uses)])
-      expect(foreign ?? './').toMatch(/^\.\/|@[0-9a-f]{40}$/);
-  for (const step of stepsOf(workflow(file), 'checkout'))
-    expect(step.with).toMatchObject({ 'persist-credentials': false });
-  expect(texts.get(file)).not.toContain('secrets.');
-});
+test.each([...texts.keys()])(
+  '%s pins third-party actions by digest, and gives them no secrets',
+  (file) => {
+    for (const { uses, steps = [] } of Object.values(workflow(file).jobs))
+      for (const foreign of [uses, ...steps.map((step) => step.uses)])
+        expect(foreign ?? './').toMatch(/^\.\/|@[0-9a-f]{40}$/);
+    for (const step of stepsOf(workflow(file), 'checkout'))
+      expect(step.with).toMatchObject({ 'persist-credentials': false });
+    expect(texts.get(file)).not.toContain('secrets.');
+  },
+);
 
-test('a release has no more rights than each job needs, and no cache', () => {
+test('release jobs have minimal permissions, and no cache', () => {
   const release = workflow('release.yml');
   expect(release.permissions).toEqual({});
   const rights = Object.entries(release.jobs).map(([name, job]) => [name, job.permissions]);
