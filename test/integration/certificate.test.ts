@@ -27,7 +27,7 @@ const daysLeft = (pem: string | Buffer) =>
   (Date.parse(new X509Certificate(pem).validTo) - Date.now()) / (24 * 3600 * 1000);
 const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
 
-test('it is made once: RSA 2048, for this machine and its owner alone', async () => {
+test('it is created once: RSA 2048, for this machine, readable only by the owner', async () => {
   const machine = machineWith('openssl');
   const file = await machineCertificate(never, machine);
   expect(file).toBe(join(folderOf(machine), 'localhost.pem'));
@@ -51,7 +51,7 @@ test('it is made once: RSA 2048, for this machine and its owner alone', async ()
   expect(readFileSync(file).equals(pem)).toBe(true);
 });
 
-test('first uses at the same time get the same one', async () => {
+test('simultaneous first uses get the same certificate', async () => {
   const machine = machineWith();
   script(
     machine,
@@ -79,7 +79,7 @@ test.each<[string, (file: string) => string]>([
   const file = join(folderOf(machine), 'localhost.pem');
   const before = textFor(file);
   writeFileSync(file, before);
-  // The file of a bakeoff that was killed while it made one.
+  // The file of a process that was killed while creating a certificate.
   writeFileSync(`${file}.unfinished`, 'half a');
   expect(await machineCertificate(never, machine)).toBe(file);
   const after = readFileSync(file, 'utf8');
@@ -91,14 +91,14 @@ test.each<[string, (file: string) => string]>([
 
 function madeFor(file: string, days: number) {
   rmSync(file, { force: true });
-  // Much sooner made than one of RSA.
+  // Much faster to create than an RSA key.
   const key = '-newkey ec -pkeyopt ec_paramgen_curve:P-256';
   const words = `req -x509 ${key} -nodes -days ${days} -subj /CN=localhost -keyout`;
   execFileSync('openssl', [...words.split(' '), file, '-out', file], { stdio: 'ignore' });
   return readFileSync(file, 'utf8');
 }
 
-test('a folder that cannot be made is named in one line', async () => {
+test('if the folder cannot be created, one line names it', async () => {
   const machine = machineWith('openssl');
   writeFileSync(machine.bakeoffFolder, 'a file');
   const kept = `the certificate for TLS cannot be kept in ${folderOf(machine)}`;
@@ -107,7 +107,7 @@ test('a folder that cannot be made is named in one line', async () => {
   );
 });
 
-test('openssl that fails is one line', async () => {
+test('a failure of openssl is a one-line error', async () => {
   const machine = machineWith();
   const failing = script(machine, 'openssl', 'echo a >&2; echo "req: no -addext" >&2; exit 1');
   await expect(machineCertificate(never, machine)).rejects.toThrow(
@@ -116,11 +116,11 @@ test('openssl that fails is one line', async () => {
   expect(readdirSync(folderOf(machine))).toEqual(['lock']);
 });
 
-test('an abort ends the wait for one that is being made', async () => {
+test('an abort ends the wait for another process that creates the certificate', async () => {
   const machine = machineWith('sleep');
   script(machine, 'openssl', 'exec sleep 60');
   const controller = new AbortController();
-  // Either of them may be the first to end.
+  // Either process may end first.
   const both = [1, 2].map(() => machineCertificate(controller.signal, machine));
   const ended = Promise.allSettled(both);
   controller.abort(new Error('enough'));

@@ -1,4 +1,4 @@
-// Commands of a person's own as servers: how they start, what is refused, and how they end.
+// User commands as servers: start, refusals and end.
 import { spawn } from 'node:child_process';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
@@ -16,7 +16,7 @@ import { pidIn } from '../fixtures/node-process.ts';
 import { descendants, isRunning, stillRunning } from '../fixtures/processes.ts';
 import { startedBy } from '../fixtures/servers.ts';
 
-/** Answers "hi" on the port that it is told, at the address of its first word. */
+/** Answers "hi" at the address in the first argument, on the port from the arguments or $PORT. */
 const server = `
   const { spawn } = require('node:child_process');
   const http = require('node:http');
@@ -33,7 +33,7 @@ let files = '';
 beforeEach(async () => {
   files = await ownFiles({
     'server.cjs': server,
-    // Its child leaves group, session and tree, and stays deaf to TERM.
+    // The child leaves process group, session and process tree, and ignores TERM.
     'leaves.cjs': `require('node:child_process').spawn('setsid', ['-f', 'sh', '-c', 'trap "" TERM; echo $$ > left.pid; while :; do sleep 1; done']); ${server}`,
     'tidy.cjs': `let told = ''; process.on('SIGTERM', () => { told += 'TERM'; setTimeout(() => { require('node:fs').writeFileSync('tidied', told); process.exit(); }, 1000); }); ${server}`,
     'deaf.cjs': `process.on('SIGTERM', () => {}); ${server}`,
@@ -65,7 +65,7 @@ async function refusal(line: string, options: Partial<CommandServer> = {}) {
   return said.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
 }
 
-/** Starts a program with an empty environment that has neither this process nor a group in common with anything here, and returns its id. */
+/** Starts a program with an empty environment and an unrelated parent and process group, and returns its pid. */
 async function orphan(cwd: string, ...line: readonly string[]) {
   const shell = spawn('sh', ['-c', 'env -i "$@" > /dev/null 2>&1 & echo $!', 'sh', ...line], {
     cwd,
@@ -92,7 +92,7 @@ it.each([
   expect(isRunning(pid)).toBe(false);
 });
 
-it('a command runs in its folder on its cores, with temporary files that go with it', async () => {
+it('a command runs in the given folder on the cores of the server, with a temporary folder that is removed', async () => {
   const { origin, pid, stop } = await start(command('node server.cjs'));
   const { env, folder } = JSON.parse(await (await fetch(`${origin}/about`)).text()) as {
     env: Record<string, string>;
@@ -111,7 +111,7 @@ it('a command runs in its folder on its cores, with temporary files that go with
   expect(existsSync(env['TMPDIR'] as string)).toBe(false);
 });
 
-it('a command has the port that it has fixed', async () => {
+it('a command may have a fixed port', async () => {
   const port = await freePort();
   expect((await start(command(`node server.cjs 127.0.0.1 ${port}`, { port }))).origin).toBe(
     `http://127.0.0.1:${port}`,
@@ -121,14 +121,14 @@ it('a command has the port that it has fixed', async () => {
   );
 });
 
-it('a command is ended with what has left its group and session', async () => {
+it('a command is ended with all processes, including those that left the group and the session', async () => {
   const { pid, stop } = await start(command('node leaves.cjs'));
   const left = await pidIn(path.join(files, 'left.pid'));
   await stop();
   expect([pid, left].map(isRunning)).toEqual([false, false]);
 });
 
-it('a command takes no other process along when it crashes', async () => {
+it('the crash of a command does not end unrelated processes', async () => {
   const { pid, died } = await start(command('node server.cjs'));
   const inFolder = await orphan(files, 'sleep', '62');
   process.kill(pid, 'SIGKILL');
@@ -136,13 +136,13 @@ it('a command takes no other process along when it crashes', async () => {
   expect(isRunning(inFolder)).toBe(true);
 });
 
-it('a command that never has its port is told so', async () => {
+it('a command that does not listen is reported, with the foreign process on the port', async () => {
   const port = await freePort();
   const starting = start(command('sleep 300', { port }), { readyLimitMs: 2000 }).then(
     () => expect.fail(),
     (error: Error) => error.message,
   );
-  // The port is looked at before.
+  // Before this file exists, the port is checked.
   await vi.waitFor(() => expect(existsSync(path.join(files, 'round/output.log'))).toBe(true), {
     timeout: 10_000,
   });
@@ -157,13 +157,13 @@ it('a command that never has its port is told so', async () => {
   );
 }, 60_000);
 
-it('a command has time to end in order, and is told so once', async () => {
+it('a command has time for a clean shutdown, and gets one signal', async () => {
   const { stop } = await start(command(`sh -c 'node tidy.cjs; :'`));
   await stop();
   expect(readFileSync(path.join(files, 'tidied'), 'utf8')).toBe('TERM');
 });
 
-it('a command is ended as a whole when bakeoff is killed', async () => {
+it('a command is ended with all processes when bakeoff is killed', async () => {
   const { runner } = await startedBy(
     { ...command(`sh -c 'node deaf.cjs & wait'`), folder: files },
     { binaries: {}, folder: path.join(files, 'round'), page: { path: '/' } },
@@ -177,7 +177,7 @@ it('a command is ended as a whole when bakeoff is killed', async () => {
   await vi.waitFor(() => expect(stillRunning(all)).toEqual([]), { timeout: 20_000 });
 }, 60_000);
 
-it('a command may say as much as it likes', async () => {
+it('a command may write unlimited output', async () => {
   const { logFile, origin, stop } = await start(command('node loud.cjs'));
   let cuts = 0;
   for (let last = 0; cuts < 2; await delay(20)) {
@@ -234,7 +234,7 @@ it.each([
   30_000,
 );
 
-it('an address at which nothing listens is refused', async () => {
+it('an address without a listener is refused', async () => {
   const options = { binaries: {}, folder: files, cpus: [0], workers: 1, page: { path: '/' } };
   await expect(
     startServer(address(`http://127.0.0.1:${await freePort()}`), options),

@@ -1,5 +1,5 @@
-// The dashboards' queries, sent to a real influxd that holds made-up runs of every scenario, written as real ones are:
-// what takes too long to run, or differs from run to run.
+// The dashboards' queries against a real influxd with synthetic runs of every scenario, written like real ones. Real runs would
+// take too long and vary from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { decideClaim } from '../../lib/report/claims.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
@@ -37,7 +37,7 @@ describe('a run of every scenario', () => {
       );
   });
 
-  /** Those of other names have nothing else in their results. */
+  /** A selection of scenarios; the results of the others have the same kinds of data. */
   const oneOfAKind = [
     'aa',
     'h2-stream-sweep',
@@ -54,7 +54,7 @@ describe('a run of every scenario', () => {
     return result;
   }
 
-  it('is offered by every dashboard that can show it', async () => {
+  it('is in the pickers of every dashboard that can show it', async () => {
     const newestFirst = scenarios.map(({ name }) => name).toReversed();
     const articles = new Map(scenarios.map(({ name, article }) => [name, article?.id]));
     const any = resultOf('aa');
@@ -69,15 +69,15 @@ describe('a run of every scenario', () => {
       const own = newestFirst.filter((name) => articles.get(name) === id);
       const [first = ''] = own;
       expect(await database.choices('articles', 'scenario', resultOf(first))).toEqual(own);
-      // So that a link to Articles shows the article of the scenario that is picked.
+      // A link to Articles must show the article of the selected scenario.
       expect(await database.choices('comparison', 'article', resultOf(first))).toEqual([id]);
     }
-    // Nothing of it was measured second by second.
+    // Synthetic runs have no samples per second.
     expect(await database.choices('live', 'scenario', any)).toEqual([]);
   });
 
   it.each([
-    // Nothing of these runs was measured second by second, and none is a search or a sweep.
+    // Synthetic runs have no samples per second, and none of them is a search or a sweep.
     [
       'comparison',
       [
@@ -95,7 +95,7 @@ describe('a run of every scenario', () => {
       (scenario) => name !== 'articles' || resultOf(scenario).article !== undefined,
     );
     for (const scenario of offered) {
-      // The runs of the control lie within the history's range.
+      // The range of History includes the control runs.
       const range =
         name === 'history'
           ? { startedAt: '2026-02-01T00:00:00.000Z', endedAt: '2026-02-05T00:00:00.000Z' }
@@ -124,12 +124,12 @@ describe('a run of every scenario', () => {
       );
   });
 
-  it('shows verdict and effect of each comparison on top', async () => {
+  it('shows verdict and effect of each comparison at the top', async () => {
     const result = resultOf('h2o-vs-nginx');
     const shown = expectedRows(['variant', 'baseline', 'verdict', 'effect'], result).filter(
       ({ baseline }) => baseline !== null,
     );
-    // Of what is published only there is nothing to show.
+    // Variants with published figures only have no verdict.
     const withSpdy = resultOf('http1-vs-h2-small-file');
     const names = (of: Result['variants']) => of.map(({ name }) => name);
     expect(names(withSpdy.variants.filter(({ server }) => server === null))).not.toEqual([]);
@@ -146,13 +146,13 @@ describe('a run of every scenario', () => {
       ).toEqual([{ verdict, effect }]);
   });
 
-  it('shows every claim of an article, as its page decides it', async () => {
+  it('shows every claim of an article, with the same decision as on the page', async () => {
     for (const id of articleIds) {
       const { article = expect.fail(id) } =
         scenarios.find((one) => one.article?.id === id) ?? expect.fail(id);
       const { claims = [], scenarios: names = [] } = article;
       const rows = await database.rows('articles', claimsTitle, resultOf(names[0] ?? ''));
-      // A run of other variants says nothing of such a claim, and leaves what another one found.
+      // Claims on variants that run by name only are not written, so that the decision of another run stays.
       const isRun = (claim: (typeof claims)[number]) =>
         !decideClaim(claim, results).seen.includes('is run by its name only');
       expect(rows).toEqual(
@@ -167,7 +167,7 @@ describe('a run of every scenario', () => {
     }
   });
 
-  it('shows what an article and its newest run were measured on, and where the pages are', async () => {
+  it('shows the machines of an article and its newest run, with links to the pages', async () => {
     const result = resultOf('nginx-tuning-under-delay');
     const [places] = await database.rows('articles', 'Article ${article}', result);
     expect(places).toMatchObject({
@@ -187,7 +187,7 @@ describe('a run of every scenario', () => {
     );
   });
 
-  it("draws an article's figures and those here as multiples of its first row", async () => {
+  it("draws published and measured figures as multiples of the article's first row", async () => {
     const result = resultOf('h2o-vs-nginx');
     const rows = await database.rows('articles', barsTitle, result);
     const [first] = result.variants;
@@ -199,12 +199,12 @@ describe('a run of every scenario', () => {
       })),
     );
     expect(rows[0]).toMatchObject({ published_to_first: 1, measured_to_first: 1 });
-    // Of a scenario that nobody published figures of.
+    // A scenario without published figures.
     const [own] = await database.rows('articles', barsTitle, resultOf('aa'));
     expect(own).toMatchObject({ published_to_first: null, measured_to_first: 1 });
   });
 
-  it('shows the parts of the CPU time of each side, in Comparison', async () => {
+  it("shows the parts of each side's CPU time in Comparison", async () => {
     const result = resultOf('aa');
     expect(await database.rows('comparison', 'Why: CPU µs of a request', result)).toEqual(
       madeUpWhy(result).sides.flatMap(({ variant, calls, cpu }) =>
@@ -219,7 +219,7 @@ describe('a run of every scenario', () => {
     );
   });
 
-  it('shows the pages of a mix, in Comparison', async () => {
+  it('shows the pages of a mix in Comparison', async () => {
     const result = resultOf('aa');
     const [first, second] = result.variants.map(({ name }) => name);
     expect(await database.rows('comparison', 'By page', result)).toMatchObject([
@@ -230,7 +230,7 @@ describe('a run of every scenario', () => {
     ]);
   });
 
-  it('says on top what the report says, and then what warns', async () => {
+  it('shows the sentences of the report at the top, followed by the warnings', async () => {
     for (const result of results.values()) {
       expect(
         await database.rows('comparison', '${scenario}: what was found', result),
@@ -273,7 +273,7 @@ describe('a run of every scenario', () => {
     }
   });
 
-  it('leaves out of the tables what no article published', async () => {
+  it('leaves unpublished figures out of the tables', async () => {
     for (const [name, left] of [
       ['aa', ['published']],
       ['h2o-vs-nginx', []],
@@ -281,7 +281,7 @@ describe('a run of every scenario', () => {
       expect(await database.choices('comparison', 'unpublished', resultOf(name))).toEqual(left);
   });
 
-  it('draws a ladder in its order, and the effect of each step', async () => {
+  it('draws a ladder in order, with the effect of each step', async () => {
     const ladder = resultOf('h2o-vs-nginx');
     const compared = ladder.variants.slice(1);
     const { names, marks } = await database.intervals(ladder);
@@ -294,7 +294,7 @@ describe('a run of every scenario', () => {
       const comparison =
         ladder.comparisons.find(({ variant }) => variant === name) ?? expect.fail();
       const { ratio, ci95, publishedRatio } = comparison;
-      // The line of no difference, the interval's ends, and both ratios; the last column is the row.
+      // The reference line, the bounds of the interval, and both ratios; the last column is the row.
       const own = marks.filter(({ variant }) => variant === name);
       expect(own.map((mark) => [mark['ratio'], Object.values(mark).at(-1)])).toEqual(
         [1, ...ci95, ratio, publishedRatio].map((at) => [at, row(name)]),
@@ -316,7 +316,7 @@ describe('a run of every scenario', () => {
     }
   });
 
-  it('shows the noise floor as a band, from the control run on', async () => {
+  it('shows the noise floor as a band, starting at the control run', async () => {
     const control = resultOf('aa');
     const range = {
       ...resultOf('nginx-tcp-nopush'),
@@ -332,13 +332,13 @@ describe('a run of every scenario', () => {
     const ends = (answers: typeof high): Cell[] =>
       (answers[0]?.rows ?? []).map(({ last }) => last ?? null);
     const { ratio = NaN } = control.noiseFloor ?? {};
-    // By the hour: the run is of 04:05.
+    // The band is hourly; the run was at 04:05.
     expect(ends(high)).toEqual([null, null, null, null, ratio, ratio, ratio, ratio, ratio, ratio]);
     expect(ends(low).at(-1)).toBe(1 / ratio);
   });
 });
 
-describe('what k6 made second by second', () => {
+describe('samples of k6 per second', () => {
   const startMs = Date.parse('2026-02-05T06:07:08.000Z');
   const choice = {
     scenario: 'seconds',
@@ -349,7 +349,7 @@ describe('what k6 made second by second', () => {
   const label =
     'run=seconds,scenario=seconds,round=1,phase=1,server=nginx,protocol=http/1.1,instance=x';
 
-  /** A sample as the engine makes it: its counts, and the time under load that it covers. */
+  /** A sample like the engine's: counts, and the time under load. */
   function sample(
     variant: string,
     atSeconds: number,
@@ -372,17 +372,17 @@ describe('what k6 made second by second', () => {
 
   beforeAll(() =>
     database.store.write([
-      // Three seconds and a half of an even load.
+      // 3.5 seconds of constant load.
       ...[1, 2, 3].flatMap((at) =>
         sample('even', at, 1, { good: 90_000, bad: 10_000, reset: 5000, received: 1e9 }),
       ),
       ...sample('even', 3.5, 0.5, { good: 45_000, bad: 5000, reset: 2500, received: 5e8 }),
       // A load of a quarter of a second.
       ...sample('short', 10.25, 0.25, { good: 25_000, bad: 0, reset: 0, received: 2.5e8 }),
-      // Two sides that take turns within the same second.
+      // Two sides with turns within the same second.
       ...sample('one', 21, 0.6, { good: 60_000, bad: 0, reset: 0, received: 6e8 }),
       ...sample('other', 21, 0.4, { good: 20_000, bad: 0, reset: 0, received: 2e8 }),
-      // Two generators that make a load together, each with half of it.
+      // Two generators with half of the load each.
       ...[1, 2].flatMap((generator) =>
         sample('halves', 31, 1, { good: 30_000, bad: 0, reset: 0, received: 3e8 }, generator),
       ),
@@ -407,7 +407,7 @@ describe('what k6 made second by second', () => {
     });
   });
 
-  it('is per second under load, whatever is counted', async () => {
+  it('are per second under load, for any counter', async () => {
     const [errors = [], answers = []] = await database.panel('live', 'Failures per second', choice);
     const figures = ([line]: typeof errors): Cell[] =>
       (line?.rows ?? []).map(({ value }) => value ?? null);
@@ -481,7 +481,7 @@ describe('runs of one scenario', () => {
   });
 });
 
-it('shows of a claim what the newest run that could decide it found', async () => {
+it('shows for each claim the newest run that could decide it', async () => {
   const scenario = await shippedScenario('h2o-vs-nginx-h2');
   const newer = await madeUpRun(scenario, Date.parse('2026-02-06T00:00:00.000Z'));
   const [nginx, h2o] = newer.variants;

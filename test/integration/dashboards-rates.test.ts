@@ -1,4 +1,4 @@
-// Latency by rate in the dashboards: made-up searches and sweeps in a real influxd.
+// Latency by rate in the dashboards: synthetic searches and sweeps in a real influxd.
 import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
@@ -29,7 +29,7 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => database?.close());
 
-it('has what a search found of each variant', async () => {
+it('has the result of a search for each variant', async () => {
   for (const result of [found, foundAtOnce])
     expect(await database.rows('comparison', foundTitle, result)).toEqual(
       expectedRows(columnsOf('comparison', foundTitle), result),
@@ -70,7 +70,7 @@ it('is drawn as a series per variant and percentile, by rate', async () => {
   expect(series?.rows).toHaveLength(6);
 });
 
-it('has in each round the ratio of the rates that were found', async () => {
+it('has the ratio of the resulting rates for each round', async () => {
   const variant = 'open-file-cache';
   const [ratios = []] = await database.panel('comparison', 'Ratio per round: ${compared:csv}', {
     ...found,
@@ -81,7 +81,7 @@ it('has in each round the ratio of the rates that were found', async () => {
   );
 });
 
-it('of a search is a line of its own in History', async () => {
+it('of a search is a separate line in History', async () => {
   const range = {
     ...found,
     startedAt: '2026-02-03T00:00:00.000Z',

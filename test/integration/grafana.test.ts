@@ -23,7 +23,7 @@ const older = result([workers, openFileCache], {
   run: '2026-11-19T08-15-30-nginx-open-file-cache',
 });
 
-/** It would be taken before Docker is. */
+/** A local Grafana would take precedence over Docker. */
 const hasGrafana =
   (await find('grafana', thisMachine())) !== undefined ||
   (await find('grafana-server', thisMachine())) !== undefined;
@@ -38,7 +38,7 @@ beforeAll(async () => {
   await store.close();
 }, 120_000);
 
-/** Only what is named is there, not this machine's own Grafana or Docker. */
+/** Only these programs are on PATH, so the machine's Grafana and Docker are hidden. */
 function start(
   args: readonly string[],
   grafana: FakeGrafana | null,
@@ -61,8 +61,8 @@ async function announced(command: ScenarioRun) {
   );
 }
 
-it('shows the newest run at a free port, and ends all with Ctrl-C', async () => {
-  // Whether it was free or not, it is taken now.
+it('shows the newest run at a free port, and ends everything on Ctrl-C', async () => {
+  // The port is now in use in any case.
   const squatter = createServer().on('error', () => undefined);
   squatter.listen(3000, '127.0.0.1');
   await Promise.race(['listening', 'error'].map((event) => once(squatter, event))).catch(() => {});
@@ -89,14 +89,14 @@ it('shows the newest run at a free port, and ends all with Ctrl-C', async () => 
     /^Cpus_allowed_list:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1],
   );
 
-  // All of its threads come after a run's.
+  // All of its threads have lower priority than a run's.
   expect(
     new Set(readdirSync(`/proc/${pid}/task`).map((thread) => getPriority(Number(thread)))),
   ).toEqual(new Set([19]));
   const session = `/proc/${pid}/autogroup`;
   expect(existsSync(session) ? readFileSync(session, 'utf8') : '').toMatch(/^$| nice 19$/m);
 
-  // What it provisions is what it has started: an InfluxDB with these runs.
+  // The provisioned data source is the started InfluxDB, with these runs.
   interface Source {
     url: string;
     basicAuthUser: string;
@@ -128,7 +128,7 @@ it('shows the newest run at a free port, and ends all with Ctrl-C', async () => 
   expect(await again.ended).toBe(0);
 });
 
-it('ends at the first Ctrl-C also while influxd starts', async () => {
+it('ends at the first Ctrl-C even while influxd starts', async () => {
   const folder = newFolder();
   const [influxd, pidFile] = [join(folder, 'influxd'), join(folder, 'pid')];
   writeFileSync(
@@ -145,7 +145,7 @@ it('ends at the first Ctrl-C also while influxd starts', async () => {
   expect(isRunning(Number(readFileSync(pidFile, 'utf8')))).toBe(false);
 });
 
-it('goes on after a run, runs once in its folder, ends with Grafana', async () => {
+it('continues after a run, runs once per folder, and ends with Grafana', async () => {
   const grafana = fakeGrafana();
   const command = start([], grafana);
   const run = await storeOf(home);
@@ -163,7 +163,7 @@ it('goes on after a run, runs once in its folder, ends with Grafana', async () =
   expect(lastLine(second)).toBe(
     `Grafana runs in ${join(home.folder, 'grafana')} already (process ${command.pid}): look there, or end it`,
   );
-  // As `npm run clean` asks.
+  // The same check as in `npm run clean`.
   expect(await lockFile(join(home.folder, 'grafana/lock'))).toBeNull();
 
   process.kill(grafana.started().pid, 'SIGKILL');
@@ -171,7 +171,7 @@ it('goes on after a run, runs once in its folder, ends with Grafana', async () =
   expect(lastLine(command)).toMatch(/^Grafana has ended: /);
 });
 
-it('says so in a line when Grafana does not start', async () => {
+it('reports in one line that Grafana does not start', async () => {
   const failing = start([], fakeGrafana(), { FAKE_GRAFANA: 'fails' });
   expect(await failing.ended).toBe(1);
   expect(lastLine(failing)).toMatch(
@@ -179,7 +179,7 @@ it('says so in a line when Grafana does not start', async () => {
   );
 });
 
-it('says in a line what is wrong with an InfluxDB, before Grafana is started', async () => {
+it('reports a problem with InfluxDB in one line, before Grafana starts', async () => {
   const grafana = fakeGrafana();
   const url = `http://127.0.0.1:${await closedPort()}`;
   const command = start(['--influx', url], grafana, { INFLUX_TOKEN: '' });
@@ -189,11 +189,11 @@ it('says in a line what is wrong with an InfluxDB, before Grafana is started', a
   expect(existsSync(join(grafana.home, 'started.json'))).toBe(false);
 });
 
-it.skipIf(hasGrafana)('runs the image of the compose file where Docker works', async () => {
+it.skipIf(hasGrafana)('runs the image of the compose file if Docker works', async () => {
   const grafana = fakeGrafana();
   const folder = join(grafana.home, 'path');
   mkdirSync(folder);
-  // Docker's own flags, the image, and what is given to Grafana.
+  // Flags for Docker, the image, and arguments for Grafana.
   writeFileSync(
     join(folder, 'docker'),
     `#!/bin/sh
@@ -219,7 +219,7 @@ exec '${grafana.home}/bin/grafana' server --homepath '${grafana.home}' --config 
   expect(isRunning(grafana.started().pid)).toBe(false);
 });
 
-it('refuses words that it does not know, and a folder without a Grafana', async () => {
+it('refuses unknown arguments, and a folder without Grafana', async () => {
   const commands = [
     start(['aa'], null),
     start(['--inflix', 'x'], null),

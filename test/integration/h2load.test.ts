@@ -1,4 +1,4 @@
-// The engine and h2load make the same requests of the same servers over HTTP/2: what both counted.
+// The engine and h2load send the same requests to the same servers over HTTP/2, and their counts must agree.
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
 import { beforeAll, expect, it } from 'vitest';
@@ -18,7 +18,7 @@ interface Load {
   streams: number;
 }
 
-/** What a generator counted of a load: bytes of HTTP/2, status codes, TLS as negotiated, and when it ran. */
+/** A generator's counts: HTTP/2 bytes, status codes, negotiated TLS, and the time of the load. */
 interface Counted {
   total: number;
   headers: number;
@@ -47,7 +47,7 @@ it.each(specs.map((spec) => [titleOf(spec), spec] as const))('%s', async (_, spe
   await compare(spec, [
     { url: `${origin}/`, requests: 1000, connections: 10, streams: 1 },
     { url: `${origin}/`, requests: 10_003, connections: 7, streams: 33 },
-    // h2o and nginx by itself allow fewer.
+    // The default limits of h2o and nginx are lower.
     { url: `${origin}/`, requests: 6000, connections: 4, streams: 200 },
     { url: `${origin}/not-there`, requests: 500, connections: 5, streams: 5 },
   ]);
@@ -68,7 +68,7 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]) {
     expect.soft(engine.statuses, `${what}: status codes`).toEqual(h2load.statuses);
     expect.soft(engine.tls, `${what}: TLS`).toBe(h2load.tls);
     expectSameHeaders(spec, load, engine, h2load, what);
-    // h2load prints no decoded size, but what it saved of it. The date is as long at all times.
+    // h2load prints the savings instead of the decoded size. The date always has the same length.
     const savedOf = (headers: number) =>
       (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
     expect.soft(savedOf(h2load.headers), `${what}: header savings`).toBe(savings);
@@ -76,9 +76,9 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]) {
 }
 
 /**
- * Headers differ by the date alone. nginx spells it out in every response: its blocks are equal unless one date takes more
- * bytes than another. h2o and nghttpd spell it out in a connection's first response, and in the first after each change, once
- * a second: instead of 1 byte it takes 2 and the date's own.
+ * Headers differ only in the date. nginx encodes the date literally in every response, so the blocks are equal except for the
+ * encoded length of the date. h2o and nghttpd encode it literally only in a connection's first response and after each change,
+ * once per second: 2 bytes plus the date instead of 1 byte.
  */
 function expectSameHeaders(
   spec: ConfiguredServer,
@@ -89,7 +89,7 @@ function expectSameHeaders(
 ) {
   const lengths = [engine, h2load].flatMap(datesSeen).map(huffmanBytes);
   const shortest = Math.min(...lengths);
-  // Mostly 0: it depends on the day.
+  // Usually 0; depends on the day.
   const spread = Math.max(...lengths) - shortest;
   const more = h2load.headers - engine.headers;
   if (spec.name === 'nginx') {
@@ -113,7 +113,7 @@ function expectSameHeaders(
     .toBeLessThanOrEqual(spread * spelledOut);
 }
 
-/** As in headers. A server may have the second before the first one still. */
+/** In the format of headers. A server's clock may still be in the previous second. */
 function datesSeen({ startedMs, endedMs }: Counted) {
   const first = Math.floor(startedMs / 1000) - 1;
   return Array.from({ length: Math.floor(endedMs / 1000) - first + 1 }, (_, index) =>
@@ -121,7 +121,7 @@ function datesSeen({ startedMs, endedMs }: Counted) {
   );
 }
 
-/** With HPACK's Huffman code (RFC 7541, appendix B), as far as dates need it. */
+/** The part of HPACK's Huffman code (RFC 7541, appendix B) that dates need. */
 function huffmanBytes(date: string) {
   const codes = [/[012aceiost]/, /[ 3-9Abdfghlmnpru]/, /[^,]/, /,/];
   let bits = 0;

@@ -1,4 +1,4 @@
-// k6 as its users know it: its own metrics and thresholds, scripts of scenarios, and what it says of a scenario.
+// k6 for k6 users: metrics and thresholds, scenarios as scripts, and the error for a scenario file.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
@@ -20,7 +20,7 @@ beforeAll(async () => {
 
 const bakeoff = join(projectRoot, 'bin/bakeoff.mjs');
 
-/** Runs a command in a folder as a person does. */
+/** Runs a command in a folder like a user. */
 function ran(folder: string, command: string, ...args: string[]) {
   return run({ command, args, cwd: folder, env: { ...process.env, K6_NO_USAGE_REPORT: 'true' } });
 }
@@ -36,7 +36,7 @@ interface Trend {
   'p(95)': number;
 }
 
-test("k6's summary has the engine's counts and percentiles", async () => {
+test('the summary of k6 has the counts and percentiles of the engine', async () => {
   const folder = newFolder();
   const { origin } = await servers.start(nginx(['base'], { workers: 1 }));
   const load = `{ url: '${origin}/', connections: 10, rate: 3000, duration: '3s' }`;
@@ -65,7 +65,7 @@ test("k6's summary has the engine's counts and percentiles", async () => {
   const k6s = metrics.http_req_duration;
   expect(k6s.min / min).toBeCloseTo(1, 2);
   expect(Math.abs(k6s.avg / mean - 1)).toBeLessThan(0.05);
-  // By rank, since a tail is steep.
+  // Compares ranks, because values in the tail are far apart.
   for (const [own, share] of [
     [k6s.med, 0.5],
     [k6s['p(90)'], 0.9],
@@ -81,7 +81,7 @@ function quantile(histogram: readonly HistogramBar[], share: number): number {
   return histogram.find(([, count]) => (left -= count) <= 0)?.[0] ?? Infinity;
 }
 
-test('the example of the engine ends with code 99 if nothing listens', async () => {
+test('the example of the engine exits with code 99 if nothing listens', async () => {
   const folder = newFolder();
   const readme = readFileSync(join(projectRoot, 'xk6-loadgen/README.md'), 'utf8');
   const [, script = ''] = /^```js\n(\/\/ dead\.js[^]*?)^```$/m.exec(readme) ?? [];
@@ -132,7 +132,7 @@ test('a scenario as a k6 script compares two servers', async () => {
   expect(high?.value).toBeGreaterThan(ratio?.value ?? Infinity);
   expect(metrics['http_req_failed{variant:workers}']?.thresholds).toEqual({ 'rate<0.01': false });
 
-  // The ratio is that of the requests in the output.
+  // The ratio must match the requests in the output.
   const counts = new Map<string, number[]>();
   for (const line of readFileSync(join(folder, 'out.json'), 'utf8').trim().split('\n')) {
     const { metric, type, data } = JSON.parse(line) as {
@@ -154,7 +154,7 @@ test('a scenario as a k6 script compares two servers', async () => {
   );
 });
 
-test('k6 says of a scenario that it is no script, and what to do', async () => {
+test('k6 explains that a scenario is no script, and what to do', async () => {
   const file = join(projectRoot, 'scenarios/nginx-open-file-cache.ts');
   const { code, stderr } = await ran(newFolder(), k6, 'run', '--quiet', file);
   expect(code).toBe(107);
@@ -162,7 +162,7 @@ test('k6 says of a scenario that it is no script, and what to do', async () => {
   expect(stderr.trim().split('\n')).toHaveLength(1);
 });
 
-test('k6 without words is its path; a signal ends k6 in order, with its own exit code', async () => {
+test('k6 without arguments prints the path; a signal ends k6 cleanly, with the exit code of k6', async () => {
   const folder = newFolder();
   expect(await bakeoffIn(folder, 'k6')).toMatchObject({ code: 0, stdout: `${k6}\n` });
   const script = join(folder, 'long.js');

@@ -1,4 +1,4 @@
-// Each knob of the catalogue, alone on a whole config, with the real server.
+// Each knob of the catalogue, applied to a complete config, with the real server.
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
@@ -15,7 +15,7 @@ const test = useServers();
 const page = { path: '/index.html' };
 
 async function ownConfig(server: ServerName) {
-  // As root, the server runs as `nobody`, who may not read the machine's own file.
+  // As root, the server runs as `nobody`, which may not read the machine's file.
   const key = await readFile(await machineCertificate(new AbortController().signal), 'utf8');
   const www = await ownFiles({ 'index.html': 'hello\n', 'key.pem': key });
   const pem = path.join(www, 'key.pem');

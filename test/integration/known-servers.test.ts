@@ -1,6 +1,5 @@
-// That servers of the proof do what their arithmetic says: each is loaded alone and without a break, by the engine. What the
-// schedule has exactly is tested in Go; here it is what leaves a real server. Loads have queues that are deeper than a busy machine
-// is late, and few requests a second.
+// Servers of the proof behave as calculated: the engine loads each alone and continuously. Go tests cover the exact schedule;
+// these tests cover the responses of a real server. Queues are deeper than a busy machine's delays, and rates are low.
 import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -31,7 +30,7 @@ beforeAll(async () => {
 
 type Seen = LoadResult & { cpuMicros: number };
 
-/** Starts the server, and returns a function that loads it. CPU time is µs per request of the server and its ended children. */
+/** Starts the server and returns a function that loads it. CPU time is in µs per request, including ended children. */
 async function started(options: string): Promise<(load: object) => Promise<Seen>> {
   const server = await startServer(timed(program, options), {
     binaries: {},
@@ -58,25 +57,25 @@ async function started(options: string): Promise<(load: object) => Promise<Seen>
   };
 }
 
-/** Of a process and the children that it has reaped. */
+/** CPU time of a process and its reaped children. */
 function cpuMicrosOf(pid: number): number {
   const tasks = `/proc/${pid}/task`;
   const own = readdirSync(tasks).map(
     (task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]) / 1000,
   );
   const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
-  // cutime and cstime, in hundredths of a second.
+  // cutime and cstime of /proc/PID/stat, in hundredths of a second.
   const [user, system] = fields.split(' ').slice(13, 15).map(Number) as [number, number];
   return own.reduce((sum, micros) => sum + micros, 1e4 * (user + system));
 }
 
-/** Within so many percent. */
+/** Tolerance in percent. */
 function expectAbout(seen: number, truth: number, percent = 3): void {
   expect(seen).toBeGreaterThan(truth * (1 - percent / 100));
   expect(seen).toBeLessThan(truth * (1 + percent / 100));
 }
 
-it('vets, and has the figures of arithmetic when time is a number', async () => {
+it('passes go vet, and has exact figures with simulated time', async () => {
   const { binary } = await findGo(thisMachine());
   const env = goEnvironment(process.env);
   const inModule = { cwd: timedSources, env };
@@ -104,17 +103,17 @@ it.each([
   if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 5);
 });
 
-it('a token bucket has its rate, and its burst after a pause', async () => {
+it('a token bucket has the right rate, and a burst after a pause', async () => {
   const load = await started('-tokens 500 -burst 300');
   const seconds = ({ requests, seconds }: LoadResult) =>
     seconds - Math.max(0, requests - 300) / 500;
-  // Count mode: from the first connect to the last response. The pause is the start of k6.
+  // Load by count: from the first connect to the last response. k6's start is the pause.
   const seen = await load({ connections: 300, requests: 800 });
   expect(seconds(seen)).toBeGreaterThan(-0.03);
   expect(seconds(seen)).toBeLessThan(0.2);
 });
 
-it('each of four uneven workers has its share of the connections', async () => {
+it('each of four uneven workers has the right share of connections', async () => {
   const load = await started('-workers 4 -service 2ms -uneven');
   const { perConnectionRps } = await load({
     connections: 200,
@@ -133,30 +132,30 @@ it.each([
 ])('%s never answers sooner, and hardly later', async (options, load, leastMs) => {
   const { latencyMs } = await (await started(options))(load);
   expect(latencyMs.min).toBeGreaterThanOrEqual(leastMs);
-  // The machine may be busy, but not for all of the load.
+  // The machine may be busy, but not during the whole load.
   expect(latencyMs.min).toBeLessThan(leastMs + 1);
 });
 
-it('a stall is in the latency of those that wait', async () => {
+it('a stall is in the latency of waiting requests', async () => {
   const load = await started('-service 500us -stall 400ms -stall-after 200');
   const { latencyMs } = await load({ connections: 50, duration: '1s' });
   expect(latencyMs.p99).toBeGreaterThan(400);
   expect(latencyMs.p50).toBeLessThan(200);
 });
 
-it('what compiles takes twice the time until it has', async () => {
+it('a compiling server takes twice the CPU time at first', async () => {
   const load = await started('-cpu 200us -slow-for 10m');
   expectAbout((await load({ connections: 10, requests: 1000 })).cpuMicros, 400, 5);
   const warm = await started('-cpu 200us -slow-for 1ns');
   expectAbout((await warm({ connections: 10, requests: 1000 })).cpuMicros, 200, 5);
 });
 
-it('the work after answers is done', async () => {
+it('the work after responses is in the CPU time', async () => {
   const load = await started('-cpu 100us -after 200us -backlog 10ms');
   expectAbout((await load({ connections: 10, requests: 2000 })).cpuMicros, 300, 5);
 });
 
-it('a fork for each request is in the CPU time of ended processes', async () => {
+it('the CPU time of a fork per request is in the ended processes', async () => {
   const load = await started('-fork 1500us');
   expectAbout((await load({ connections: 10, requests: 400 })).cpuMicros, 1500, 5);
 });

@@ -1,4 +1,4 @@
-// kubectl's errors; what a cluster answers: test/rare/real-cluster.test.ts.
+// Errors of kubectl; tests with a cluster are in test/rare/real-cluster.test.ts.
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
@@ -15,14 +15,14 @@ function stub(variable: string, value: string) {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-test('no kubectl is said in one line', async () => {
+test('a missing kubectl is a one-line error', async () => {
   stub('PATH', newFolder());
   await expect(findKubectl(undefined)).rejects.toThrow(
     /^there is no kubectl here: install it \(.*\), or leave --apply out and apply what npm run k8s -- NAME prints from where there is one$/,
   );
 });
 
-test.skipIf(kubectl === undefined)('no cluster is said in one line', async () => {
+test.skipIf(kubectl === undefined)('an unreachable cluster is a one-line error', async () => {
   const file = path.join(newFolder(), 'config');
   const context = { cluster: 'here', user: 'me', namespace: 'lab' };
   writeFileSync(

@@ -1,4 +1,4 @@
-// Real networks: what their links do, the servers in them, and that nothing of them stays.
+// Real emulated networks: their links, servers inside, and complete removal.
 import { readFile, readdir } from 'node:fs/promises';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { openNetwork, type Network } from '../../lib/network/network.ts';
@@ -52,7 +52,7 @@ async function open(spec: Partial<NetworkSpec>) {
   return network;
 }
 
-it('a network has its own kernel settings, and names those that do not hold', async () => {
+it('a network has separate kernel settings, and names those that the kernel refuses', async () => {
   const before = ownNetwork();
   const network = await open({
     serverSettings: ['centos-7', 'article'],
@@ -80,7 +80,7 @@ it('a network has its own kernel settings, and names those that do not hold', as
   expect(ownNetwork()).toEqual(before);
 });
 
-it('a network is gone when it is stopped, however often, and when its link is killed', async () => {
+it('a network is removed after any number of stops, and after its link is killed', async () => {
   for (const end of [
     (network: Network) => Promise.all([network.stop(), network.stop()]),
     async ({ pid, died }: Network) => {
@@ -108,11 +108,11 @@ describe('a server', () => {
   const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) =>
     servers.start(spec, { network: network.server, ...options });
 
-  it('answers in its network alone, over the link, and leaves nothing', async () => {
+  it('answers only inside the network, over the link, and leaves nothing behind', async () => {
     const network = await open({ toServer: { delayMs: 20 } });
     const server = await startIn(network, base);
     expect(server).toMatchObject({ origin: 'http://198.19.0.1:8080', answer: { bytes: 612 } });
-    // Asked for readiness it was without the link.
+    // The readiness check did not use the link.
     expect((await network.report()).toServer.packets).toBe(0);
     expect(await readFile(`/proc/${server.pid}/comm`, 'utf8')).toBe('nginx\n');
     expect(server.usage().rssBytes).toBeGreaterThan(1_000_000);
@@ -138,7 +138,7 @@ describe('a server', () => {
     expect(holdersOf(namespaces)).toEqual([]);
   });
 
-  it('is refused as on loopback for a page that is not there', async () => {
+  it('is refused for a missing page, as on loopback', async () => {
     const network = await open({});
     await expect(
       startIn(network, base, { page: { docroot: 'nginx', path: '/none', bodyBytes: 5 } }),
@@ -146,9 +146,9 @@ describe('a server', () => {
     expect(await servers.scratchFolders()).toEqual([]);
   });
 
-  it('that does not answer is ended with the check inside', async () => {
+  it('without a response is ended together with the check inside the network', async () => {
     const network = await open({});
-    // A byte a second: ten minutes for the page.
+    // One byte per second: the page would take ten minutes.
     const slow = nginx(['base', await ownConfig('http { limit_rate 1; }')], { workers: 1 });
     const checks = () => descendants(process.pid).filter(({ command }) => command === 'node');
     const before = new Set(checks().map(({ pid }) => pid));

@@ -1,4 +1,4 @@
-// Whole configs of a person's own, run by the real servers.
+// Complete user configs with the real servers.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -53,7 +53,7 @@ async function lockedPem() {
   return `${String(key)}${new X509Certificate(text).toString()}`;
 }
 
-it('says at once which line of nginx closes the connections', async () => {
+it('names the nginx line that closes connections, without a wait', async () => {
   const file = await written(
     'events {}\nhttp { server { listen 80 default_server; server_name a.example.org;\nreturn 444; } }',
   );
@@ -62,7 +62,7 @@ it('says at once which line of nginx closes the connections', async () => {
   );
 });
 
-it('nginx serves the host and the port that are asked for, over TLS', async () => {
+it('nginx serves the given host and port over TLS', async () => {
   const file = await written(
     `worker_processes 2; events {} http { include sites/*; server { listen 80; return 301 https://$host$request_uri; } }
         stream { server { listen 12345; proxy_pass 10.0.0.1:1; } }`,
@@ -82,7 +82,7 @@ it('nginx serves the host and the port that are asked for, over TLS', async () =
   expect(server).toMatchObject({ workers: 2, answer: { bytes: 'bb b.org b.org 1'.length } });
   expect((await negotiate(server.origin, {})).alpn).toBe('h2');
   await endsClean(server);
-  // Its own other port has moved, and the proxied requests with it.
+  // The config's other port was redirected, and so were the proxied requests.
   const passing = await startOwn(file, { port: 443, page: { path: '/app', host: 'b.org' } });
   expect(passing.answer.bytes).toBe('the app'.length);
   await endsClean(passing);
@@ -91,7 +91,7 @@ it('nginx serves the host and the port that are asked for, over TLS', async () =
   );
 });
 
-it('nginx listens for HTTP/3 if its build has it, and says so otherwise', async () => {
+it('nginx listens for HTTP/3 if the build supports it; otherwise there is an error', async () => {
   const file = await written(
     'events {} http { server {\nlisten 443 quic reuseport;\nlisten 443 ssl reuseport; ssl_certificate pem; ssl_certificate_key pem; return 200 "a"; } }',
     { pem: await pem() },
@@ -129,7 +129,7 @@ it.each([
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });
 
-it('nginx says which status a page has, and why as its log has it', async () => {
+it('for nginx, the error gives the status of a page, and the reason from the log', async () => {
   const file = await written(inServer('root /nowhere; location /closed { deny all; }'));
   expect(await refusal(file, { page: { path: '/closed' } })).toMatch(
     /\/closed answers with status 403: .*access forbidden by rule/,
@@ -167,7 +167,7 @@ it.runIf(existsSync('/etc/h2o/h2o.conf'))(
   },
 );
 
-it('h2o serves the host and the port that are asked for, over TLS', async () => {
+it('h2o serves the given host and port over TLS', async () => {
   const file = await written(
     'num-threads: 2\nhosts:\n  a.org: !file a.yaml\n  b.org:\n    listen: 80\n    paths: {/: {redirect: https://b.org/}}\n',
     {
@@ -187,7 +187,7 @@ it('h2o serves the host and the port that are asked for, over TLS', async () => 
   );
 });
 
-it('h2o leaves no folder of its key process behind, and has HTTP/2 without TLS', async () => {
+it('h2o leaves no folder of its key process, and supports HTTP/2 without TLS', async () => {
   const folders = async () =>
     (await readdir('/tmp')).filter((name) => name.startsWith('openssl-privsep.'));
   const file = await written(
@@ -199,14 +199,14 @@ it('h2o leaves no folder of its key process behind, and has HTTP/2 without TLS',
   const begun = (await folders()).filter((name) => !before.includes(name));
   expect(begun).not.toEqual([]);
   await endsClean(server);
-  // Those of another test that runs now go too.
+  // Folders of a concurrent test may disappear too.
   await vi.waitFor(
     async () => expect((await folders()).filter((name) => begun.includes(name))).toEqual([]),
     { timeout: 30_000, interval: 100 },
   );
 });
 
-it('h2o shares session keys with this machine alone', async () => {
+it('h2o shares session keys only on this machine', async () => {
   const memcached = createServer();
   const asked = once(memcached, 'connection');
   const port = await listening(memcached);
@@ -234,7 +234,7 @@ it.each([
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });
 
-it('nghttpd serves the folder beside its flags', async () => {
+it('nghttpd serves the folder of its flags file', async () => {
   const file = await written('# mine\n--htdocs=www\n-n 2\n-D\n8443 key.pem cert.pem\n', {
     'key.pem': await pem(),
     'cert.pem': await pem(),

@@ -1,4 +1,4 @@
-// Pages in a real browser: the plots draw what the result says, in both colour schemes, at any width.
+// Pages in a real browser: the plots match the result, in both colour schemes, at any width.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => browser?.close());
 
-/** Opens the page of a result. Console output and requests fail the test. */
+/** Opens the page of a result. Console output or a request fails the test. */
 async function open(of: Result, options: BrowserContextOptions = {}) {
   if (browser === undefined) throw new Error('there is no browser');
   const file = join(newFolder(), 'report.html');
@@ -62,7 +62,7 @@ function marks(
   );
 }
 
-/** In the page: labels of horizontal axes that touch the ones before them. */
+/** Runs in the page: returns labels of horizontal axes that touch the previous label. */
 const crowded = `[...document.querySelectorAll('[aria-label="x-axis tick label"]')].flatMap((axis) => {
   const labels = [...axis.querySelectorAll('text')].map((label) => ({ text: label.textContent, ...label.getBoundingClientRect().toJSON() }));
   return labels.filter(({ left }, index) => index > 0 && left < labels[index - 1].right + 2).map(({ text }) => text);
@@ -85,7 +85,7 @@ inBrowser('a comparison: rounds and percentiles', async () => {
 
   const sides = await marks(page, 'Round by round', 'mark', 'transform');
   expect(sides).toHaveLength(12);
-  // Larger values stand higher.
+  // Larger values are higher up.
   const places = sides
     .map(({ title, attribute }) => ({
       value: Number(title.split(': ')[1]?.replaceAll(',', '')),

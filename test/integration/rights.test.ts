@@ -1,4 +1,4 @@
-// The user of the real servers if root starts them, and what a stranger's config can do with its rights.
+// The user of the real servers if root starts them, and the rights of an untrusted config.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readlinkSync } from 'node:fs';
 import { chmod, readFile, symlink, writeFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ import { processesOf, servers, startedBy, useServers } from '../fixtures/servers
 const test = useServers();
 const { startOwn, refusal } = test;
 
-/** Of each process of a server: its users and groups, what it may do, and whether it can come to more. */
+/** For each process of a server: users, groups, capabilities, and whether it can gain more. */
 async function rightsOf(server: StartedServer) {
   const user = userOf(String(server.pid)) as number;
   expect(user).toBeGreaterThan(60_000);
@@ -34,7 +34,7 @@ async function rightsOf(server: StartedServer) {
 
 const none = '0000000000000000';
 const lowPorts = '0000000000000400';
-/** The server's user has the same number as its group. */
+/** The server's user and group have the same id. */
 const noRights = (ofFile = none) =>
   `Uid: N N N N; Gid: N N N N; Groups:; CapInh: ${none}; CapPrm: ${ofFile}; CapEff: ${ofFile}; CapBnd: ${lowPorts}; CapAmb: ${none}; NoNewPrivs: 1`;
 
@@ -70,25 +70,25 @@ async function ownNginx(
 const isRoot = process.getuid?.() === 0;
 const asRoot = it.runIf(isRoot);
 
-asRoot.each(servers)('%s runs as a user of its own and cannot get more rights', async (_, spec) => {
+asRoot.each(servers)('%s runs as a separate user and cannot gain privileges', async (_, spec) => {
   const [server, other] = [await test.start(spec, { workers: 2 }), await test.start(spec)];
   expect(userOf(String(server.pid))).not.toBe(userOf(String(other.pid)));
   expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
 });
 
-asRoot.each(Object.keys(configs))("%s with a user's own config does so too", async (name) => {
+asRoot.each(Object.keys(configs))('%s with a user config does the same', async (name) => {
   const { file } = await ownFolder(name);
   const server = await startOwn(file);
   expect(server.answer.bytes).toBe('hello'.length);
   expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
   const [scratch] = await test.scratchFolders();
-  // The config is not below what the server could be made to serve.
+  // The config is outside of the folder that the server serves.
   const words = [path.join(test.folder, scratch as string), '-name', '*.conf'];
   expect(execFileSync('find', words, { encoding: 'utf8' })).toBe('');
   await server.stop();
 });
 
-/** A config of h2o, in an open folder within one that is closed, which has another open folder. */
+/** An h2o config in an open folder inside a closed folder, next to another open folder. */
 async function closedFolder(served: string) {
   const folder = await ownFiles({
     'closed/conf/own.conf': `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${served}}\n`,
@@ -167,7 +167,7 @@ asRoot("gets no environment of root's, but for what it may need", async () => {
 
 /** Numbers of add_key(2) and keyctl(2). */
 const [addKey, keyctl] = process.arch === 'x64' ? [248, 250] : [217, 219];
-/** Puts a key into a new session keyring, and starts a command. */
+/** Adds a key to a new session keyring, and starts a command. */
 const withKey = [
   'perl',
   '-e',
@@ -184,7 +184,7 @@ const hasKeys =
   /x64|arm64/.test(process.arch) &&
   spawnSync('perl', [...withKey.slice(1), 'true']).status === 0;
 
-it.runIf(hasKeys)("comes to no key of root's", async () => {
+it.runIf(hasKeys)('cannot read keys of root', async () => {
   const became = ['setpriv', '--reuid=1879048199', '--clear-groups', '--no-new-privs', ...readKey];
   expect(execFileSync('perl', [...withKey.slice(1), ...became], { encoding: 'utf8' })).toBe(
     'hunter2\n',

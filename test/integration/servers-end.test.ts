@@ -1,4 +1,4 @@
-// The real servers: refused with a reason, watched while they run, and gone afterwards.
+// The real servers: refusals with a reason, usage while running, and complete removal.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, copyFile, mkdtemp, readFile, readdir } from 'node:fs/promises';
@@ -40,7 +40,7 @@ async function refusal(spec: ConfiguredServer, options: Partial<StartOptions> = 
   return message;
 }
 
-it('serves a page from results that only root may enter', async () => {
+it('serves a page from a results folder that only root may enter', async () => {
   const closed = await mkdtemp(path.join(test.folder, 'closed-'));
   for (const [title, spec] of servers) {
     const server = await test.start(spec, { folder: path.join(closed, title) });
@@ -62,7 +62,7 @@ it.each(servers.filter(([, { name }]) => name !== 'nghttpd'))(
   },
 );
 
-it.each(servers)('the usage of %s has the work of all its tasks, and stays', async (_, spec) => {
+it.each(servers)('the usage of %s includes all tasks, and does not decrease', async (_, spec) => {
   const { h2load } = await ensureTools(['h2load']);
   const server = await test.start(spec, { workers: 2 });
   const cpuOfTasks = async () => {
@@ -72,8 +72,8 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
         seconds += parseInt(await readFile(`/proc/${pid}/task/${task}/schedstat`, 'utf8')) / 1e9;
     return seconds;
   };
-  // First, so that what a server does between the two readings is in the usage, too. A control group does not count what a process did
-  // before it was put there.
+  // Read first, so that work between the two readings is in the usage too. A control group does not count CPU time from before a
+  // process joined.
   const usedBefore = server.usage().cpuSeconds;
   const before = await cpuOfTasks();
   const http1 = server.origin.startsWith('http:') ? ['--h1'] : [];
@@ -84,7 +84,7 @@ it.each(servers)('the usage of %s has the work of all its tasks, and stays', asy
   const tasks = (await cpuOfTasks()) - before;
   const rounding = 2e-6;
   expect(tasks).toBeGreaterThan(0.01);
-  // New threads are found within a second.
+  // New threads are detected within a second.
   await vi.waitFor(
     () => expect(server.usage().cpuSeconds - usedBefore).toBeGreaterThan(tasks - rounding),
     soon,
@@ -147,7 +147,7 @@ it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
   expect(await refusal({ ...spec, config }, protocol && { protocol })).toMatch(message);
 });
 
-it.each(servers.slice(1))('refuses TLS that %s does not have', async (_, spec) => {
+it.each(servers.slice(1))('refuses TLS that %s does not support', async (_, spec) => {
   const cipher = (name: string): Partial<StartOptions> => ({
     tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] },
   });
@@ -178,7 +178,7 @@ it.runIf(process.getuid?.() === 0)(
     const folder = await mkdtemp(path.join(test.folder, 'open-'));
     await chmod(folder, 0o777);
     const binary = path.join(folder, 'h2o');
-    // Linux hides the open files of a program that its user may not read, or that has capabilities.
+    // Linux hides the open files of programs that are unreadable or have capabilities.
     await copyFile(test.binaries.h2o, binary);
     await chmod(binary, 0o711);
     const spec = { ...h2o(['base'], { workers: 1 }), binary };
@@ -200,22 +200,25 @@ it.runIf(process.getuid?.() === 0)(
 const aborts = [0, 40].flatMap((afterMs) =>
   servers.map(([title, spec]) => [afterMs, title, spec] as const),
 );
-it.each(aborts)('an abort %i ms after the start of %s leaves nothing', async (afterMs, _, spec) => {
-  const controller = new AbortController();
-  const round = await mkdtemp(path.join(test.folder, 'aborted-'));
-  const timer = setTimeout(() => controller.abort(new Error('enough')), afterMs);
-  onTestFinished(() => clearTimeout(timer));
-  const outcome = await test.start(spec, { folder: round, signal: controller.signal }).then(
-    (server) => server.stop().then(() => 'started'),
-    (error: Error) => error.message,
-  );
-  expect(['enough', 'started']).toContain(outcome);
-  expect(await test.scratchFolders()).toEqual([]);
-  for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name)))
-    expect(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).not.toContain(round);
-});
+it.each(aborts)(
+  'an abort %i ms after the start of %s leaves nothing behind',
+  async (afterMs, _, spec) => {
+    const controller = new AbortController();
+    const round = await mkdtemp(path.join(test.folder, 'aborted-'));
+    const timer = setTimeout(() => controller.abort(new Error('enough')), afterMs);
+    onTestFinished(() => clearTimeout(timer));
+    const outcome = await test.start(spec, { folder: round, signal: controller.signal }).then(
+      (server) => server.stop().then(() => 'started'),
+      (error: Error) => error.message,
+    );
+    expect(['enough', 'started']).toContain(outcome);
+    expect(await test.scratchFolders()).toEqual([]);
+    for (const pid of (await readdir('/proc')).filter((name) => /^\d+$/.test(name)))
+      expect(await readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')).not.toContain(round);
+  },
+);
 
-it.each(servers)('a killed %s says so in one line, and its processes end', async (_, spec) => {
+it.each(servers)('a killed %s is reported in one line, and its processes end', async (_, spec) => {
   const server = await test.start(spec, { workers: 2 });
   const pids = processesOf(server);
   process.kill(server.pid, 'SIGKILL');
@@ -228,7 +231,7 @@ it.each(servers)('a killed %s says so in one line, and its processes end', async
 });
 
 const stopped = ['nginx base, stopped', one] as const;
-it.each([...servers, stopped])('%s ends with the process that started it', async (title, spec) => {
+it.each([...servers, stopped])('%s ends with the parent process', async (title, spec) => {
   const { binaries } = test;
   const options = { binaries, folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };
   const { said, runner } = await startedBy(spec, options);

@@ -1,4 +1,4 @@
-// The real servers, started with what is shipped.
+// The real servers with the shipped configs.
 import { execFileSync } from 'node:child_process';
 import { readFile, readdir } from 'node:fs/promises';
 import { connect } from 'node:net';
@@ -17,7 +17,7 @@ const test = useServers();
 const shippedPage = (docroot?: string): Promise<Buffer> =>
   readFile(new URL(`../../server-configs/www/${docroot}/index.html`, import.meta.url));
 
-describe('what is shipped', async () => {
+describe('shipped configs', async () => {
   const variants = (await loadScenarios()).flatMap(({ page, variants }) =>
     variants.flatMap(({ server }) =>
       typeof server === 'string' || !isConfigured(server)
@@ -27,21 +27,21 @@ describe('what is shipped', async () => {
   );
   const distinct = [...new Map(variants.map((variant) => [variant.title, variant])).values()];
 
-  it('is all used by a scenario', async () => {
+  it('are all used by a scenario', async () => {
     const used = (wanted: string) =>
       variants.flatMap(({ server }) =>
         server.name === wanted ? configOf(server).map((name) => `${name}.conf`) : [],
       );
     for (const name of ['nginx', 'h2o', 'nghttpd']) {
       const files = await readdir(new URL(`../../server-configs/${name}/`, import.meta.url));
-      // To lay over others, in scenarios of one's own.
+      // Layers for use in user scenarios.
       const shipped = files.filter((file) => file !== 'tls.conf');
       expect([...new Set(used(name))].toSorted()).toEqual(shipped.toSorted());
     }
   });
 
   it.each(distinct)(
-    '$title serves its page with its workers on its cores, and leaves nothing',
+    '$title serves the page with its workers on its cores, and leaves nothing behind',
     async ({ server: spec, page }) => {
       const server = await test.start(spec, { page, workers: 2 });
       const { status, type, body } = await getPage(
@@ -59,7 +59,7 @@ describe('what is shipped', async () => {
 
       const pids = processesOf(server);
       if (spec.name === 'nginx') expect(pids).toHaveLength(1 + 2);
-      // Beside the threads that serve there is one that hands out connections, or waits for names.
+      // In addition to the serving threads, one thread distributes connections or resolves names.
       else expect((await readdir(`/proc/${server.pid}/task`)).length).toBeGreaterThanOrEqual(2);
       for (const pid of pids)
         expect(await readFile(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\t0$/m);
@@ -83,7 +83,7 @@ describe('TLS', () => {
   it.each([
     [nginx(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'secp384r1'],
     [nginx(['h2-tuned', 'curve-p256'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
-    // This one takes the client's first.
+    // The server uses the client's preference.
     [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'],
     [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
   ])(
@@ -99,7 +99,7 @@ describe('TLS', () => {
     },
   );
 
-  it('1.3 is there unless the config of the article leaves it out', async () => {
+  it('1.3 is available unless the config of the article disables it', async () => {
     const versionOf = async (spec: ConfiguredServer) =>
       (await negotiate((await test.start(spec)).origin, {})).version;
     expect(await versionOf(nginx(['h2-tuned'], { workers: 1 }))).toBe('TLSv1.2');
@@ -112,14 +112,17 @@ const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
     .exec(await readFile(`/proc/${pid}/limits`, 'utf8'))
     ?.slice(1) ?? [];
 
-it.each(servers)('the limit of open files of %s is its own, or the hard limit', async (_, spec) => {
-  const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
-  for (const pid of processesOf(own)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
-  await own.stop();
-  const usual = await test.start(spec, { connections: 100 });
-  const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
-  for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
-});
+it.each(servers)(
+  'the limit of open files of %s is from the config, or the hard limit',
+  async (_, spec) => {
+    const own = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
+    for (const pid of processesOf(own)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
+    await own.stop();
+    const usual = await test.start(spec, { connections: 100 });
+    const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
+    for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
+  },
+);
 
 it('closes a connection after 100 requests, or never with keepalive-unlimited', async () => {
   const answersOnOneConnection = async (config: string[]) => {

@@ -1,4 +1,4 @@
-// Set-up with real Go and real child processes; apt has a stand-in.
+// Set-up with real Go and real child processes, but a fake apt.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -44,7 +44,7 @@ function useRealGo(machine: TestMachine) {
   symlinkSync(realGo, join(machine.binFolder, 'go'));
 }
 
-/** Puts a `go` on PATH that runs `onBuild`, shell text in which $out is the folder for what is built, instead of a build. */
+/** Puts a `go` on PATH that runs the shell code `onBuild` instead of a build; $out is the output folder. */
 function fakeBuild(machine: TestMachine, onBuild: string) {
   script(
     machine,
@@ -54,7 +54,7 @@ function fakeBuild(machine: TestMachine, onBuild: string) {
 }
 
 function k6Says(path: string) {
-  // println writes to stderr.
+  // Go's println writes to stderr.
   return execFileSync('sh', ['-c', '"$0" 2>&1', path], { encoding: 'utf8' }).trim();
 }
 
@@ -84,7 +84,7 @@ test('k6 is built once, and again only when its sources change', async () => {
   expect([k6Says(k6), k6Says(second.k6)]).toEqual(['one', 'two']);
 });
 
-test('the two builds used last are kept', async () => {
+test('the two most recently used builds are kept', async () => {
   const machine = goMachine();
   fakeBuild(machine, 'echo "#!/bin/sh" >"$out/k6"; chmod 755 "$out/k6"');
   symlinkSync(realPath('chmod'), join(machine.binFolder, 'chmod'));
@@ -96,7 +96,7 @@ test('the two builds used last are kept', async () => {
   utimesSync(one, 1000, 1000);
   const two = await build('two');
   utimesSync(two, 2000, 2000);
-  // Used again, the oldest becomes the newest.
+  // Using the oldest build makes it the newest.
   expect(await build('one')).toBe(one);
   const three = await build('three');
   expect([one, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
@@ -117,7 +117,7 @@ test.each<[string, (k6: string, delaylink: string) => void]>([
   expect(statSync(k6).ino).toBe(ino);
 });
 
-test('a k6 that was built and does not run is not kept', async () => {
+test('a new k6 that does not run is not kept', async () => {
   const machine = goMachine();
   source(machine, 'cmd/k6/main.go', 'package main\n\nfunc main() { panic("no luck") }\n');
   await expect(ensureTools(['k6'], machine)).rejects.toThrow(
@@ -126,7 +126,7 @@ test('a k6 that was built and does not run is not kept', async () => {
   expect(readdirSync(join(machine.bakeoffFolder, 'k6'))).toEqual(['lock']);
 });
 
-test('two at once: one builds, the other waits and takes the same', async () => {
+test('two at once: one builds, the other waits and uses the same binary', async () => {
   const machine = goMachine();
   const builds = join(machine.folder, 'builds');
   fakeBuild(
@@ -163,7 +163,7 @@ test.each([
   expect(k6Says(k6)).toBe('one');
 });
 
-test("a build that fails shows Go's last line and leaves no binary", async () => {
+test('a failed build shows the last line of Go and leaves no binary', async () => {
   const machine = goMachine();
   source(machine, 'cmd/delaylink/main.go', 'package main\n\nfunc main() { undefinedName() }\n');
   await expect(ensureTools(['k6'], machine)).rejects.toThrow(
@@ -174,8 +174,8 @@ test("a build that fails shows Go's last line and leaves no binary", async () =>
 });
 
 /**
- * A system with apt whose packages bring a program and a service. `install` is shell text run by `apt-get install`, with
- * `bring PACKAGE [PROGRAM]` to install one with a service of its name; what a package script would be told is in the log.
+ * A system with a fake apt. `apt-get install` runs the shell code `install`; there, `bring PACKAGE [PROGRAM]` installs a program
+ * and a service of the same name. The log shows the answers that package scripts would get about services.
  */
 function aptSystem(install: string) {
   const machine = testMachine({ isRoot: true, commands: ['cat', 'chmod', 'flock', 'sleep'] });
@@ -215,7 +215,7 @@ test('apt: all packages at once, no service is started or enabled', async () => 
   const { machine, log, policyFile } = aptSystem(
     'bring nginx; bring influxdb influxd; bring nginx-common; umask >"$0.umask"',
   );
-  // As in a run, whose files are closed.
+  // Same umask as in a run.
   const umask = process.umask(0o077);
   onTestFinished(() => void process.umask(umask));
   machine.env.DEPENDENCIES = 'nginx-common libc6-common';
@@ -259,10 +259,10 @@ test('apt fails half-way: its error line, no service is enabled', async () => {
   expect(existsSync(policyFile)).toBe(false);
 });
 
-// Shell text that lasts until it is interrupted, or for a minute.
+// Shell code that runs for a minute or until interrupted.
 const lasts = ': >"$FOLDER/started"; i=0; while [ $i -lt 600 ]; do sleep 0.1; i=$((i+1)); done';
 
-test('interrupted, apt finishes what it has begun', async () => {
+test('after an interrupt, apt finishes its work', async () => {
   const { machine, log, policyFile } = aptSystem(`trap "bring nginx; exit 100" INT; ${lasts}`);
   const controller = new AbortController();
   const running = ensureTools(['nginx'], machine, controller.signal);
@@ -275,7 +275,7 @@ test('interrupted, apt finishes what it has begun', async () => {
   expect(machine.printed()).toContain('nginx: interrupted, apt-get finishes what it has begun …\n');
 });
 
-test('where nothing may be installed, one line for each tool says how', async () => {
+test('without permission to install, one line per tool says how', async () => {
   const { machine, log } = aptSystem('bring nginx');
   machine.mayInstall = false;
   await expect(ensureTools(['nginx', 'influxd'], machine)).rejects.toThrow(
@@ -284,14 +284,14 @@ test('where nothing may be installed, one line for each tool says how', async ()
   expect([log(), machine.printed()]).toEqual([[''], '']);
 });
 
-test("a machine's own policy-rc.d stays", async () => {
+test('an existing policy-rc.d stays', async () => {
   const own = aptSystem('bring nginx');
   writeFileSync(own.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });
   await ensureTools(['nginx'], own.machine);
   expect(readFileSync(own.policyFile, 'utf8')).toBe('#!/bin/sh\nexit 102\n');
 });
 
-test("apt's locks are waited for", async () => {
+test('waits for the locks of apt', async () => {
   const { machine, log } = aptSystem(
     '[ -e "$SEEN" ] && bring nginx || { : >"$SEEN"; echo "E: Could not get lock /var/cache/apt/archives/lock. It is held by process 7" >&2; exit 100; }',
   );

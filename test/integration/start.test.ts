@@ -1,4 +1,4 @@
-// The start of every command: bin/bakeoff.mjs in a project of its own.
+// The start of every command: bin/bakeoff.mjs in a temporary project.
 import {
   cpSync,
   mkdirSync,
@@ -17,7 +17,7 @@ import { realPath, script, testMachine } from '../fixtures/machine.ts';
 import { pidIn, start } from '../fixtures/node-process.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
-/** `npm` is shell text that runs in place of npm; absent, the real one is used, with an empty cache. */
+/** `npm` is shell code that replaces npm; by default the real npm runs, with an empty cache. */
 function freshClone(npm?: string) {
   const machine = testMachine({ commands: ['cat', 'flock', 'mkdir', 'ln', 'sleep'] });
   const folder = join(machine.folder, 'project');
@@ -45,7 +45,7 @@ function freshClone(npm?: string) {
 
 const makesNodeModules = `mkdir -p node_modules && ln -s ${join(projectRoot, 'node_modules/esbuild')} node_modules/esbuild`;
 
-test('a fresh clone gets its packages once, and again for a changed lock file', async () => {
+test('a fresh clone gets packages once, and again for a changed lock file', async () => {
   const { folder, run, npmCalls } = freshClone(makesNodeModules);
   const first = run('scenario', '--json');
   expect(await first.ended).toEqual([7, null]);
@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test("packages of a person's own npm ci stay, unless they are others", async () => {
+test('packages from npm ci of the user are kept, unless they differ', async () => {
   const { folder, run, npmCalls } = freshClone(`/bin/rm -r node_modules; ${makesNodeModules}`);
   const lock = 'node_modules/.package-lock.json';
   const listed = readFileSync(join(projectRoot, lock), 'utf8');
@@ -152,7 +152,7 @@ test('node_modules are not replaced under a running command', async () => {
   expect(npmCalls()).toBe(2);
 }, 60_000);
 
-test('an interrupted installation ends npm and is done again', async () => {
+test('an interrupt ends npm, and the next start installs again', async () => {
   const { machine, run, npmCalls } = freshClone(
     `[ -e "$FOLDER/go-on" ] || { echo $$ >"$FOLDER/pid"; exec sleep 60; }; ${makesNodeModules}`,
   );
@@ -166,7 +166,7 @@ test('an interrupted installation ends npm and is done again', async () => {
   expect(npmCalls()).toBe(2);
 });
 
-test('packages that are damaged are one line', async () => {
+test('damaged packages are a one-line error', async () => {
   const { run } = freshClone('mkdir -p node_modules');
   const child = run();
   expect(await child.ended).toEqual([1, null]);
@@ -207,11 +207,11 @@ test.each(['sh', 'bash'])('npm run with %s hands a signal on to the command', as
   expect(npm.stdout()).toBe(`${pid}\nended in order\n`);
 });
 
-test("no registry: one line with npm's reason", async () => {
+test('no registry: a one-line error with the reason from npm', async () => {
   const { machine, run } = freshClone();
   machine.env.npm_config_registry = 'http://127.0.0.1:1/';
   machine.env.npm_config_fetch_retries = '0';
-  // npm run -s hands its silence down.
+  // Child processes inherit npm run -s.
   machine.env.npm_config_loglevel = 'silent';
   const child = run('scenario');
   expect(await child.ended).toEqual([1, null]);
@@ -222,7 +222,7 @@ test("no registry: one line with npm's reason", async () => {
   ]);
 });
 
-/** Whether a child of the process is blocked on a lock of the file. */
+/** Whether a child process is waiting for a lock on the file. */
 function waitsForLock(parent: number, file: string) {
   const { ino } = statSync(file);
   const waiting = readFileSync('/proc/locks', 'utf8')

@@ -1,4 +1,4 @@
-// Nothing that k6 made is lost on its way to a real influxd.
+// No samples of k6 are lost on the way to a real influxd.
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
@@ -26,7 +26,7 @@ beforeAll(async () => {
 }, 240_000);
 afterAll(() => store.close());
 
-/** k6 with samples as the engine makes them, ten requests a tick, four ticks a second. */
+/** k6 with samples like the engine's: ten requests per tick, four ticks per second. */
 const script = `
 import { Counter, Gauge } from 'k6/metrics';
 import { sleep } from 'k6';
@@ -69,7 +69,7 @@ const checked = (of: Store, { run, ...round }: Round): Promise<RoundIntegrity> =
 const pointsOf = async (run: string): Promise<unknown> =>
   store.query(`SELECT * FROM /.*/ WHERE run = '${run}' GROUP BY *`);
 
-it('writes again exactly the points that k6 wrote', async () => {
+it('rewrites exactly the points that k6 wrote', async () => {
   const { k6, recordFile } = await startK6('same', 2);
   expect((await k6.exited).code).toBe(0);
   const fromK6 = await pointsOf('same');
@@ -78,7 +78,7 @@ it('writes again exactly the points that k6 wrote', async () => {
   for await (const recorded of recordedLines(recordFile)) lines.push(recorded);
   await store.write(lines);
   expect(await pointsOf('same')).toEqual(fromK6);
-  // The points above may still hold fields of k6's own writing; these are ours alone.
+  // The points above may still contain fields written by k6; these are all rewritten.
   await store.write(lines.map((line) => line.replace(',run=same,', ',run=copy,')));
   const copy = JSON.stringify(await pointsOf('copy')).replaceAll('"run":"copy"', '"run":"same"');
   expect(JSON.parse(copy)).toEqual(fromK6);
@@ -103,8 +103,8 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
     timeout: 15_000,
     interval: 50,
   });
-  // k6 stands still from before influxd's end until it has been counted what that took of a push on its way. The count
-  // starts influxd again, so it is killed once more.
+  // Stop k6 before influxd ends, until the test has counted how much of a push in flight was stored. The count restarts influxd,
+  // so it is killed once more.
   halt(k6.pid);
   process.kill(store.pid() ?? NaN, 'SIGKILL');
   const early = await storedRequests();
@@ -122,7 +122,7 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
   expect(await checked(store, round)).toMatchObject({ stored: 120, backfilled: 0, lost: 0 });
 }, 40_000);
 
-/** A record as k6 writes it: 10 requests a second, and half a line at the end when `cut`. */
+/** Writes a record like k6's: 10 requests per second; `cut` cuts the last line in half. */
 function writeRecord(run: string, seconds: number, cut = false) {
   const recordFile = join(folder, `${run}.json`);
   const tags = { run, variant: 'v', round: '1', scenario: 's', instance: '1' };
@@ -138,7 +138,7 @@ function writeRecord(run: string, seconds: number, cut = false) {
   return recordFile;
 }
 
-it('writes a record of which k6 has sent nothing, which is no repair', async () => {
+it('writes a record that k6 has not sent, which does not count as a repair', async () => {
   const round = {
     run: 'unsent',
     variant: 'v',
@@ -147,7 +147,7 @@ it('writes a record of which k6 has sent nothing, which is no repair', async () 
     unsent: true,
   };
   const whole = { requests: 30, stored: 30, backfilled: 0, lost: 0, problems: [] };
-  // The record may be that of two sides, each of which sees to it.
+  // Two sides may share a record, and each of them checks it.
   expect([await checked(store, round), await checked(store, round)]).toEqual([whole, whole]);
 });
 
@@ -177,7 +177,7 @@ it.each([
   expect(problems).toEqual([expect.stringContaining(problem)]);
 });
 
-it('counts as lost what a database that hangs lacks, and waits for it once', async () => {
+it('counts missing samples as lost if the database hangs, and waits only once', async () => {
   const local = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'hung') });
   const { pid } = local;
   const other = await openStore({ url: accessUrl(local.influx), folder });
@@ -195,7 +195,7 @@ it('counts as lost what a database that hangs lacks, and waits for it once', asy
     lost: 20,
     problems: [`InfluxDB at ${other.influx.url} does not answer: it hangs`],
   });
-  // It is known by now: nothing is asked of it.
+  // The database is known to hang, so there are no further requests.
   const asked = vi.spyOn(globalThis, 'fetch');
   onTestFinished(() => asked.mockRestore());
   expect(await other.revive()).toBe(false);
@@ -209,10 +209,10 @@ it('counts as lost what a database that hangs lacks, and waits for it once', asy
 const spoilt = async (fate: Fate) =>
   openStore({ url: await influxProxy(store.influx, fate), folder, retryForMs: 500 });
 
-it('keeps lines while an external database is away, and none that it refuses', async () => {
+it('keeps lines while an external database is unavailable, but not refused lines', async () => {
   let fate: ReturnType<Fate> = 503;
   const other = await spoilt((_body, path) => (path.startsWith('/write') ? fate : 'pass'));
-  // At once, as those of several sides are.
+  // In parallel, like the writes of several sides.
   const write = async (...values: number[]): Promise<string[]> =>
     (
       await Promise.allSettled(
@@ -256,7 +256,7 @@ it.each([
   ]);
 });
 
-/** A round of 20 requests that a check has found in the database, with its server's samples. */
+/** Stores and checks a round of 20 requests with server samples. */
 async function storedRound(of: Store, run: string) {
   const round = { variant: 'v', round: 1, recordFile: writeRecord(run, 2), requests: 20 };
   const integrity = await checkRound(of, run, { ...round, unsent: true });
@@ -269,7 +269,7 @@ async function storedRound(of: Store, run: string) {
   return { ...round, integrity, serverPoints };
 }
 
-it('writes again what a database has lost whose folder went', async () => {
+it('rewrites the samples after the folder of the database was deleted', async () => {
   const place = join(folder, 'removed');
   const local = await openStore({ influxdBinary: tools.influxd, folder: place });
   onTestFinished(() => local.close());
@@ -283,7 +283,7 @@ it('writes again what a database has lost whose folder went', async () => {
   expect(counted[0]?.values[0]?.[1]).toBe(2);
 }, 60_000);
 
-it('writes again what influxd has in memory alone', async () => {
+it('rewrites samples that influxd has only in memory', async () => {
   const place = join(folder, 'parts');
   const local = await openStore({ influxdBinary: tools.influxd, folder: place });
   onTestFinished(() => local.close());
@@ -293,7 +293,7 @@ it('writes again what influxd has in memory alone', async () => {
   expect(integrity).toMatchObject({ stored: 20, backfilled: 20, lost: 0 });
 }, 60_000);
 
-it('counts as lost what another database at its place lacks, and no record has', async () => {
+it('counts samples as lost if a different database lacks them and there is no record', async () => {
   const round = { ...(await storedRound(store, 'replaced')), recordFile: undefined };
   const other = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'other') });
   onTestFinished(() => other.close());
@@ -307,7 +307,7 @@ it('counts as lost what another database at its place lacks, and no record has',
   });
 }, 60_000);
 
-it('is done without while it does not start, and gets all at the end if it does then', async () => {
+it('a database that does not start is skipped, and gets all samples at the end if it starts then', async () => {
   const place = join(folder, 'late');
   const binary = join(folder, 'late-influxd');
   writeFileSync(binary, '#!/bin/sh\necho no luck\nexit 1\n', { mode: 0o755 });

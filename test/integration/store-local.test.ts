@@ -1,4 +1,4 @@
-// The local influxd: its life, its folder, its password.
+// The local influxd: start and end, folder, password.
 import { once } from 'node:events';
 import {
   closeSync,
@@ -44,7 +44,7 @@ async function statusesFor({ influx: { url } }: Store, headers: Record<string, s
 }
 const refused = [401, 401, 401];
 
-it('keeps what is written, in every spelling, from run to run', async () => {
+it('keeps data from run to run, for any spelling of the folder', async () => {
   const folder = newFolder();
   const store = await open(folder);
   expect(store.version).toMatch(/^1\./);
@@ -72,12 +72,12 @@ it('keeps what is written, in every spelling, from run to run', async () => {
   });
 });
 
-it("can be reached on loopback only and ignores the shell's settings", async () => {
+it('is reachable on loopback only and ignores settings of the shell', async () => {
   vi.stubEnv('INFLUXDB_HTTP_BIND_ADDRESS', ':1');
   vi.stubEnv('INFLUXDB_HTTP_AUTH_ENABLED', 'false');
   onTestFinished(() => void vi.unstubAllEnvs());
   const store = await open(newFolder());
-  // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by its sockets' inodes.
+  // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by socket inode.
   const sockets = readdirSync(`/proc/${pidOf(store)}/fd`).map((fd) =>
     readlinkSync(`/proc/${pidOf(store)}/fd/${fd}`),
   );
@@ -86,7 +86,7 @@ it("can be reached on loopback only and ignores the shell's settings", async () 
     .map((row) => row.trim().split(/\s+/))
     .filter((row) => row[3] === '0A' && sockets.includes(`socket:[${row[9]}]`))
     .map((row) => row[1]?.split(':')[0]);
-  // 224.0.0.1 has the port for backups, which nobody can reach: it asks for no password.
+  // The backup port needs no password, so it is on 224.0.0.1, which is unreachable.
   expect(listening.toSorted()).toEqual(['0100007F', '010000E0']);
   expect(await statusesFor(store)).toEqual(refused);
 });
@@ -101,7 +101,7 @@ it.each([
     await store.write(['m value=1 1']);
     const [{ url }, pid] = [{ ...store.influx }, pidOf(store)];
     await stop(pid);
-    // Writing and asking restart it themselves, here both at once.
+    // Writes and queries restart influxd; here both at once.
     const [count] = await Promise.all([countOf(store), store.write(['n value=2 2'])]);
     expect([count, await countOf(store, 'n')]).toEqual([1, 1]);
     expect(store.influx.url).toBe(url);
@@ -111,7 +111,7 @@ it.each([
 );
 
 it.each(['', 'data', 'wal', 'meta'])(
-  'begins anew where its folder was deleted: ./%s',
+  'starts with an empty database after its folder was deleted: ./%s',
   async (part) => {
     const folder = newFolder();
     const store = await open(folder);
@@ -125,7 +125,7 @@ it.each(['', 'data', 'wal', 'meta'])(
   },
 );
 
-it('loses nothing after a start with a damaged newest file', async () => {
+it('loses no data if the newest file is damaged', async () => {
   const folder = newFolder();
   const store = await open(folder);
   await store.write(Array.from({ length: 1000 }, (_, index) => `old value=${index} ${index}`));
@@ -146,7 +146,7 @@ it('loses nothing after a start with a damaged newest file', async () => {
   expect(said).toHaveBeenCalledOnce();
 });
 
-it('takes another port when its own was taken while it was dead', async () => {
+it('uses another port if the old one was taken meanwhile', async () => {
   const store = await open(newFolder());
   await store.write(['m value=1 1']);
   const { url } = store.influx;
@@ -163,7 +163,7 @@ it('takes another port when its own was taken while it was dead', async () => {
   expect(await countOf(store)).toBe(1);
 });
 
-it('ends when bakeoff is killed, and the next run waits for that', async () => {
+it('ends after bakeoff is killed, and the next run waits for the end', async () => {
   const folder = newFolder();
   const options = { influxdBinary: local.influxdBinary, folder };
   const script = `
@@ -181,7 +181,7 @@ it('ends when bakeoff is killed, and the next run waits for that', async () => {
   onTestFinished(() => {
     if (isRunning(influxd)) process.kill(influxd, 'SIGKILL');
   });
-  // Stopped, it cannot follow the TERM that the runner's death sends it, and it still has the folder.
+  // While stopped, influxd cannot handle the TERM from the runner's death, and still uses the folder.
   await stopWhole(influxd);
   runner.process.kill('SIGKILL');
   await runner.ended;
@@ -192,7 +192,7 @@ it('ends when bakeoff is killed, and the next run waits for that', async () => {
   expect(isRunning(influxd)).toBe(false);
 });
 
-it('says why influxd does not start, and releases the folder', async () => {
+it('reports why influxd does not start, and releases the folder', async () => {
   const folder = newFolder();
   mkdirSync(join(folder, 'data'), { recursive: true });
   writeFileSync(join(folder, 'meta'), 'in the way');
@@ -203,7 +203,7 @@ it('says why influxd does not start, and releases the folder', async () => {
   ] as const) {
     const viewed = { influxdBinary: binary, folder, purpose: 'view' } as const;
     await expect(openStore(viewed)).rejects.toThrow(reason);
-    // A run goes on without it.
+    // The run continues without a database.
     expect((await openStore({ ...viewed, purpose: 'run' })).failure()).toMatch(reason);
   }
   rmSync(join(folder, 'meta'));
@@ -222,7 +222,7 @@ async function view(folder: string) {
   return store;
 }
 
-it('Grafana shares the influxd of a run, and starts it again when the run ends it', async () => {
+it('Grafana shares the influxd of a run, and restarts it when the run has ended it', async () => {
   const folder = newFolder();
   const [run, look] = await Promise.all([open(folder), view(folder)]);
   expect(look.influx).toEqual(run.influx);
@@ -234,7 +234,7 @@ it('Grafana shares the influxd of a run, and starts it again when the run ends i
 });
 
 it.each(['ends', 'is killed'])(
-  "Grafana's influxd serves runs on their cores, and is replaced when it %s",
+  'the influxd of Grafana serves runs on their cores, and is replaced when it %s',
   async (how) => {
     const folder = newFolder();
     const look = await view(folder);
@@ -255,7 +255,7 @@ it.each(['ends', 'is killed'])(
   },
 );
 
-it("the password keeps others out at each start, and is its owner's alone", async () => {
+it('the password is required after each start, and only the owner can read it', async () => {
   const folder = newFolder();
   for (const _start of ['first', 'second']) {
     const store = await open(folder);
@@ -275,10 +275,10 @@ it("the password keeps others out at each start, and is its owner's alone", asyn
   }
 });
 
-it('a start is patient with an influxd that is too busy to make anything', async () => {
+it('a start retries if influxd is too busy to create the database', async () => {
   const folder = newFolder();
   const busy = join(folder, '..', 'busy');
-  // Answers as influxd does, and refuses the first two statements that make something.
+  // Responds like influxd, but refuses the first two CREATE statements.
   const script = `#!${process.execPath}
     const bySocket = /unix-socket-enabled = true/.test(require('node:fs').readFileSync('influxd.conf', 'utf8'));
     let refusals = 2;
@@ -300,10 +300,10 @@ it('a start is patient with an influxd that is too busy to make anything', async
   expect([store.failure(), store.version]).toEqual([null, '1.6.7']);
 });
 
-it('a new influxd has its user before another program can reach it', async () => {
+it('a new influxd has a user before another program can reach it', async () => {
   const folder = newFolder();
   const binary = join(folder, '..', 'influxd');
-  // Keeps the address of each start.
+  // Records the address of each start.
   const script = `#!/bin/sh\ngrep -A1 '^.http.' influxd.conf >>starts\nexec ${local.influxdBinary} "$@"\n`;
   writeFileSync(binary, script, { mode: 0o755 });
   const store = await openStore({ influxdBinary: binary, folder });
@@ -329,7 +329,7 @@ it('the password of an interrupted first start is used', async () => {
   expect(await statusesFor(store)).toEqual(refused);
 });
 
-it('a password that does not fit the data is named in a line', async () => {
+it('a password that does not match the data is a one-line error', async () => {
   const folder = newFolder();
   await (await open(folder)).close();
   const { influxdBinary } = local;
