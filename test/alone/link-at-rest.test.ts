@@ -1,4 +1,4 @@
-// The delay of a network of the run's own, on a machine that does nothing else.
+// The delay of an emulated network on an idle machine.
 import { availableParallelism, loadavg } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
 import { openNetwork } from '../../lib/network/network.ts';
@@ -6,7 +6,7 @@ import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { datagrams, whyNoNetworks } from '../fixtures/networks.ts';
 
-test('a link at rest takes 100 ms to the server, and less than 102 there and back', async (context) => {
+test('an idle link takes 100 ms to the server, and less than 102 ms for the round trip', async (context) => {
   const impossible = await whyNoNetworks();
   if (impossible !== undefined) context.skip(impossible);
   const { k6 } = await ensureTools(['k6']);
@@ -24,7 +24,7 @@ test('a link at rest takes 100 ms to the server, and less than 102 there and bac
     signal: new AbortController().signal,
   });
   onTestFinished(link.stop);
-  // Other work on this machine may disturb a series, but not each.
+  // Other work on the machine may disturb some series, but not all.
   let p99Ms = Infinity;
   for (let series = 0; p99Ms >= 102 && series < 10; series++) {
     const answers = await datagrams(link, 100, 10);

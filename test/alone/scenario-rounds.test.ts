@@ -1,4 +1,4 @@
-// How runs end, by their verdicts and by the time, and what is told of others on the machine.
+// How runs end, by verdict and by time limit, and the report of other processes on the machine.
 import { spawn } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -17,9 +17,8 @@ import {
 const home = useHome(['k6', 'nginx']);
 
 /**
- * Starts a scenario of short rounds: one variant keeps its connections, the other one is far slower, with a TLS handshake for each
- * request, which is the server's work.
- * @param words more arguments, parted by spaces
+ * Starts a scenario with short rounds: one variant keeps connections alive, the other is much slower because of a TLS handshake
+ * per request. @param words more arguments, separated by spaces
  */
 function shortRounds(out: string, words: string): ScenarioRun {
   const file = join(out, '..', 'short-rounds.mts');
@@ -43,7 +42,7 @@ function shortRounds(out: string, words: string): ScenarioRun {
   );
 }
 
-test('--precision ends at the look that decides, and --fail-if tells by the exit code', async () => {
+test('--precision ends at the deciding look, and --fail-if sets the exit code', async () => {
   const out = newOut();
   const run = shortRounds(out, '--fail-if slower');
   expect(await run.ended, run.stderr()).toBe(3);
@@ -62,7 +61,7 @@ test('--precision ends at the look that decides, and --fail-if tells by the exit
   );
 });
 
-test("--max-time begins no round that would end late; another program's use is told", async () => {
+test('--max-time starts no round that would end late; usage by another program is reported', async () => {
   const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const busy = ['60', 'taskset', '-c', `${generatorCpu}`, process.execPath, '-e', 'for (;;);'];
   const other = spawn('timeout', busy, { stdio: 'ignore' });
@@ -86,7 +85,7 @@ test("--max-time begins no round that would end late; another program's use is t
   );
   expect(rounds[0]?.phases[0]?.noise?.generatorOthersShare).toBeGreaterThan(0.2);
   expect(warnings).toContainEqual(
-    // Where something else keeps the server's core busy too, that is what limits.
+    // If another program also keeps the server's core busy, it is the limit.
     expect.stringMatching(/^others used up to \d+ % of the (generator|server)'s core in /),
   );
 });

@@ -1,4 +1,4 @@
-// What bakeoff keeps between runs, removed: on folders of the test's own.
+// Removal of files that bakeoff keeps between runs, in temporary folders.
 import {
   chmodSync,
   chownSync,
@@ -44,7 +44,7 @@ const all = {
   influxdb: ['influxd.lock', 'password'],
 };
 
-test('what the next run makes again goes, the history only if asked for, and nothing of others', async () => {
+test('deletes reproducible files, the history only on request, and no foreign files', async () => {
   keep({ ...all, mine: ['file'] });
   writeFileSync(join(folder, 'k6', 'program'), 'x'.repeat(3e6));
   mkdirSync(join(folder, 'elsewhere'));
@@ -54,7 +54,7 @@ test('what the next run makes again goes, the history only if asked for, and not
     /^k6: removed, [34] MB\n[^]*Grafana's data: kept, \d MB; --history removes it too\nInfluxDB's data: kept, /,
   );
   expect(readdirSync(folder).sort()).toEqual(['elsewhere', 'grafana', 'influxdb', 'mine']);
-  // A person's dashboards, users and password are in it.
+  // Contains the user's dashboards, users and password.
   expect(readdirSync(join(folder, 'grafana/data')).sort()).toEqual([
     'admin-password',
     'grafana.db',
@@ -67,13 +67,13 @@ test('what the next run makes again goes, the history only if asked for, and not
   expect(await clean('--history')).toMatchObject(nothing());
 });
 
-test("a folder of the same name that is somebody else's stays", async () => {
+test('a foreign folder with the same name stays', async () => {
   keep({ k6: ['notes'], influxdb: ['password'] });
   expect(await clean('--history')).toMatchObject(nothing());
   expect(readdirSync(folder)).toEqual(['influxdb', 'k6']);
 });
 
-test('nothing is removed while a run measures, or the database or Grafana is in use', async () => {
+test('deletes nothing during a run, or while the database or Grafana is in use', async () => {
   keep(all);
   for (const [name, lock, what] of [
     ['influxdb', 'influxd.lock', "InfluxDB's data"],
@@ -94,11 +94,11 @@ test('nothing is removed while a run measures, or the database or Grafana is in 
   done();
   expect(readdirSync(folder).sort()).toEqual(['grafana', 'influxdb', 'k6', 'tls']);
   expect(await clean('--history')).toMatchObject({ code: 0 });
-  // Nothing else was in it.
+  // The folder was otherwise empty.
   expect(existsSync(folder)).toBe(false);
 });
 
-// Only root may give a file to somebody else.
+// Only root may change the owner of a file.
 test.skipIf(process.geteuid?.() !== 0).each([
   ['k6/lock', 0o644],
   ['grafana', 0o755],
@@ -106,7 +106,7 @@ test.skipIf(process.geteuid?.() !== 0).each([
   keep(all);
   chownSync(join(folder, name), 65534, 65534);
   chmodSync(join(folder, name), mode);
-  // As anyone else, whom files are closed to.
+  // As another user without read permission.
   const user = ['setpriv', '--bounding-set=-dac_override,-dac_read_search', '--'];
   const { code, out, error } = await cleanBehind(user, '--history');
   expect([code, out]).toEqual([1, '']);

@@ -1,4 +1,4 @@
-// The command `compare` with configs of a person's own and the real servers.
+// The command `compare` with user configs and the real servers.
 import { execFileSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -21,7 +21,7 @@ import {
 
 const packaged = '/etc/nginx/nginx.conf';
 const short = ['--quick', '--duration', '0.3s', '--store', 'none'];
-/** Its compression takes a millisecond or two; a server that does not compress is faster without any doubt. */
+/** Compression takes 1 or 2 ms, so a server without compression is clearly faster. */
 const largeLoad = ['--url', '/large.html', '--load', "wrk -c 4 -t 1 -H 'Accept-Encoding: gzip'"];
 
 const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd']);
@@ -43,7 +43,7 @@ beforeAll(async () => {
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
 
-/** Runs compare in the folder of the configs, where perf cannot look. */
+/** Runs compare in the folder of the configs, without a working perf. */
 function compare(line: string, ...args: string[]): ScenarioRun {
   const words = [...line.split(' '), ...args, ...short];
   const env = { ...home.env, INIT_CWD: configs, PERF_BIN: '/bin/false' };
@@ -98,7 +98,7 @@ test.skipIf(!existsSync(packaged))(
   },
 );
 
-test('--fail-if slower ends with 3; a perf that cannot look costs the cause alone', async () => {
+test('--fail-if slower exits with 3; without perf only the cause is missing', async () => {
   const out = newOut();
   const run = compare(
     `fast.conf slow.conf --fail-if slower --why --json --out ${out}`,
@@ -116,11 +116,11 @@ test('--fail-if slower ends with 3; a perf that cannot look costs the cause alon
   const [fast, slow] = result.variants.map(({ rounds }) => rounds[0]?.phases[0]);
   const bodyOf = (phase: typeof fast) => (phase?.bytes.body ?? NaN) / (phase?.requests ?? NaN);
   expect(bodyOf(fast)).toBeCloseTo(40_000, -3);
-  // The header came: it is compressed, to the half that random hex digits can be.
+  // The header arrived, so the body is compressed; random hex digits compress to half.
   expect(bodyOf(slow)).toBeLessThan(30_000);
 });
 
-test('nginx, h2o and nghttpd, each over the protocol that it speaks', async () => {
+test('nginx, h2o and nghttpd, each over its protocol', async () => {
   const out = newOut();
   const run = compare(`fast.conf h2o.yaml nghttpd.conf --rounds 1 --out ${out}`);
   const { variants, footnotes } = await wholeResult(run, out);
@@ -152,8 +152,8 @@ test('what does not run is refused in one line, before anything is measured or w
   expect(existsSync(out) ? readdirSync(out) : []).toEqual([]);
 });
 
-test('Ctrl-C while a config is tried ends its server, and leaves no file behind', async () => {
-  // It takes connections and never answers, so that the server never gets ready.
+test('Ctrl-C during the trial of a config ends the server and leaves no files', async () => {
+  // The backend accepts connections but never responds, so the server never becomes ready.
   const mute = createServer((socket) => {
     socket.on('error', () => undefined);
   });

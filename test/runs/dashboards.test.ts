@@ -1,4 +1,4 @@
-// The dashboards' queries to a real influxd with real runs, against what result.json says.
+// The dashboards' queries against a real influxd with real runs, compared with result.json.
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { valuesIn } from '../../lib/analysis/latency.ts';
@@ -13,14 +13,14 @@ let rate: Result;
 
 beforeAll(async () => {
   database = await DashboardDatabase.open();
-  // Long enough for nginx to close connections, which it does after 100 requests, on a busy machine too.
+  // Long enough that nginx closes connections (after 100 requests) even on a busy machine.
   wrk = await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']);
   rate = await database.run(['h2o-vs-nginx-h2-rate', '--rounds', '1', '--duration', '1s']);
 }, 300_000);
 
 afterAll(() => database?.close());
 
-it('the live dashboard offers the runs that were measured second by second', async () => {
+it('the live dashboard offers the runs with samples per second', async () => {
   for (const { run } of [wrk, rate])
     expect(await database.choices('live', 'run', { ...wrk, run })).toEqual([rate.run, wrk.run]);
   for (const { scenario, ...others } of [wrk, rate])
@@ -29,9 +29,9 @@ it('the live dashboard offers the runs that were measured second by second', asy
     ]);
 });
 
-it('every query of a real run has an answer, but where none can be', async () => {
+it('every query on a real run returns data, except where there can be none', async () => {
   for (const result of [wrk, rate]) {
-    // There was no search, no failure, no link, no look at causes and one page only.
+    // The run had no search, no failures, no link, no causes and only one page.
     expect(await database.emptyPanels('comparison', result)).toEqual([
       ...(result === wrk ? ['Answers by latency: ${variant:csv}'] : []),
       'The highest rate within the limit',
@@ -43,7 +43,7 @@ it('every query of a real run has an answer, but where none can be', async () =>
       'By page',
     ]);
     expect(await database.emptyPanels('articles', result)).toEqual([]);
-    // A ratio begins with the third round.
+    // Ratios start with the third round.
     expect(await database.emptyPanels('live', result)).toEqual([
       'Ratio so far',
       'Failures per second',
@@ -51,20 +51,20 @@ it('every query of a real run has an answer, but where none can be', async () =>
   }
 });
 
-it('the articles dashboard says which runs there are, and where their pages are', async () => {
+it('the articles dashboard lists runs with links to their pages', async () => {
   const rows = await database.rows('articles', 'Runs of article ${article}', wrk);
   expect(rows).toMatchObject([{ run: wrk.run, state: 'complete', lost: 0 }]);
   expect(readFileSync(String(rows[0]?.['report']), 'utf8')).toContain(wrk.title);
 });
 
-it('a rate is kept, and every answer is in a bucket', () => {
+it('a rate is reached, and every response is in a bucket', () => {
   expect(rate.comparisons).toMatchObject([{ variant: 'h2o', metric: 'p99' }]);
   for (const { latencyMs, phases } of rate.variants) {
     const [phase = expect.fail()] = phases;
     expect(phase.latencyMs).toMatchObject(latencyMs as object);
-    // Nobody waited for TLS.
+    // There was no TLS handshake.
     expect(phase).toMatchObject({ requests: 1000, connectMs: { max: 0 } });
-    // They are spread, although a busy machine leaves some of the time out.
+    // Samples cover the run, although a busy machine may skip some of the time.
     expect(phase.seconds).toBeGreaterThan(0.6);
     const ends = phase.buckets.map(({ toMs }) => toMs ?? 'none').join(' ');
     expect(ends).toBe('0.15 0.3 0.45 0.6 0.75 0.9 1 2 5 none');
@@ -75,7 +75,7 @@ it('a rate is kept, and every answer is in a bucket', () => {
   }
 });
 
-it('the live dashboard has all that was measured, within the time range alone', async () => {
+it('the live dashboard shows all samples, only within the time range', async () => {
   for (const result of [wrk, rate]) {
     const [responses = []] = await database.dividends('live', 'Responses/s', result);
     expect(sums(responses, 'variant')).toEqual(
@@ -95,8 +95,8 @@ it('the live dashboard has all that was measured, within the time range alone', 
   }
 });
 
-it('the heatmap has every answer once, in sorted buckets', async () => {
-  // The first answers of a closed load's turns are in no latency.
+it('the heatmap has every response once, in sorted buckets', async () => {
+  // Latency excludes the first responses of a closed load's turns.
   for (const [result, of] of [
     [wrk, ({ latencyMs }: Phase) => valuesIn(latencyMs)],
     [rate, answered],
@@ -112,7 +112,7 @@ it('the heatmap has every answer once, in sorted buckets', async () => {
   }
 });
 
-it('the live dashboard has percentiles, CPU of both sides and bytes', async () => {
+it('the live dashboard shows percentiles, CPU time of both sides and bytes', async () => {
   const [percentiles = []] = await database.panel(
     'live',
     'Latency percentiles of each second',

@@ -1,4 +1,4 @@
-// The command `knobs` with a config of a person's own and the real nginx.
+// The command `knobs` with a user config and the real nginx.
 import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -21,7 +21,7 @@ beforeAll(async () => {
   const www = join(home.folder, 'www');
   for (const folder of [configs, www]) mkdirSync(folder);
   writeFileSync(join(www, 'index.html'), 'hello\n');
-  // A thread is asked for each file, which takes as long as all the rest: without that it is cheaper without any doubt.
+  // Reading each file in a thread costs as much as everything else, so the server is clearly faster without it.
   text = `events { }\nhttp {\n  access_log off;\n  aio threads; # it takes time\n  etag off;\n  server {\n    listen 8080;\n    root ${www};\n  }\n}\n`;
   writeFileSync(join(configs, 'own.conf'), text);
 }, 300_000);
@@ -33,7 +33,7 @@ function knobs(flags: string): ScenarioRun {
   });
 }
 
-test('what helps is found, verified, and printed to paste', async () => {
+test('helpful knobs are found, verified, and printed for copying', async () => {
   const out = newOut();
   const run = knobs(
     `--knobs aio,etag-off,access-log,ssl-buffer-size --rounds 6 --no-why --out ${out}`,
@@ -43,7 +43,7 @@ test('what helps is found, verified, and printed to paste', async () => {
   expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
   expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
   expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
-  // Beside other tests the first look may leave it to the closer one.
+  // On a busy machine the first measurement may be undecided, and the second one decides.
   expect(said).toMatch(
     /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* (?:helps|undecided ±.* %)$/m,
   );
@@ -65,10 +65,10 @@ test('what helps is found, verified, and printed to paste', async () => {
   ]);
 });
 
-test('pages, a status and a build are given as to compare; as JSON, of a config that nothing helps', async () => {
+test('pages, status and build flags work as for compare; JSON output for a config without improvements', async () => {
   const nginx = home.env['NGINX_BIN'] as string;
   writeFileSync(join(configs, 'urls'), '/none\nhttp://localhost/none/more 3\n');
-  // It says another version of itself.
+  // Reports a different version.
   writeFileSync(
     join(configs, 'build'),
     `#!/bin/sh\n[ "$1" = -V ] || exec ${nginx} "$@"\n${nginx} -V 2>&1 | sed s,nginx/[0-9.]*,nginx/1.99.9, >&2\n`,
@@ -110,7 +110,7 @@ test('Ctrl-C keeps finished rounds and leaves nothing running', async () => {
   expect(run.stdout()).not.toContain('To paste:');
 });
 
-test('a knob that none applies of is refused before anything is measured', async () => {
+test('a knob that does not apply is refused before the measurement', async () => {
   const run = knobs(`--knobs etag-off,ssl-buffer-size --out ${newOut()}`);
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toContain('no knob of the catalogue applies to own.conf');

@@ -1,4 +1,4 @@
-// Whole runs in networks of their own.
+// Complete runs over emulated networks.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -42,7 +42,7 @@ beforeEach((context) => {
   if (impossible !== undefined) context.skip(impossible);
 });
 
-/** CentOS 7's listen queue would be too short for all connections at once, where nginx has to wait for its core. */
+/** The listen queue of CentOS 7 would be too short for all connections at once if nginx has to wait for its core. */
 const network: NetworkSpec = {
   toServer: { delayMs: 100 },
   toClient: { delayMs: 0 },
@@ -77,7 +77,7 @@ function requireRoot(context: TestContext) {
   if (process.getuid?.() !== 0) context.skip('it takes root');
 }
 
-test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => {
+test('an nginx request takes 11 packets, and 9 with tcp_nopush', async () => {
   const before = ownNetwork();
   const out = newOut();
   const run = startScenario(
@@ -85,7 +85,7 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => 
     home.env,
   );
   const result = await wholeResult(run, out);
-  // All packets, and the ones that carry more than an acknowledgement.
+  // All packets, and those that are not pure acknowledgements.
   const expected = [
     { toServer: [6, 3], toClient: [5, 3] },
     { toServer: [5, 3], toClient: [4, 2] },
@@ -98,7 +98,7 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => 
     const link = phase?.network ?? expect.fail();
     const none = { dropped: 0, lost: 0 };
     expect(link).toMatchObject({ listenOverflows: 0, toServer: none, toClient: none });
-    // If the machine stands still, some packets are sent again, and more acknowledgements alone.
+    // If the machine stalls, there are retransmissions and more pure acknowledgements.
     const sentAgain = link.retransmits.client + link.retransmits.server;
     for (const direction of ['toServer', 'toClient'] as const) {
       const [all, carrying] = packets[direction];
@@ -110,14 +110,14 @@ test('nginx takes 11 packets for a request, and 9 with tcp_nopush', async () => 
     expect(link.toServer.kinds.syn).toBeGreaterThanOrEqual(3000);
   }
   expect(result.integrity).toEqual({ requests: 6000, stored: 6000, backfilled: 0, lost: 0 });
-  // Its log of requests was a file, and has gone with the server.
+  // The access log was a file, which was removed with the server.
   expect(readdirSync(join(runFolder(out), `round-${keptRounds(result)[0]}/push`))).not.toContain(
     'access.log',
   );
   expect(ownNetwork()).toEqual(before);
 });
 
-test("one request takes the packets of article 004's dumps, kind by kind", async () => {
+test('a request takes the same packets as in the dumps of article 004, by kind', async () => {
   const out = newOut();
   const run = startScenario(
     ['nginx-one-request', '--no-why', '--store', 'none', '--out', out],
@@ -127,9 +127,9 @@ test("one request takes the packets of article 004's dumps, kind by kind", async
   expect(variants.map(packetsByKind)).toEqual(variants.map(({ published }) => published?.packets));
 });
 
-test("a round in which the network's devices dropped packets does not count; packets still on their way are named", async (context) => {
+test('a round with packets dropped by a device does not count; packets in flight are reported', async (context) => {
   requireRoot(context);
-  // A link that reports drops when it is first started, and is never at rest.
+  // A link that reports drops at its first start, and always has packets in flight.
   const folder = newFolder();
   const k6 = home.env['K6_BIN'] as string;
   const env = { ...home.env, K6_BIN: join(folder, 'k6') };
@@ -155,13 +155,13 @@ test("a round in which the network's devices dropped packets does not count; pac
   expect(warnings.join('\n')).toMatch(
     /^round 1 was dropped and repeated as round 2: the network's own devices dropped packets \(3\) /m,
   );
-  // Packets on their way after a window do not matter to it.
+  // Packets in flight after the window do not affect the round.
   expect(warnings.filter((line) => line.includes('on their way'))).toEqual([
     expect.stringMatching(`^no-push: .* after the load of round ${keptRounds(result)[0]}, `),
   ]);
 });
 
-/** Waits until k6 loads the server of a round; returns all that the run has started, and its namespaces. */
+/** Waits until k6 loads the server of a round; returns all processes of the run, and its namespaces. */
 async function underLoad(run: ScenarioRun, out: string, round = 1) {
   return vi.waitFor(() => {
     if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
@@ -172,7 +172,7 @@ async function underLoad(run: ScenarioRun, out: string, round = 1) {
     expect(processes.map(({ command }) => command)).toEqual(
       expect.arrayContaining(['nginx', 'k6']),
     );
-    // Those of the round before are gone.
+    // The previous round's namespaces are gone.
     expect(processes.filter(({ command }) => command === 'delaylink')).toHaveLength(1);
     const { netns } =
       (
@@ -210,7 +210,7 @@ const endlessRun = (out: string, store: 'influx' | 'none') =>
     home.env,
   );
 
-test('nothing is left after Ctrl-C, even if the link was killed before', async () => {
+test('nothing is left after Ctrl-C, even if the link was already killed', async () => {
   const before = ownNetwork();
   const out = newOut();
   const run = endlessRun(out, 'none');
@@ -234,7 +234,7 @@ test('nothing is left after Ctrl-C, even if the link was killed before', async (
   expect(ownNetwork()).toEqual(before);
 });
 
-test('nothing is left after a kill of the run', async () => {
+test('nothing is left after the run is killed', async () => {
   const before = ownNetwork();
   const out = newOut();
   const run = endlessRun(out, 'influx');
@@ -257,7 +257,7 @@ function usersHome(): { env: Record<string, string>; out: string } {
   const folder = newFolder();
   mkdirSync(join(folder, 'tmp'));
   for (const path of [folder, join(folder, 'tmp')]) chownSync(path, nobody, nobody);
-  // The person's own folders may be closed to others.
+  // The user's folders may be private.
   for (const name of ['k6', 'delaylink'])
     copyFileSync(join(dirname(home.env['K6_BIN'] as string), name), join(folder, name));
   return {
@@ -274,7 +274,7 @@ function usersHome(): { env: Record<string, string>; out: string } {
 
 const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-groups', '--'];
 
-/** Skips where that user cannot read the project, or must not make namespaces. */
+/** Skips if that user cannot read the project or create namespaces. */
 function requireUser(context: TestContext) {
   requireRoot(context);
   const [command = '', ...words] = asNobody;
@@ -289,7 +289,7 @@ function requireUser(context: TestContext) {
   }
 }
 
-// The device of a network's packets, as this run alone sees it.
+// A private view of the network's device for this run.
 const withDevice = (mode: string) => [
   'unshare',
   '--mount',
@@ -300,7 +300,7 @@ const withDevice = (mode: string) => [
   ...asNobody,
 ];
 
-test('a network needs the device of its packets to be open to the user: one line', async (context) => {
+test('a network device without permission is a one-line error', async (context) => {
   requireUser(context);
   const { env, out } = usersHome();
   const run = startCommand(args(out), env, withDevice('600'));
@@ -310,7 +310,7 @@ test('a network needs the device of its packets to be open to the user: one line
   );
 });
 
-test('a user may make a network in a user namespace', async (context) => {
+test('a user can create a network in a user namespace', async (context) => {
   requireUser(context);
   const { env, out } = usersHome();
   const run = startCommand(args(out), env, withDevice('666'));

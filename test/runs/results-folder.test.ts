@@ -1,4 +1,4 @@
-// Where a run's results go: folders that cannot be, and file systems that are small or fill up.
+// The results folder: impossible folders, and file systems that are small or become full.
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -27,7 +27,7 @@ const home = useHome(['k6', 'nginx']);
 
 const start = (flags: string): ScenarioRun => startScenario(`${name} ${flags}`, home.env);
 
-test('a results folder that cannot be is refused before anything starts', async () => {
+test('an impossible results folder is refused before anything starts', async () => {
   const out = newOut();
   writeFileSync(out, 'a file in the way');
   const run = start(`--out ${join(out, 'deeper')}`);
@@ -39,7 +39,7 @@ test('a results folder that cannot be is refused before anything starts', async 
   expect(readFileSync(out, 'utf8')).toBe('a file in the way');
 });
 
-test('a folder in the place of a file ends the run with one line', async () => {
+test('a folder in place of a file ends the run with one line', async () => {
   const out = newOut();
   const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
   const inTheWay = 'round-2/k6-1/load.json';
@@ -80,7 +80,7 @@ test.runIf(process.getuid?.() === 0)(
   },
 );
 
-test('a file system that is small is refused, and one that fills up keeps its finished rounds', async ({
+test('a small file system is refused, and a full one keeps the finished rounds', async ({
   skip,
 }) => {
   const out = newOut();
@@ -102,7 +102,7 @@ test('a file system that is small is refused, and one that fills up keeps its fi
     state: 'partial',
     variants: [{ rounds: [{}] }, { rounds: [{}] }],
   });
-  // The second may have been whole all the same.
+  // The second round may still have been complete.
   expect(run.stdout()).toMatch(/Ended early: [12] of 3 rounds/);
 });
 

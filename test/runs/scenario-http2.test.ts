@@ -1,4 +1,4 @@
-// Whole runs over HTTP/2: what is different from HTTP/1.1.
+// Complete runs over HTTP/2: differences from HTTP/1.1.
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -42,10 +42,10 @@ test('nghttpd, nginx and h2o answer the same requests over TLS', async () => {
   expect(result.integrity).toMatchObject({ requests: 30_000, stored: 30_000, lost: 0 });
 });
 
-test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase', async () => {
+test('with a limit of 1024 open files, nghttpd answers 4xx in each phase', async () => {
   const out = newOut();
-  // nghttpd closes the page 2 s after its last connection. The first phase finds it open, since the look whether it is ready
-  // was just before; in the later ones connections take all descriptors first.
+  // nghttpd closes the page's file 2 s after the last connection. In the first phase the file is still open from the readiness
+  // check; in later phases connections use up all descriptors first.
   const file = join(out, '..', 'limits.mts');
   const [index, shipped] = ['lib/scenario/index.ts', 'scenarios/nghttpd-img.ts'].map((name) =>
     JSON.stringify(join(projectRoot, name)),
@@ -72,7 +72,7 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase', async 
       ).toBeGreaterThanOrEqual(3000);
     }
   }
-  // One of two phases is enough: where the machine is busy, the page may be asked for before all connections are accepted.
+  // One of two phases is enough: on a busy machine the page may be requested before all connections are accepted.
   expect(
     limited?.phases.reduce(
       (sum, { responses, errors }) => sum + responses['4xx'] - errors.total,
@@ -94,7 +94,7 @@ test('a file limit of 1024 costs nghttpd 4xx answers, phase after phase', async 
   expect(result.integrity).toMatchObject({ requests: 6120, stored: 6120, lost: 0 });
 });
 
-test('a column that is published only is not run', async () => {
+test('a variant with published figures only is not run', async () => {
   const out = newOut();
   const run = start(
     out,

@@ -1,4 +1,4 @@
-// Whole runs: what comes out, and what is left when something goes wrong.
+// Complete runs: their output, and their state after failures.
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -34,7 +34,7 @@ async function allGone(processes: readonly Seen[]) {
 
 const sum = (values: readonly number[]) => values.reduce((total, value) => total + value, 0);
 
-test("stores what it says: result.json, k6's summary and InfluxDB agree", async () => {
+test('result.json, the summary of k6 and InfluxDB agree', async () => {
   const out = newOut();
   const run = start(out, `${name} --rounds 2 --duration 500ms --json`);
   const result = await wholeResult(run, out);
@@ -65,7 +65,7 @@ test("stores what it says: result.json, k6's summary and InfluxDB agree", async 
   for (const { variant, round, phase } of rows) {
     expect(phase.responses['2xx']).toBe(phase.requests);
     expect(phase.bytes.body).toBe(phase.requests * 612);
-    // A window begins and ends with an answer.
+    // A window begins and ends with a response.
     expect(phase.seconds).toBeGreaterThan(0.45);
     expect(phase.serverCpuSeconds).toBeGreaterThan(0);
     expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
@@ -91,7 +91,7 @@ test("stores what it says: result.json, k6's summary and InfluxDB agree", async 
   expect(run.stderr()).toMatch(/^round 2 of 2 · open-file-cache · [\d,]+ requests\/s · 0 errors$/m);
 });
 
-test("counts what the server's own log has, with shared cores and a config of one's own", async () => {
+test('counts the same requests as the log of the server, with shared cores and a user config', async () => {
   const out = newOut();
   const folder = join(out, '..');
   const logFile = join(folder, 'access.log');
@@ -117,7 +117,7 @@ test("counts what the server's own log has, with shared cores and a config of on
   const all = cpusOf(readProcessors().cores);
   expect(result.environment).toMatchObject({ serverCpus: all, generatorCpus: all });
   expect(load.threads).toBe(Math.min(4, all.length));
-  // The others are looks whether the server is ready. A round that was disturbed and repeated was loaded as well.
+  // The other requests are readiness checks. A disturbed round that was repeated is in the log as well.
   const log = readFileSync(logFile, 'utf8')
     .trimEnd()
     .split('\n')
@@ -125,19 +125,19 @@ test("counts what the server's own log has, with shared cores and a config of on
   expect(log).toHaveLength(3000 * (keptRounds(result)[0] ?? NaN));
 });
 
-test('Ctrl-C keeps the finished rounds, ends everything and exits with 130', async () => {
+test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', async () => {
   const out = newOut();
   const csv = `${out}.csv`;
   const run = start(out, `${name} --rounds 3 --duration 1500ms --export-csv ${csv}`);
   await underLoad(run, out, 2);
-  // What a kill would leave.
+  // Leftovers of a killed run.
   expect(readResult(out)).toMatchObject({
     state: 'partial',
     variants: [{ rounds: [{}] }, { rounds: [{}] }],
   });
   const started = descendants(run.pid);
   run.kill('SIGINT');
-  // From the terminal, and once more from npm.
+  // One signal from the terminal, and one from npm.
   await delay(5);
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
@@ -152,14 +152,14 @@ test('Ctrl-C keeps the finished rounds, ends everything and exits with 130', asy
   expect(run.stderr()).toContain('ending the run in order');
 });
 
-test('a second Ctrl-C ends a long run at once; no other may measure beside it', async () => {
+test('a second Ctrl-C ends a long run at once; no other run may measure at the same time', async () => {
   const out = newOut();
   const run = start(out, `${name} --rounds 3 --duration 60s`);
   await underLoad(run, out, 1);
   expect(run.stdout()).toMatch(
     /^To make it shorter: fewer --rounds, a --max-time, fewer --variants\.$/m,
   );
-  // Whatever its store and its BAKEOFF_HOME.
+  // Even with a different store and BAKEOFF_HOME.
   const second = start(newOut(), `${name} --store none`, { BAKEOFF_HOME: newOut() });
   expect(await second.ended).toBe(1);
   expect(second.stderr()).toMatch(
@@ -168,23 +168,23 @@ test('a second Ctrl-C ends a long run at once; no other may measure beside it', 
     ),
   );
   const started = descendants(run.pid);
-  // k6 waits for a database that does not answer: it would last until its grace of 10 s is over.
+  // k6 waits for a database that does not respond, until the grace period of 10 s is over.
   const influxd = started.find(({ command }) => command === 'influxd')?.pid as number;
   halt(influxd);
   run.kill('SIGINT');
   await vi.waitFor(() => expect(run.stderr()).toContain('again to end it at once'), soon);
-  // Sooner it would count as the same Ctrl-C.
+  // An earlier signal would count as the same Ctrl-C.
   await delay(1000);
   const secondAtMs = performance.now();
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
-  // In order it takes all of k6's grace.
+  // A clean end would take k6's whole grace period.
   expect(performance.now() - secondAtMs).toBeLessThan(9000);
   process.kill(influxd, 'SIGCONT');
   await allGone(started);
 });
 
-test('a server that dies costs its round; one that dies again ends the run with what is there', async () => {
+test('a server that dies invalidates the round; a second time, the run ends with the results so far', async () => {
   const out = newOut();
   const run = start(out, `${name} --rounds 3 --duration 1500ms`);
   const { round, master } = await underLoad(run, out, 1);
@@ -210,7 +210,7 @@ test('a server that dies costs its round; one that dies again ends the run with 
   expect(run.stdout()).toContain('Ended early: 1 of 3 rounds');
 });
 
-test('a page of unstated length is held to its first answer', async () => {
+test('for a page without a stated length, the first response sets the length', async () => {
   const out = newOut();
   const www = join(out, '../www');
   mkdirSync(www);

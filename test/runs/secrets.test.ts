@@ -1,4 +1,4 @@
-// What a person gives a load for its server alone is in nothing that a run prints or keeps.
+// Credentials for the server do not appear in output or files of a run.
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -20,7 +20,7 @@ const secret = 'hunter2secret';
 const encoded = Buffer.from(`me:${secret}`).toString('base64');
 const hasSecret = new RegExp(`${secret}|${encoded}`);
 
-/** Any umask but the usual one would hide what is open. */
+/** The usual umask, because a stricter one would hide files with open permissions. */
 const usually = ['sh', '-c', 'umask 022; exec "$@"', '-'];
 
 const modesIn = (folder: string) =>
@@ -34,7 +34,7 @@ const filesWithSecret = (folder: string) =>
     .map((name) => join(folder, name))
     .filter((file) => statSync(file).isFile() && hasSecret.test(readFileSync(file, 'latin1')));
 
-test('credentials reach the server, and nothing that is printed or kept but its configs, which are closed to others', async () => {
+test('credentials reach the server, and are kept only in private configs', async () => {
   const configs = join(home.folder, 'configs');
   mkdirSync(configs);
   const config = (lines: string) =>
@@ -58,7 +58,7 @@ test('credentials reach the server, and nothing that is printed or kept but its 
     },
     { timeout: 60_000, interval: 5 },
   );
-  // A child has its parent's words until it becomes another program.
+  // Before exec, a child process has the arguments of its parent.
   const others = words.filter((one) => one !== wordsOf(run.pid));
   expect(others.filter((one) => hasSecret.test(one))).toEqual([]);
   const result = await wholeResult(run, out);
@@ -73,7 +73,7 @@ test('credentials reach the server, and nothing that is printed or kept but its 
   const folder = runFolder(out);
   expect(run.stdout() + run.stderr()).not.toMatch(hasSecret);
 
-  // Configs are kept as they ran, and shown in the page.
+  // Configs are kept unchanged, and shown on the page.
   const withSecret = filesWithSecret(folder).map((file) => file.slice(folder.length + 1));
   const tries = Array.from(
     { length: keptRounds(result)[0] ?? NaN },
@@ -105,7 +105,7 @@ createServer((request, response) => {
   });
 }).listen(process.env.PORT, '127.0.0.1');`;
 
-test("a command's words, a body and headers of a file are kept closed, and in no clear text", async () => {
+test('arguments of a command, and a body and headers from a file, are stored only in private files, not as plain text', async () => {
   const folder = join(home.folder, 'commands');
   mkdirSync(folder);
   const write = (name: string, text: string) => writeFileSync(join(folder, name), text);
@@ -126,7 +126,7 @@ test("a command's words, a body and headers of a file are kept closed, and in no
     usually,
   );
   const result = await wholeResult(run, out);
-  // The user who called sudo may read the report.
+  // The user who ran sudo may read the report.
   if (process.getuid?.() === 0)
     for (const file of ['', 'report.html', 'round-1/a/output.log'])
       expect(statSync(join(runFolder(out), file)).uid).toBe(65_533);

@@ -1,4 +1,4 @@
-// Whatever answers HTTP as a side.
+// Any HTTP server as a side.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
@@ -20,7 +20,7 @@ import {
 
 const home = useHome(['k6']);
 
-/** A page of 5 bytes, one that is lost, and one of which half of the answers are errors after some time. */
+/** A page of 5 bytes, a missing page, and a page with 50 % errors after some time. */
 const server = `let left = 100;
 require('node:http').createServer((asked, response) => {
   if (asked.url === '/lost') response.statusCode = 404;
@@ -40,7 +40,7 @@ function start(variants: string, out: string) {
   return startScenario(`${file} --rounds 1 --duration 500ms --store none --out ${out}`, home.env);
 }
 
-test('a command runs against what runs already, which goes on', async () => {
+test('a command is compared with a running server, which keeps running', async () => {
   const port = await freePort();
   const out = newOut();
   startNode([join(home.folder, 'server.cjs')], { ...process.env, PORT: String(port) });
@@ -94,7 +94,7 @@ test('a command runs against what runs already, which goes on', async () => {
   ).toBe(true);
 });
 
-test('a status that is expected is no failure, and another one is told with what the log says', async () => {
+test('an expected status is no failure; an unexpected one is reported with the log', async () => {
   const page = (path: string, status: number) =>
     `server: command('node server.cjs', { folder: '.' }), page: { path: '${path}', bodyBytes: 5, status: ${status} }`;
   const out = newOut();

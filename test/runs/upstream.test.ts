@@ -1,4 +1,4 @@
-// A user's own config that proxies to an nginx that runs already.
+// A user config that proxies to a running nginx.
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,7 +25,7 @@ async function startUpstream(folder: string, core: number) {
       server { listen 127.0.0.1:${port}; default_type text/plain; root ${folder}/www; } }`,
   );
   mkdirSync(join(folder, 'www'));
-  // Its compression takes a millisecond or two, far more than the rest.
+  // Compression takes 1 or 2 ms, far more than everything else.
   writeFileSync(join(folder, 'www', 'index.html'), randomBytes(20_000).toString('hex'));
   const command = `-c ${core} ${home.env['NGINX_BIN']} -e ${folder}/error.log -c ${folder}/nginx.conf`;
   const child = spawn('taskset', command.split(' '), { stdio: 'ignore' });
@@ -38,7 +38,7 @@ async function startUpstream(folder: string, core: number) {
   return port;
 }
 
-test("a backend's CPU time is reported apart from other programs'", async () => {
+test('CPU time of a backend is reported separately from other programs', async () => {
   const [serverCpu, generatorCpu] = cpusOf(readProcessors().cores) as [number, number];
   const port = await startUpstream(join(home.folder, 'upstream'), serverCpu);
   const configs = ['front.conf', 'copy.conf'].map((name) => join(home.folder, name));
@@ -69,13 +69,13 @@ test("a backend's CPU time is reported apart from other programs'", async () => 
   expect(
     about(/^the backend used up to \d+ % of the server's core .*run it on other cores \(taskset\)/),
   ).toHaveLength(1);
-  // A warning about other programs, such as other tests, does not count the backend.
+  // A warning about other programs, such as other tests, excludes the backend.
   expect(
     about(/of the server's core .*: end what else runs on this machine(?!, but not the b)/),
   ).toEqual([]);
 });
 
-test('a stub answers for a backend in its time; one that nothing needs is refused', async () => {
+test('a stub replaces a backend with the same response time; an unused stub is refused', async () => {
   const folder = join(home.folder, 'stubbed');
   mkdirSync(folder);
   const sides = ['a.conf', 'b.conf'].map((name) => join(folder, name));
@@ -92,7 +92,7 @@ test('a stub answers for a backend in its time; one that nothing needs is refuse
   const run = compare('--upstream app:9000=stub:80ms:3B', out);
   expect(await run.ended, run.stderr()).toBe(0);
   for (const { latencyMs, load } of readResult(out).variants) {
-    // Its thread shares a core with the generator, and a busy machine may delay both.
+    // The stub's thread shares a core with the generator, and a busy machine may delay both.
     expect(latencyMs?.p50).toBeGreaterThanOrEqual(80);
     expect(latencyMs?.p50).toBeLessThan(400);
     expect(load.bodyBytes).toBe(3);
