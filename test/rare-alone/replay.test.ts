@@ -1,4 +1,4 @@
-// A log that is replayed: the latency of a rush, by arithmetic and by vegeta's attacker.
+// A log replay: the latency of a burst, calculated and measured by vegeta's attacker.
 import { execFile } from 'node:child_process';
 import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ import { newOut, readResult, runFolder, startCommand, useHome } from '../scenari
 
 const home = useHome(['k6']);
 
-/** Takes as many milliseconds for each request, one after the other. */
+/** A server that takes this many milliseconds per request, one at a time. */
 const queue = `import http from 'node:http';
 let free = 0;
 http.createServer((request, response) => {
@@ -22,14 +22,14 @@ http.createServer((request, response) => {
 }).listen(process.env.PORT, '127.0.0.1');
 `;
 
-/** 30 requests in each of 60 s, and 400 in each of three. */
+/** 30 requests in each of 60 seconds, and 400 in each of three seconds. */
 const log = Array.from({ length: 60 }, (_, second) =>
   `1.2.3.4 - - [10/Oct/2025:13:55:${String(second).padStart(2, '0')} +0000] "GET /${second % 7} HTTP/1.1" 200 5 "-" "-"\n`.repeat(
     second >= 40 && second < 43 ? 400 : 30,
   ),
 ).join('');
 
-test('the latency of a rush is that of its queue, and that which vegeta measures', async () => {
+test('the latency of a burst equals that of the queue and that of vegeta', async () => {
   writeFileSync(join(home.folder, 'queue.mjs'), queue);
   writeFileSync(join(home.folder, 'access.log'), log);
   const out = newOut();
@@ -45,7 +45,7 @@ test('the latency of a rush is that of its queue, and that which vegeta measures
   );
   const [slow, quick] = readResult(out).variants;
   expect(slow?.rounds[0]?.phases[0]?.requests).toBe(1410);
-  // 1,200 requests within 1.5 s: the last one waits for what is not yet done of them.
+  // 1,200 requests within 1.5 s: the last one waits for all unfinished ones.
   expect(slow?.latencyMs?.max).toBeGreaterThan(1200 * 4 - 1500 - 5);
   expect(slow?.latencyMs?.max).toBeLessThan((1200 * 4 - 1500) * 1.1);
   expect(quick?.latencyMs?.max).toBeGreaterThan(1200 * 2 - 1500 - 5);

@@ -27,7 +27,7 @@ const home = useHome(['k6', 'nginx', 'influxd']);
 const start = (out: string, words: string): ScenarioRun =>
   startScenario(`${words} --out ${out}`, home.env);
 
-/** What nginx lets through, in requests/s; what comes beyond it is answered with 503, but for as many at once. */
+/** nginx's limit_req in requests/s, and the burst on top. Requests beyond that get a 503. */
 const limits = { low: 2000, high: 3000 };
 const burst = 100;
 
@@ -47,7 +47,7 @@ function limited(out: string) {
   );
 }
 
-test('a search ends among rates that each variant keeps and rates that it does not', async () => {
+test('a search ends between rates that each variant keeps and rates that it breaks', async () => {
   const out = newOut();
   const run = start(out, `${limited(out)} --rounds 1 --duration 500ms`);
   const result = await wholeResult(run, out);
@@ -69,12 +69,12 @@ test('a search ends among rates that each variant keeps and rates that it does n
       .reduce((best, one) =>
         Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
       );
-    // One in a hundred may fail, and nginx's burst is there anew after each turn of the other one, which may be as short as this.
+    // 1 % of the requests may fail, and nginx's burst refills during each turn of the other side, which may be this short.
     const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
     expect(kept).toBeLessThan(most);
     expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
     expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
-    // Its figures are those of the step that it kept.
+    // The figures are those of the last kept step.
     const own = result.variants.find((one) => one.name === variant);
     const [phase] = own?.rounds[0]?.phases ?? [];
     expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
@@ -93,7 +93,7 @@ test('a search ends among rates that each variant keeps and rates that it does n
   expect(run.stdout()).toContain('Latency by rate');
 });
 
-test('a search that is ended keeps its finished steps and leaves nothing running', async () => {
+test('an interrupted search keeps finished steps and leaves nothing running', async () => {
   const out = newOut();
   const run = start(out, `${name} --within p99=200ms`);
   await vi.waitFor(
@@ -117,7 +117,7 @@ test('a search that is ended keeps its finished steps and leaves nothing running
   await vi.waitFor(() => expect(stillRunning(running)).toEqual([]), soon);
 });
 
-/** CAP_SYS_NICE, and a kernel that weighs sessions against each other. */
+/** Needs CAP_SYS_NICE, and a kernel with autogroup scheduling. */
 const mayGoFirst =
   existsSync('/proc/self/autogroup') &&
   ((BigInt(`0x${/^CapEff:\s*(\S+)/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1]}`) >>
@@ -166,7 +166,7 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
   },
 );
 
-test('a sweep has each variant at each rate, and a curve', async () => {
+test('a sweep measures each variant at each rate, and shows a curve', async () => {
   const out = newOut();
   const run = start(out, `${name} --rates 1k,2k --rounds 1 --duration 1s --store none`);
   const { variants } = await wholeResult(run, out);

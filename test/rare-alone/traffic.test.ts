@@ -1,4 +1,4 @@
-// An access log against two configs of nginx that differ for one location.
+// An access log against two nginx configs that differ in one location.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -6,11 +6,11 @@ import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx']);
 
-test('the requests of a log are made by their shares, and the page that differs is found', async () => {
+test('requests of a log are sent in proportion, and the page that differs is found', async () => {
   const www = join(home.folder, 'www');
   mkdirSync(join(www, 'api'), { recursive: true });
   for (const page of ['index', 'a', 'b']) writeFileSync(join(www, `${page}.html`), page.repeat(50));
-  // Compressed in about a millisecond, far more than the rest.
+  // Compression takes about a millisecond, far more than everything else.
   const rows = Array.from({ length: 4000 }, (_, index) => `{"id":${index},"x":"${index ** 3}"}`);
   writeFileSync(join(www, 'api', 'data.json'), rows.join('\n'));
   const lines = (count: number, request: string, status = 200) =>
@@ -57,7 +57,7 @@ test('the requests of a log are made by their shares, and the page that differs 
       const shares = { '/': 0.5, '/a.html': 0.2, 'HEAD /b.html': 0.1, '/api/data.json': 0.1 };
       for (const [name, share] of Object.entries(shares)) {
         const page = pages.find((one) => one.page === name);
-        // Within a window and its turns those under way at the ends may be of any page.
+        // Requests in flight at the ends of the window and its turns may be for any page.
         const allowed = 0.02 * requests + 20 + inFlight;
         expect(Math.abs((page?.responses ?? 0) - share * requests)).toBeLessThan(allowed);
         expect(page?.unexpected).toBe(0);

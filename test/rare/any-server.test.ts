@@ -1,4 +1,4 @@
-// The servers of examples/any-server that are installed, by the commands in its README.
+// The installed servers of examples/any-server, with the commands in its README.
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { basename, delimiter, dirname, join } from 'node:path';
@@ -20,11 +20,11 @@ let goFolder: string;
 beforeAll(async () => {
   const go = (await findGo(thisMachine())).binary;
   goFolder = dirname(go);
-  // The first compilation of its packages may take longer than a server's start may.
+  // The first compilation of its packages may exceed the time limit for a start.
   execFileSync(go, ['build', '-o', '/dev/null', 'server.go'], { cwd: folder });
 }, 300_000);
 
-test('each answers with its page, and nothing is left of it', async () => {
+test('each serves its page, and leaves nothing behind', async () => {
   expect(sides.map(programOf)).toEqual(['caddy', 'lighttpd', 'apache2', 'haproxy', 'node', 'go']);
   const there: string[] = [];
   for (const side of sides) {

@@ -18,13 +18,13 @@ beforeAll(async () => {
   const nginx = (line: string) =>
     `events { }\nhttp {\n  access_log off;\n  limit_req_zone $binary_remote_addr zone=few:1m rate=500r/s;\n  server { listen 8080; root ${join(workspace, 'www')}; ${line} }\n}\n`;
   writeFileSync(join(workspace, 'before/nginx.conf'), nginx(''));
-  // A small part of its requests/s is left, whoever else is busy: no machine is so busy that this stays open.
+  // The slower side has a small fraction of the requests/s, so that the verdict is clear even on a busy machine.
   writeFileSync(join(workspace, 'nginx.conf'), nginx('limit_req zone=few burst=1000;'));
 }, 300_000);
 
 const short = '--duration=300ms\n--quick';
 
-test('the action fails where a side is slower, once everybody has been told', async () => {
+test('the action fails if a side is slower, after all outputs are written', async () => {
   const { code, outputs, summary, used, calls, body, said } = await runAction({
     inputs: {
       sides: 'before=before/nginx.conf\n\nafter=nginx.conf\n',
@@ -58,7 +58,7 @@ test('the action fails where a side is slower, once everybody has been told', as
   expect(readdirSync(report).sort().join(' ')).toBe(files);
 });
 
-test('wrong words fail the job with their line, and nobody is told of a comparison', async () => {
+test('invalid arguments fail the job with their error line, without a comment', async () => {
   const { code, outputs, summary, said, used, calls } = await runAction({
     inputs: { sides: 'before/nginx.conf\nngin.conf', load: '$(touch owned)`touch owned`"' },
     pullRequest: 7,
@@ -76,7 +76,7 @@ test('wrong words fail the job with their line, and nobody is told of a comparis
   expect(readdirSync(workspace)).not.toContain('owned');
 });
 
-test('the job of a GitLab pipeline does the same', async () => {
+test('the GitLab job does the same', async () => {
   const page = readFileSync(join(projectRoot, 'docs/ci.md'), 'utf8');
   const [, , yaml = ''] = page.split('```yaml\n');
   const {
@@ -107,7 +107,7 @@ test('the job of a GitLab pipeline does the same', async () => {
     const args = ['-e', '-o', 'pipefail', '-c', lines.join('\n')];
     return run({ command: 'bash', args, cwd: workspace, env });
   };
-  // With six rounds a host that stands still in one of them does not leave it open.
+  // With six rounds, a stall in one round does not prevent a verdict.
   const { code, stderr } = await shell(
     script.map((line) => line.replace(' --url ', ` --rounds=6 ${short.replace('\n', ' ')} --url `)),
   );

@@ -1,4 +1,4 @@
-// Every dashboard in a real Grafana and a browser. Only with GRAFANA_HOME.
+// Every dashboard in a real Grafana and a browser; requires GRAFANA_HOME.
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ const missing =
       : undefined;
 if (missing !== undefined) console.warn(`SKIPPED: the dashboards in a real Grafana: ${missing}`);
 
-/** Kept, to be looked at. */
+/** Screenshots are kept for inspection. */
 const screenshots = join(bakeoffFolder, 'screenshots');
 
 describe.skipIf(missing !== undefined)('in a real Grafana', () => {
@@ -48,7 +48,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
       { ...(written.at(-1) as Written).result, scenario: 'a-search' },
     ])
       results.push(await storeResult(database.store, one));
-    // The live dashboard has what was measured second by second, and of these the Comparison has a line over time.
+    // Runs with samples per second appear in Live, and with a line over time in Comparison.
     results.push(
       await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']),
       await database.run(['h2o-vs-nginx-h2-rate', '--rounds', '2', '--duration', '3s']),
@@ -74,7 +74,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
 
   const names = Object.keys(dashboardNames) as DashboardName[];
   it.each(names)(
-    'shows %s of every run that it offers',
+    'shows %s for every run in the picker',
     async (name) => {
       const page = await loggedIn(grafana);
       let shown = 0;
@@ -100,7 +100,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     return page;
   }
 
-  /** Waits until all panels are there, and takes the picture in any case. */
+  /** Waits until all panels are loaded; takes the screenshot in any case. */
   async function showsAll(
     page: Page,
     { origin }: RunningGrafana,
@@ -111,7 +111,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     const { article, run, scenario, startedAt, endedAt } = result;
     const { panels } = dashboardOf(name);
     const empty = await database.emptyPanels(name, result);
-    // Grafana loads only panels in sight. A line of its grid takes 38 pixels.
+    // Grafana loads visible panels only. A grid row is 38 pixels high.
     const lines = panels
       .flatMap((panel) => (isRow(panel) ? [panel, ...panel.panels] : [panel]))
       .reduce((sum, { gridPos }) => sum + gridPos.h, 12);
@@ -136,7 +136,7 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
         )
         .toEqual({ errors: 0, allThere: true, wronglyEmpty: false });
     } finally {
-      // Not the full page, which would be drawn anew for it. Without animations, all is drawn at once.
+      // Not a full-page screenshot, which would redraw the page. Without animations, everything is drawn at once.
       await page.screenshot({ path: join(screenshots, `${picture}.png`), animations: 'disabled' });
     }
   }

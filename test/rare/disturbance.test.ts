@@ -1,4 +1,4 @@
-// Rounds that are disturbed while a real nginx is loaded are dropped and repeated.
+// Disturbed rounds with a real nginx are dropped and repeated.
 import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -33,13 +33,13 @@ const args = (out: string, duration = `${seconds}s`) => [
 ];
 
 /**
- * Disturbs the first round; where a busy machine disturbed it before in another way, its next try as well. Returns when one is
- * dropped for the reason that `act` returns.
+ * Disturbs the first round; also its next try, if a busy machine has disturbed the round in another way. Returns when a round is
+ * dropped for the reason returned by `act`.
  */
 async function disturb(run: ScenarioRun, out: string, act: () => Promise<RegExp> | RegExp) {
   for (let round = 0; ;) {
     ({ round } = await underLoad(run, out, 1, { ...loadBegins, after: round }));
-    // The warm-up and a second of the window.
+    // The warm-up and one second of the window.
     await delay(1200);
     const reason = await act();
     const dropped = (): RegExpMatchArray[] => [
@@ -108,7 +108,7 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
   expect(phase?.serverCpuSeconds).toBeLessThan(1.05 * seconds);
 });
 
-test("a person's own page that changes is told, and the round is kept", async () => {
+test('a user page that changes is reported, and the round is kept', async () => {
   const out = newOut();
   const www = join(home.folder, 'www');
   mkdirSync(www);
@@ -134,7 +134,7 @@ test("a person's own page that changes is told, and the round is kept", async ()
   );
 });
 
-/** The workers of a side of `compare`, by the log that their master writes to. */
+/** The workers of a side of `compare`, found by the log file of their master. */
 function workersOf(run: ScenarioRun, side: string): number[] {
   const all = descendants(run.pid).filter(({ command }) => command === 'nginx');
   const ofSide = all.filter(({ pid }) => linkOf(`/proc/${pid}/fd/2`).includes(`/${side}/`));
@@ -142,7 +142,7 @@ function workersOf(run: ScenarioRun, side: string): number[] {
   return masters.flatMap((master) => descendants(master).map(({ pid }) => pid));
 }
 
-test('a side that is stopped again and again is named, and gets no verdict', async () => {
+test('a side that is repeatedly stopped is named, and gets no verdict', async () => {
   const out = newOut();
   for (const name of ['a.conf', 'b.conf'])
     writeFileSync(

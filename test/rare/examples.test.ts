@@ -1,4 +1,4 @@
-// What an outside project sees: the package as installed, the examples, the page on scenarios.
+// The view of an outside project: the installed package, the examples, docs/scenarios.md.
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -48,11 +48,11 @@ async function ran(project: string, words: readonly string[], env = {}) {
   return { ...ended, result: readResult(join(project, 'results')) };
 }
 
-test("an nginx config of one's own, from a folder below: nothing goes into node_modules", async () => {
+test('a user nginx config from a subfolder: nothing is written to node_modules', async () => {
   const project = installed.project('nginx', {}, 'own-nginx-config');
   mkdirSync(join(project, 'below'));
   const before = filesOf(installed.package);
-  // npm runs a script in its package's folder, wherever the person stands.
+  // npm runs a script in the package's folder, whatever the working directory.
   const words = ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--'];
   const { stdout, result } = await ran(project, words, { INIT_CWD: join(project, 'below') });
   expect(stdout).toContain('16,384 B over HTTP/1.1');
@@ -70,7 +70,7 @@ test('two h2o configs over HTTP/2', async () => {
   expect(configOf(project, 'log/h2o.conf')).toMatch(/^access-log: \/dev\/null/m);
 });
 
-test('gzip on against gzip off: answers of two lengths are said, not refused', async () => {
+test('gzip on against gzip off: different body lengths are reported, not refused', async () => {
   const project = installed.project('gzip', {}, 'gzip');
   const { stdout, stderr, result } = await ran(project, ['npm', 'run', '-s', 'gzip', '--']);
   const size = statSync(join(project, 'www/page.html')).size;
@@ -88,7 +88,7 @@ test('gzip on against gzip off: answers of two lengths are said, not refused', a
 });
 
 test('the requests of a log against two configs', async () => {
-  // Since the log was written, 3 of its 120 requests are for what is gone.
+  // 3 of the 120 logged requests are for pages that no longer exist.
   const log = readFileSync(join(projectRoot, 'examples/traffic/access.log'), 'utf8');
   const files = { 'access.log': log.replaceAll('HTTP/1.1" 404', 'HTTP/1.1" 200') };
   const project = installed.project('traffic', files, 'traffic');
@@ -105,7 +105,7 @@ test('the requests of a log against two configs', async () => {
   expectMeasured(result, ['plain', 'gzip']);
 });
 
-test('a k6 script with two phases and thresholds, which decide the exit code', async () => {
+test('a k6 script with two phases, and thresholds that set the exit code', async () => {
   const project = installed.project('k6', {}, 'k6-script');
   let status = 200;
   const port = await listening(
@@ -122,7 +122,7 @@ test('a k6 script with two phases and thresholds, which decide the exit code', a
   const { metrics } = JSON.parse(readFileSync(join(project, 'summary.json'), 'utf8')) as {
     metrics: Record<string, { value: number; thresholds?: Record<string, boolean> }>;
   };
-  // How fast it is depends on the machine; that it was looked at does not.
+  // The speed depends on the machine, but the threshold must be evaluated.
   expect(metrics['loadgen_latency_ms{phase:steady,stat:p99,scope:run}']).toMatchObject({
     value: expect.any(Number),
     thresholds: { 'value<50': expect.any(Boolean) },
@@ -153,22 +153,22 @@ test('the scripts of the k6 module', async () => {
   expect(stdout + stderr).toMatch(/[\d.]+ responses\/s, .* 0 errors[^]*makes \d\.\d+ times/);
 });
 
-/** The files that docs/scenarios.md shows. */
+/** The files shown in docs/scenarios.md. */
 function filesOfPage() {
   const page = readFileSync(join(projectRoot, 'docs/scenarios.md'), 'utf8');
   const blocks = [...page.matchAll(/^`([^`]+)`:\n\n```\w+\n([^]*?)^```$/gm)];
   return Object.fromEntries(blocks.map(([, file, text]) => [file, text])) as Record<string, string>;
 }
 
-test('the scenario of the page on scenarios', async () => {
+test('the scenario in docs/scenarios.md', async () => {
   const project = installed.project('page', filesOfPage());
-  // A name such as npm init leaves it: a package without "type" is CommonJS.
+  // As npm init creates it: a package without "type" is CommonJS.
   writeFileSync(join(project, 'package.json'), '{ "name": "page", "main": "index.js" }');
   const { result } = await ran(project, ['bakeoff', 'scenario', './my.scenario.ts']);
   expectMeasured(result, ['one', 'all']);
 });
 
-test('a shipped scenario over TLS with a page of its own, typed, in ten lines', async () => {
+test('a shipped scenario over TLS with a different page, typed, in ten lines', async () => {
   const { 'tls.scenario.ts': text = '' } = filesOfPage();
   expect(text.trim().split('\n').length).toBeLessThanOrEqual(10);
   const project = installed.project('reuse', {
@@ -191,7 +191,7 @@ test('a shipped scenario over TLS with a page of its own, typed, in ten lines', 
   expect(result.variants.map(({ published }) => published)).toEqual([null, null]);
   for (const { rounds } of result.variants)
     expect(rounds[0]?.phases[0]?.tls?.version).toMatch(/^TLSv1/);
-  // In a program, the modules are those of the package.
+  // A program must resolve the package's modules.
   const { stdout: found } = await run({
     command: process.execPath,
     args: ['place.mjs'],
@@ -205,7 +205,7 @@ const tsconfig = (more: object) => {
   return JSON.stringify({ compilerOptions: { ...strict, ...more } });
 };
 
-test('types: strict, also those of the package; mistakes are found', async () => {
+test('types: strict, including those of the package; mistakes are found', async () => {
   const scenario = `import { defineScenario, extendScenario, h2o, nghttpd, ab, h2load, vegeta, weighttp, wrk, nginx, type LoadResult, type Result, type Scenario } from 'server-bakeoff';
     const variants = [{ name: 'a', server: nginx(['base'], { workers: 1 }) }];
     export const loads = [ab('-n 1'), h2load('-n 1'), vegeta('-duration=1s'), weighttp('-n 1'), wrk('-c 2')];
@@ -242,7 +242,7 @@ test('types: strict, also those of the package; mistakes are found', async () =>
       'x.ts': scenario,
       'tsconfig.json': tsconfig({ exactOptionalPropertyTypes: true }),
     }),
-    // tsc has CommonJS import a module, as Node does since 22.12.
+    // tsc lets CommonJS require an ES module, like Node since 22.12.
     installed.project('types-commonjs', {
       'package.json': '{}',
       'x.ts': scenario,
@@ -261,14 +261,14 @@ test('types: strict, also those of the package; mistakes are found', async () =>
   for (const check of checks) expect(check).toMatchObject({ code: 0, stdout: '' });
 });
 
-test('each command that is packed finds its modules and says how it is typed', async () => {
+test('each packed command finds its modules and prints a usage line', async () => {
   const say = (...words: string[]) => inProject(installed.folder, ['bakeoff', ...words]);
   const { stdout: list } = await say('--help');
   expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
-  // k6 has its own help.
+  // k6 prints its own help.
   const commands = [...list.matchAll(/^ {2}(?!k6 )(\w+) /gm)].map(([, name]) => name as string);
   expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare']));
-  // Tests and benchmarks are a checkout's.
+  // Tests and benchmarks exist only in a checkout.
   const [bench, k6, ...helps] = await Promise.all([
     say('bench'),
     inProject(installed.folder, ['bakeoff', 'k6', 'run', '--help'], home.env),
@@ -284,7 +284,7 @@ test('each command that is packed finds its modules and says how it is typed', a
   expect((await say('scenario')).stdout).toMatch(/^ {2}nginx-open-file-cache +\d+ s /m);
 });
 
-test("npx knows it by the package's name, too", async () => {
+test('npx finds the command by package name, too', async () => {
   const npx = (name: string) =>
     inProject(installed.folder, ['npm', 'exec', '--offline', '--', name, '--version']);
   const [own, other] = await Promise.all([npx('bakeoff'), npx('server-bakeoff')]);
@@ -292,7 +292,7 @@ test("npx knows it by the package's name, too", async () => {
   expect(other).toMatchObject({ code: 0, stdout: own.stdout });
 });
 
-test('a missing dist/ and missing packages are one line', async () => {
+test('a missing dist/ and missing packages are one-line errors', async () => {
   rmSync(join(installed.package, 'dist'), { recursive: true });
   const version = () => inProject(installed.folder, ['bakeoff', '--version']);
   const [, command = ''] =

@@ -1,5 +1,5 @@
-// What reads strangers' text takes any text: it returns, or refuses it in one line, in time. A failure prints its seed;
-// BAKEOFF_FUZZ_SEED repeats it.
+// Parsers of untrusted text must accept any text: return, or refuse it in one line, within the time limit. A failure prints the
+// seed; BAKEOFF_FUZZ_SEED repeats it.
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import fc, { type Arbitrary } from 'fast-check';
@@ -23,18 +23,18 @@ import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const seed = Number(process.env['BAKEOFF_FUZZ_SEED'] ?? Date.now() % 2 ** 31);
-/** Of each reader, for mixed texts and again for long ones. */
+/** Time per parser, for mixed texts and again for long ones. */
 const limitMs = 2000;
 const never = new AbortController().signal;
 const folder = sharedFolder();
 
-/** CPU time that a reader may take: a quadratic one takes minutes for the longest texts. */
+/** Limit of CPU time: a quadratic parser takes minutes for the longest texts. */
 const mostCpuMs = (text: string) => 1500 + text.length / 40;
 const longest = 60_000;
 
 const oneLine = /^[^\p{Cc}]*$/u;
 
-/** Reads the text. Fails if the reader takes too long, or throws something else than a line for the person. */
+/** Parses the text. Fails if the parser takes too long, or throws anything but a one-line UserError. */
 async function held(read: (text: string) => unknown, text: string): Promise<void> {
   const before = process.cpuUsage();
   try {
@@ -56,11 +56,11 @@ const noise = fc.constantFrom(...noises.flat());
 
 interface Grammar {
   words: readonly (string | readonly string[])[];
-  /** Around all of a text, so that it goes further. */
+  /** Frames for a text, so that parsers get further. */
   around?: readonly [string, string][];
 }
 
-/** Texts of a grammar's words and of noise; mixed, and the same few words many times. */
+/** Texts from a grammar's tokens and noise: a random mix, and few tokens repeated many times. */
 function textsOf({ words, around = [] }: Grammar): Record<'mixed' | 'long', Arbitrary<string>> {
   const word = fc.oneof({ weight: 5, arbitrary: fc.constantFrom(...words.flat()) }, noise);
   const frame = fc.constantFrom<[string, string]>(['', ''], ...around);
@@ -74,7 +74,7 @@ function textsOf({ words, around = [] }: Grammar): Record<'mixed' | 'long', Arbi
   return { mixed: framed(mixed), long: framed(long) };
 }
 
-/** Reads made-up texts for as long as the limit says. */
+/** Parses random texts until the time limit. */
 async function fuzzed(
   texts: Record<string, Arbitrary<string>>,
   read: (text: string) => unknown,
@@ -90,18 +90,18 @@ console.log(`BAKEOFF_FUZZ_SEED=${seed}`);
 
 let files = 0;
 
-/** Configs are known by name: each text has a file of its own. */
+/** Configs are cached by name, so each text gets a separate file. */
 function written(text: string): string {
   const file = join(folder, `file-${files++}`);
   writeFileSync(file, text);
   return file;
 }
 
-/** Without origins, which differ. */
+/** Drops origins, which differ. */
 const plain = (value: readonly Directive[] | Tree): unknown =>
   JSON.parse(JSON.stringify(value, (key, inner: unknown) => (key === 'origin' ? '' : inner)));
 
-/** What bakeoff has printed itself is not refused. */
+/** Bakeoff's own output must be accepted. */
 function taken<T>(read: () => T): T {
   const fail = (error: unknown): never => {
     throw new Error('its own print is refused', { cause: error });
@@ -222,7 +222,7 @@ const perf: Grammar = {
   ],
 };
 
-test("nginx's config, and what is printed of it reads the same", () =>
+test('nginx config, whose printed form parses to the same', () =>
   fuzzed(textsOf(nginx), (text) => {
     const read = parseConfig({ file: 'f', text, origin: 'o' });
     const printed = printConfig(read);
@@ -230,7 +230,7 @@ test("nginx's config, and what is printed of it reads the same", () =>
     expect(plain(again)).toEqual(plain(read));
   }));
 
-test("h2o's YAML, and what is printed of it reads the same", () =>
+test('h2o YAML, whose printed form parses to the same', () =>
   fuzzed(textsOf(h2o), async (text) => {
     const read = await readYaml({ file: '/x/f', text, origin: 'o' });
     const printed = printYaml(read);
@@ -245,12 +245,12 @@ test('a config of any server', () => {
   );
 });
 
-test("a pattern of nginx's include", () =>
+test('an nginx include pattern', () =>
   fuzzed(textsOf({ words: ['*', '?', '[', ']', '!', '^', 'a', 'b', '-', '.'] }), (text) =>
     globPattern(text.slice(0, 255)).test('ab'.repeat(127)),
   ));
 
-test('an access log, in the usual formats and in its own', () => {
+test('an access log, in the usual formats and in a custom one', () => {
   const own = fc.sample(textsOf(formats).mixed, { seed, numRuns: 20 });
   const pace = { factor: 1, seconds: 10 };
   return fuzzed(textsOf(log), (text) =>
@@ -284,7 +284,7 @@ test('a HAR', () => {
   return fuzzed({ ...textsOf(har), whole }, (text) => readHar(written(text), 'all'));
 });
 
-test("vegeta's targets", () => fuzzed(textsOf(targets), (text) => readTargets(written(text))));
+test('vegeta targets', () => fuzzed(textsOf(targets), (text) => readTargets(written(text))));
 
 test('result.json', async () => {
   const text = JSON.stringify(result([workers, openFileCache]));
@@ -306,9 +306,9 @@ test('folded stacks', () =>
     flameGraph(side, { ...side, us: 4 });
   }));
 
-test('what perf prints', () => {
+test('the output of perf', () => {
   const stub = join(newFolder(), 'perf');
-  // Its last argument is the file.
+  // The last argument is the file.
   writeFileSync(stub, '#!/bin/sh\nfor file; do :; done\nexec cat "$file"\n', { mode: 0o755 });
   const server = { processes: () => [] } as unknown as StartedServer;
   const look = { perf: stub, calls: new Set(['write']) };

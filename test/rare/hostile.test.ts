@@ -1,4 +1,4 @@
-// Code that leaves its server ends with it, by each kind of cgroup and without, and if bakeoff is killed.
+// Code that escapes its server ends with it: for each kind of cgroup, without cgroups, and if bakeoff is killed.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createReadStream, existsSync, readFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const test = useServers();
 const cgroup1 = '/sys/fs/cgroup/freezer';
 const cgroup2 = existsSync('/sys/fs/cgroup/unified') ? '/sys/fs/cgroup/unified' : '/sys/fs/cgroup';
 
-/** Words that start a program where these are not mounted. */
+/** The command prefix that hides these mounts from a program. */
 const without = (...mounts: string[]) => [
   'unshare',
   '--mount',
@@ -62,8 +62,8 @@ it.runIf(process.getuid?.() === 0).each(Object.entries(waysOfRoot))('of %s', (_,
 );
 
 /**
- * Mounts a file system of its own whose program never answers, and has a process ask it, which holds the connection open: KILL does not end
- * this process. Its ids go to a file.
+ * Mounts a FUSE file system that never responds, and starts a process that accesses it with the connection open, so that KILL
+ * does not end the process. Writes the pids to a file.
  */
 const hangs = `
 use Fcntl;
@@ -100,7 +100,7 @@ const canHang =
     'true',
   ]).status === 0;
 
-it.runIf(canHang)('that hangs in the kernel, in a file system of its own', async () => {
+it.runIf(canHang)('that hangs in the kernel, in a FUSE file system', async () => {
   const folder = await ownFiles({ 'hangs.pl': hangs, 'www/index.html': 'hello', pids: '' });
   const pids = path.join(folder, 'pids');
   await chmod(pids, 0o666);
@@ -128,7 +128,10 @@ it.runIf(canHang)('that hangs in the kernel, in a file system of its own', async
   expect(await test.scratchFolders()).toEqual([]);
 });
 
-/** Goes on in a child of a child that kills all others of its user, among them who would end it. One that is left at last says so. */
+/**
+ * Continues in a grandchild that kills all other processes of the user, including any that would end it. A survivor reports
+ * itself.
+ */
 const kills = `
 my ($order, $fate) = @ARGV;
 open my $out, '>', $fate or die $!;
@@ -165,4 +168,4 @@ it.runIf(process.getuid?.() === 0)('that kills who would end it, without cgroups
   expect(told).toBe('begun\n');
 });
 
-it.runIf(hasPerl)("of nginx's perl", () => expectHarmless(test, { server: 'nginx' }));
+it.runIf(hasPerl)('of perl in nginx', () => expectHarmless(test, { server: 'nginx' }));

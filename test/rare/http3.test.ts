@@ -1,4 +1,4 @@
-// A comparison over HTTP/3, of a server that is installed with it.
+// A comparison over HTTP/3, with an installed server that supports it.
 import { chmodSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
@@ -8,7 +8,7 @@ import { newOut, readResult, startCommand, startScenario, useHome } from '../sce
 
 const home = useHome(['k6', 'caddy']);
 
-test('figures are those of the access logs; a server without HTTP/3 is refused', async () => {
+test('figures match the access logs; a server without HTTP/3 is refused', async () => {
   const folder = newFolder();
   chmodSync(folder, 0o777);
   const caddyfile = (options: string): string => {
@@ -67,7 +67,7 @@ test('figures are those of the access logs; a server without HTTP/3 is refused',
   expect(without.said).toMatch(/^a: https:\S+ has no HTTP\/3: nothing answers QUIC on its UDP/m);
 });
 
-test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async () => {
+test('loses the configured share of packets, over HTTP/2 and HTTP/3', async () => {
   const out = newOut();
   const words = '--variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none';
   const run = startScenario(`http3-loss ${words} --out ${out}`, home.env);
@@ -86,7 +86,7 @@ test('loses the packets that a scenario asks for, over HTTP/2 and HTTP/3', async
     expect(packets).toBeGreaterThan(300);
     const [first] = rounds[0]?.phases ?? [];
     const pages = total(first?.latencyMs.histogram ?? [], ([, count]) => count);
-    // On each of 4 connections a page that ends in the window may have begun before it.
+    // On each of 4 connections, a page that ends in the window may have started earlier.
     expect(pages).toBeLessThanOrEqual((first?.requests ?? 0) / 10 + 4);
     expect(first?.latencyMs.min).toBeGreaterThan(50);
   }

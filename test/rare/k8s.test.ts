@@ -1,4 +1,4 @@
-// Whole runs in a cluster that stands in (fixtures/cluster.ts), with real servers, k6 and influxd.
+// Complete runs in a fake cluster (fixtures/cluster.ts), with real servers, k6 and influxd.
 import { chmodSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { newOut, readResult, startCommand, storeOf, useHome } from '../scenario-
 const home = useHome(['k6', 'nginx', 'influxd']);
 let k6: string;
 beforeAll(async () => {
-  // Whom the image's user stands for may read it there.
+  // Readable for the user who takes the place of the image's user.
   k6 = join(home.folder, 'k6');
   await copyFile(home.env['K6_BIN'] as string, k6);
 }, 300_000);
@@ -52,7 +52,7 @@ const untouched = ['Node/node-1', 'Secret/influxdb', 'ConfigMap/somebodys'];
 const left = ({ cluster }: { cluster: TestCluster }) =>
   cluster.objects().map(({ kind, metadata }) => `${kind}/${metadata.name}`);
 
-test('a run is applied, measured, told and removed', async () => {
+test('a run is applied, measured, reported and removed', async () => {
   const all = await there();
   const run = all.start('--rounds', '2');
   expect(await run.ended, run.stderr()).toBe(0);
@@ -80,7 +80,7 @@ test('a run is applied, measured, told and removed', async () => {
       successRatio: 1,
     });
   }
-  // Everything that was made was stored, and the table's figures are the samples'.
+  // All samples are stored, and the table's figures match them.
   const requests = result.variants
     .flatMap(({ rounds }) => rounds)
     .reduce((sum, { phases }) => sum + (phases[0]?.requests ?? 0), 0);
@@ -89,7 +89,7 @@ test('a run is applied, measured, told and removed', async () => {
     `SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`,
   );
   expect(stored.length).toBe(8);
-  // Somebody may switch kubectl to another cluster meanwhile.
+  // The user may switch kubectl to another cluster meanwhile.
   for (const call of all.cluster.calls.slice(1))
     expect(call).toEqual(expect.arrayContaining(['--context=test-cluster', '--namespace=lab']));
   // AB, then BA.
@@ -103,7 +103,7 @@ test('a run is applied, measured, told and removed', async () => {
   expect(left(all)).toEqual(untouched);
 });
 
-test('a round with a generator that died is repeated', async () => {
+test('a round with a dead generator is repeated', async () => {
   const all = await there({
     released(generators, load) {
       if (load !== 1) return;
@@ -129,7 +129,7 @@ test('a round with a generator that died is repeated', async () => {
   expect(left(all)).toEqual(untouched);
 });
 
-test('a round with a server that was started again is repeated; Ctrl-C removes all and keeps whole rounds', async () => {
+test('a round with a restarted server is repeated; Ctrl-C removes everything and keeps complete rounds', async () => {
   let loads = 0;
   const all = await there({
     released(_, load) {
@@ -178,7 +178,7 @@ test.each<[string, Faults, string]>([
   expect(left(all)).toEqual(untouched);
 });
 
-test('a missing database and another load are said before anything is applied', async () => {
+test('a missing database and a different load are reported before anything is applied', async () => {
   const all = await there();
   const says = async () => {
     const run = startCommand(

@@ -1,4 +1,4 @@
-// Manifests for a cluster without one: what they have a node do, done here.
+// Manifests without a cluster: the test does the work of the node.
 import { copyFile } from 'node:fs/promises';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { leftIn, leftPoint, leftQuery } from '../../lib/k6/left-results.ts';
@@ -18,7 +18,7 @@ const servers = useServers();
 const local = useLocalStore();
 let k6: string;
 beforeAll(async () => {
-  // Whom the image's user stands for may read it there.
+  // Readable for the user who takes the place of the image's user.
   k6 = path.join(servers.folder, 'k6');
   await copyFile((await ensureTools(['k6'])).k6, k6);
 }, 300_000);
@@ -61,7 +61,7 @@ test.each([
   },
 );
 
-test('generators leave results of any size and any characters, phase by phase', async () => {
+test('generators report results of any size and any characters, by phase', async () => {
   const store = await local.open(local.newFolder());
   const name = { run: 'left', variant: 'a "b"', round: '1' };
   const outcome = (bars: number): PhaseOutcome => ({
@@ -78,19 +78,19 @@ test('generators leave results of any size and any characters, phase by phase', 
     leftPoint(name, 2, 2, outcome(9000), -7.5),
     leftPoint({ ...name, round: '2' }, 1, 1, outcome(1), 0),
   ]);
-  // Newer databases take no longer text.
+  // Newer databases accept no longer text.
   for (const [, part = ''] of leftPoint(name, 2, 10, outcome(20_000), 0).matchAll(
     /part_\d+="((?:[^"\\]|\\.)*)"/g,
   ))
     expect(part.length).toBeLessThan(64 * 1024);
-  // Written again with another time, the last one counts.
+  // After a second write with another time, the last one counts.
   await store.write([leftPoint(name, 2, 1, outcome(0), -7.5)]);
   expect(leftIn(await store.query(leftQuery(name)))).toEqual(
     new Map([[2, { phases: [outcome(0), outcome(9000), outcome(20_000)], aheadMs: -7.5 }]]),
   );
 });
 
-test('a generator names who is missing, and the database that does not answer', async () => {
+test('a generator names missing generators, and a database that does not respond', async () => {
   const store = await local.open(local.newFolder());
   const { url, credentials } = store.influx;
   const out = await printed(
@@ -124,7 +124,7 @@ test('a generator names who is missing, and the database that does not answer', 
   expect(await saysAlone({ meetAt: { ...meetAt, url: 'http://127.0.0.1:9' } })).toContain(
     'InfluxDB at http://127.0.0.1:9, where generators meet, does not answer: ',
   );
-  // Who waited for this one has given up by now.
+  // Generators that waited for this one have given up by now.
   const load = { run: 'late', variant: 'workers', round: '1' };
   const again = { ...load, run: 'again' };
   await writeLines(store.influx, [

@@ -13,7 +13,7 @@ const addressIn = (folder: string): string =>
     readFileSync(join(folder, 'xk6-loadgen/go.mod'), 'utf8'),
   )?.[1] as string;
 
-test('an address is set everywhere, and again', async () => {
+test('the address is changed everywhere, even twice', async () => {
   const go = (await findGo(thisMachine())).binary;
   const clone = join(newFolder(), 'bakeoff');
   execFileSync('git', ['clone', '--quiet', projectRoot, clone]);
@@ -30,7 +30,7 @@ test('an address is set everywhere, and again', async () => {
     const author = ['-c', 'user.name=test', '-c', 'user.email=test@localhost'];
     execFileSync('git', [...author, 'commit', '--quiet', '-am', 'another address'], { cwd: clone });
   };
-  // node_modules is a link here, which .gitignore does not name.
+  // node_modules is a link here, which .gitignore does not match.
   appendFileSync(join(clone, '.git/info/exclude'), 'node_modules\n');
 
   for (const wrong of ['github.com/one', 'https://github.com/one/two'])
@@ -43,7 +43,7 @@ test('an address is set everywhere, and again', async () => {
   );
   expect(ended('git', ['status', '--porcelain']).stdout).toBe('');
 
-  // In parts, since an address that a file has already is refused, and this file is in the clone.
+  // Concatenated, because this file is in the clone, and an address that a file already names is refused.
   const [name, other] = ['Some-One/Web.Bench', 'lib/cli'] as const;
   const [first, second] = [`github.com/${name}`, `github.com/${other}`] as const;
   const before = addressIn(clone);
@@ -66,7 +66,7 @@ test('an address is set everywhere, and again', async () => {
   const module = 'xk6-loadgen';
   const checks: [command: string, args: string[], folder?: string][] = [
     [join(dirname(go), 'gofmt'), ['-l', '.'], module],
-    // Of packages that import k6 only the imports, since vet would first read all of k6.
+    // For packages that import k6, check the imports only, because vet would first read all of k6.
     [go, ['vet', ...flags, './engine', './link', './internal/...', './cmd/delaylink'], module],
     [go, ['list', '-deps', '-f', '{{with .Error}}{{.}}{{end}}', './...'], module],
   ];
@@ -82,7 +82,7 @@ test('an address is set everywhere, and again', async () => {
   expect(addressIn(clone)).toBe(second);
   expect(leftOf(first)).toBe('');
   commit();
-  // There and back is as before, although files have paths with lib/cli in them.
+  // A change back restores all files, although some contain paths with lib/cli.
   expect(publishAs(first)).toMatchObject({ status: 0, stderr: '' });
   expect(ended('git', ['diff', '--stat', 'HEAD^'])).toEqual({ status: 0, stdout: '', stderr: '' });
 }, 600_000);

@@ -1,4 +1,4 @@
-// The lines that README.md has a newcomer type, each as a shell reads it, made short.
+// The commands in README.md, run by a shell in a shortened form.
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { join } from 'node:path';
@@ -11,11 +11,11 @@ import { run } from '../../lib/process.ts';
 import { listening } from '../fixtures/listening.ts';
 import { useHome } from '../scenario-run.ts';
 
-/** What makes a line's run short. Verdicts, which --fail-if is about, take four rounds. */
+/** Flags that shorten a command. --fail-if needs a verdict, which takes four rounds. */
 async function shorter(line: string) {
   const [, scenario] = /^npm run scenario -- (\S+)/.exec(line) ?? [];
   const two =
-    // An article is run whole.
+    // An article always runs completely.
     scenario === undefined || /^\d+$/.test(scenario)
       ? []
       : (await findScenario(scenario)).variants
@@ -34,7 +34,7 @@ const lines = [
   ...readFileSync(join(projectRoot, 'README.md'), 'utf8').matchAll(/^```sh\n([^]*?)^```$/gm),
 ]
   .flatMap(([, block = '']) => block.split('\n'))
-  // A search takes a minute, and has its own tests; the list of scenarios measures nothing.
+  // A search takes a minute and has separate tests; the list of scenarios measures nothing.
   .filter((line) => /^npm run \w+ -- /.test(line) && !line.includes('--within'));
 
 const home = useHome(['k6', 'nginx', 'h2o', 'openssl']);
@@ -58,7 +58,7 @@ beforeAll(async () => {
     join(folder, 'server.js'),
     "require('http').createServer((_, answer) => answer.end('hello\\n')).listen(process.env.PORT, '127.0.0.1');\n",
   );
-  // What npm does with a script of the checkout, and the flags behind.
+  // Does the same as npm with a script of the checkout and additional flags.
   writeFileSync(
     join(folder, 'bin/npm'),
     `#!/bin/sh
@@ -70,7 +70,7 @@ cd '${projectRoot}' && exec '${process.execPath}' bin/bakeoff.mjs "$command" "$@
   );
 }, 300_000);
 
-test('there are lines to try', () => {
+test('README.md has commands', () => {
   expect(lines.length).toBeGreaterThan(7);
 });
 
@@ -95,7 +95,7 @@ test.each(lines)('%s', async (line) => {
     cwd: folder,
     env: { ...process.env, ...home.env, HOME: folder, SHORTER, PATH },
   });
-  // Runs this short call something slower now and then, or lose their verdict to other work on the machine.
+  // Runs this short sometimes report "slower", or have no verdict because of other work on the machine.
   const isUndecided = code === 1 && stderr.includes('it has no verdict');
   if (!line.includes('--fail-if')) expect(code, stderr + stdout).toBe(0);
   else if (!isUndecided) expect([0, 3], stderr + stdout).toContain(code);

@@ -1,4 +1,4 @@
-// Runs in a cluster that is there: BAKEOFF_KUBECONFIG=~/.kube/config BAKEOFF_CLUSTER_FLAGS='--image … --influx … --influx-here …'
+// Runs in an existing cluster: BAKEOFF_KUBECONFIG=~/.kube/config BAKEOFF_CLUSTER_FLAGS='--image … --influx … --influx-here …'
 // BAKEOFF_TEST_NETWORK=machine npx vitest run --project rare test/rare/real-cluster.test.ts
 import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ function kubectl(words: string, input = '') {
   return stdout + stderr;
 }
 
-/** A run there. @param more flags, which hold where BAKEOFF_CLUSTER_FLAGS has others */
+/** Runs a scenario in the cluster. @param more flags, which override BAKEOFF_CLUSTER_FLAGS */
 function start(scenario: string, more: string, config = kubeconfig) {
   const out = newOut();
   const given = Object.entries({
@@ -57,7 +57,7 @@ inCluster(
         ...'--influx http://influxdb:8086 --influx-secret influxdb --generators 1'.split(' '),
       ).catch((error: Error) => error.message);
       if (typeof out === 'string') {
-        // Networks of their own, commands, searches.
+        // Emulated networks, commands, searches.
         expect(out).toMatch(/leave it out with --variants|take another scenario/);
         continue;
       }

@@ -1,4 +1,4 @@
-// What a release says of others' work in it.
+// Third-party licences in a release.
 import { expect, test } from 'vitest';
 import { findGo, goEnvironment, k6Package } from '../../lib/setup/k6.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -16,7 +16,7 @@ interface Bill {
   relationships: { spdxElementId: string; relatedSpdxElement: string; relationshipType: string }[];
 }
 
-test('the bill and the notices have all that is installed or linked, and nothing else', async () => {
+test('the bill of materials and the notices list exactly the installed and linked packages', async () => {
   const machine = thisMachine();
   const go = (await findGo(machine)).binary;
   const env = goEnvironment(process.env);
@@ -32,7 +32,7 @@ test('the bill and the notices have all that is installed or linked, and nothing
     expect(referenceType).toBe('purl');
     expect(referenceLocator, of).toMatch(/^pkg:(npm|golang)\/[^@A-Z]+@[^+]+$/);
   }
-  // npm's own list leaves out what is needed in development too; the compiler is needed there alone.
+  // npm's list omits packages that development needs too; the compiler is needed only in development.
   expect([...byName.keys()]).toEqual(expect.arrayContaining(['valibot', 'esbuild', 'yaml', name]));
   expect([...byName.keys()].filter((one) => /typescript|vitest|tsx/.test(one))).toEqual([]);
 
@@ -50,7 +50,7 @@ test('the bill and the notices have all that is installed or linked, and nothing
   for (const one of linked) reached.add(one.relatedSpdxElement);
   for (const one of relationships)
     expect([ids.has(one.spdxElementId), ids.has(one.relatedSpdxElement)]).toEqual([true, true]);
-  // Whatever nothing is said to need is the project itself.
+  // Only the project itself has no dependent.
   expect([...ids].filter((id) => !reached.has(id))).toEqual([root]);
 
   const licences = Object.fromEntries(packages.map((one) => [one.name, one.licenseDeclared]));
@@ -63,7 +63,7 @@ test('the bill and the notices have all that is installed or linked, and nothing
     'gopkg.in/yaml.v3': 'Apache-2.0 AND MIT',
     esbuild: 'MIT',
   });
-  // Made from a schema, it comes without a licence of its own.
+  // Generated from a schema, without a licence file.
   const unknown = Object.keys(licences).filter((one) => licences[one] === 'NOASSERTION');
   expect(unknown.filter((one) => !one.startsWith('buf.build/gen/'))).toEqual([]);
 

@@ -1,4 +1,4 @@
-// What a release publishes.
+// The files of a release.
 import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -13,7 +13,7 @@ import { newOut, readResult, useHome } from '../scenario-run.ts';
 const home = useHome(['k6', 'nginx']);
 const here = process.arch as Architecture;
 
-test('twice the same bytes, and a comparison without Go', async () => {
+test('is reproducible, and compares without Go', async () => {
   const [one, other] = [newFolder(), newFolder()] as const;
   const files = await makeRelease(one, [here]);
   expect(await makeRelease(other, [here])).toEqual(files);
@@ -49,7 +49,7 @@ test('twice the same bytes, and a comparison without Go', async () => {
   expect(stderr).not.toContain('k6: building');
   expect(readResult(out).variants.map(({ successRatio }) => successRatio)).toEqual([1, 1]);
 
-  // What is built instead is kept in the person's data folder, and made of nothing but the packed sources.
+  // A local build uses only the packed sources, and is kept in the user's data folder.
   rmSync(join(installed.folder, `node_modules/${k6Package(here)}/delaylink`));
   const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, go);
   const k6 = () => inProject(installed.folder, ['bakeoff', 'k6'], env);

@@ -1,4 +1,4 @@
-// Whole runs whose database fails: what was measured stays.
+// Complete runs with a failing database: measurements are kept.
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
@@ -19,7 +19,7 @@ const name = 'nginx-open-file-cache';
 const home = useHome(['k6', 'nginx', 'influxd']);
 const soon = { timeout: 60_000, interval: 50 };
 
-/** The result of a short run of two rounds, to its end, whose requests to the database meet this fate. @param code of its exit */
+/** Runs a short scenario of two rounds to the end, with this fate for requests to the database. @param code expected exit code */
 async function resultOf(
   fate: Fate,
   code: number,
@@ -32,12 +32,12 @@ async function resultOf(
   return { ...readResult(out), url };
 }
 
-test('a database that hangs costs no round, and is named once', async () => {
+test('a database that hangs costs no round, and is reported once', async () => {
   let first: Result | undefined;
   const out = newOut();
   const { url, ...result } = await resultOf(
     (body) => {
-      // The round is kept before it is stored.
+      // The round is written to result.json before it is stored.
       if (body.includes('bench_round,')) first ??= readResult(out);
       return first === undefined ? 'pass' : 'hang';
     },
@@ -53,7 +53,7 @@ test('a database that hangs costs no round, and is named once', async () => {
   ]);
 });
 
-test('a database that refuses the figures of every round is noted once', async () => {
+test('a database that refuses the figures of every round is reported once', async () => {
   const { warnings, integrity, url } = await resultOf(
     (body) => (body.includes('bench_') ? 400 : 'pass'),
     0,
@@ -66,12 +66,12 @@ test('a database that refuses the figures of every round is noted once', async (
 
 const words = `${name} --rounds 3 --duration 300ms`;
 
-test('what a deleted database had is written again at the end', async () => {
+test('the contents of a deleted database are rewritten at the end', async () => {
   const out = newOut();
   const { folder, env } = home;
   const run = startScenario(`${words} --out ${out}`, env);
   await vi.waitFor(() => expect(keptRounds(readResult(out))).toHaveLength(1), soon);
-  // influxd writes into it meanwhile: a removal file by file races with new ones.
+  // influxd still writes into the folder, so removing it file by file would race with new files.
   renameSync(join(folder, 'influxdb'), join(folder, 'gone'));
   const { integrity, run: named } = await wholeResult(run, out);
   expect(integrity).toMatchObject({ stored: integrity?.requests, lost: 0 });
@@ -85,7 +85,7 @@ test('what a deleted database had is written again at the end', async () => {
   expect(await numberIn('COUNT("measured_rps") FROM "bench_round"')).toBe(2 * 3);
 });
 
-test('a run does without a database that does not start, and ends with 1', async () => {
+test('a run continues without a database that does not start, and exits with 1', async () => {
   const out = newOut();
   const influxd = join(newFolder(), 'influxd');
   writeFileSync(influxd, '#!/bin/sh\necho no luck\nexit 1\n', { mode: 0o755 });

@@ -1,4 +1,4 @@
-// One load of several k6.
+// One load from several k6 processes.
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -7,7 +7,7 @@ import { instanceArguments } from '../../lib/runner/generators.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
-test('none begins where one counts on another number', async () => {
+test('no process begins if the numbers of instances disagree', async () => {
   const { k6 } = await ensureTools(['k6']);
   const folder = newFolder();
   const [script, binary] = [path.join(folder, 'script.js'), path.join(folder, 'k6')];

@@ -1,4 +1,4 @@
-// Servers on another host: a real sshd in a network of its own, bakeoff's agent behind it.
+// Servers on another host: a real sshd in a network namespace, with bakeoff's agent behind it.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
@@ -88,7 +88,7 @@ async function open(name = host.name): Promise<ServerHost> {
 const agentFolders = () =>
   readdirSync(tmpdir()).filter((name) => name.startsWith('bakeoff-agent-'));
 
-/** A config that serves files at an absolute path, which is the same on this "other" host. */
+/** A config with an absolute path, which also exists on the "other" host. */
 async function ownConfig() {
   const folder = await ownFiles({ 'part.conf': 'access_log off;\n', 'www/index.html': 'hello' });
   writeFileSync(
@@ -116,7 +116,7 @@ async function serversThere() {
   );
 }
 
-it('are sent, started and loaded there, and nothing is left', async () => {
+it('are sent, started and loaded there, and leave nothing behind', async () => {
   const before = agentFolders();
   const out = newOut();
   const run = await comparedThere(`--rounds 1 --duration 500ms --out ${out}`);
@@ -134,7 +134,7 @@ it('are sent, started and loaded there, and nothing is left', async () => {
   for (const { rounds, successRatio, server, load } of variants) {
     expect([successRatio, load.bodyBytes, server?.atAddress]).toEqual([1, 5, undefined]);
     for (const phase of rounds.flatMap(({ phases }) => phases)) {
-      // An answer of nginx takes some 20 µs.
+      // A response of nginx takes about 20 µs.
       const secondsEach = (phase.serverCpuSeconds ?? 0) / phase.requests;
       expect(secondsEach, JSON.stringify(phase)).toBeGreaterThan(1e-6);
       expect(secondsEach, JSON.stringify(phase)).toBeLessThan(1e-3);
@@ -145,7 +145,7 @@ it('are sent, started and loaded there, and nothing is left', async () => {
   }
 });
 
-/** Watches all workers of nginx there. The returned function gives their CPU seconds, those of ended ones too. */
+/** Watches all nginx workers there. The returned function gives their CPU seconds, including ended ones. */
 function watchWorkers() {
   const used = new Map<string, number>();
   const timer = setInterval(() => {
@@ -182,15 +182,15 @@ http { access_log off; server { listen 80; location / { proxy_pass http://app; }
   const secondsEach =
     total(phases, (phase) => phase.serverCpuSeconds ?? NaN) /
     total(phases, (phase) => phase.requests);
-  // Those of the workers include their starts.
+  // The workers' CPU time includes their starts.
   expect(secondsEach / (workersUsed() / all), run.stdout()).toBeGreaterThan(0.75);
   expect(secondsEach / (workersUsed() / all), run.stdout()).toBeLessThan(1.25);
 });
 
-it('serve what is sent, however closed that host is to others', async () => {
+it('serve the sent files even if the host has a strict umask', async () => {
   const closed = newFolder();
   const hardened = await another({ TMPDIR: closed }, '027');
-  // Root alone comes there.
+  // Only root can access the folder.
   await open(hardened.name);
   expect(readdirSync(closed)).toEqual([]);
   const files = {
@@ -213,7 +213,7 @@ it('serve what is sent, however closed that host is to others', async () => {
   expect(readResult(out).variants.map(({ load: { bodyBytes } }) => bodyBytes)).toEqual([5, 5, 5]);
 });
 
-it('have nothing installed for them that was not asked for', async () => {
+it('get no unrequested installations', async () => {
   const names = 'sh node mkdir touch head wc chmod mv rm find setpriv taskset prlimit flock getent';
   const programs = await linksTo(names.split(' '));
   const called = join(programs, 'called');
@@ -248,7 +248,7 @@ it('have nothing installed for them that was not asked for', async () => {
   ]);
 });
 
-it('are loaded by hosts on which no other run measures', async () => {
+it('are loaded only by hosts without another run', async () => {
   const [before = '', ...words] = host.before;
   const script = [...node, join(projectRoot, 'test/fixtures/hold-lock.mts')];
   const other = spawn(before, [...words, ...script, machineName, 'scenario', 'other'], {
@@ -262,7 +262,7 @@ it('are loaded by hosts on which no other run measures', async () => {
   onTestFinished(async () => void (await Promise.all(hosts.map((one) => one.close()))));
   const have = (): Promise<unknown>[] =>
     hosts.map((one) => one.have(home.env['K6_BIN'] as string, new AbortController().signal));
-  // Both have answered before the other run ends.
+  // Both hosts respond before the other run ends.
   for (const refused of await Promise.allSettled(have())) {
     expect(String((refused as PromiseRejectedResult).reason)).toMatch(
       new RegExp(
@@ -272,7 +272,7 @@ it('are loaded by hosts on which no other run measures', async () => {
   }
   other.kill('SIGTERM');
   await once(other, 'close');
-  // They are one machine here.
+  // Both hosts are the same machine here.
   await Promise.all(have());
 });
 
@@ -305,11 +305,11 @@ it('are loaded by several hosts together', async () => {
   );
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
   for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap((one) => one.phases))) {
-    // They are one machine here, so the load is a noise there.
+    // Both hosts are the same machine here, so the load is a noise there.
     expect(noise?.serverOthersShare).toBeGreaterThan(0);
     expect([noise?.generatorOthersShare, noise?.generatorStealShare]).toEqual([0, 0]);
   }
-  // Their k6 send nothing themselves: what is written when a round is over is not written again.
+  // The k6 processes there send no samples, so writing them after the round is not a repair.
   const requests = variants
     .flatMap(({ rounds }) => rounds.flatMap(({ phases }) => phases))
     .reduce((sum, phase) => sum + phase.requests, 0);
@@ -317,7 +317,7 @@ it('are loaded by several hosts together', async () => {
   expect(integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 });
 
-it('end when the connection is cut in a round', async () => {
+it('end when the connection is lost during a round', async () => {
   const before = agentFolders();
   const run = await comparedThere(`--rounds 2 --duration 60s --out ${newOut()}`);
   const there = await serversThere();
@@ -336,7 +336,7 @@ it('end when the connection is cut in a round', async () => {
   await vi.waitFor(() => expect(agentFolders()).toEqual(before), { timeout: 20_000, interval: 50 });
 });
 
-/** Opens the host from an empty network, from which ssh alone comes there. */
+/** Opens the host from an empty network that only ssh can leave. */
 const sshAlone = (name: string) =>
   runCommand({
     before: ['unshare', '--net'],
@@ -376,11 +376,11 @@ it.each([
 it.each([
   ['nowhere.invalid', /^there is no host nowhere\.invalid/],
   ['root@192.0.2.1', /there is no way to root@192\.0\.2\.1 from here/],
-])('it says that %s is out of reach', async (name, line) => {
+])('it reports that %s is out of reach', async (name, line) => {
   await expect(openServerHost(name)).rejects.toThrow(line);
 });
 
-it('it says that there is no Node, and a full disk', async () => {
+it('reports missing Node, and a full disk', async () => {
   const without = await another({ PATH: await linksTo(['sh']) });
   await expect(openServerHost(without.name)).rejects.toThrow(/there is no Node there: install it/);
 
@@ -394,7 +394,7 @@ it('it says that there is no Node, and a full disk', async () => {
   ).toEqual([]);
 });
 
-it('it says ports that do not let this machine in', async () => {
+it('reports ports that this machine cannot reach', async () => {
   const { stdout } = await sshAlone(host.name);
   const [server, link] = JSON.parse(stdout) as string[];
   expect(server).toMatch(
@@ -405,8 +405,8 @@ it('it says ports that do not let this machine in', async () => {
   );
 });
 
-it('it says addresses that are translated', async () => {
-  // Nobody else comes to this one, which only ssh makes the host's.
+it('reports translated addresses', async () => {
+  // Only ssh maps this address to the host.
   const elsewhere = '203.0.113.7';
   const keys = `-i ${join(host.folder, 'user')} -o IdentitiesOnly=yes -o UserKnownHostsFile=${join(host.folder, 'known_hosts')}`;
   const proxy = `ssh -F none ${keys} -W ${host.address}:22 ${host.name}`;
@@ -418,7 +418,7 @@ it('it says addresses that are translated', async () => {
     expect(said).toContain(reason);
 });
 
-it('it says what cannot be started there', async () => {
+it('reports servers that cannot be started there', async () => {
   const opened = await open();
   expect(opened.files).toBe(filesThere);
   const options = {

@@ -1,4 +1,4 @@
-// Known causes, each between real servers that differ in it alone: the run names it.
+// Known causes: real servers differ only in the cause, and the run must name it.
 import { execFileSync, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -72,7 +72,7 @@ async function causes(
     const us =
       use.reduce((sum, one) => sum + (one.userCpuUs ?? 0) + (one.systemCpuUs ?? 0), 0) /
       rounds.length;
-    // The kernel counts these in ticks of 10 ms.
+    // The kernel counts this in ticks of 10 ms.
     expect.soft(us / (serverCpuMicrosPerRequest?.median ?? 0), name).toBeCloseTo(1, 0);
   }
   expect(why?.missing).toEqual([]);
@@ -81,7 +81,7 @@ async function causes(
   return run.stdout().match(/^Why\b.*$/gm) ?? [];
 }
 
-test('lines of an nginx config, and none where there is none', async () => {
+test('lines of an nginx config, and no cause without a difference', async () => {
   const folder = newPlace();
   const log = `access_log ${join(folder, 'log')} combined`;
   const sentences = await causes([
@@ -106,7 +106,7 @@ test('lines of an nginx config, and none where there is none', async () => {
   for (const [index, pattern] of expected.entries()) expect.soft(sentences[index]).toMatch(pattern);
 });
 
-test('interrupted while perf looks on, the run ends in order with its verdict', async () => {
+test('an interrupt during perf ends the run cleanly, with the verdict', async () => {
   const folder = newPlace();
   const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
   const out = newOut();
@@ -121,7 +121,7 @@ test('interrupted while perf looks on, the run ends in order with its verdict', 
   expect(readdirSync(runFolder(out))).not.toContain('why');
 });
 
-test('perf that hangs ends with the run when it is interrupted', async () => {
+test('an interrupt also ends a perf that hangs', async () => {
   const folder = newPlace();
   const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
   const perf = join(folder, 'perf');
@@ -140,7 +140,7 @@ test('perf that hangs ends with the run when it is interrupted', async () => {
   expect(readResult(out).why).toBeUndefined();
 });
 
-test('the kind of key, by new connections with TLS, and compression', async () => {
+test('the key type, with new TLS connections, and compression', async () => {
   const folder = newPlace();
   const side = (name: string, kind: string, key: string, lines = '') => {
     const [keyFile, certificate] = [join(folder, `${key}.key`), join(folder, `${key}.crt`)];
@@ -168,7 +168,7 @@ test('the kind of key, by new connections with TLS, and compression', async () =
       '--load',
       `wrk -t 1 -c 5 -d 5 -H "Connection: close" -H "Accept-Encoding: gzip"`,
     ],
-    // In less time the first connections, which are open when it begins, would be a part that counts.
+    // In a shorter time the initial connections, which are open at the start, would matter.
     '400ms',
   );
   expect(sentences).toEqual([
