@@ -1,9 +1,9 @@
-// A headless Chromium for tests, where there is one.
+// A headless Chromium for tests, if installed.
 import { chromium, type Browser } from 'playwright-core';
 import { find, isExecutableFile, thisMachine } from '../lib/setup/machine.ts';
 import { toolVariable } from '../lib/setup/tools.ts';
 
-/** CHROMIUM_BIN, or `chromium` on PATH. Undefined when there is none: `npm test` gets one before it starts, if it can. */
+/** CHROMIUM_BIN, or `chromium` on PATH; undefined without Chromium. `npm test` installs Chromium first, if possible. */
 export async function findChromium(): Promise<string | undefined> {
   const named = process.env[toolVariable('chromium')];
   if (named !== undefined && named !== '')
@@ -12,7 +12,7 @@ export async function findChromium(): Promise<string | undefined> {
 }
 
 export function startChromium(executablePath: string): Promise<Browser> {
-  // Root may not have Chromium's own sandbox; what is opened here are our own files.
+  // Chromium's sandbox does not work as root; tests open only trusted files.
   return chromium.launch({
     executablePath,
     args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],

@@ -1,4 +1,4 @@
-// A real influxd, asked as Grafana asks it for the panels and variables of a dashboard.
+// A real influxd with the queries that Grafana would send for the panels and variables of a dashboard.
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -29,7 +29,7 @@ export interface Answer {
 
 export type Choice = Pick<Result, 'scenario' | 'run' | 'startedAt' | 'endedAt' | 'article'> & {
   variant?: string;
-  /** Which scenarios are offered: a pattern of the article. */
+  /** Filter for scenarios in the picker: a pattern for the article. */
   kind?: string;
 };
 
@@ -73,7 +73,7 @@ export class DashboardDatabase {
     this.#home.remove();
   }
 
-  /** Runs a scenario into the database, in which nothing stays of dropped rounds. */
+  /** Runs a scenario with this database, and deletes the series of dropped rounds. */
   async run(args: readonly string[]): Promise<Result> {
     const to = ['--json', '--influx', accessUrl(this.store.influx)];
     const results = join(this.#home.folder, 'results');
@@ -97,7 +97,7 @@ export class DashboardDatabase {
     return result;
   }
 
-  /** One query, over GET with epoch=ms, as Grafana asks. */
+  /** Sends one query like Grafana: GET with epoch=ms. */
   async ask(query: string): Promise<Answer[]> {
     const parameters = new URLSearchParams({ db: database, epoch: 'ms', q: query });
     const response = await fetch(`${this.store.influx.url}/query?${parameters}`, {
@@ -122,7 +122,7 @@ export class DashboardDatabase {
     }));
   }
 
-  /** What a panel shows: answers to its queries, and what its expressions make of them, in their order. */
+  /** Returns the data of a panel: results of queries and expressions, in order. */
   async panel(name: DashboardName, title: string, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, title);
     const answers = new Map<string, Answer[]>();
@@ -162,12 +162,12 @@ export class DashboardDatabase {
     return { names, marks: marks.flat().filter(({ ratio }) => ratio !== null) };
   }
 
-  /** Titles of the panels that have nothing to show of a run; each says why. */
+  /** Titles of panels without data for a run; each must have a text that says why. */
   async emptyPanels(name: DashboardName, choice: Choice): Promise<string[]> {
     const empty: string[] = [];
     for (const panel of panelsOf(dashboardOf(name))) {
       const { title, repeat } = panel;
-      // Without any value of its variable Grafana shows one panel, of none.
+      // If a variable has no values, Grafana shows a single panel with an empty value.
       const values = repeat === undefined ? [] : await this.choices(name, repeat, choice);
       const answers = await Promise.all(
         (values.length === 0 ? [''] : values).map((variant) =>
@@ -181,12 +181,12 @@ export class DashboardDatabase {
     return empty;
   }
 
-  /** What Grafana's picker offers, the one it picks first. */
+  /** The choices in Grafana's picker; the first one is the default. */
   async choices(name: DashboardName, variableName: string, choice: Choice): Promise<string[]> {
     const { list } = dashboardOf(name).templating;
     const variable = list.find((one) => one.name === variableName) ?? expect.fail(variableName);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
-    // Every column but the time has values; SHOW TAG VALUES has a key, too.
+    // Every column except the time has values; SHOW TAG VALUES also has a key column.
     const values = answers.flatMap(({ rows }) =>
       rows.flatMap(({ time: _, key: __, ...columns }) => Object.values(columns).map(String)),
     );
@@ -199,7 +199,7 @@ export class DashboardDatabase {
 }
 
 /**
- * What Grafana makes of `$A / $B`: a series for each two of which one has all tags of the other, with its times that both have.
+ * Computes `$A / $B` like Grafana: joins two series if one has all tags of the other, at common times.
  * https://grafana.com/docs/grafana/latest/panels-visualizations/query-transform-data/expression-queries/
  */
 function divided(expression: string, answers: ReadonlyMap<string, Answer[]>) {
@@ -209,7 +209,7 @@ function divided(expression: string, answers: ReadonlyMap<string, Answer[]>) {
   return (answers.get(of) ?? []).flatMap((dividend) =>
     (answers.get(per) ?? []).flatMap((divisor): Answer[] => {
       const tags = { ...dividend.tags };
-      // Without tags it is called by its measurement, which no other is.
+      // Grafana names a series without tags by measurement, so it matches no other series.
       if (
         divisor.tags === undefined ||
         Object.entries(divisor.tags).some(([tag, value]) => tags[tag] !== value)

@@ -1,11 +1,11 @@
-// The rows that the dashboards' tables must have for a result.
+// The expected rows of the dashboards' tables for a result.
 import { tablePoints } from '../lib/store/points.ts';
 import { parsed } from './fixtures/points.ts';
 import type { Phase, Result, VariantResult } from '../lib/result/result.ts';
 
 export type Cell = string | number | null;
 
-/** Rows of these columns in the points of a result, in their order. InfluxDB has no row without any of the fields. */
+/** Rows with these columns from the points of a result, in order. InfluxDB omits rows without any of the fields. */
 const rowsOf =
   (measurement: string) =>
   (columns: readonly string[], result: Result): Record<string, Cell>[] =>

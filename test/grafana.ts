@@ -1,4 +1,4 @@
-// What Grafana does with a dashboard: the queries that it sends, with variables filled in.
+// Emulates Grafana's handling of a dashboard: its queries with variables filled in.
 import { readFileSync } from 'node:fs';
 
 interface Asked {
@@ -31,7 +31,7 @@ export interface Panel {
     }[];
   };
   options: { yAxis?: { unit?: string; axisLabel?: string } };
-  /** The variable for each of whose values there is a panel. */
+  /** Variable that repeats the panel, once per value. */
   repeat?: string;
   transformations?: { id: string; options: unknown }[];
 }
@@ -59,7 +59,7 @@ export interface Dashboard {
 
 export const generatedFolder = new URL('../dashboards/generated/', import.meta.url);
 
-/** A dashboard as it is committed, e.g. 'comparison.json'. A panel that shows another's answers has its targets, as if it asked. */
+/** Reads a committed dashboard, e.g. 'comparison.json'. A panel that reuses another panel's data gets a copy of its targets. */
 export function readDashboard(file: string): Dashboard {
   const dashboard = JSON.parse(readFileSync(new URL(file, generatedFolder), 'utf8')) as Dashboard;
   const asking = new Map(
@@ -75,7 +75,7 @@ export function readDashboard(file: string): Dashboard {
   return dashboard;
 }
 
-/** Of what a panel asks, what a filter of letters leaves, and what that is computed of. */
+/** Targets of a panel that remain after a filter by letter, with the targets of their expressions. */
 function takenOf(
   asking: Pick<Panel, 'targets' | 'datasource'> | undefined,
   filter: RegExp,
@@ -111,7 +111,7 @@ export function selectedColumns(query: string): string[] {
   return [...list.matchAll(/"([^"]+)"/g)].map((match) => match[1] as string);
 }
 
-/** What is picked in a dashboard, and its time range. '.*' stands for "All". */
+/** The selected values in a dashboard, and the time range. '.*' means "All". */
 export interface Picked {
   variables: Readonly<Record<string, string>>;
   fromMs: number;
@@ -119,8 +119,8 @@ export interface Picked {
 }
 
 /**
- * Fills in template variables and the time range as Grafana does: `${name:raw}` becomes the value, `${name:regex}` the value
- * escaped for a regular expression, but for the text of "All". Throws if something is not filled in.
+ * Fills in template variables and the time range like Grafana: `${name:raw}` becomes the value, `${name:regex}` the value escaped
+ * for a regular expression, except for "All". Throws if a variable remains.
  */
 export function interpolate(query: string, { variables, fromMs, toMs }: Picked): string {
   const filled = query
@@ -138,7 +138,7 @@ export function interpolate(query: string, { variables, fromMs, toMs }: Picked):
   return filled;
 }
 
-/** A variable's choices in the order in which Grafana offers them; the first is the one it picks. */
+/** A variable's choices in Grafana's order; the first is the default. */
 export function sorted(variable: Variable, values: readonly string[]): string[] {
   if (variable.sort === 0) return [...values];
   const ascending = [...values].sort((a, b) => a.localeCompare(b));

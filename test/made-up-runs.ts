@@ -1,4 +1,4 @@
-// Runs of shipped scenarios with made-up figures, written to a database as real ones are.
+// Runs of shipped scenarios with synthetic figures, written to a database like real runs.
 import { networkResult } from '../lib/analysis/phases.ts';
 import { comparable } from '../lib/analysis/comparisons.ts';
 import type { PageFigures, Phase, Result } from '../lib/result/result.ts';
@@ -20,7 +20,9 @@ import { type Figures, h2Result, shippedScenarios } from './fixtures/h2-result.t
 import { networkUse, traffic } from './fixtures/link.ts';
 import { phase } from './fixtures/phase.ts';
 
-/** Writes all wide points of a result, as the runner does when a run ends; the effect so far only of the last round. */
+/**
+ * Writes all wide points of a result like the runner at the end of a run, but the intermediate effect only for the last round.
+ */
 export async function storeResult(store: Store, result: Result): Promise<Result> {
   const rounds = result.variants.flatMap((variant, position) =>
     variant.rounds.flatMap(({ round, phases }, index) =>
@@ -43,7 +45,7 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
             tags,
             ratio: compared ? comparison.roundRatios[index] : undefined,
             soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
-            // One worker on one core, as the made-up results have it.
+            // One worker on one core, as in the synthetic results.
             network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
           },
           { ...one, startedAt: new Date(startedAtMs).toISOString() },
@@ -89,7 +91,7 @@ const latencies = {
   })),
 };
 
-/** What a link of its own did to a variant, and what failed: no two variants have the same, and of every second one the delay was not held. */
+/** Link figures and errors of a variant; different for each variant, and every second delay is inaccurate. */
 function overLink(index: number): Partial<Phase> {
   const { errors: none } = phase({ requests: 0 });
   const p99 = index % 2 === 0 ? 1.75 : 138 + index;
@@ -106,7 +108,7 @@ function overLink(index: number): Partial<Phase> {
   };
 }
 
-/** Two pages; alone, the first takes longer on each side than on the one before. */
+/** Two pages; the first one takes longer on each further side. */
 function madeUpPages(index: number): PageFigures[] {
   const figures = { errors: 0, bodyBytes: 61_200, p50Ms: 1.5, p99Ms: 4, midMeanMs: 1.6 };
   const alone = { responses: 90, ms: 2 + index };

@@ -1,4 +1,4 @@
-// After each unit test, what it has put in place of variables, functions and clocks is gone.
+// Restores stubbed variables, functions and clocks after each unit test.
 import { afterEach, vi } from 'vitest';
 
 afterEach(() => {

@@ -1,4 +1,4 @@
-// npm test and npm run test:all: the checks of the project, on a machine that may have none of the tools yet.
+// npm test and npm run test:all: the project's checks. Missing tools are installed first.
 import { dirname, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { UserError, unknownWord } from '../lib/errors.ts';
@@ -9,11 +9,11 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 
-/** `npm test` leaves out `rare`: slow checks of code that seldom changes. */
+/** `npm test` skips `rare`: slow checks of code that rarely changes. */
 const parts = ['unit', 'integration', 'go', 'rare'] as const;
 type Part = (typeof parts)[number];
 
-/** What the projects of vitest.config.ts are. */
+/** Descriptions of the projects in vitest.config.ts. */
 const titles = {
   unit: 'unit tests',
   integration: 'integration tests',
@@ -25,13 +25,13 @@ const titles = {
 
 interface Shard {
   project: keyof typeof titles;
-  /** Such as 1/8; absent: the whole project. */
+  /** For example 1/8; by default the whole project. */
   part?: string;
 }
 
 const integrationTools = ['k6', 'nginx', 'h2o', 'nghttpd', 'h2load', 'openssl', 'influxd'] as const;
 
-/** Tools without which some tests are skipped. */
+/** Optional tools; without them some tests are skipped. */
 const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])[] = [
   [['chromium'], 'the tests in a browser'],
   [['caddy', 'lighttpd', 'apache2', 'haproxy'], 'some of examples/any-server'],
@@ -39,7 +39,7 @@ const niceToHave: readonly (readonly [tools: readonly ToolName[], what: string])
   [['perf'], 'the causes of verdicts'],
 ];
 
-/** Programs of node_modules that read the sources alone. The plots run in a browser and have other types. */
+/** Programs of node_modules that only read the sources. The plots run in a browser, so they have a separate type check. */
 const sourceChecks = [
   ['format', 'prettier/bin/prettier.cjs', '--check', '--cache', '**/*.{ts,mjs,js}'],
   ['lint', 'oxlint/bin/oxlint'],
@@ -57,13 +57,13 @@ const sourceChecks = [
 interface Outcome {
   passed: number;
   failed: number;
-  /** Shown if a test failed. */
+  /** Printed if a test failed. */
   output: string;
 }
 
 /**
- * Runs the parts that are named (`all` for each), by default all but `rare`. Returns 0 if all tests passed, 1 otherwise. The
- * last line on stdout has the counts of all test runners. Throws UserError for an unknown part, Interrupted on Ctrl-C.
+ * Runs the named parts (`all` for every part), by default all except `rare`. Returns 0 if all tests passed, otherwise 1. The last
+ * line on stdout has the counts of all test runners. Throws UserError for an unknown part, Interrupted on Ctrl-C.
  */
 export async function testCommand(args: readonly string[]): Promise<number> {
   const words = [...parts, 'all'] as const;
@@ -87,14 +87,14 @@ class TestRun {
   readonly #signal: AbortSignal;
   readonly #total = { passed: 0, failed: 0 };
   readonly #failures: string[] = [];
-  /** Checks that wait for a free lane. */
+  /** Checks waiting for a free lane. */
   readonly #waiting: (() => Promise<unknown>)[] = [];
 
   constructor(signal: AbortSignal) {
     this.#signal = signal;
   }
 
-  /** Most tests wait for servers and for time to pass, so five lanes share two cores. */
+  /** Most tests wait for servers or timers, so five lanes share two cores. */
   async run(chosen: ReadonlySet<Part>): Promise<{ passed: number; failed: number }> {
     const rare = chosen.has('rare');
     const tools = this.#tools(chosen);
@@ -117,12 +117,12 @@ class TestRun {
     return this.#total;
   }
 
-  /** Last, where a reader of a long log looks for them. */
+  /** Failures come last, so that they are easy to find in a long log. */
   showFailures(): void {
     for (const failure of this.#failures) this.#machine.progress.print(failure);
   }
 
-  /** Returns whether tests with servers are wanted and can run. */
+  /** Returns whether tests with servers are selected and can run. */
   async #tools(chosen: ReadonlySet<Part>): Promise<boolean> {
     if (!chosen.has('integration') && !chosen.has('rare')) return false;
     const tools = await this.#had(() => ensureTools(integrationTools, this.#machine, this.#signal));
@@ -144,13 +144,13 @@ class TestRun {
     const GOFLAGS = '-trimpath -buildvcs=false';
     const env = { ...goEnvironment(this.#machine.env), GOFLAGS };
     const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
-    // As in the k6 build; tests measure memory, and do without.
+    // The same flags as for the k6 build. Tests that measure memory do not use them.
     const quickly = { ...inModule, env: { ...env, GOGC: '400' } };
-    // It would vet again, and build all of k6 for that.
+    // go test would vet again, and build all of k6 for that.
     const test = ['test', '-vet=off'];
     if (rare) {
       this.#waiting.unshift(() => this.#engine({ ...quickly, args: test }, gcc));
-      // Tests run in networks of their own, without a way out.
+      // Tests run in isolated networks without outside access.
       await this.#command('modules of vegeta', {
         ...inModule,
         cwd: join(projectRoot, 'test/vegeta'),
@@ -160,23 +160,23 @@ class TestRun {
     if (chosen.has('go')) {
       const gofmt = { command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] };
       await this.#command('gofmt', { ...inModule, ...gofmt }, true);
-      // Where k6 is imported, linters would first read all of k6, for minutes.
+      // For packages that import k6, linters would read all of k6, which takes minutes.
       const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
       await this.#command('go vet', { ...quickly, args: ['vet', ...packages] });
-      // A module of its own, so that its dependencies are not those of the k6 build.
+      // A separate module, so that its dependencies stay out of the k6 build.
       const linter = ['tool', '-modfile=../test/linters/go.mod'];
       const statics = [...linter, 'staticcheck', ...packages];
       await this.#command('staticcheck', { ...quickly, args: statics });
-      // It would also run linters of scripts if it found them.
+      // actionlint would also run linters for scripts if they are on PATH.
       const workflows = ['actionlint', '-shellcheck=', '-pyflakes='];
       await this.#command('actionlint', { ...inModule, args: [...linter, ...workflows] });
-      // The race detector runs the engine's tests anyway.
+      // The engine's tests run with the race detector elsewhere.
       const tested = rare ? ['.', './link', './internal/...'] : ['./...'];
       await this.#goTest('go test', { ...inModule, args: [...test, '-v', ...tested] });
     }
   }
 
-  /** The engine's tests under the race detector, then Go's own fuzzing of each target for some seconds, by one build. */
+  /** The engine's tests with the race detector, then Go fuzzing of each target for some seconds, from one build. */
   #engine(options: RunOptions, gcc: string): Promise<void> {
     return inTemporaryFolder('bakeoff-engine-', async (folder) => {
       const built = join(folder, 'engine.test');
@@ -187,10 +187,10 @@ class TestRun {
       };
       if (!(await this.#command('engine with the race detector', build))) return;
       const test = {
-        // Go leaves 100 MB for each worker in TMPDIR if it is ended.
+        // An interrupted Go fuzzer leaves 100 MB per worker in TMPDIR.
         env: { ...options.env, GOGC: '100', TMPDIR: folder },
         command: built,
-        // Go keeps an input that fails in testdata, as a test of its target.
+        // Go stores a failing input in testdata as a test of the target.
         cwd: join(this.#machine.k6Sources, 'engine'),
       };
       await this.#goTest('tests of the engine', {
@@ -205,7 +205,7 @@ class TestRun {
           const args = ['-test.run=^$', ...fuzz];
           const ended = await this.#run({ ...test, args });
           const output = ended.stdout + ended.stderr;
-          // Before 1.27 Go takes the end of -fuzztime for a failure if a worker is late to hear of it (golang/go#75804).
+          // Before 1.27, Go may report the end of -fuzztime as a failure if a worker is late (golang/go#75804).
           const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
           const passed =
             ended.code === 0 ? output.includes('fuzz: elapsed') : endedLate.test(output);
@@ -224,7 +224,7 @@ class TestRun {
     await this.#vitest({ project: 'unit' });
   }
 
-  /** Returns undefined, with a line printed, if tools are missing: a failure, or with `without` the reason for a skip. */
+  /** Returns undefined and prints a line if tools are missing: a failure, or with `without` the reason for a skip. */
   async #had<T>(get: () => Promise<T>, without?: string): Promise<T | undefined> {
     try {
       return await get();
@@ -258,7 +258,7 @@ class TestRun {
     return failed === 0;
   }
 
-  /** Runs a command that is one check: it ends with exit code 0, and if asked without a word on stdout. */
+  /** Runs a command as a check: exit code 0, and on request no output on stdout. */
   #command(name: string, options: RunOptions, silent = false): Promise<boolean> {
     return this.#check(name, async () => {
       const { code, stdout, stderr } = await this.#run(options);
@@ -266,7 +266,7 @@ class TestRun {
     });
   }
 
-  /** Counts top-level tests, and shows of the others only those that do not pass. */
+  /** Counts top-level tests; subtests appear only if they do not pass. */
   #goTest(name: string, options: RunOptions): Promise<boolean> {
     return this.#check(name, async () => {
       const { code, stdout, stderr } = await this.#run(options);
@@ -302,6 +302,6 @@ const shards = (project: Shard['project'], count: number): Shard[] =>
 
 const oneCheck = (passed: boolean) => ({ passed: Number(passed), failed: Number(!passed) });
 
-/** A runner that fails without a failed test (it crashed, or found no tests) counts as one failure. */
+/** A runner that fails without a failed test (a crash, or no tests) counts as one failure. */
 const withExitCode = (outcome: Outcome, code: number | null) =>
   code !== 0 && outcome.failed === 0 ? { ...outcome, failed: 1 } : outcome;

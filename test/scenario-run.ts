@@ -1,4 +1,4 @@
-// Runs the `scenario` command, and others like it, as a person does: in a process of its own.
+// Runs the `scenario` command and similar commands like a user: in a separate process.
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import { newFolder } from './fixtures/new-folder.ts';
 import { launch } from './fixtures/node-process.ts';
 import { descendants, type Seen } from './fixtures/processes.ts';
 
-/** The folder for temporary files, locks and the database, and the tools, of the runs of a test file. */
+/** Temporary files, locks, database and tools for the runs of a test file. */
 export interface Home {
   folder: string;
   env: Record<string, string>;
@@ -31,7 +31,7 @@ export async function makeHome(tools: readonly ToolName[]): Promise<Home> {
   return { folder, env, remove: () => rmSync(folder, { recursive: true, force: true }) };
 }
 
-/** Makes a home for a test file: call it at the top; it is filled in before the first test. */
+/** Creates a home for a test file; call it at the top. It is filled in before the first test. */
 export function useHome(tools: readonly ToolName[]): Home {
   const home: Home = { folder: '', env: {}, remove: () => undefined };
   beforeAll(async () => {
@@ -50,7 +50,7 @@ export async function storeOf({ folder, env }: Home): Promise<Store> {
   return store;
 }
 
-/** The path of a results folder that does not exist yet; it goes with the test. */
+/** The path of a results folder that does not exist yet; removed after the test. */
 export function newOut(): string {
   const parent = newFolder();
   // Servers that root starts run as another user.
@@ -63,20 +63,20 @@ export interface ScenarioRun {
   stdout(): string;
   stderr(): string;
   kill(signal: NodeJS.Signals): void;
-  /** Exit code, or the signal's name. */
+  /** Exit code or signal name. */
   ended: Promise<number | NodeJS.Signals>;
   hasEnded(): boolean;
 }
 
 type Words = readonly string[] | string;
 
-/** Starts a run, and ends it with the test. @param args a list, or words with spaces between them */
+/** Starts a run, which is ended after the test. @param args a list, or a string separated by spaces */
 export const startScenario = (args: Words, env: Home['env']): ScenarioRun =>
   startCommand(['scenario', ...wordsOf(args)], env);
 
 const wordsOf = (args: Words) => (typeof args === 'string' ? args.split(' ') : args);
 
-/** Starts any command as startScenario does. @param before words of a program that becomes the command */
+/** Starts any command like startScenario. @param before a command prefix that executes the command */
 export function startCommand(
   args: Words,
   env: Readonly<Home['env']>,
@@ -114,13 +114,13 @@ export function readResult(out: string): Result {
   return JSON.parse(readFileSync(join(runFolder(out), 'result.json'), 'utf8')) as Result;
 }
 
-/** Waits for the end of a run, which has to be a success, and reads its result. */
+/** Waits for the successful end of a run and reads its result. */
 export async function wholeResult(run: ScenarioRun, out: string): Promise<Result> {
   expect(await run.ended, run.stderr()).toBe(0);
   return readResult(out);
 }
 
-/** Writes a scenario file beside the results and returns its path. `properties` are TypeScript. */
+/** Writes a scenario file next to the results and returns its path. `properties` are TypeScript. */
 export function writeScenario(out: string, name: string, properties: string): string {
   const file = join(out, '..', `${name}.mts`);
   const index = JSON.stringify(join(projectRoot, 'lib/scenario/index.ts'));
@@ -139,7 +139,7 @@ export function keptRounds({ variants }: Result): number[] {
   return variants.find(({ rounds }) => rounds.length > 0)?.rounds.map(({ round }) => round) ?? [];
 }
 
-/** Waits until `shows` throws no more, and returns what the run has started then. */
+/** Waits until `shows` no longer throws, and returns the run's processes at that time. */
 export function startedOf(
   run: ScenarioRun,
   shows: (commands: readonly string[]) => void,
@@ -161,8 +161,8 @@ interface Try {
 }
 
 /**
- * Waits until k6 runs in the round at `place`, in any try, and its file contains a text. Throws if the run ends before.
- * @param after the number of an earlier try
+ * Waits until k6 runs in the round at `place`, in any try, and the file contains a text. Throws if the run ends earlier. @param
+ * after the number of an earlier try
  * @returns the try's number and the process id of nginx's master
  */
 export async function underLoad(
@@ -185,7 +185,7 @@ export async function underLoad(
       !readFileSync(join(folder, `round-${round}`, 'k6-1', file), 'utf8').includes(text)
     )
       return undefined;
-    // Parents come before their children.
+    // Parents are listed before children.
     const master = descendants(run.pid).find(({ command }) => command === 'nginx');
     return master === undefined ? undefined : { round, master: master.pid };
   };
@@ -195,7 +195,7 @@ export async function underLoad(
       try {
         return find();
       } catch {
-        // Not all of its files are there.
+        // Some files do not exist yet.
         return undefined;
       }
     },
@@ -203,7 +203,7 @@ export async function underLoad(
   )) as Try;
 }
 
-/** Calls `act` in the first round and in each try that repeats it, until the run has ended. */
+/** Calls `act` in the first round and in each repetition, until the run ends. */
 export async function inEachTry(
   run: ScenarioRun,
   out: string,

@@ -1,4 +1,4 @@
-// Makes the requests of a file as bakeoff keeps it, each at its times, with vegeta: main URL FILE prints p50 and p99 in milliseconds.
+// Sends the requests of a bakeoff replay file at their times with vegeta: main URL FILE prints p50 and p99 in milliseconds.
 package main
 
 import (
