@@ -156,13 +156,13 @@ function tooFewFiles(server: string, connections: number): string | undefined {
  * Resolves arguments to names: each is a full name or a prefix that ends before a dash. No arguments: all names. Throws UserError
  * (exit code 2) for an unknown argument.
  */
-export function chosenNames(words: readonly string[], names: readonly string[]): string[] {
+export function chosenNames(args: readonly string[], names: readonly string[]): string[] {
   const meant = (name: string, word: string): boolean =>
     name === word || name.startsWith(`${word}-`);
-  for (const word of words) {
+  for (const word of args) {
     if (!names.some((name) => meant(name, word))) throw unknownWord('experiment', word, names);
   }
-  return names.filter((name) => words.length === 0 || words.some((word) => meant(name, word)));
+  return names.filter((name) => args.length === 0 || args.some((word) => meant(name, word)));
 }
 
 /**

@@ -110,9 +110,9 @@ export const twoLoadgens: Contender = {
   name: 'loadgen, two k6',
   command(url, load) {
     const { args, env } = loadgen.command(url, load);
-    const one = JSON.parse(env?.['LOAD'] as string) as { options: LoadOptions };
+    const plan = JSON.parse(env?.['LOAD'] as string) as { options: LoadOptions };
     const options: LoadOptions & CallOptions = {
-      ...one.options,
+      ...plan.options,
       segmented: true,
       startAt: Date.now() + startMs,
     };
@@ -123,7 +123,7 @@ export const twoLoadgens: Contender = {
     return {
       args: first,
       beside,
-      env: { ...env, LOAD: JSON.stringify({ ...one, options, instances: 2 }) },
+      env: { ...env, LOAD: JSON.stringify({ ...plan, options, instances: 2 }) },
     };
   },
 };
@@ -237,10 +237,10 @@ export async function runContender(
     'all() { local words=() beside=(); for word; do if [ "$word" = "&" ]; then setpriv --pdeathsig TERM -- "${words[@]}" & beside+=($!); words=(); else words+=("$word"); fi; done; ' +
     'setpriv --pdeathsig TERM -- "${words[@]}" || return; for pid in "${beside[@]}"; do wait "$pid" || return; done; }; ' +
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
-  const commandOf = (words: readonly string[]): string[] => [
+  const commandOf = (processArgs: readonly string[]): string[] => [
     ...(sharesCore ? ['chrt', '--batch', '0'] : []),
     binary,
-    ...words,
+    ...processArgs,
     ...(stream?.out ?? []).flatMap((out) => ['--out', out]),
   ];
   const peak = watchPeakRss();
@@ -251,7 +251,7 @@ export async function runContender(
       script,
       'bash',
       String(runs),
-      ...beside.flatMap((words) => [...commandOf(words), '&']),
+      ...beside.flatMap((others) => [...commandOf(others), '&']),
       ...commandOf(args),
     ],
     cpus,

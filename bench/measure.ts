@@ -126,9 +126,9 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
     return {
       rate,
       connections: plain.load.connections,
-      sendDelayP99Ms: of((one) => one.sendDelayP99Ms),
-      latencyP50Ms: of((one) => one.latencyP50Ms),
-      latencyP99Ms: of((one) => one.latencyP99Ms),
+      sendDelayP99Ms: of((sample) => sample.sendDelayP99Ms),
+      latencyP50Ms: of((sample) => sample.latencyP50Ms),
+      latencyP99Ms: of((sample) => sample.latencyP99Ms),
     };
   } finally {
     await running.stop();

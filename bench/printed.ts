@@ -105,12 +105,12 @@ function match(output: string, pattern: RegExp): string {
 
 /** Returns the first capture group of every match; throws if there is no match. */
 function matches(output: string, pattern: RegExp): string[] {
-  const found = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
+  const captures = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
     ([, text]) => text as string,
   );
-  if (found.length === 0)
+  if (captures.length === 0)
     throw new UserError(
       `a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`,
     );
-  return found;
+  return captures;
 }

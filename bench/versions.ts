@@ -15,16 +15,16 @@ export async function toolVersions(
   binaries: Partial<Record<ToolName, string>>,
   influxd?: string,
 ): Promise<Record<string, string>> {
-  const found: Record<string, string> = {};
+  const versions: Record<string, string> = {};
   for (const [tool, binary] of Object.entries(binaries) as [ToolName, string][]) {
     if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd')
-      found[tool] = (await serverBuild(tool, binary)).version;
-    if (tool === 'influxd' && influxd !== undefined) found[tool] = influxd;
+      versions[tool] = (await serverBuild(tool, binary)).version;
+    if (tool === 'influxd' && influxd !== undefined) versions[tool] = influxd;
     if (tool === 'wrk' || tool === 'ab' || tool === 'h2load') {
       const [flag, pattern] = versionQuestions[tool];
       const { stdout, stderr } = await run({ command: binary, args: [flag] });
-      found[tool] = pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
+      versions[tool] = pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
     }
   }
-  return found;
+  return versions;
 }

@@ -75,8 +75,8 @@ const sentences: [string, RegExp][] = [
 /** The licences whose sentences are in the module's texts, joined with AND. */
 function licenceOf({ texts }: GoModule): string {
   const all = texts.map(([, text]) => text).join('\n');
-  const found = sentences.filter(([, sentence]) => sentence.test(all)).map(([name]) => name);
-  return found.length === 0 ? 'NOASSERTION' : found.join(' AND ');
+  const identifiers = sentences.filter(([, sentence]) => sentence.test(all)).map(([name]) => name);
+  return identifiers.length === 0 ? 'NOASSERTION' : identifiers.join(' AND ');
 }
 
 interface Bill {
@@ -123,9 +123,9 @@ function ofNpm(project: string): Bill {
     ...all,
     packages: all.packages.filter(({ SPDXID }) => needed.has(SPDXID)),
     relationships: all.relationships.filter(
-      (one) =>
-        needed.has(one.relatedSpdxElement) &&
-        (needed.has(one.spdxElementId) || one.relationshipType === 'DESCRIBES'),
+      (relationship) =>
+        needed.has(relationship.relatedSpdxElement) &&
+        (needed.has(relationship.spdxElementId) || relationship.relationshipType === 'DESCRIBES'),
     ),
   };
 }
@@ -142,7 +142,7 @@ export function bill(
 ): string {
   const { packages, relationships, ...rest } = ofNpm(project);
   const [root = ''] = rest.documentDescribes;
-  const listed = new Map(packages.map((one) => [one.SPDXID, one]));
+  const listed = new Map(packages.map((entry) => [entry.SPDXID, entry]));
   const related = [...relationships];
   for (const { name, version, modules } of programs) {
     const k6 = spdxPackage(name, version, 'AGPL-3.0-only', `pkg:npm/${name}@${version}`);
@@ -153,9 +153,9 @@ export function bill(
     for (const module of modules) {
       // purl requires lower case.
       const purl = `pkg:golang/${module.path.toLowerCase()}@${encodeURIComponent(module.version)}`;
-      const one = spdxPackage(module.path, module.version, licenceOf(module), purl);
-      listed.set(one.SPDXID, one);
-      relate(k6.SPDXID, one.SPDXID, 'STATIC_LINK');
+      const entry = spdxPackage(module.path, module.version, licenceOf(module), purl);
+      listed.set(entry.SPDXID, entry);
+      relate(k6.SPDXID, entry.SPDXID, 'STATIC_LINK');
     }
   }
   const contents = { packages: [...listed.values()], relationships: related };

@@ -47,8 +47,8 @@ async function publishAs(address: string): Promise<string[]> {
     throw usageError('there are uncommitted changes: commit or stash them');
   const gofmt = join(dirname((await findGo(thisMachine())).binary), 'gofmt');
   const [before, after] = [namesOf(present), namesOf(address)];
-  const found = git('grep', '-iIlF', '-e', shortOf(present), '-e', shortOf(address)).split('\n');
-  const files = [...new Set([...found, 'README.md'])].map((file) => ({
+  const naming = git('grep', '-iIlF', '-e', shortOf(present), '-e', shortOf(address)).split('\n');
+  const files = [...new Set([...naming, 'README.md'])].map((file) => ({
     file,
     text: readFileSync(join(projectRoot, file), 'utf8'),
   }));

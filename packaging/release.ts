@@ -152,7 +152,9 @@ function packProject(
   written('tar', ['-xf', packed(projectRoot, folder)], folder);
   const unpacked = join(folder, 'package');
   const { private: _, devDependencies: __, scripts: ___, ...rest } = manifestOf(unpacked);
-  const optionalDependencies = Object.fromEntries(built.map((one) => [k6Package(one), version]));
+  const optionalDependencies = Object.fromEntries(
+    built.map((architecture) => [k6Package(architecture), version]),
+  );
   writeFileSync(
     join(unpacked, 'package.json'),
     `${JSON.stringify({ ...rest, optionalDependencies }, null, 2)}\n`,
@@ -164,9 +166,9 @@ function packProject(
 function notes(version: string): string {
   const changes = readFileSync(join(projectRoot, 'CHANGELOG.md'), 'utf8');
   const [, text = ''] = changes.split(`\n## ${version}\n`);
-  const own = text.split('\n## ')[0] as string;
-  if (own.trim() === '') throw new UserError(`CHANGELOG.md has no "## ${version}"`);
-  return `# ${version}\n\n${own.trim()}\n`;
+  const section = text.split('\n## ')[0] as string;
+  if (section.trim() === '') throw new UserError(`CHANGELOG.md has no "## ${version}"`);
+  return `# ${version}\n\n${section.trim()}\n`;
 }
 
 async function main(args: readonly string[]): Promise<void> {

@@ -136,7 +136,7 @@ export class DashboardDatabase {
 
   async dividends(name: DashboardName, title: string, choice: Choice): Promise<Answer[][]> {
     const panel = panelOf(name, title);
-    const letters = panel.targets.map((one) => 'expression' in one && one.expression[1]);
+    const letters = panel.targets.map((target) => 'expression' in target && target.expression[1]);
     const dividends = targetsOf(panel).filter(({ refId }) => letters.includes(refId));
     return Promise.all(
       dividends.map(({ query }) => this.ask(interpolate(query, pickedOf(choice)))),
@@ -184,7 +184,8 @@ export class DashboardDatabase {
   /** The choices in Grafana's picker; the first one is the default. */
   async choices(name: DashboardName, variableName: string, choice: Choice): Promise<string[]> {
     const { list } = dashboardOf(name).templating;
-    const variable = list.find((one) => one.name === variableName) ?? expect.fail(variableName);
+    const variable =
+      list.find((candidate) => candidate.name === variableName) ?? expect.fail(variableName);
     const answers = await this.ask(interpolate(variable.query, pickedOf(choice)));
     // Every column except the time has values; SHOW TAG VALUES also has a key column.
     const values = answers.flatMap(({ rows }) =>
@@ -234,7 +235,7 @@ export function dashboardOf(name: DashboardName): Dashboard {
 }
 
 const panelOf = (name: DashboardName, title: string) =>
-  panelsOf(dashboardOf(name)).find((one) => one.title === title) ??
+  panelsOf(dashboardOf(name)).find((candidate) => candidate.title === title) ??
   expect.fail(`${name} has no "${title}"`);
 
 export function columnsOf(name: DashboardName, title: string): string[] {

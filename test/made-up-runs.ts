@@ -26,7 +26,7 @@ import { phase } from './fixtures/phase.ts';
 export async function storeResult(store: Store, result: Result): Promise<Result> {
   const rounds = result.variants.flatMap((variant, position) =>
     variant.rounds.flatMap(({ round, phases }, index) =>
-      phases.map((one, at) => {
+      phases.map((phase, at) => {
         const comparison = result.comparisons.find((other) => other.variant === variant.name);
         const tags = {
           run: result.run,
@@ -46,9 +46,9 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
             ratio: compared ? comparison.roundRatios[index] : undefined,
             soFar: compared && index === variant.rounds.length - 1 ? comparison : undefined,
             // One worker on one core, as in the synthetic results.
-            network: networkResult(variant.network?.spec, [{ round, phases: [one] }], 1),
+            network: networkResult(variant.network?.spec, [{ round, phases: [phase] }], 1),
           },
-          { ...one, startedAt: new Date(startedAtMs).toISOString() },
+          { ...phase, startedAt: new Date(startedAtMs).toISOString() },
         );
       }),
     ),

@@ -66,9 +66,9 @@ interface Outcome {
  * line on stdout has the counts of all test runners. Throws UserError for an unknown part, Interrupted on Ctrl-C.
  */
 export async function testCommand(args: readonly string[]): Promise<number> {
-  const words = [...parts, 'all'] as const;
-  const wrong = args.find((word) => !words.includes(word as Part));
-  if (wrong !== undefined) throw unknownWord('part of the tests', wrong, words);
+  const names = [...parts, 'all'] as const;
+  const wrong = args.find((word) => !names.includes(word as Part));
+  if (wrong !== undefined) throw unknownWord('part of the tests', wrong, names);
   const asked = args.length > 0 ? args : ['unit', 'integration', 'go'];
   const chosen = new Set(parts.filter((part) => asked.includes(part) || asked.includes('all')));
   const { passed, failed } = await underSignals(

@@ -82,8 +82,13 @@ export function startCommand(
   env: Readonly<Home['env']>,
   before: readonly string[] = [],
 ): ScenarioRun {
-  const words = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
-  const { process: child, stdout, stderr, ...started } = launch(words, { ...process.env, ...env });
+  const command = [...before, process.execPath, 'bin/bakeoff.mjs', ...wordsOf(args)];
+  const {
+    process: child,
+    stdout,
+    stderr,
+    ...started
+  } = launch(command, { ...process.env, ...env });
   let over = false;
   const ended = started.ended.then(([code, signal]) => {
     over = true;
@@ -147,9 +152,9 @@ export function startedOf(
   return vi.waitFor(
     () => {
       if (run.hasEnded()) throw new Error(`the run ended: ${run.stderr()}`);
-      const found = descendants(run.pid);
-      shows(found.map(({ command }) => command));
-      return found;
+      const processes = descendants(run.pid);
+      shows(processes.map(({ command }) => command));
+      return processes;
     },
     { timeout: 120_000, interval: 20 },
   );
@@ -208,16 +213,16 @@ export async function inEachTry(
   run: ScenarioRun,
   out: string,
   when: { file?: string; text?: string },
-  act: (found: Try) => void,
+  act: (current: Try) => void,
 ): Promise<void> {
   for (let after = 0; ;) {
-    const found = await underLoad(run, out, 1, { ...when, after }).catch((error: unknown) => {
+    const current = await underLoad(run, out, 1, { ...when, after }).catch((error: unknown) => {
       if (!run.hasEnded() || after === 0) throw error;
       return undefined;
     });
-    if (found === undefined) return;
-    act(found);
-    after = found.round;
+    if (current === undefined) return;
+    act(current);
+    after = current.round;
   }
 }
 

@@ -129,7 +129,7 @@ export async function wholeRun(
 export function runOf(result: Result, name = result.comparisons[0]?.variant): Run {
   const comparison = result.comparisons.find(({ variant }) => variant === name);
   const [baseline, other] = [comparison?.baseline, comparison?.variant].map((side) =>
-    result.variants.find((one) => one.name === side),
+    result.variants.find((candidate) => candidate.name === side),
   );
   if (
     comparison === undefined ||

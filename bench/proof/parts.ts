@@ -89,14 +89,14 @@ async function loadsAfter(
   { rps, startedAt }: Run,
   { metric, ms }: Within,
 ): Promise<LoadsAfter[]> {
-  const found = geometricMean(rps);
+  const searchedRate = geometricMean(rps);
   const loads = shares.map((share): LoadsAfter => ({ share, kept: 0, of: 0 }));
   for (let round = 1; round <= roundsAfter; round++) {
     for (const load of orderOfRound(loads, round, startedAt)) {
       await inContext(
         lab,
         scenario,
-        { rates: [Math.round(load.share * found)], durationSeconds: loadSeconds },
+        { rates: [Math.round(load.share * searchedRate)], durationSeconds: loadSeconds },
         async (context) => {
           // The latency includes requests without a response: they count as waiting until the end.
           for (const latencyMs of (await oneRound(context, round)).latencyMs.values()) {

@@ -34,8 +34,8 @@ function inSystem(queue: PoissonQueue): number[] {
   let shares = [1];
   for (;;) {
     const next = Array<number>(shares.length + coming.length).fill(0);
-    for (const [here, share] of shares.entries()) {
-      const left = Math.max(0, here - workers);
+    for (const [requests, share] of shares.entries()) {
+      const left = Math.max(0, requests - workers);
       for (const [came, chance] of coming.entries())
         next[left + came] = (next[left + came] as number) + share * chance;
     }

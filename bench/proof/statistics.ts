@@ -62,5 +62,5 @@ export function widthsByTime(rounds: readonly TimedRound[]): Width[] {
 
 /** The last width within that time; undefined if there is none yet. @param widths in order of time */
 export function widthWithin(widths: readonly Width[], seconds: number): number | undefined {
-  return widths.findLast((one) => one.seconds <= seconds)?.width;
+  return widths.findLast((width) => width.seconds <= seconds)?.width;
 }

@@ -109,8 +109,8 @@ export function intervalPlot({ title, series, y, groups, x }: IntervalPlot): str
 /** Returns the SVG of lines over time, with both scales logarithmic. */
 export function linePlot({ title, series, x, y, lines }: LinePlot): string {
   const all = lines.flatMap(({ points }) => points);
-  const [xLow, xHigh] = extent(all.map(([one]) => one));
-  const [yLow, yHigh] = extent(all.map(([, one]) => one));
+  const [xLow, xHigh] = extent(all.map(([time]) => time));
+  const [yLow, yHigh] = extent(all.map(([, value]) => value));
   const room = 1.15;
   const between = (low: number, high: number, value: number): number =>
     Math.log(value / (low / room)) / Math.log((high * room) / (low / room));

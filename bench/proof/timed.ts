@@ -236,10 +236,10 @@ const cases: readonly Timed[] = [
 
 /** @param program from buildTimed */
 export function timedServers(program: string): Known[] {
-  return cases.map(({ options, alone = options, truth, ...one }): Known => {
+  return cases.map(({ options, alone = options, truth, ...rest }): Known => {
     let known: Expected | undefined;
     return {
-      ...one,
+      ...rest,
       server: timed(program, options),
       alone: timed(program, alone),
       page: knownPage,

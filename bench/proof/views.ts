@@ -86,16 +86,16 @@ function search({ data: { within, runs, loads, loadSeconds } }: PartFile<'search
     runs,
   );
   if (runs.length === 0) return view;
-  const found = runs.flatMap(({ rps }) => rps);
+  const rates = runs.flatMap(({ rps }) => rps);
   const after = [...new Set(loads.map(({ share }) => share))].map((share) => {
-    const some = loads.filter((one) => one.share === share);
+    const some = loads.filter((load) => load.share === share);
     return `at ${percent(share)} of it by ${total(some, ({ kept }) => kept)} of ${total(some, ({ of }) => of)}`;
   });
   return {
     ...view,
     findings: [
       ...view.findings,
-      `Found were ${extent(found).map(whole).join(' to ')} requests/s, with a median of ${whole(median(found))}.`,
+      `Found were ${extent(rates).map(whole).join(' to ')} requests/s, with a median of ${whole(median(rates))}.`,
       ...some(after, () => [
         `What a search finds is the rate that half of the loads keep. Right after each, the limit was kept ${enumeration(after)} loads of ${loadSeconds} s.`,
       ]),
@@ -129,21 +129,22 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
       runs,
       precise,
     }));
-  const found = (runs: readonly Run[]): Run[] => runs.filter(({ verdict }) => verdict === 'slower');
+  const slower = (runs: readonly Run[]): Run[] =>
+    runs.filter(({ verdict }) => verdict === 'slower');
   const [byDefault, precisely] = ['default runs:', `${preciseFlags}:`];
   return {
     title: titles.power,
     about: `nginx with one line that does nothing but take time against itself with more of them (\`${line}\`). Runs of the default length were to find each of them, all in one run beside the plain server; their rounds together say what the lines truly cost. Others, of the plain server and the smallest cost, had \`${preciseFlags}\`, and so ended when the verdict was there, the interval within ±0.5 %, or the time over.`,
     findings: rows.map(
       ({ name, truth, runs }) =>
-        `${name} (${effect(truth.ratio)}): found by ${ofRuns(found(runs).length, runs)} default runs.`,
+        `${name} (${effect(truth.ratio)}): found by ${ofRuns(slower(runs).length, runs)} default runs.`,
     ),
     tables: [
       tableOf(rows, [
         left('extra', ({ name }) => name),
         right('true ratio', ({ truth }) => bounded(truth)),
         right('cost', ({ truth }) => effect(truth.ratio)),
-        right('found', ({ runs }) => ofRuns(found(runs).length, runs), byDefault),
+        right('found', ({ runs }) => ofRuns(slower(runs).length, runs), byDefault),
         right('half-width', ({ runs }) => width(median(runs.map(halfWidthOf))), byDefault),
         right(
           'time',
@@ -152,7 +153,7 @@ function power({ data: { line, costs } }: PartFile<'power'>): View {
         ),
         right(
           'found',
-          ({ precise }) => (precise.length === 0 ? '' : ofRuns(found(precise).length, precise)),
+          ({ precise }) => (precise.length === 0 ? '' : ofRuns(slower(precise).length, precise)),
           precisely,
         ),
         right(
@@ -213,7 +214,7 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
     .filter(({ rounds }) => rounds.length > 1)
     .map(
       ({ name, rounds }) =>
-        `${bounded(ratioOf(rounds.map((one) => one.ratio)))} by ${rounds.length} ${name} rounds`,
+        `${bounded(ratioOf(rounds.map((round) => round.ratio)))} by ${rounds.length} ${name} rounds`,
     );
   return {
     title: titles.width,
@@ -225,8 +226,8 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
         right('time', (seconds: number) => duration(seconds)),
         ...known.map((way): Column<number> =>
           right(way.name, (seconds) => {
-            const one = widthWithin(way.widths, seconds);
-            return one === undefined ? '–' : width(one);
+            const reached = widthWithin(way.widths, seconds);
+            return reached === undefined ? '–' : width(reached);
           }),
         ),
       ]),
@@ -256,10 +257,10 @@ function widths({ data: { alternating, sequential } }: PartFile<'width'>): View 
         ],
     details: known.map(({ name, rounds, widths: all }) =>
       tableOf(
-        rounds.map((one, index): { one: TimedRound; index: number } => ({ one, index })),
+        rounds.map((round, index): { round: TimedRound; index: number } => ({ round, index })),
         [
           right(`${name} round`, ({ index }) => String(index + 1)),
-          right('ratio', ({ one }) => ratio(one.ratio)),
+          right('ratio', ({ round }) => ratio(round.ratio)),
           right('seconds in all', ({ index }) =>
             rounds
               .slice(0, index + 1)
@@ -439,7 +440,7 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
         right('ratio', ({ ratios }) => bounded(ratioOf(ratios))),
         right("bakeoff's by this", ({ title, generator }) =>
           compared
-            .filter((one) => one.title === title && one.generator === generator)
+            .filter((agreement) => agreement.title === title && agreement.generator === generator)
             .map(({ of }) => bounded(of))
             .join(''),
         ),

@@ -153,8 +153,8 @@ function rowsOf({ name, how, rounds }: KnownCase): Row[] {
 }
 
 /** Whether any figure of the server is out of bounds, or none was measured. */
-export function isBeyondBounds(one: KnownCase): boolean {
-  return one.rounds.length === 0 || beyond(rowsOf(one)).length > 0;
+export function isBeyondBounds(known: KnownCase): boolean {
+  return known.rounds.length === 0 || beyond(rowsOf(known)).length > 0;
 }
 
 const together = '4 sides';

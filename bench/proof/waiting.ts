@@ -75,14 +75,14 @@ export async function measureWaiting(
         lab.say(`round ${round}${isOneMore ? '' : ` of ${lab.repeats}`}, ${name}: ${line}`);
       const left = isOneMore
         ? cases.filter(({ name }) =>
-            data.cases.some((one) => one.name === name && isBeyondBounds(one)),
+            data.cases.some((measured) => measured.name === name && isBeyondBounds(measured)),
           )
         : cases;
-      for (const one of orderOfRound(left, round, 'waiting')) {
-        const seen = await noted(lab, () => roundOf(lab, one, round));
+      for (const known of orderOfRound(left, round, 'waiting')) {
+        const seen = await noted(lab, () => roundOf(lab, known, round));
         if (seen === undefined) continue;
-        data.cases.find(({ name }) => name === one.name)?.rounds.push(seen);
-        say(one.name, arrangements.map((name) => `${name} ${shown(seen[name])}`).join(' · '));
+        data.cases.find(({ name }) => name === known.name)?.rounds.push(seen);
+        say(known.name, arrangements.map((name) => `${name} ${shown(seen[name])}`).join(' · '));
         await save();
       }
       if (isOneMore || data.mixed === null) continue;
@@ -120,28 +120,31 @@ export function chosenCases<One extends Pick<Known, 'name' | 'onRequest'>>(
   return { cases, withMixed };
 }
 
-async function roundOf(lab: Lab, one: Known, round: number): Promise<KnownRound> {
-  const { server, plain, seconds = usualSeconds } = one;
+async function roundOf(lab: Lab, known: Known, round: number): Promise<KnownRound> {
+  const { server, plain, seconds = usualSeconds } = known;
   const seen: Partial<Record<Arrangement | 'plain', KnownFigures>> = {};
   for (const name of orderOfRound(
     [...arrangements, ...(plain === undefined ? [] : ['plain' as const])],
     round,
-    one.name,
+    known.name,
   )) {
     const [own, others] = {
       plain: [plain ?? server, 0],
-      alone: [one.alone ?? server, 0],
+      alone: [known.alone ?? server, 0],
       two: [server, 1],
       eight: [server, 7],
     }[name] as [ServerSpec, number];
-    const load = { ...one.load };
-    if (others === 0 && one.aloneWarmupSeconds !== undefined)
-      load.warmupSeconds = one.aloneWarmupSeconds;
-    const all = [{ ...one, server: own, load }, ...Array<KnownServer>(others).fill(besides(one))];
+    const load = { ...known.load };
+    if (others === 0 && known.aloneWarmupSeconds !== undefined)
+      load.warmupSeconds = known.aloneWarmupSeconds;
+    const all = [
+      { ...known, server: own, load },
+      ...Array<KnownServer>(others).fill(besides(known)),
+    ];
     [seen[name]] = await loaded(lab, round, all, seconds[name === 'plain' ? 'alone' : name]);
   }
   const { alone, two, eight } = seen as Record<Arrangement, KnownFigures>;
-  return { expected: one.expected(alone, seen.plain ?? alone), alone, two, eight };
+  return { expected: known.expected(alone, seen.plain ?? alone), alone, two, eight };
 }
 
 /** The runner requires that either all sides in turns have a rate, or none. */
@@ -175,11 +178,11 @@ async function loaded(
   durationSeconds: number,
 ): Promise<[KnownFigures, ...KnownFigures[]]> {
   const [{ page, load }] = servers as [KnownServer, ...KnownServer[]];
-  const variants = servers.map((one, place): Variant => ({
+  const variants = servers.map((server, place): Variant => ({
     name: `side-${place + 1}`,
-    server: one.server,
-    page: one.page,
-    load: one.load,
+    server: server.server,
+    page: server.page,
+    load: server.load,
   }));
   const scenario = defineScenario({
     name: 'waiting',

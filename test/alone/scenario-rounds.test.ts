@@ -18,9 +18,9 @@ const home = useHome(['k6', 'nginx']);
 
 /**
  * Starts a scenario with short rounds: one variant keeps connections alive, the other is much slower because of a TLS handshake
- * per request. @param words more arguments, separated by spaces
+ * per request. @param args more arguments, separated by spaces
  */
-function shortRounds(out: string, words: string): ScenarioRun {
+function shortRounds(out: string, args: string): ScenarioRun {
   const file = join(out, '..', 'short-rounds.mts');
   const [index, tls] = ['lib/scenario/index.ts', 'bench/nginx-tls.conf'].map((name) =>
     JSON.stringify(join(projectRoot, name)),
@@ -37,7 +37,7 @@ function shortRounds(out: string, words: string): ScenarioRun {
     });`,
   );
   return startScenario(
-    `${file} --precision 1% ${words} --no-why --store none --out ${out}`,
+    `${file} --precision 1% ${args} --no-why --store none --out ${out}`,
     home.env,
   );
 }

@@ -93,8 +93,8 @@ function madeFor(file: string, days: number) {
   rmSync(file, { force: true });
   // Much faster to create than an RSA key.
   const key = '-newkey ec -pkeyopt ec_paramgen_curve:P-256';
-  const words = `req -x509 ${key} -nodes -days ${days} -subj /CN=localhost -keyout`;
-  execFileSync('openssl', [...words.split(' '), file, '-out', file], { stdio: 'ignore' });
+  const args = `req -x509 ${key} -nodes -days ${days} -subj /CN=localhost -keyout`;
+  execFileSync('openssl', [...args.split(' '), file, '-out', file], { stdio: 'ignore' });
   return readFileSync(file, 'utf8');
 }
 

@@ -55,14 +55,14 @@ async function start(
 }
 
 async function refusal(line: string, options: Partial<CommandServer> = {}) {
-  const said = await start(command(line, options)).then(
+  const message = await start(command(line, options)).then(
     () => expect.fail(`${line} was started`),
     (error: Error) => error.message,
   );
-  for (const [, pids = ''] of said.matchAll(/\(pid ([\d, ]+)\)/g))
+  for (const [, pids = ''] of message.matchAll(/\(pid ([\d, ]+)\)/g))
     for (const pid of pids.split(', '))
-      expect(isRunning(Number(pid)), `${pid} of: ${said}`).toBe(false);
-  return said.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
+      expect(isRunning(Number(pid)), `${pid} of: ${message}`).toBe(false);
+  return message.replaceAll(/\(pid [\d, ]+\)/g, '(pid N)');
 }
 
 /** Starts a program with an empty environment and an unrelated parent and process group, and returns its pid. */
@@ -72,8 +72,8 @@ async function orphan(cwd: string, ...line: readonly string[]) {
     detached: true,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
-  const [said] = (await once(shell.stdout, 'data')) as [Buffer];
-  const pid = Number(said);
+  const [output] = (await once(shell.stdout, 'data')) as [Buffer];
+  const pid = Number(output);
   onTestFinished(() => void process.kill(pid, 'SIGKILL'));
   return pid;
 }

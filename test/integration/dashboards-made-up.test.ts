@@ -66,9 +66,9 @@ describe('a run of every scenario', () => {
     }
     expect(await database.choices('articles', 'article', any)).toEqual(articleIds);
     for (const id of articleIds) {
-      const own = newestFirst.filter((name) => articles.get(name) === id);
-      const [first = ''] = own;
-      expect(await database.choices('articles', 'scenario', resultOf(first))).toEqual(own);
+      const ofArticle = newestFirst.filter((name) => articles.get(name) === id);
+      const [first = ''] = ofArticle;
+      expect(await database.choices('articles', 'scenario', resultOf(first))).toEqual(ofArticle);
       // A link to Articles must show the article of the selected scenario.
       expect(await database.choices('comparison', 'article', resultOf(first))).toEqual([id]);
     }
@@ -149,7 +149,7 @@ describe('a run of every scenario', () => {
   it('shows every claim of an article, with the same decision as on the page', async () => {
     for (const id of articleIds) {
       const { article = expect.fail(id) } =
-        scenarios.find((one) => one.article?.id === id) ?? expect.fail(id);
+        scenarios.find((scenario) => scenario.article?.id === id) ?? expect.fail(id);
       const { claims = [], scenarios: names = [] } = article;
       const rows = await database.rows('articles', claimsTitle, resultOf(names[0] ?? ''));
       // Claims on variants that run by name only are not written, so that the decision of another run stays.
@@ -176,7 +176,9 @@ describe('a run of every scenario', () => {
       machine: expect.stringContaining(result.environment.cpuModel),
     });
     const runs = await database.rows('articles', 'Runs of article ${article}', result);
-    const names = scenarios.filter((one) => one.article?.id === '004').map(({ name }) => name);
+    const names = scenarios
+      .filter((scenario) => scenario.article?.id === '004')
+      .map(({ name }) => name);
     const newestFirst = names
       .map((name) => resultOf(name).run)
       .sort()
@@ -200,8 +202,8 @@ describe('a run of every scenario', () => {
     );
     expect(rows[0]).toMatchObject({ published_to_first: 1, measured_to_first: 1 });
     // A scenario without published figures.
-    const [own] = await database.rows('articles', barsTitle, resultOf('aa'));
-    expect(own).toMatchObject({ published_to_first: null, measured_to_first: 1 });
+    const [unpublished] = await database.rows('articles', barsTitle, resultOf('aa'));
+    expect(unpublished).toMatchObject({ published_to_first: null, measured_to_first: 1 });
   });
 
   it("shows the parts of each side's CPU time in Comparison", async () => {
@@ -285,7 +287,8 @@ describe('a run of every scenario', () => {
     const ladder = resultOf('h2o-vs-nginx');
     const compared = ladder.variants.slice(1);
     const { names, marks } = await database.intervals(ladder);
-    const row = (name: string) => -1 - ladder.variants.findIndex((one) => one.name === name);
+    const row = (name: string) =>
+      -1 - ladder.variants.findIndex((variant) => variant.name === name);
     expect(names).toEqual(ladder.variants.map(({ name }) => ({ variant: name, row: row(name) })));
     expect(await database.choices('comparison', 'compared', ladder)).toEqual(
       compared.map(({ name }) => name),
@@ -295,8 +298,8 @@ describe('a run of every scenario', () => {
         ladder.comparisons.find(({ variant }) => variant === name) ?? expect.fail();
       const { ratio, ci95, publishedRatio } = comparison;
       // The reference line, the bounds of the interval, and both ratios; the last column is the row.
-      const own = marks.filter(({ variant }) => variant === name);
-      expect(own.map((mark) => [mark['ratio'], Object.values(mark).at(-1)])).toEqual(
+      const ofVariant = marks.filter(({ variant }) => variant === name);
+      expect(ofVariant.map((mark) => [mark['ratio'], Object.values(mark).at(-1)])).toEqual(
         [1, ...ci95, ratio, publishedRatio].map((at) => [at, row(name)]),
       );
       const [ratios = [], intervals = []] = await database.panel(
@@ -490,7 +493,10 @@ it('shows for each claim the newest run that could decide it', async () => {
     const [first] = await database.rows('articles', claimsTitle, newer);
     return [first?.['run'], first?.['state']];
   };
-  const slower = newer.comparisons.map((one) => ({ ...one, verdict: 'slower' as const }));
+  const slower = newer.comparisons.map((comparison) => ({
+    ...comparison,
+    verdict: 'slower' as const,
+  }));
   await storeResult(database.store, { ...newer, comparisons: slower });
   expect(await shown()).toEqual([newer.run, 'opposite here']);
   // With --variants nginx.

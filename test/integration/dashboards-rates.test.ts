@@ -13,24 +13,27 @@ import { madeUpRun, storeResult } from '../made-up-runs.ts';
 const foundTitle = 'The highest rate within the limit';
 
 let database: DashboardDatabase;
-let found: Result;
+let searchResult: Result;
 let foundAtOnce: Result;
 let swept: Result;
 let plain: Result;
 beforeAll(async () => {
   database = await DashboardDatabase.open();
-  found = await ranLike(await searchRun(Date.parse('2026-02-06T07:08:09.000Z'), 4));
+  searchResult = await ranLike(await searchRun(Date.parse('2026-02-06T07:08:09.000Z'), 4));
   foundAtOnce = await ranLike(await searchRun(Date.parse('2026-02-06T08:08:09.000Z'), 1));
   swept = await ranLike(await sweepRun(Date.parse('2026-02-06T09:08:09.000Z'), [1000, 2000, 5000]));
   plain = await storeResult(
     database.store,
-    await madeUpRun(await shippedScenario(found.scenario), Date.parse('2026-02-06T10:08:09.000Z')),
+    await madeUpRun(
+      await shippedScenario(searchResult.scenario),
+      Date.parse('2026-02-06T10:08:09.000Z'),
+    ),
   );
 }, 300_000);
 afterAll(() => database?.close());
 
 it('has the result of a search for each variant', async () => {
-  for (const result of [found, foundAtOnce])
+  for (const result of [searchResult, foundAtOnce])
     expect(await database.rows('comparison', foundTitle, result)).toEqual(
       expectedRows(columnsOf('comparison', foundTitle), result),
     );
@@ -41,14 +44,11 @@ it('has each step of a search once, and each rate of a sweep', async () => {
     (await database.rows('comparison', 'Latency by rate', result)).map((row) =>
       ['rate', 'variant', 'p99_ms', 'kept'].map((column) => row[column] ?? null),
     );
-  const steps = (found.search?.steps ?? []).map(({ rate, variant, latencyMs: { p99 }, kept }) => [
-    rate,
-    variant,
-    p99,
-    Number(kept),
-  ]);
+  const steps = (searchResult.search?.steps ?? []).map(
+    ({ rate, variant, latencyMs: { p99 }, kept }) => [rate, variant, p99, Number(kept)],
+  );
   expect(steps).toHaveLength(19);
-  expect((await rows(found)).toSorted()).toEqual(steps.toSorted());
+  expect((await rows(searchResult)).toSorted()).toEqual(steps.toSorted());
   expect(await rows(swept)).toEqual([
     [1000, 'workers', 1, null],
     [1000, 'open-file-cache', 0.8, null],
@@ -73,17 +73,17 @@ it('is drawn as a series per variant and percentile, by rate', async () => {
 it('has the ratio of the resulting rates for each round', async () => {
   const variant = 'open-file-cache';
   const [ratios = []] = await database.panel('comparison', 'Ratio per round: ${compared:csv}', {
-    ...found,
+    ...searchResult,
     variant,
   });
   expect(ratios.flatMap(({ rows }) => rows).map(({ ratio }) => ratio)).toEqual(
-    found.comparisons[0]?.roundRatios,
+    searchResult.comparisons[0]?.roundRatios,
   );
 });
 
 it('of a search is a separate line in History', async () => {
   const range = {
-    ...found,
+    ...searchResult,
     startedAt: '2026-02-03T00:00:00.000Z',
     endedAt: '2026-02-07T00:00:00.000Z',
   };
@@ -100,7 +100,7 @@ it('of a search is a separate line in History', async () => {
       [
         'workers',
         'p99 within 5.00 ms',
-        [found, foundAtOnce].map(({ startedAt }) => Date.parse(startedAt)),
+        [searchResult, foundAtOnce].map(({ startedAt }) => Date.parse(startedAt)),
       ],
     ]),
   );

@@ -34,7 +34,8 @@ beforeAll(async () => {
     influxdBinary: home.env['INFLUXD_BIN'] as string,
     folder: join(home.folder, 'influxdb'),
   });
-  for (const one of [shown, older]) await store.write([...tablePoints(one), runPoint(one, true)]);
+  for (const result of [shown, older])
+    await store.write([...tablePoints(result), runPoint(result, true)]);
   await store.close();
 }, 120_000);
 

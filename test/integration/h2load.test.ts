@@ -59,19 +59,22 @@ async function compare(spec: ConfiguredServer, loads: readonly Load[]) {
     const load = loads[index] as Load;
     const engine = countedByEngine(result);
     const { savings, ...h2load } = countedByH2load(load);
-    const what = `${load.requests} of ${load.url} on ${load.connections} connections, ${load.streams} streams`;
-    expect.soft(result.errors.total + result.inFlight, what).toBe(0);
-    expect.soft(engine.data, `${what}: data`).toBe(h2load.data);
+    const title = `${load.requests} of ${load.url} on ${load.connections} connections, ${load.streams} streams`;
+    expect.soft(result.errors.total + result.inFlight, title).toBe(0);
+    expect.soft(engine.data, `${title}: data`).toBe(h2load.data);
     expect
-      .soft(engine.total - engine.headers, `${what}: data and all that is neither data nor headers`)
+      .soft(
+        engine.total - engine.headers,
+        `${title}: data and all that is neither data nor headers`,
+      )
       .toBe(h2load.total - h2load.headers);
-    expect.soft(engine.statuses, `${what}: status codes`).toEqual(h2load.statuses);
-    expect.soft(engine.tls, `${what}: TLS`).toBe(h2load.tls);
-    expectSameHeaders(spec, load, engine, h2load, what);
+    expect.soft(engine.statuses, `${title}: status codes`).toEqual(h2load.statuses);
+    expect.soft(engine.tls, `${title}: TLS`).toBe(h2load.tls);
+    expectSameHeaders(spec, load, engine, h2load, title);
     // h2load prints the savings instead of the decoded size. The date always has the same length.
     const savedOf = (headers: number) =>
       (100 * (1 - headers / result.bytes.headersDecoded)).toFixed(2);
-    expect.soft(savedOf(h2load.headers), `${what}: header savings`).toBe(savings);
+    expect.soft(savedOf(h2load.headers), `${title}: header savings`).toBe(savings);
   }
 }
 
@@ -85,7 +88,7 @@ function expectSameHeaders(
   load: Load,
   engine: Counted,
   h2load: Counted,
-  what: string,
+  title: string,
 ) {
   const lengths = [engine, h2load].flatMap(datesSeen).map(huffmanBytes);
   const shortest = Math.min(...lengths);
@@ -94,21 +97,21 @@ function expectSameHeaders(
   const more = h2load.headers - engine.headers;
   if (spec.name === 'nginx') {
     expect
-      .soft(Math.abs(more), `${what}: header bytes`)
+      .soft(Math.abs(more), `${title}: header bytes`)
       .toBeLessThanOrEqual(spread * load.requests);
     return;
   }
   const most = ({ startedMs, endedMs }: Counted) =>
     load.connections * (Math.floor((endedMs - startedMs) / 1000) + 1);
   const changes = Math.round(more / (shortest + 1));
-  const moreDates = `${what}: changes of the date that h2load saw and the engine did not`;
+  const moreDates = `${title}: changes of the date that h2load saw and the engine did not`;
   expect.soft(changes, moreDates).toBeGreaterThanOrEqual(-most(engine));
   expect.soft(changes, moreDates).toBeLessThanOrEqual(most(h2load));
   const spelledOut = load.connections + most(engine) + most(h2load);
   expect
     .soft(
       Math.abs(more - changes * (shortest + 1)),
-      `${what}: header bytes, but for changes of the date`,
+      `${title}: header bytes, but for changes of the date`,
     )
     .toBeLessThanOrEqual(spread * spelledOut);
 }

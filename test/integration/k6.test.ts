@@ -46,8 +46,8 @@ test('the summary of k6 has the counts and percentiles of the engine', async () 
     export const options = { thresholds: { http_req_failed: ['rate<0.01'] } };
     export default function () { console.log(JSON.stringify(loadgen.run(${load}))); }`,
   );
-  const words = ['--log-format', 'raw', '--console-output', 'said', '--summary-export', 's.json'];
-  const ended = await bakeoffIn(folder, 'k6', 'run', ...words, 'my.js');
+  const flags = ['--log-format', 'raw', '--console-output', 'said', '--summary-export', 's.json'];
+  const ended = await bakeoffIn(folder, 'k6', 'run', ...flags, 'my.js');
   expect(ended, ended.stderr).toMatchObject({ code: 0 });
   const result = JSON.parse(readFileSync(join(folder, 'said'), 'utf8')) as {
     requests: number;
@@ -66,13 +66,13 @@ test('the summary of k6 has the counts and percentiles of the engine', async () 
   expect(k6s.min / min).toBeCloseTo(1, 2);
   expect(Math.abs(k6s.avg / mean - 1)).toBeLessThan(0.05);
   // Compares ranks, because values in the tail are far apart.
-  for (const [own, share] of [
+  for (const [measured, share] of [
     [k6s.med, 0.5],
     [k6s['p(90)'], 0.9],
     [k6s['p(95)'], 0.95],
   ] as const) {
-    expect(own).toBeGreaterThanOrEqual(quantile(histogram, share - 0.02));
-    expect(own).toBeLessThanOrEqual(quantile(histogram, share + 0.02));
+    expect(measured).toBeGreaterThanOrEqual(quantile(histogram, share - 0.02));
+    expect(measured).toBeLessThanOrEqual(quantile(histogram, share + 0.02));
   }
 });
 
@@ -94,7 +94,7 @@ test('the example of the engine exits with code 99 if nothing listens', async ()
 
 test('a scenario as a k6 script compares two servers', async () => {
   const folder = newFolder();
-  const words = [
+  const flags = [
     '--k6-script',
     'two.js',
     '--rounds',
@@ -104,7 +104,7 @@ test('a scenario as a k6 script compares two servers', async () => {
     '--warmup',
     '200ms',
   ];
-  const made = await bakeoffIn(folder, 'scenario', 'nginx-open-file-cache', ...words);
+  const made = await bakeoffIn(folder, 'scenario', 'nginx-open-file-cache', ...flags);
   expect(made, made.stderr).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/ run two\.js -e TARGET_A=\S+ -e TARGET_B=\S+\n$/),

@@ -41,9 +41,9 @@ describe.each<ServerName>(['nginx', 'h2o', 'nghttpd'])('%s', (server) => {
         needed !== undefined && !`${stdout}${stderr}`.includes(needed),
         `this build is without ${needed}`,
       );
-      const own = await readOwnConfig(await ownConfig(server));
+      const config = await readOwnConfig(await ownConfig(server));
       const { answer } = await test.start(
-        { name: server, config: [own.file], workers: own.workers, asIs: { laid: [laid] } },
+        { name: server, config: [config.file], workers: config.workers, asIs: { laid: [laid] } },
         { folder: path.join(test.folder, 'run'), workers: 1, page },
       );
       expect(answer.bytes).toBe(6);

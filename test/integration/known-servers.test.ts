@@ -60,13 +60,13 @@ async function started(options: string): Promise<(load: object) => Promise<Seen>
 /** CPU time of a process and its reaped children. */
 function cpuMicrosOf(pid: number): number {
   const tasks = `/proc/${pid}/task`;
-  const own = readdirSync(tasks).map(
+  const taskMicros = readdirSync(tasks).map(
     (task) => Number(readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]) / 1000,
   );
   const [, fields = ''] = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ');
   // cutime and cstime of /proc/PID/stat, in hundredths of a second.
   const [user, system] = fields.split(' ').slice(13, 15).map(Number) as [number, number];
-  return own.reduce((sum, micros) => sum + micros, 1e4 * (user + system));
+  return taskMicros.reduce((sum, micros) => sum + micros, 1e4 * (user + system));
 }
 
 /** Tolerance in percent. */

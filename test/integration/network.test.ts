@@ -59,11 +59,11 @@ it('a network has separate kernel settings, and names those that the kernel refu
     clientSettings: ['generator'],
   });
   const somaxconn = 'core/somaxconn';
-  const own = await readFile(`/proc/sys/net/${somaxconn}`, 'utf8');
+  const hostValue = await readFile(`/proc/sys/net/${somaxconn}`, 'utf8');
   for (const [enter, name, value] of [
     [network.server.enter, somaxconn, '32768\n'],
     [network.server.enter, 'ipv4/tcp_timestamps', '0\n'],
-    [atClient(network), somaxconn, own],
+    [atClient(network), somaxconn, hostValue],
     [atClient(network), 'ipv4/ip_local_port_range', '1024\t65535\n'],
   ] as const) {
     const file = `/proc/sys/net/${name}`;
@@ -92,7 +92,7 @@ it('a network is removed after any number of stops, and after its link is killed
   ]) {
     const network = await open({});
     const fds = `/proc/${network.pid}/fd`;
-    const files = (await readdir(fds)).map((one) => `${fds}/${one}`);
+    const files = (await readdir(fds)).map((file) => `${fds}/${file}`);
     const namespaces = [network.client.netns, `/proc/${network.pid}/ns/net`, ...files]
       .map(namespaceAt)
       .filter((name) => name.startsWith('net:') && name !== namespaceAt('/proc/self/ns/net'));
@@ -160,8 +160,8 @@ describe('a server', () => {
       starting.catch(() => undefined);
       const check = await vi.waitFor(() => {
         nginxOf();
-        const found = checks().filter(({ pid }) => !before.has(pid));
-        return found.length > 0 ? found : expect.fail();
+        const started = checks().filter(({ pid }) => !before.has(pid));
+        return started.length > 0 ? started : expect.fail();
       }, soon);
       if (end === 'signal') interrupt.abort(new Error('asked to end'));
       else process.kill(nginxOf(), 'SIGKILL');

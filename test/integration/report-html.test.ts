@@ -27,17 +27,17 @@ async function open(of: Result, options: BrowserContextOptions = {}) {
   const file = join(newFolder(), 'report.html');
   writeFileSync(file, await htmlReport(of, []));
   const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
-  const said: string[] = [];
+  const messages: string[] = [];
   const page = await context.newPage();
-  page.on('console', (message) => said.push(message.text()));
-  page.on('pageerror', (error) => said.push(error.message));
+  page.on('console', (message) => messages.push(message.text()));
+  page.on('pageerror', (error) => messages.push(error.message));
   page.on('request', (request) => {
     if (request.url() !== pathToFileURL(file).href && !request.url().startsWith('data:'))
-      said.push(request.url());
+      messages.push(request.url());
   });
   onTestFinished(async () => {
     await context.close();
-    expect(said).toEqual([]);
+    expect(messages).toEqual([]);
   });
   await page.goto(pathToFileURL(file).href, { waitUntil: 'load' });
   return page;
@@ -95,7 +95,7 @@ inBrowser('a comparison: rounds and percentiles', async () => {
     .map(({ y }) => y);
   expect(places).toEqual([...places].sort((a, b) => a - b));
 
-  const titles = (await marks(page, 'Latency by percentile', 'mark')).map((one) => one.title);
+  const titles = (await marks(page, 'Latency by percentile', 'mark')).map((mark) => mark.title);
   for (const text of ['50 %: 1.6 ms', '99 %: 2.13 ms', 'max: 8.4 ms'])
     expect(titles).toContain(`workers, ${text}`);
   await narrow(page);

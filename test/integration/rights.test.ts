@@ -83,8 +83,8 @@ asRoot.each(Object.keys(configs))('%s with a user config does the same', async (
   expect([...new Set(await rightsOf(server))]).toEqual([noRights()]);
   const [scratch] = await test.scratchFolders();
   // The config is outside of the folder that the server serves.
-  const words = [path.join(test.folder, scratch as string), '-name', '*.conf'];
-  expect(execFileSync('find', words, { encoding: 'utf8' })).toBe('');
+  const args = [path.join(test.folder, scratch as string), '-name', '*.conf'];
+  expect(execFileSync('find', args, { encoding: 'utf8' })).toBe('');
   await server.stop();
 });
 
@@ -211,9 +211,9 @@ asRoot.each([
       import { requireRunnable, unprivilegedUser } from './lib/servers/rights.ts';
       const user = unprivilegedUser();
       requireRunnable('/usr/bin/true', user).then(() => console.log(user.name), ({ message }) => console.log(message));`;
-  const words = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
-  const said = execFileSync(command, [...words, '-e', script], { encoding: 'utf8' });
-  expect(said.trim()).toMatch(line);
+  const args = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
+  const output = execFileSync(command, [...args, '-e', script], { encoding: 'utf8' });
+  expect(output.trim()).toMatch(line);
 });
 
 asRoot('is told that its binary is closed to other users', async () => {

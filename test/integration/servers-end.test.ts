@@ -102,11 +102,11 @@ it.each([
   [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus"/],
 ])(
   "refuses a config of %o in the server's words, by file and line",
-  async (kind, text, place, words) => {
+  async (kind, text, place, message) => {
     const file = await ownConfig(text);
-    const said = await refusal(kind(['h2', file], { workers: 1 }));
-    expect(said).toMatch(words);
-    expect(said.split('\n')).toEqual([expect.stringContaining(`${file}:${place} `)]);
+    const refused = await refusal(kind(['h2', file], { workers: 1 }));
+    expect(refused).toMatch(message);
+    expect(refused.split('\n')).toEqual([expect.stringContaining(`${file}:${place} `)]);
   },
 );
 
@@ -117,13 +117,13 @@ it.each(servers)(
     expect(await refusal(spec, { port })).toContain(`port ${port} of 127.0.0.1 is in use: `);
     const page = { ...welcomePage, bodyBytes: 611 };
     expect(await refusal(spec, { page })).toContain(' 612 bytes instead of 611');
-    for (const [binary, words] of [
+    for (const [binary, message] of [
       ['/nowhere/server', 'No such file'],
       ['/bin/true', ''],
     ] as const)
       expect(await refusal({ ...spec, binary })).toMatch(
         new RegExp(
-          `^${binary} is not an ${spec.name} that runs here \\(.*${words}.*\\): set ${variable[spec.name]}`,
+          `^${binary} is not an ${spec.name} that runs here \\(.*${message}.*\\): set ${variable[spec.name]}`,
         ),
       );
   },
@@ -239,7 +239,7 @@ it.each([...servers, stopped])('%s ends with the parent process', async (title, 
   const processes = descendants(runner.pid as number);
   expect(processes.map((seen) => seen.pid)).toContain(pid);
   if (title === stopped[0])
-    for (const each of [pid, ...descendants(pid).map((one) => one.pid)]) halt(each);
+    for (const each of [pid, ...descendants(pid).map((descendant) => descendant.pid)]) halt(each);
   const ended = once(runner, 'exit');
   runner.kill('SIGKILL');
   await ended;

@@ -285,10 +285,10 @@ test('without permission to install, one line per tool says how', async () => {
 });
 
 test('an existing policy-rc.d stays', async () => {
-  const own = aptSystem('bring nginx');
-  writeFileSync(own.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });
-  await ensureTools(['nginx'], own.machine);
-  expect(readFileSync(own.policyFile, 'utf8')).toBe('#!/bin/sh\nexit 102\n');
+  const system = aptSystem('bring nginx');
+  writeFileSync(system.policyFile, '#!/bin/sh\nexit 102\n', { mode: 0o755 });
+  await ensureTools(['nginx'], system.machine);
+  expect(readFileSync(system.policyFile, 'utf8')).toBe('#!/bin/sh\nexit 102\n');
 });
 
 test('waits for the locks of apt', async () => {

@@ -50,7 +50,7 @@ async function startK6(run: string, ticks: number) {
   const recordFile = join(folder, `${run}.json`);
   writeFileSync(join(folder, 'script.js'), script);
   const { out, env } = store.k6Output();
-  const outputs = [`json=${recordFile}`, ...out].flatMap((one) => ['--out', one]);
+  const outputs = [`json=${recordFile}`, ...out].flatMap((output) => ['--out', output]);
   const k6 = await startChild({
     command: tools.k6,
     args: ['run', '--quiet', '--address', '', ...outputs, join(folder, 'script.js')],

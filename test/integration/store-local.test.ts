@@ -136,14 +136,14 @@ it('loses no data if the newest file is damaged', async () => {
   const damaged = openSync(join(folder, 'wal', file), 'r+');
   writeSync(damaged, Buffer.alloc(200, 'x'), 0, 200, 0);
   closeSync(damaged);
-  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  onTestFinished(() => said.mockRestore());
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => logged.mockRestore());
   const next = await open(folder);
-  expect(said.mock.calls.join()).toContain(`${join(folder, 'wal', file)} damaged`);
+  expect(logged.mock.calls.join()).toContain(`${join(folder, 'wal', file)} damaged`);
   await next.write(['new value=1 1', 'new value=2 2']);
   await next.close();
   expect(await countOf(await open(folder), 'new')).toBe(2);
-  expect(said).toHaveBeenCalledOnce();
+  expect(logged).toHaveBeenCalledOnce();
 });
 
 it('uses another port if the old one was taken meanwhile', async () => {
@@ -172,8 +172,8 @@ it('ends after bakeoff is killed, and the next run waits for the end', async () 
     await store.write(['m value=1 1']);
     console.log(store.pid());
     setTimeout(() => {}, 60_000);`;
-  const words = ['--import', 'tsx', '--input-type=module', '-e', script];
-  const runner = start(words, process.env);
+  const args = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const runner = start(args, process.env);
   const influxd = await vi.waitFor(
     () => Number(/^\d+\n/.exec(runner.stdout())?.[0] ?? expect.fail(runner.stderr())),
     20_000,

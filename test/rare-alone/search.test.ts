@@ -24,8 +24,8 @@ const soon = { timeout: 30_000, interval: 20 };
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-const start = (out: string, words: string): ScenarioRun =>
-  startScenario(`${words} --out ${out}`, home.env);
+const start = (out: string, args: string): ScenarioRun =>
+  startScenario(`${args} --out ${out}`, home.env);
 
 /** nginx's limit_req in requests/s, and the burst on top. Requests beyond that get a 503. */
 const limits = { low: 2000, high: 3000 };
@@ -66,8 +66,8 @@ test('a search ends between rates that each variant keeps and rates that it brea
     const kept = steps
       .filter((step) => step.kept)
       .map((step) => step.rate)
-      .reduce((best, one) =>
-        Math.abs(Math.log(one / rate)) < Math.abs(Math.log(best / rate)) ? one : best,
+      .reduce((best, tested) =>
+        Math.abs(Math.log(tested / rate)) < Math.abs(Math.log(best / rate)) ? tested : best,
       );
     // 1 % of the requests may fail, and nginx's burst refills during each turn of the other side, which may be this short.
     const most = 1.02 * limits[variant as keyof typeof limits] + burst / 0.18;
@@ -75,7 +75,7 @@ test('a search ends between rates that each variant keeps and rates that it brea
     expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
     expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
     // The figures are those of the last kept step.
-    const own = result.variants.find((one) => one.name === variant);
+    const own = result.variants.find((candidate) => candidate.name === variant);
     const [phase] = own?.rounds[0]?.phases ?? [];
     expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
     expect(own?.rps?.median).toBe(rate);
@@ -147,9 +147,9 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
   ['without a rate', `${name} ${oneRound}`, false, 0],
 ])(
   'idle cores wait awake and k6 goes first where that helps: %s',
-  async (_, words, isHeld, nice) => {
+  async (_, args, isHeld, nice) => {
     const out = newOut();
-    const run = start(out, words);
+    const run = start(out, args);
     await underLoad(run, out, 1, loadBegins);
     const children = descendants(run.pid);
     const holders = [run.pid, ...children.map(({ pid }) => pid)].filter((pid) =>
@@ -170,9 +170,7 @@ test('a sweep measures each variant at each rate, and shows a curve', async () =
   const out = newOut();
   const run = start(out, `${name} --rates 1k,2k --rounds 1 --duration 1s --store none`);
   const { variants } = await wholeResult(run, out);
-  expect(
-    variants.map(({ name: own, rounds: [round] }) => [own, round?.phases[0]?.requests]),
-  ).toEqual([
+  expect(variants.map(({ name, rounds: [round] }) => [name, round?.phases[0]?.requests])).toEqual([
     ['workers-at-1000', 1000],
     ['open-file-cache-at-1000', 1000],
     ['workers-at-2000', 2000],

@@ -26,7 +26,7 @@ test('requests of a log are sent in proportion, and the page that differs is fou
       lines(10, 'GET /not-here', 404) +
       lines(1, 'POST /a.html'),
   );
-  for (const [name, own] of [
+  for (const [name, lines] of [
     ['a', ''],
     ['b', 'gzip on; gzip_comp_level 9; gzip_types application/json;'],
   ])
@@ -34,7 +34,7 @@ test('requests of a log are sent in proportion, and the page that differs is fou
       join(home.folder, `${name}.conf`),
       `events { }
       http { types { text/html html; application/json json; } access_log off;
-        server { listen 8080; root ${www}; location /api/ { ${own} } } }`,
+        server { listen 8080; root ${www}; location /api/ { ${lines} } } }`,
     );
   const out = newOut();
   const run = startCommand(
@@ -44,19 +44,19 @@ test('requests of a log are sent in proportion, and the page that differs is fou
     { ...home.env, INIT_CWD: home.folder },
   );
   const code = await run.ended;
-  const said = run.stdout() + run.stderr();
-  expect(code, said).toBe(0);
-  expect(said).toContain('1 POST, which may change data (--methods all)');
-  expect(said).toMatch(/b takes another time than a for \/api\/data\.json \(/);
+  const output = run.stdout() + run.stderr();
+  expect(code, output).toBe(0);
+  expect(output).toContain('1 POST, which may change data (--methods all)');
+  expect(output).toMatch(/b takes another time than a for \/api\/data\.json \(/);
   const result = readResult(out);
   const kept = readFileSync(join(out, result.run, 'result.json'), 'utf8');
-  expect(said + kept).not.toContain('secret');
+  expect(output + kept).not.toContain('secret');
   for (const { phases } of result.variants.flatMap(({ rounds }) => rounds))
     for (const { pages, requests, errors, inFlight } of phases) {
       expect(errors.total).toBe(0);
       const shares = { '/': 0.5, '/a.html': 0.2, 'HEAD /b.html': 0.1, '/api/data.json': 0.1 };
       for (const [name, share] of Object.entries(shares)) {
-        const page = pages.find((one) => one.page === name);
+        const page = pages.find((page) => page.page === name);
         // Requests in flight at the ends of the window and its turns may be for any page.
         const allowed = 0.02 * requests + 20 + inFlight;
         expect(Math.abs((page?.responses ?? 0) - share * requests)).toBeLessThan(allowed);

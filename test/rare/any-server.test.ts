@@ -26,15 +26,16 @@ beforeAll(async () => {
 
 test('each serves its page, and leaves nothing behind', async () => {
   expect(sides.map(programOf)).toEqual(['caddy', 'lighttpd', 'apache2', 'haproxy', 'node', 'go']);
-  const there: string[] = [];
+  const installed: string[] = [];
   for (const side of sides) {
     const program = programOf(side);
-    if (program === 'go' || (await find(program, thisMachine())) !== undefined) there.push(side);
+    if (program === 'go' || (await find(program, thisMachine())) !== undefined)
+      installed.push(side);
     else console.warn(`SKIPPED: the example with ${program}, which is not installed`);
   }
   const out = newOut();
-  const words = `--quick --rounds 1 --duration 200ms --store none --out ${out}`.split(' ');
-  const run = startCommand(['compare', ...there, ...words], {
+  const args = `--quick --rounds 1 --duration 200ms --store none --out ${out}`.split(' ');
+  const run = startCommand(['compare', ...installed, ...args], {
     ...home.env,
     INIT_CWD: folder,
     PATH: [goFolder, process.env.PATH].join(delimiter),
@@ -43,7 +44,7 @@ test('each serves its page, and leaves nothing behind', async () => {
   const { variants } = await wholeResult(run, out);
   expect(stillRunning(started)).toEqual([]);
   expect(variants.map(({ server }) => server?.name)).toEqual(
-    there.map((side) => basename(programOf(side))),
+    installed.map((side) => basename(programOf(side))),
   );
   const { length } = readFileSync(join(folder, 'www/index.html'));
   for (const { name, rounds, successRatio, load } of variants) {

@@ -118,8 +118,8 @@ test('a user page that changes is reported, and the round is kept', async () => 
       join(home.folder, name),
       `events { }\nhttp { access_log off; server { listen 8080; root ${www}; } }\n# ${name}\n`,
     );
-  const words = `compare a.conf b.conf --rounds 1 --duration 1s --store none --out ${out}`;
-  const run = startCommand(words.split(' '), { ...home.env, INIT_CWD: home.folder });
+  const args = `compare a.conf b.conf --rounds 1 --duration 1s --store none --out ${out}`;
+  const run = startCommand(args.split(' '), { ...home.env, INIT_CWD: home.folder });
   await inEachTry(run, out, loadBegins, ({ round }) => {
     writeFileSync(join(www, 'new'), `hello${', world'.repeat(round)}`, { mode: 0o644 });
     renameSync(join(www, 'new'), join(www, 'index.html'));
@@ -149,8 +149,8 @@ test('a side that is repeatedly stopped is named, and gets no verdict', async ()
       join(home.folder, name),
       `events { }\nhttp { access_log off; server { listen 8080; return 200 hello; } }\n# ${name}\n`,
     );
-  const words = `compare a.conf b.conf --rounds 4 --duration 1s --store none --no-why --out ${out}`;
-  const run = startCommand(words.split(' '), { ...home.env, INIT_CWD: home.folder });
+  const args = `compare a.conf b.conf --rounds 4 --duration 1s --store none --no-why --out ${out}`;
+  const run = startCommand(args.split(' '), { ...home.env, INIT_CWD: home.folder });
   while (!run.hasEnded()) {
     const stopped = workersOf(run, 'b');
     for (const pid of stopped) sendIfThere(pid, 'SIGSTOP');

@@ -42,8 +42,8 @@ function expectMeasured(result: Result, variants: readonly string[]) {
   }
 }
 
-async function ran(project: string, words: readonly string[], env = {}) {
-  const ended = await inProject(project, [...words, ...shortest], { ...home.env, ...env });
+async function ran(project: string, args: readonly string[], env = {}) {
+  const ended = await inProject(project, [...args, ...shortest], { ...home.env, ...env });
   expect(ended).toMatchObject({ code: 0 });
   return { ...ended, result: readResult(join(project, 'results')) };
 }
@@ -53,8 +53,8 @@ test('a user nginx config from a subfolder: nothing is written to node_modules',
   mkdirSync(join(project, 'below'));
   const before = filesOf(installed.package);
   // npm runs a script in the package's folder, whatever the working directory.
-  const words = ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--'];
-  const { stdout, result } = await ran(project, words, { INIT_CWD: join(project, 'below') });
+  const command = ['npm', '--prefix', project, 'run', '-s', 'sendfile', '--'];
+  const { stdout, result } = await ran(project, command, { INIT_CWD: join(project, 'below') });
   expect(stdout).toContain('16,384 B over HTTP/1.1');
   expectMeasured(result, ['sendfile', 'no-sendfile']);
   expect(configOf(project, 'sendfile/nginx.conf')).toMatch(/sendfile on;/);
@@ -142,7 +142,7 @@ test('the scripts of the k6 module', async () => {
   const each = ['smoke.js', 'examples/run.js', 'examples/alternate.js'];
   const line = [
     'set -e; k6="$(bakeoff k6)"',
-    ...each.map((one) => `"$k6" run --quiet '${join(scripts, one)}'`),
+    ...each.map((file) => `"$k6" run --quiet '${join(scripts, file)}'`),
   ];
   const { code, stdout, stderr } = await inProject(
     installed.folder,
@@ -254,15 +254,15 @@ test('types: strict, including those of the package; mistakes are found', async 
       'tsconfig.json': tsconfig({ ...bundler, types: ['k6', 'server-bakeoff/loadgen'] }),
     }),
   ];
-  const words = 'tsc -p . --skipLibCheck false'.split(' ');
+  const command = 'tsc -p . --skipLibCheck false'.split(' ');
   const checks = await Promise.all(
-    projects.map(async (project) => ({ project, ...(await inProject(project, words)) })),
+    projects.map(async (project) => ({ project, ...(await inProject(project, command)) })),
   );
   for (const check of checks) expect(check).toMatchObject({ code: 0, stdout: '' });
 });
 
 test('each packed command finds its modules and prints a usage line', async () => {
-  const say = (...words: string[]) => inProject(installed.folder, ['bakeoff', ...words]);
+  const say = (...args: string[]) => inProject(installed.folder, ['bakeoff', ...args]);
   const { stdout: list } = await say('--help');
   expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
   // k6 prints its own help.

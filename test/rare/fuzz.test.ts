@@ -70,7 +70,7 @@ function textsOf({ words, around = [] }: Grammar): Record<'mixed' | 'long', Arbi
   const piece = fc.array(word, { minLength: 1, maxLength: 4 }).map((all) => all.join(''));
   const long = fc
     .tuple(mixed, piece, piece)
-    .map(([before, one, last]) => before + one.repeat(longest / one.length) + last);
+    .map(([before, piece, last]) => before + piece.repeat(longest / piece.length) + last);
   return { mixed: framed(mixed), long: framed(long) };
 }
 
@@ -251,10 +251,10 @@ test('an nginx include pattern', () =>
   ));
 
 test('an access log, in the usual formats and in a custom one', () => {
-  const own = fc.sample(textsOf(formats).mixed, { seed, numRuns: 20 });
+  const formatTexts = fc.sample(textsOf(formats).mixed, { seed, numRuns: 20 });
   const pace = { factor: 1, seconds: 10 };
   return fuzzed(textsOf(log), (text) =>
-    readLog([written(text)], { methods: 'all', formats: own, pace }),
+    readLog([written(text)], { methods: 'all', formats: formatTexts, pace }),
   );
 });
 

@@ -118,8 +118,8 @@ it.runIf(canHang)('that hangs in the kernel, in a FUSE file system', async () =>
   const user = userOf(String(pidsNow()[1]));
   onTestFinished(() => {
     const abort = `find /sys/fs/fuse/connections -name abort -user ${user} -exec sh -c 'echo 1 >$0' {} ";"`;
-    const [command = '', ...words] = atConnections(abort);
-    spawnSync(command, words);
+    const [command = '', ...args] = atConnections(abort);
+    spawnSync(command, args);
   });
   const exited = once(runner, 'exit');
   runner.kill('SIGTERM');
@@ -148,8 +148,8 @@ it.runIf(process.getuid?.() === 0)('that kills who would end it, without cgroups
   const folder = await ownFiles({ 'kills.pl': kills, 'www/index.html': 'hello', order: '' });
   const [order, fate] = [path.join(folder, 'order'), path.join(folder, 'fate')];
   spawnSync('mkfifo', ['-m', '666', fate]);
-  let told = '';
-  const listener = createReadStream(fate, 'utf8').on('data', (text) => (told += text.toString()));
+  let output = '';
+  const listener = createReadStream(fate, 'utf8').on('data', (text) => (output += text.toString()));
   const begun = once(listener, 'data');
   const ended = once(listener, 'end');
   const config = `listen: 8080\nhosts:\n  a:\n    paths:\n      /: {file.dir: ${folder}/www}\n      /code: {fastcgi.spawn: "exec perl -MIO::Handle ${folder}/kills.pl ${order} ${fate}"}\n`;
@@ -165,7 +165,7 @@ it.runIf(process.getuid?.() === 0)('that kills who would end it, without cgroups
   await begun;
   runner.kill('SIGTERM');
   await Promise.all([exited, ended]);
-  expect(told).toBe('begun\n');
+  expect(output).toBe('begun\n');
 });
 
 it.runIf(hasPerl)('of perl in nginx', () => expectHarmless(test, { server: 'nginx' }));

@@ -39,9 +39,9 @@ test('figures match the access logs; a server without HTTP/3 is refused', async 
     const sides = ['a', 'b'].map(
       (name) => `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`,
     );
-    const words = `--h3 --url https://web.test/ --rounds 1 --store none --out ${out} --load`;
+    const args = `--h3 --url https://web.test/ --rounds 1 --store none --out ${out} --load`;
     const run = startCommand(
-      ['compare', ...sides, ...words.split(' '), 'h2load -n 600 -c 6 -m 5'],
+      ['compare', ...sides, ...args.split(' '), 'h2load -n 600 -c 6 -m 5'],
       home.env,
     );
     return { out, code: await run.ended, said: run.stderr() };
@@ -69,8 +69,8 @@ test('figures match the access logs; a server without HTTP/3 is refused', async 
 
 test('loses the configured share of packets, over HTTP/2 and HTTP/3', async () => {
   const out = newOut();
-  const words = '--variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none';
-  const run = startScenario(`http3-loss ${words} --out ${out}`, home.env);
+  const args = '--variants h2-loss-30,h3-loss-30 --rounds 1 --duration 2s --store none';
+  const run = startScenario(`http3-loss ${args} --out ${out}`, home.env);
   expect(await run.ended, run.stderr()).toBe(0);
   const measured = readResult(out).variants.filter(({ rounds }) => rounds.length > 0);
   expect(measured.map(({ name }) => name)).toEqual(['h2-loss-30', 'h3-loss-30']);

@@ -12,10 +12,10 @@ import { newOut, readResult, startCommand } from '../scenario-run.ts';
 const { BAKEOFF_KUBECONFIG: kubeconfig = '', BAKEOFF_CLUSTER_FLAGS: flags = '' } = process.env;
 const minutes = 60_000;
 
-function kubectl(words: string, input = '') {
+function kubectl(args: string, input = '') {
   const env = { ...process.env, KUBECONFIG: kubeconfig };
   const options = { env, input, encoding: 'utf8', maxBuffer: 1e8 } as const;
-  const { stdout, stderr } = spawnSync('kubectl', words.split(' '), options);
+  const { stdout, stderr } = spawnSync('kubectl', args.split(' '), options);
   return stdout + stderr;
 }
 
@@ -81,7 +81,9 @@ inCluster.each([
     const { state, integrity, variants } = readResult(out);
     expect(state).toBe('complete');
     expect(integrity).toMatchObject({ lost: 0 });
-    for (const { rounds: made, successRatio } of variants.filter((one) => one.rounds.length > 0))
+    for (const { rounds: made, successRatio } of variants.filter(
+      (variant) => variant.rounds.length > 0,
+    ))
       expect([made.length, successRatio]).toEqual([rounds, 1]);
     expect(left()).toBe('');
   },

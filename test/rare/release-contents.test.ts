@@ -24,7 +24,7 @@ test('the bill of materials and the notices list exactly the installed and linke
   const name = k6Package('x64');
   const text = bill(projectRoot, [{ name, version: '0.1.0', modules }], '2026-01-02T03:04:05.000Z');
   const { documentDescribes, packages, relationships } = JSON.parse(text) as Bill;
-  const byName = new Map(packages.map((one) => [one.name, one]));
+  const byName = new Map(packages.map((entry) => [entry.name, entry]));
   const [root] = documentDescribes;
 
   for (const { name: of, externalRefs } of packages) {
@@ -34,26 +34,30 @@ test('the bill of materials and the notices list exactly the installed and linke
   }
   // npm's list omits packages that development needs too; the compiler is needed only in development.
   expect([...byName.keys()]).toEqual(expect.arrayContaining(['valibot', 'esbuild', 'yaml', name]));
-  expect([...byName.keys()].filter((one) => /typescript|vitest|tsx/.test(one))).toEqual([]);
+  expect([...byName.keys()].filter((name) => /typescript|vitest|tsx/.test(name))).toEqual([]);
 
   const ids = new Set(['SPDXRef-DOCUMENT', ...packages.map(({ SPDXID }) => SPDXID)]);
   expect(ids.size).toBe(packages.length + 1);
-  const reached = new Set(relationships.map((one) => one.spdxElementId));
+  const reached = new Set(relationships.map((relationship) => relationship.spdxElementId));
   const k6 = byName.get(name)?.SPDXID ?? '';
   expect(relationships).toContainEqual({
     spdxElementId: k6,
     relatedSpdxElement: root,
     relationshipType: 'OPTIONAL_DEPENDENCY_OF',
   });
-  const linked = relationships.filter((one) => one.relationshipType === 'STATIC_LINK');
-  for (const one of linked) expect(one.spdxElementId).toBe(k6);
-  for (const one of linked) reached.add(one.relatedSpdxElement);
-  for (const one of relationships)
-    expect([ids.has(one.spdxElementId), ids.has(one.relatedSpdxElement)]).toEqual([true, true]);
+  const linked = relationships.filter(
+    (relationship) => relationship.relationshipType === 'STATIC_LINK',
+  );
+  for (const link of linked) expect(link.spdxElementId).toBe(k6);
+  for (const link of linked) reached.add(link.relatedSpdxElement);
+  for (const relationship of relationships)
+    expect([ids.has(relationship.spdxElementId), ids.has(relationship.relatedSpdxElement)]).toEqual(
+      [true, true],
+    );
   // Only the project itself has no dependent.
   expect([...ids].filter((id) => !reached.has(id))).toEqual([root]);
 
-  const licences = Object.fromEntries(packages.map((one) => [one.name, one.licenseDeclared]));
+  const licences = Object.fromEntries(packages.map((entry) => [entry.name, entry.licenseDeclared]));
   expect(licences).toMatchObject({
     stdlib: 'BSD-3-Clause',
     'go.k6.io/k6/v2': 'AGPL-3.0-only',
@@ -64,8 +68,8 @@ test('the bill of materials and the notices list exactly the installed and linke
     esbuild: 'MIT',
   });
   // Generated from a schema, without a licence file.
-  const unknown = Object.keys(licences).filter((one) => licences[one] === 'NOASSERTION');
-  expect(unknown.filter((one) => !one.startsWith('buf.build/gen/'))).toEqual([]);
+  const unknown = Object.keys(licences).filter((name) => licences[name] === 'NOASSERTION');
+  expect(unknown.filter((name) => !name.startsWith('buf.build/gen/'))).toEqual([]);
 
   const notices = noticesOf(modules);
   const needed = written(

@@ -11,32 +11,32 @@ import { newFolder } from '../fixtures/new-folder.ts';
 import { newOut, readResult, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx']);
-const here = process.arch as Architecture;
+const architecture = process.arch as Architecture;
 
 test('is reproducible, and compares without Go', async () => {
-  const [one, other] = [newFolder(), newFolder()] as const;
-  const files = await makeRelease(one, [here]);
-  expect(await makeRelease(other, [here])).toEqual(files);
-  const sums = readFileSync(join(one, 'SHA256SUMS'), 'utf8');
+  const [first, other] = [newFolder(), newFolder()] as const;
+  const files = await makeRelease(first, [architecture]);
+  expect(await makeRelease(other, [architecture])).toEqual(files);
+  const sums = readFileSync(join(first, 'SHA256SUMS'), 'utf8');
   expect(readFileSync(join(other, 'SHA256SUMS'), 'utf8')).toBe(sums);
-  execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: one });
+  execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: first });
   const fileOf = (begin: string) =>
-    join(one, files.find((file) => file.startsWith(begin)) as string);
+    join(first, files.find((file) => file.startsWith(begin)) as string);
 
   const installed = installPackage(newFolder(), {
     'server-bakeoff': fileOf('server-bakeoff-0'),
-    [k6Package(here)]: fileOf('server-bakeoff-k6'),
+    [k6Package(architecture)]: fileOf('server-bakeoff-k6'),
   });
-  const packed = readdirSync(join(installed.folder, 'node_modules', k6Package(here)));
+  const packed = readdirSync(join(installed.folder, 'node_modules', k6Package(architecture)));
   expect(packed).toEqual(expect.arrayContaining(['LICENSE.md', 'NOTICES', 'modules.txt']));
   const data = join(installed.folder, 'data');
   const env = { ...home.env, K6_BIN: '', BAKEOFF_HOME: '', XDG_DATA_HOME: data };
   const go = await findGo(thisMachine());
   const out = newOut();
-  const words = `nginx-open-file-cache --quick --rounds 1 --duration 200ms --store none --out ${out}`;
+  const args = `nginx-open-file-cache --quick --rounds 1 --duration 200ms --store none --out ${out}`;
   const { code, stdout, stderr } = await inProject(
     installed.folder,
-    ['bakeoff', 'scenario', ...words.split(' ')],
+    ['bakeoff', 'scenario', ...args.split(' ')],
     {
       ...env,
       PATH: (process.env['PATH'] ?? '')
@@ -50,7 +50,7 @@ test('is reproducible, and compares without Go', async () => {
   expect(readResult(out).variants.map(({ successRatio }) => successRatio)).toEqual([1, 1]);
 
   // A local build uses only the packed sources, and is kept in the user's data folder.
-  rmSync(join(installed.folder, `node_modules/${k6Package(here)}/delaylink`));
+  rmSync(join(installed.folder, `node_modules/${k6Package(architecture)}/delaylink`));
   const expected = await k6Path({ ...thisMachine(), bakeoffFolder: join(data, 'bakeoff') }, go);
   const k6 = () => inProject(installed.folder, ['bakeoff', 'k6'], env);
   const damaged =

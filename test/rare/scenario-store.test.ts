@@ -26,8 +26,8 @@ async function resultOf(
   out = newOut(),
 ): Promise<Result & { url: string }> {
   const url = await influxProxy((await storeOf(home)).influx, fate);
-  const words = `${name} --rounds 2 --duration 300ms --influx ${url} --out ${out}`;
-  const run = startScenario(words, home.env);
+  const args = `${name} --rounds 2 --duration 300ms --influx ${url} --out ${out}`;
+  const run = startScenario(args, home.env);
   expect(await run.ended, run.stderr()).toBe(code);
   return { ...readResult(out), url };
 }
@@ -78,8 +78,8 @@ test('the contents of a deleted database are rewritten at the end', async () => 
   expect(integrity?.backfilled).toBeGreaterThan(0);
   const store = await storeOf(home);
   const numberIn = async (figure: string) => {
-    const [found] = await store.query(`SELECT ${figure} WHERE "run" = '${named}'`);
-    return found?.values[0]?.[1];
+    const [series] = await store.query(`SELECT ${figure} WHERE "run" = '${named}'`);
+    return series?.values[0]?.[1];
   };
   expect(await numberIn('SUM("value") FROM "loadgen_requests"')).toBe(integrity?.requests);
   expect(await numberIn('COUNT("measured_rps") FROM "bench_round"')).toBe(2 * 3);

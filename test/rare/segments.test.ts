@@ -12,8 +12,8 @@ test('no process begins if the numbers of instances disagree', async () => {
   const folder = newFolder();
   const [script, binary] = [path.join(folder, 'script.js'), path.join(folder, 'k6')];
   await compileScript(script);
-  const words = instanceArguments(1, 2).join(' ');
-  await writeFile(binary, `#!/bin/sh\nexec '${k6}' "$@" ${words}\n`, { mode: 0o755 });
+  const flags = instanceArguments(1, 2).join(' ');
+  await writeFile(binary, `#!/bin/sh\nexec '${k6}' "$@" ${flags}\n`, { mode: 0o755 });
   const side = { url: 'http://127.0.0.1:9/', connections: 3, requests: 3 };
   const loadPlan = {
     scenario: 'segments',

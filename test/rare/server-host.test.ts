@@ -57,11 +57,11 @@ beforeEach((context) => {
   process.env[sshVariable] = host.ssh;
 });
 
-function runThere(words: readonly string[], there = host, store: 'influx' | 'none' = 'none') {
+function runThere(args: readonly string[], serverHost = host, store: 'influx' | 'none' = 'none') {
   return startCommand(
-    [...words, '--store', store, '--server-host', there.name],
-    { ...home.env, [sshVariable]: there.ssh },
-    there.before,
+    [...args, '--store', store, '--server-host', serverHost.name],
+    { ...home.env, [sshVariable]: serverHost.ssh },
+    serverHost.before,
   );
 }
 
@@ -100,17 +100,17 @@ async function ownConfig() {
   return join(folder, 'own.conf');
 }
 
-async function comparedThere(words: string, store?: 'influx') {
+async function comparedThere(args: string, store?: 'influx') {
   const configs = [await ownConfig(), await ownConfig()];
-  return runThere(['compare', ...configs, ...words.split(' ')], host, store);
+  return runThere(['compare', ...configs, ...args.split(' ')], host, store);
 }
 
 async function serversThere() {
   return vi.waitFor(
     () => {
-      const found = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
-      expect(found.length).toBeGreaterThan(3);
-      return found;
+      const processes = descendants(host.pid).filter(({ command: name }) => name === 'nginx');
+      expect(processes.length).toBeGreaterThan(3);
+      return processes;
     },
     { timeout: 60_000, interval: 20 },
   );
@@ -120,9 +120,9 @@ it('are sent, started and loaded there, and leave nothing behind', async () => {
   const before = agentFolders();
   const out = newOut();
   const run = await comparedThere(`--rounds 1 --duration 500ms --out ${out}`);
-  const there = await serversThere();
+  const servers = await serversThere();
   expect(await run.ended, run.stderr()).toBe(0);
-  expect(stillRunning(there)).toEqual([]);
+  expect(stillRunning(servers)).toEqual([]);
   expect(agentFolders()).toEqual(before);
   expect(run.stdout()).toMatch(new RegExp(`listen 80 → ${host.address}:\\d+`));
   expect(run.stdout()).toContain(`of ${host.name} (`);
@@ -171,9 +171,9 @@ http { access_log off; server { listen 80; location / { proxy_pass http://app; }
     ['a.conf', 'b.conf'].map(async (name) => join(await ownFiles({ [name]: proxying }), name)),
   );
   const out = newOut();
-  const words = `--upstream app=stub:${delay}:6B --rounds 1 --out ${out}`.split(' ');
+  const args = `--upstream app=stub:${delay}:6B --rounds 1 --out ${out}`.split(' ');
   const workersUsed = watchWorkers();
-  const run = runThere(['compare', ...configs, ...words, ...(load === '' ? [] : [load])]);
+  const run = runThere(['compare', ...configs, ...args, ...(load === '' ? [] : [load])]);
   expect(await run.ended, run.stderr()).toBe(0);
   const phases = readResult(out).variants.flatMap(({ rounds }) =>
     rounds.flatMap((round) => round.phases),
@@ -237,31 +237,31 @@ it('get no unrequested installations', async () => {
   );
   expect(existsSync(called)).toBe(false);
 
-  const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
-  onTestFinished(() => said.mockRestore());
+  const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+  onTestFinished(() => logged.mockRestore());
   await expect(opened.tools(['h2o'], true, new AbortController().signal)).rejects.toThrow(
     /apt-get could not install h2o: no luck/,
   );
-  expect(said.mock.calls.flat()).toEqual([
+  expect(logged.mock.calls.flat()).toEqual([
     `${bare.name}: h2o: installing with apt-get …`,
     expect.stringMatching(`^${bare.name}: h2o: failed, `),
   ]);
 });
 
 it('are loaded only by hosts without another run', async () => {
-  const [before = '', ...words] = host.before;
+  const [before = '', ...args] = host.before;
   const script = [...node, join(projectRoot, 'test/fixtures/hold-lock.mts')];
-  const other = spawn(before, [...words, ...script, machineName, 'scenario', 'other'], {
+  const other = spawn(before, [...args, ...script, machineName, 'scenario', 'other'], {
     cwd: projectRoot,
     stdio: ['ignore', 'pipe', 'inherit'],
   });
   onTestFinished(() => void other.kill('SIGKILL'));
   await once(other.stdout, 'data');
-  const names = generatorAddresses.map((one) => `root@${one}`);
+  const names = generatorAddresses.map((generatorAddress) => `root@${generatorAddress}`);
   const hosts = await openGeneratorHosts(names);
-  onTestFinished(async () => void (await Promise.all(hosts.map((one) => one.close()))));
+  onTestFinished(async () => void (await Promise.all(hosts.map((host) => host.close()))));
   const have = (): Promise<unknown>[] =>
-    hosts.map((one) => one.have(home.env['K6_BIN'] as string, new AbortController().signal));
+    hosts.map((host) => host.have(home.env['K6_BIN'] as string, new AbortController().signal));
   // Both hosts respond before the other run ends.
   for (const refused of await Promise.allSettled(have())) {
     expect(String((refused as PromiseRejectedResult).reason)).toMatch(
@@ -279,13 +279,17 @@ it('are loaded only by hosts without another run', async () => {
 it('are loaded by several hosts together', async () => {
   const before = agentFolders();
   const out = newOut();
-  const hosts = generatorAddresses.map((one) => `--generator-host root@${one}`).join(' ');
+  const hosts = generatorAddresses
+    .map((generatorAddress) => `--generator-host root@${generatorAddress}`)
+    .join(' ');
   const run = await comparedThere(`--rounds 1 --duration 1s --out ${out} ${hosts}`, 'influx');
   const k6 = await vi.waitFor(
     () => {
-      const found = descendants(host.generatorsPid).filter(({ command: name }) => name === 'k6');
-      expect(found).toHaveLength(generatorAddresses.length);
-      return found;
+      const processes = descendants(host.generatorsPid).filter(
+        ({ command: name }) => name === 'k6',
+      );
+      expect(processes).toHaveLength(generatorAddresses.length);
+      return processes;
     },
     { timeout: 120_000, interval: 20 },
   );
@@ -304,7 +308,9 @@ it('are loaded by several hosts together', async () => {
     Array(2).fill([threads, `wrk -c 100 -t ${threads} -d 10`]),
   );
   expect(run.stdout()).toMatch(/k6 \S+ on root@198\.51\.100\.1 \(.*\) and root@198\.51\.100\.2 \(/);
-  for (const { noise } of variants.flatMap(({ rounds }) => rounds.flatMap((one) => one.phases))) {
+  for (const { noise } of variants.flatMap(({ rounds }) =>
+    rounds.flatMap((round) => round.phases),
+  )) {
     // Both hosts are the same machine here, so the load is a noise there.
     expect(noise?.serverOthersShare).toBeGreaterThan(0);
     expect([noise?.generatorOthersShare, noise?.generatorStealShare]).toEqual([0, 0]);
@@ -320,7 +326,7 @@ it('are loaded by several hosts together', async () => {
 it('end when the connection is lost during a round', async () => {
   const before = agentFolders();
   const run = await comparedThere(`--rounds 2 --duration 60s --out ${newOut()}`);
-  const there = await serversThere();
+  const servers = await serversThere();
   await vi.waitFor(
     () => expect(descendants(run.pid).map(({ command: name }) => name)).toContain('k6'),
     { timeout: 60_000, interval: 20 },
@@ -329,7 +335,7 @@ it('end when the connection is lost during a round', async () => {
   process.kill((connection as Seen).pid, 'SIGKILL');
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toContain(`the connection to ${host.name} ended`);
-  await vi.waitFor(() => expect(stillRunning(there)).toEqual([]), {
+  await vi.waitFor(() => expect(stillRunning(servers)).toEqual([]), {
     timeout: 20_000,
     interval: 50,
   });
@@ -344,7 +350,7 @@ const sshAlone = (name: string) =>
     args: ['--import', 'tsx', join(projectRoot, 'test/fixtures/ssh-alone.mts'), name],
   });
 
-const own = join(projectRoot, 'server-configs/nginx/base.conf');
+const config = join(projectRoot, 'server-configs/nginx/base.conf');
 
 it.each([
   [
@@ -414,8 +420,8 @@ it('reports translated addresses', async () => {
     `${host.ssh} -o HostKeyAlias=${host.address} -o 'ProxyCommand=${proxy}'`;
   const { stdout, stderr } = await sshAlone(`root@${elsewhere}`);
   const reason = `: root@${elsewhere} is ${elsewhere} here, so it is behind address translation, `;
-  for (const said of JSON.parse(stdout || `["${stderr}"]`) as string[])
-    expect(said).toContain(reason);
+  for (const message of JSON.parse(stdout || `["${stderr}"]`) as string[])
+    expect(message).toContain(reason);
 });
 
 it('reports servers that cannot be started there', async () => {
@@ -439,14 +445,14 @@ it('reports servers that cannot be started there', async () => {
 
 it.each([
   [compareCommand, 'a.conf b.conf --server-host=-oProxyCommand=x', /: write it as ssh takes it/],
-  [compareCommand, `${own} ${own} --generator-host web1`, /listen on loopback only/],
+  [compareCommand, `${config} ${config} --generator-host web1`, /listen on loopback only/],
   [
     compareCommand,
-    `${own} ${own} --generator-host web1 --generator-host web1`,
+    `${config} ${config} --generator-host web1 --generator-host web1`,
     /--generator-host web1 is named twice/,
   ],
   [knobsCommand, 'a.conf --server-host web1', /leave --server-host and --generator-host out/],
   [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
-])('it says words that do not go together %#', async (start, words, line) => {
-  await expect(start(words.split(' '))).rejects.toThrow(line);
+])('it says words that do not go together %#', async (start, flags, line) => {
+  await expect(start(flags.split(' '))).rejects.toThrow(line);
 });

@@ -54,7 +54,7 @@ server { listen ${listen}; root ${join(folder, 'www')}; } }\n`,
   return file;
 }
 
-const words = (out: string, duration = '200ms') =>
+const args = (out: string, duration = '200ms') =>
   `--quick --why --duration ${duration} --warmup 200ms --server-cpus 1 --generator-cpus 0 --store none --out ${out}`.split(
     ' ',
   );
@@ -65,12 +65,12 @@ async function causes(
   duration?: string,
 ): Promise<string[]> {
   const out = newOut();
-  const run = startCommand(['compare', ...sides, ...flags, ...words(out, duration)], home.env);
+  const run = startCommand(['compare', ...sides, ...flags, ...args(out, duration)], home.env);
   const { why, variants } = await wholeResult(run, out);
   for (const { name, serverCpuMicrosPerRequest, rounds } of variants) {
     const use = rounds.flatMap(({ phases: [first] }) => first?.perRequest ?? []);
     const us =
-      use.reduce((sum, one) => sum + (one.userCpuUs ?? 0) + (one.systemCpuUs ?? 0), 0) /
+      use.reduce((sum, phase) => sum + (phase.userCpuUs ?? 0) + (phase.systemCpuUs ?? 0), 0) /
       rounds.length;
     // The kernel counts this in ticks of 10 ms.
     expect.soft(us / (serverCpuMicrosPerRequest?.median ?? 0), name).toBeCloseTo(1, 0);
@@ -110,7 +110,7 @@ test('an interrupt during perf ends the run cleanly, with the verdict', async ()
   const folder = newPlace();
   const sides = [config(folder, 'a', ''), config(folder, 'b', 'access_log off;')];
   const out = newOut();
-  const run = startCommand(['compare', ...sides, ...words(out)], home.env);
+  const run = startCommand(['compare', ...sides, ...args(out)], home.env);
   const started = await startedOf(run, (commands) =>
     expect(commands.filter((command) => command === 'perf')).toHaveLength(2),
   );
@@ -132,7 +132,7 @@ test('an interrupt also ends a perf that hangs', async () => {
     { mode: 0o755 },
   );
   const out = newOut();
-  const run = startCommand(['compare', ...sides, ...words(out)], { ...home.env, PERF_BIN: perf });
+  const run = startCommand(['compare', ...sides, ...args(out)], { ...home.env, PERF_BIN: perf });
   const started = await startedOf(run, () => expect(existsSync(`${perf}.hangs`)).toBe(true));
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);

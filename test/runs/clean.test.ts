@@ -75,7 +75,7 @@ test('a foreign folder with the same name stays', async () => {
 
 test('deletes nothing during a run, or while the database or Grafana is in use', async () => {
   keep(all);
-  for (const [name, lock, what] of [
+  for (const [name, lock, reason] of [
     ['influxdb', 'influxd.lock', "InfluxDB's data"],
     ['grafana', 'lock', "Grafana's data"],
   ] as const) {
@@ -83,7 +83,7 @@ test('deletes nothing during a run, or while the database or Grafana is in use',
     expect(await clean('--history')).toEqual({
       code: 1,
       out: '',
-      error: `${what} in ${join(folder, name)} is in use: end that first\n`,
+      error: `${reason} in ${join(folder, name)} is in use: end that first\n`,
     });
     closeSync(inUse as number);
   }

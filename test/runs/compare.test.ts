@@ -45,9 +45,9 @@ beforeAll(async () => {
 
 /** Runs compare in the folder of the configs, without a working perf. */
 function compare(line: string, ...args: string[]): ScenarioRun {
-  const words = [...line.split(' '), ...args, ...short];
+  const allArgs = [...line.split(' '), ...args, ...short];
   const env = { ...home.env, INIT_CWD: configs, PERF_BIN: '/bin/false' };
-  return startCommand(['compare', ...words], env);
+  return startCommand(['compare', ...allArgs], env);
 }
 
 test.skipIf(!existsSync(packaged))(
@@ -73,9 +73,9 @@ test.skipIf(!existsSync(packaged))(
 
     expect(stillRunning(started)).toEqual([]);
     expect(states()).toBe(before);
-    const [said, table] = run.stdout().split('one-line ·');
-    expect(said).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
-    expect(said?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
+    const [heading, table] = run.stdout().split('one-line ·');
+    expect(heading).toMatch(/^nginx, copy: listen 80.* → 127\.0\.0\.1, a free port$/m);
+    expect(heading?.match(/^nginx, copy: pid /gm)).toHaveLength(1);
     expect(table).toMatch(
       /^ wrk -c 100 -t \d+ -d 10 \(here 0\.3 s\) · [\d,]+ B over HTTP\/1\.1 · 2 rounds/,
     );

@@ -39,22 +39,22 @@ test('helpful knobs are found, verified, and printed for copying', async () => {
     `--knobs aio,etag-off,access-log,ssl-buffer-size --rounds 6 --no-why --out ${out}`,
   );
   expect(await run.ended, run.stderr()).toBe(0);
-  const said = run.stdout();
-  expect(said).toMatch(/^left out, already so: aio-threads, etag-off$/m);
-  expect(said).toMatch(/^left out, requests are not logged: access-log-off$/m);
-  expect(said).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
+  const output = run.stdout();
+  expect(output).toMatch(/^left out, already so: aio-threads, etag-off$/m);
+  expect(output).toMatch(/^left out, requests are not logged: access-log-off$/m);
+  expect(output).toMatch(/^left out, only with TLS: ssl-buffer-size$/m);
   // On a busy machine the first measurement may be undecided, and the second one decides.
-  expect(said).toMatch(
+  expect(output).toMatch(
     /^knob +CPU per request(?: +p99)? +here\naio-off +−[\d.]+ % \[[−\d., ]+\] .* (?:helps|undecided ±.* %)$/m,
   );
-  expect(said).toMatch(/^A closer look at aio-off/m);
-  expect(said).toMatch(/^ {2}aio-off: aio off;$/m);
-  expect(said).toMatch(
+  expect(output).toMatch(/^A closer look at aio-off/m);
+  expect(output).toMatch(/^ {2}aio-off: aio off;$/m);
+  expect(output).toMatch(
     /^Verified: with aio-off it is at [\d.]+ % of the CPU \(95 % interval [\d.]+ % to [\d.]+ %\) against own\.conf as it is\./m,
   );
   const file = join(configs, 'own.conf');
-  expect(said).toContain('\nTo paste:\n');
-  expect(said).toContain(
+  expect(output).toContain('\nTo paste:\n');
+  expect(output).toContain(
     `\nhttp { } at ${file}:2:\n  aio off;  # instead of ${file}:4: aio threads;\n`,
   );
   expect(readFileSync(file, 'utf8')).toBe(text);

@@ -220,7 +220,7 @@ test('nothing is left after Ctrl-C, even if the link was already killed', async 
   await expectNothingLeft({
     ...first,
     processes: first.processes.filter(
-      ({ pid }) => !second.processes.some((one) => one.pid === pid),
+      ({ pid }) => !second.processes.some((process) => process.pid === pid),
     ),
   });
   run.kill('SIGINT');
@@ -277,11 +277,11 @@ const asNobody = ['setpriv', `--reuid=${nobody}`, `--regid=${nobody}`, '--clear-
 /** Skips if that user cannot read the project or create namespaces. */
 function requireUser(context: TestContext) {
   requireRoot(context);
-  const [command = '', ...words] = asNobody;
-  words.push(...'unshare --user --map-root-user --net test -r'.split(' '));
-  words.push(join(projectRoot, 'package.json'));
+  const [command = '', ...args] = asNobody;
+  args.push(...'unshare --user --map-root-user --net test -r'.split(' '));
+  args.push(join(projectRoot, 'package.json'));
   try {
-    execFileSync(command, words, { stdio: 'pipe' });
+    execFileSync(command, args, { stdio: 'pipe' });
   } catch (error) {
     const reason = `another user cannot make namespaces here, or not read ${projectRoot}: ${(error as Error).message.trim()}`;
     console.warn(`SKIPPED, a network without root: ${reason}`);

@@ -15,8 +15,8 @@ import {
 
 const home = useHome(['k6', 'nginx', 'h2o', 'nghttpd', 'influxd']);
 
-const start = (out: string, words: string, variables = {}): ScenarioRun =>
-  startScenario([...words.split(' '), '--out', out], { ...home.env, ...variables });
+const start = (out: string, args: string, variables = {}): ScenarioRun =>
+  startScenario([...args.split(' '), '--out', out], { ...home.env, ...variables });
 
 test('nghttpd, nginx and h2o answer the same requests over TLS', async () => {
   const out = newOut();

@@ -22,8 +22,8 @@ const name = 'nginx-open-file-cache';
 const soon = { timeout: 30_000, interval: 20 };
 const home = useHome(['k6', 'nginx', 'influxd']);
 
-const start = (out: string, words: string, variables = {}) =>
-  startScenario(`${words} --out ${out}`, { ...home.env, ...variables });
+const start = (out: string, args: string, variables = {}) =>
+  startScenario(`${args} --out ${out}`, { ...home.env, ...variables });
 
 async function allGone(processes: readonly Seen[]) {
   expect(processes.map(({ command }) => command)).toEqual(
@@ -60,8 +60,8 @@ test('result.json, the summary of k6 and InfluxDB agree', async () => {
   expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
 
   const store = await storeOf(home);
-  const query = async (what: string): Promise<unknown[] | undefined> =>
-    (await store.query(what))[0]?.values.map((row) => row.slice(1));
+  const query = async (expression: string): Promise<unknown[] | undefined> =>
+    (await store.query(expression))[0]?.values.map((row) => row.slice(1));
   for (const { variant, round, phase } of rows) {
     expect(phase.responses['2xx']).toBe(phase.requests);
     expect(phase.bytes.body).toBe(phase.requests * 612);

@@ -51,7 +51,7 @@ test('credentials reach the server, and are kept only in private configs', async
     { ...home.env, INIT_CWD: configs },
   );
   const wordsOf = (pid: number) => textOf(`/proc/${pid}/cmdline`);
-  const words = await vi.waitUntil(
+  const commandLines = await vi.waitUntil(
     () => {
       const all = descendants(run.pid).map(({ pid }) => wordsOf(pid));
       return all.some((one) => one.includes('--summary-export')) && all;
@@ -59,7 +59,7 @@ test('credentials reach the server, and are kept only in private configs', async
     { timeout: 60_000, interval: 5 },
   );
   // Before exec, a child process has the arguments of its parent.
-  const others = words.filter((one) => one !== wordsOf(run.pid));
+  const others = commandLines.filter((one) => one !== wordsOf(run.pid));
   expect(others.filter((one) => hasSecret.test(one))).toEqual([]);
   const result = await wholeResult(run, out);
   for (const { load, rounds } of result.variants) {

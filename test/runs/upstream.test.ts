@@ -85,8 +85,8 @@ test('a stub replaces a backend with the same response time; an unused stub is r
       'events { } http { access_log off; server { listen 8080; location / { proxy_pass http://app:9000; } } }',
     );
   const compare = (upstreams: string, out: string) => {
-    const words = `${upstreams} --rounds 1 --duration 300ms --store none --out ${out} --load`;
-    return startCommand(['compare', ...sides, ...words.split(' '), 'wrk -c 5 -t 1 -d 1'], home.env);
+    const args = `${upstreams} --rounds 1 --duration 300ms --store none --out ${out} --load`;
+    return startCommand(['compare', ...sides, ...args.split(' '), 'wrk -c 5 -t 1 -d 1'], home.env);
   };
   const out = newOut();
   const run = compare('--upstream app:9000=stub:80ms:3B', out);

@@ -38,9 +38,9 @@ test('action.yml uses no expressions inside scripts', () => {
 });
 
 test('scripts in action.yml are valid bash, and use all of their variables', () => {
-  for (const { run, env = {} } of steps.filter((one) => one.run !== undefined)) {
+  for (const { run, env = {} } of steps.filter((step) => step.run !== undefined)) {
     execFileSync('bash', ['-n', '-c', run as string]);
-    for (const name of Object.keys(env).filter((one) => one !== 'GH_TOKEN'))
+    for (const name of Object.keys(env).filter((name) => name !== 'GH_TOKEN'))
       expect(run).toMatch(new RegExp(`\\$\\{?${name}\\b`));
   }
 });
@@ -48,11 +48,12 @@ test('scripts in action.yml are valid bash, and use all of their variables', () 
 test('action.yml uses every input, and only outputs of earlier steps', () => {
   const inputs = new Set<string>();
   for (const [index, part] of [...steps, { run: JSON.stringify(action.outputs) }].entries()) {
-    const conditions = part.if?.split(' && ').map((one) => one.replace(/ .*/, '')) ?? [];
+    const conditions =
+      part.if?.split(' && ').map((condition) => condition.replace(/ .*/, '')) ?? [];
     for (const path of [...expressionsIn(JSON.stringify(part)), ...conditions]) {
       const [, input] = /^inputs\.(.*)/.exec(path) ?? [];
       const [, id, output] = /^steps\.(\w+)\.outputs\.([\w-]+)$/.exec(path) ?? [];
-      const step = steps.slice(0, index).find((one) => one.id === id && id !== undefined);
+      const step = steps.slice(0, index).find((step) => step.id === id && id !== undefined);
       if (input !== undefined) inputs.add(input);
       else if (step !== undefined) expect(outputsOf(step), path).toContain(output);
       else
@@ -74,7 +75,7 @@ test('docs/ci.md lists all inputs, outputs and files', () => {
   expect(namesIn('input').sort()).toEqual(Object.keys(action.inputs).sort());
   expect(namesIn('output')).toEqual(Object.keys(action.outputs));
   expect(namesIn('code')).toEqual(['0', '1', '2', '3', '130']);
-  for (const flag of Object.keys(runFlags).filter((one) => one.startsWith('export-')))
+  for (const flag of Object.keys(runFlags).filter((flag) => flag.startsWith('export-')))
     expect(page).toContain(`- \`--${flag} FILE\`: `);
 });
 

@@ -15,16 +15,16 @@ import article from '../../scenarios/articles/001.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 
 const [first = '', second = ''] = article.scenarios ?? [];
-const said: string[] = [];
+const lines: string[] = [];
 
 // Restore the umask: a run makes new files private, and later tests share this process.
 const umask = process.umask();
 afterAll(() => void process.umask(umask));
 
 beforeEach(() => {
-  said.length = 0;
+  lines.length = 0;
   for (const name of ['log', 'error'] as const)
-    vi.spyOn(console, name).mockImplementation((text: string) => void said.push(text));
+    vi.spyOn(console, name).mockImplementation((text: string) => void lines.push(text));
   // Without CPUs for the server, nothing can be measured.
   vi.stubEnv('K6_BIN', '/nowhere/k6');
 });
@@ -55,7 +55,7 @@ test('a finished scenario does not run again, and is on the page', async () => {
   const out = newFolder();
   const runs = [await keepRun(out, first), await keepRun(out, second)];
   expect(await resumed(out)).toBe(0);
-  for (const run of runs) expect(said).toContain(`it is measured: ${join(out, run)}`);
+  for (const run of runs) expect(lines).toContain(`it is measured: ${join(out, run)}`);
   const [page = ''] = readdirSync(out).filter((name) => !runs.includes(name));
   expect(page).toMatch(/-article-001$/);
   const text = readFileSync(join(out, page, 'article.md'), 'utf8');
@@ -82,7 +82,7 @@ test.each<[string, Changes, string[]?]>([
   const out = newFolder();
   await keepRun(out, first, changes);
   expect(await resumed(out, ...more)).toBe(1);
-  expect(said.filter((line) => line.startsWith('it is measured'))).toEqual([]);
+  expect(lines.filter((line) => line.startsWith('it is measured'))).toEqual([]);
 });
 
 test('a damaged result is ignored and does not stop the article', async () => {
@@ -91,5 +91,5 @@ test('a damaged result is ignored and does not stop the article', async () => {
   writeFileSync(join(out, run, 'result.json'), '{');
   await keepRun(out, second);
   expect(await resumed(out)).toBe(1);
-  expect(said.filter((line) => line.startsWith('it is measured'))).toHaveLength(1);
+  expect(lines.filter((line) => line.startsWith('it is measured'))).toHaveLength(1);
 });

@@ -66,32 +66,36 @@ function numbersIn(text: string): { written: string; values: number[] }[] {
 function leaves(value: unknown, key = ''): number[][] {
   if (typeof value === 'string') return numbersIn(value).map(({ values }) => values);
   if (typeof value !== 'number')
-    return Object.entries(value ?? {}).flatMap(([name, one]) => leaves(one, name));
+    return Object.entries(value ?? {}).flatMap(([name, inner]) => leaves(inner, name));
   if (/seconds$/i.test(key)) return [[value, value * 1000].map(digits)];
   return [[digits(key.endsWith('Share') ? value * 100 : value)]];
 }
 
 const scenarios = await loadScenarios();
 
-describe.skipIf(!isThere).each(articlesOf(scenarios).map((one) => [one.id, one] as const))(
+describe
+  .skipIf(!isThere)
+  .each(articlesOf(scenarios).map((article) => [article.id, article] as const))(
   'article %s',
   (id, article) => {
-    const own = scenarios.filter((one) => one.article?.id === id);
+    const ofArticle = scenarios.filter((scenario) => scenario.article?.id === id);
 
     test('has all figures of tables and tool outputs in a scenario', () => {
       const settings = readFileSync(
         path.join(projectRoot, 'server-configs/sysctl/article.conf'),
         'utf8',
       );
-      const known = new Set([own, article, settings].flatMap((one) => leaves(one).flat()));
+      const known = new Set(
+        [ofArticle, article, settings].flatMap((source) => leaves(source).flat()),
+      );
       const lines = textOf(id)
         .split('\n')
-        .filter((line) => results.some((one) => one.test(line)));
+        .filter((line) => results.some((pattern) => pattern.test(line)));
       expect(lines.length).toBeGreaterThan(5);
       const missing = lines.flatMap((line) => {
         const kept = leftOut.reduce((rest, pattern) => rest.replaceAll(pattern, ''), line);
         return numbersIn(kept)
-          .filter(({ values }) => !values.some((one) => known.has(one)))
+          .filter(({ values }) => !values.some((value) => known.has(value)))
           .map(({ written }) => `${written} of ${line}`);
       });
       expect(missing).toEqual([]);
@@ -99,11 +103,11 @@ describe.skipIf(!isThere).each(articlesOf(scenarios).map((one) => [one.id, one] 
 
     test('contains every published figure of the scenarios', () => {
       const printed = new Set(numbersIn(textOf(id)).flatMap(({ values }) => values));
-      for (const { name, variants } of own)
+      for (const { name, variants } of ofArticle)
         for (const variant of variants)
           for (const [key, figures] of Object.entries(variant.published ?? {})) {
             const wrong = leaves(figures, key).filter(
-              (one) => !one.some((value) => printed.has(value)),
+              (forms) => !forms.some((value) => printed.has(value)),
             );
             expect.soft(wrong, `${name}/${variant.name} ${key}`).toEqual([]);
           }

@@ -136,7 +136,7 @@ test('k6 gets the load as JSON', () => {
 
 test('two k6 processes get half of the load each, and one start time', () => {
   const { args, beside } = twoLoadgens.command(url, load);
-  expect([args, ...(beside ?? [])].map((words) => words.slice(-4))).toEqual(
+  expect([args, ...(beside ?? [])].map((command) => command.slice(-4))).toEqual(
     [1, 2].map((instance) => instanceArguments(instance, 2)),
   );
   expect(sent(twoLoadgens, url, load)).toMatchObject({
@@ -281,8 +281,8 @@ test('the table shows ratios with limits', () => {
       { ...row, arrangement, generator: 'wrk', samples: other ?? [], against: null },
     ]);
   };
-  const [, , own, ratio, limit] = table({ cpu: 0.7 });
-  expect(own).toMatch(/^ {2}loadgen +1,000 +98,000 +8\.00 +60\.0 +97 % +50 %$/);
+  const [, , cpuCell, ratio, limit] = table({ cpu: 0.7 });
+  expect(cpuCell).toMatch(/^ {2}loadgen +1,000 +98,000 +8\.00 +60\.0 +97 % +50 %$/);
   expect(ratio).toMatch(/^ +CPU per request × 0\.800 \[0\.800, .* of wrk; requests\/s × 0\.980 \[/);
   expect(limit).toBe('    limit: CPU × 0.7 at most: NOT HELD');
   expect(table({ memory: 0.7 })[3]).toContain('; memory × 1.000 [1.000, 1.000]');
@@ -291,7 +291,7 @@ test('the table shows ratios with limits', () => {
 });
 
 test('experiments have unique names and a known duration', () => {
-  const byName = new Map(experiments.map((one) => [one.name, one]));
+  const byName = new Map(experiments.map((experiment) => [experiment.name, experiment]));
   expect(byName.size).toBe(experiments.length);
   const memory = byName.get('h2-memory') ?? expect.fail();
   // Two rounds of two generators, each with a fixed 40 s plus the start.

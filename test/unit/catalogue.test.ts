@@ -33,10 +33,13 @@ test.concurrent.each([
   ['one in a CommonJS package, with an import and an odd name', 'my # 100%.ts'],
   ['CommonJS, with a module of Node and where it is itself', 'mine.cts'],
 ])('findScenario loads %s', async (_, file) => {
-  const own = path.join(folder, 'own');
-  await mkdir(own, { recursive: true });
-  await writeFile(path.join(own, 'package.json'), '{}');
-  await writeFile(path.join(own, 'name.ts'), "export const name: string = 'from-its-own-module';");
+  const userFolder = path.join(folder, 'own');
+  await mkdir(userFolder, { recursive: true });
+  await writeFile(path.join(userFolder, 'package.json'), '{}');
+  await writeFile(
+    path.join(userFolder, 'name.ts'),
+    "export const name: string = 'from-its-own-module';",
+  );
   const text = file.endsWith('.cts')
     ? `const { basename } = require('node:path');
       if (basename(__dirname) !== 'own') throw new Error(__dirname);
@@ -44,8 +47,8 @@ test.concurrent.each([
         .replace(/import \{(.*?)\} from (.*?);/, 'const {$1} = require($2);')
         .replace('export default', 'module.exports =')}`
     : `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}`;
-  await writeFile(path.join(own, file), text);
-  const words = ['scenario', path.join(own, file), '--variants', 'none'];
+  await writeFile(path.join(userFolder, file), text);
+  const words = ['scenario', path.join(userFolder, file), '--variants', 'none'];
   const args = [path.join(projectRoot, 'bin/bakeoff.mjs'), ...words];
   expect(await run({ command: process.execPath, args })).toMatchObject({
     stderr: 'there is no variant of from-its-own-module "none": there is only\n',
@@ -77,9 +80,9 @@ test.each([
   ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
 ])('findScenario: %s is refused in one line', async (file, text, message) => {
   if (text !== undefined) await writeFile(path.join(folder, file), text);
-  const found = findScenario(path.join(folder, file));
-  await expect(found).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
-  const said = await refusalOf(found);
+  const loading = findScenario(path.join(folder, file));
+  await expect(loading).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
+  const said = await refusalOf(loading);
   expect(said).toMatch(message);
   expect(said).toContain(file);
 });

@@ -12,13 +12,13 @@ import { openFileCache, result, workers } from '../fixtures/result.ts';
 
 const scenarios = await loadScenarios();
 const articles = articlesOf(scenarios);
-const scenarioOf = (name: string) => scenarios.find((one) => one.name === name);
+const scenarioOf = (name: string) => scenarios.find((scenario) => scenario.name === name);
 
 test('there are five articles, and each names its scenarios', () => {
   expect(articles.map(({ id }) => id)).toEqual(['000', '001', '002', '003', '004']);
   for (const { id, scenarios: names = [] } of articles) {
-    const own = scenarios.filter(({ article }) => article?.id === id).map(({ name }) => name);
-    expect([...names].sort()).toEqual(own.sort());
+    const ofArticle = scenarios.filter(({ article }) => article?.id === id).map(({ name }) => name);
+    expect([...names].sort()).toEqual(ofArticle.sort());
   }
 });
 
@@ -27,10 +27,11 @@ const rests = articles.flatMap(({ claims = [] }) => claims.flatMap((claim) => cl
 test.each(rests)('$variant against $against is a comparison in $scenario', (rest) => {
   const scenario = scenarioOf(rest.scenario);
   const variants = scenario?.variants ?? [];
-  const named = (name: string) => variants.find((one) => one.name === name);
-  const own = named(rest.variant);
-  expect([own, named(rest.against)]).not.toContain(undefined);
-  const baseline = own?.against === undefined ? variants[0]?.name : own.against;
+  const named = (name: string) => variants.find((variant) => variant.name === name);
+  const measuredVariant = named(rest.variant);
+  expect([measuredVariant, named(rest.against)]).not.toContain(undefined);
+  const baseline =
+    measuredVariant?.against === undefined ? variants[0]?.name : measuredVariant.against;
   const pairs = [{ variant: rest.variant, against: baseline }, ...(scenario?.alsoCompare ?? [])];
   if (rest.is !== undefined)
     expect(pairs).toContainEqual({ variant: rest.variant, against: rest.against });
@@ -50,11 +51,15 @@ const measured = result([workers, openFileCache]);
 type Claimed = NonNullable<ClaimRest['is']>;
 const rest: ClaimRest = { scenario: 's', variant: openFileCache.name, against: workers.name };
 const withVerdict = (verdict: Comparison['verdict']): Result => {
-  const comparisons = measured.comparisons.map((one) => ({ ...one, verdict, why: 'too few' }));
+  const comparisons = measured.comparisons.map((comparison) => ({
+    ...comparison,
+    verdict,
+    why: 'too few',
+  }));
   return { ...measured, comparisons };
 };
 const decided = (verdict: Comparison['verdict'], ...is: Claimed[]) => {
-  const claim = { text: 't', figures: 'f', rests: is.map((one) => ({ ...rest, is: one })) };
+  const claim = { text: 't', figures: 'f', rests: is.map((verdict) => ({ ...rest, is: verdict })) };
   return decideClaim(claim, new Map([['s', withVerdict(verdict)]])).state;
 };
 
@@ -96,11 +101,13 @@ test('header bytes per request decide a claim on headers', () => {
 const claimOf = (...says: Partial<ClaimRest>[]) => ({
   text: 't',
   figures: 'f',
-  rests: says.map((one) => ({ ...rest, ...one })),
+  rests: says.map((changes) => ({ ...rest, ...changes })),
 });
 const changed = (name: string, changes: Partial<VariantResult>): Result => ({
   ...measured,
-  variants: measured.variants.map((one) => (one.name === name ? { ...one, ...changes } : one)),
+  variants: measured.variants.map((variant) =>
+    variant.name === name ? { ...variant, ...changes } : variant,
+  ),
 });
 const decideIn = (of: Result, ...says: Partial<ClaimRest>[]) =>
   decideClaim(claimOf(...says), new Map([['s', of]]));
@@ -174,8 +181,8 @@ test('a claim is compared with the figures in the article', () => {
   }));
   const results = new Map([['http1-vs-h2-small-file', { ...measured, variants }]]);
   const [, , , { claims = [] } = {}] = articles;
-  const own = claims.map((claim) => ownFigures(claim, results));
-  expect(own).toEqual([
+  const figures = claims.map((claim) => ownFigures(claim, results));
+  expect(figures).toEqual([
     [{ text: '2.83 times', agrees: true }],
     [{ text: '+74 %, not 2 times', agrees: false }],
     [{ text: '1/15.6', agrees: true }],

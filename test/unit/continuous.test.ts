@@ -13,7 +13,7 @@ const inTurns = (rps: number, continuousRps: number, more: Partial<Phase> = {}) 
   });
 const side = (name: string, ...phases: Phase[]) => ({
   name,
-  rounds: phases.map((one, index) => ({ round: index + 1, serverPid: null, phases: [one] })),
+  rounds: phases.map((phase, index) => ({ round: index + 1, serverPid: null, phases: [phase] })),
 });
 
 test('a server is cold if responses cost 25 % more CPU time at the end of the warm-up than in the turns', () => {

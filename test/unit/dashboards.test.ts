@@ -79,7 +79,7 @@ describe.each(files)('%s', (file) => {
     const neverEmpty = tables.filter((panel) =>
       targetsOf(panel).every(({ query }) => /FROM "bench_(comparison|run)"/.test(query)),
     );
-    for (const { title, fieldConfig } of panels.filter((one) => !neverEmpty.includes(one)))
+    for (const { title, fieldConfig } of panels.filter((panel) => !neverEmpty.includes(panel)))
       expect(fieldConfig.defaults.noValue, title).toMatch(/^[A-Z].+\.$/);
     // A cell without a text of its own shows the panel's text.
     for (const panel of tables)
@@ -139,7 +139,9 @@ it('opens with at most ten panels, and has at most 200 kB', () => {
   const texts = files.map((file) => readFileSync(new URL(file, generatedFolder), 'utf8'));
   expect(texts.join('').length).toBeLessThan(200_000);
   for (const file of files)
-    expect(readDashboard(file).panels.filter((one) => !isRow(one)).length).toBeLessThanOrEqual(10);
+    expect(readDashboard(file).panels.filter((panel) => !isRow(panel)).length).toBeLessThanOrEqual(
+      10,
+    );
 });
 
 /** The columns of a table, with the unit in the catalogue and the unit on the panel. */

@@ -33,7 +33,7 @@ interface Seen {
 /** Runs the check for a side named "a". */
 function check({ samples, link, of = {}, warmupSeconds = 1, told = true, ...more }: Seen) {
   const { alarms = {}, other = {} } = more;
-  const one = phase({ requests: 1000, monotonicMs: loaded, ...of });
+  const loadedPhase = phase({ requests: 1000, monotonicMs: loaded, ...of });
   const measurement = {
     samples: samples ?? every100([0, 12_000]),
     quotas: '/cpu.max: 1.5 cores',
@@ -41,8 +41,8 @@ function check({ samples, link, of = {}, warmupSeconds = 1, told = true, ...more
   };
   const planned = { variant: { name: 'a' }, load: { warmupSeconds } } as never;
   const others = [[phase({ requests: 1000, ...other })]];
-  requireSound(planned, measurement as never, [one], { name: 'nginx' }, alarms, others);
-  requireSampled(planned, measurement.samples, told ? [one] : []);
+  requireSound(planned, measurement as never, [loadedPhase], { name: 'nginx' }, alarms, others);
+  requireSampled(planned, measurement.samples, told ? [loadedPhase] : []);
 }
 
 function expectFound(seen: Seen, message: RegExp | string | undefined) {
@@ -182,8 +182,8 @@ test('a crash in the log is a failure', () => {
 });
 
 const withBody = (body: number, changes: Partial<Phase> = {}): Phase => {
-  const one = phase({ requests: 1000, ...changes });
-  return { ...one, bytes: { ...one.bytes, body } };
+  const changed = phase({ requests: 1000, ...changes });
+  return { ...changed, bytes: { ...changed.bytes, body } };
 };
 const shipped = { name: 'shipped', server: nginx(['base'], { workers: 1 }) };
 const differ = (of: Phase, answer: Parameters<typeof bodiesDiffer>[2] = { bytes: 612 }) =>

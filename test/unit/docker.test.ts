@@ -272,6 +272,7 @@ it('the image contains all compiled and imported files', async () => {
   });
   const files = Object.keys(metafile.inputs);
   expect(files.length).toBeGreaterThan(50);
-  const isCopied = (file: string) => intoProject.some((one) => `${file}/`.startsWith(`${one}/`));
+  const isCopied = (file: string) =>
+    intoProject.some((folder) => `${file}/`.startsWith(`${folder}/`));
   expect(files.filter((file) => !isCopied(file))).toEqual([]);
 });

@@ -11,7 +11,7 @@ const withoutCode = (text: string) => text.replace(/^```.*\n[^]*?^```$/gm, '');
 
 /** The first capture group of every match. */
 const allIn = (text: string, pattern: RegExp) =>
-  [...text.matchAll(pattern)].map(([, found = '']) => found);
+  [...text.matchAll(pattern)].map(([, capture = '']) => capture);
 
 const pages = [
   '.',
@@ -81,10 +81,10 @@ const wrongIn = (line: string) => {
     /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
   if (name === undefined) return [];
   if (!(name in scripts)) return [`${line}: no command ${name}`];
-  const [first = '', ...words] = rest
+  const [first = '', ...args] = rest
     .split(/[ ;|)]+/)
     .filter((word) => word !== '' && word !== '--');
-  const flags = [first, ...words]
+  const flags = [first, ...args]
     .filter((word) => word.startsWith('--'))
     .map((word) => word.split('=')[0] as string);
   const help = helps.get(name) ?? '';

@@ -86,7 +86,7 @@ test('CSV quotes cells', () => {
 });
 
 const responses = { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 };
-const found = ['workers', 'open-file-cache'].map((variant, index) => {
+const rates = ['workers', 'open-file-cache'].map((variant, index) => {
   return { variant, rate: 1000, ci95: null, atLeast: index === 0 };
 });
 
@@ -114,7 +114,7 @@ test.each<[string, Result, object, object?]>([
   ],
   [
     'the rate of a search that is the least',
-    { ...whole, search: { within: { metric: 'p99', ms: 5 }, found, steps: [] } },
+    { ...whole, search: { within: { metric: 'p99', ms: 5 }, found: rates, steps: [] } },
     { at_least: 'false', delay_not_held: '' },
     { at_least: 'true' },
   ],
@@ -131,8 +131,8 @@ test('CSV has the columns described in docs/ci.md', () => {
 });
 
 test('the comment uses the round numbers of the run', () => {
-  const both = [workers, openFileCache].map((one) =>
-    renumbered(one, (round) => round + Number(round > 2)),
+  const both = [workers, openFileCache].map((variant) =>
+    renumbered(variant, (round) => round + Number(round > 2)),
   );
   const rows = markdownReport(result(both)).matchAll(/^\| (\d) \| 1\.3\d{3} \|$/gm);
   expect([...rows].map(([, round]) => round).join(' ')).toBe('1 2 4 5 6 7');
@@ -176,7 +176,7 @@ test('the comment has no local paths and no HTML', () => {
 const allIn = (folder: string): Parameters<typeof report>[1] =>
   readScenarioOptions(
     ['markdown=/a.md', 'json=/a.json', 'csv=/a.csv'].map(
-      (one) => `--export-${one.replace('/', `${folder}/`)}`,
+      (format) => `--export-${format.replace('/', `${folder}/`)}`,
     ),
   );
 
@@ -201,11 +201,11 @@ test.each([
   ['--export-markdown /dev/null', /: it is a pipe, socket or device: name a file$/],
   ['--export-csv -', /^--export-csv -: name a file; --json /],
   ['--export-csv /proc/a.csv', /^--export-csv \/proc\/a\.csv cannot be written: /],
-])('%s is refused before anything runs', async (words, message) => {
+])('%s is refused before anything runs', async (args, message) => {
   const folder = await ownFiles({ 'folder/x': '' });
   vi.stubEnv('INIT_CWD', folder);
   const complained = spyOn('error');
-  const run = `scenario nginx-open-file-cache --store none --out ${folder} ${words}`;
+  const run = `scenario nginx-open-file-cache --store none --out ${folder} ${args}`;
   expect(await main(run.split(' '))).toBe(2);
   expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
   expect(readdirSync(folder)).toEqual(['folder']);
@@ -229,7 +229,7 @@ test('an unwritable file does not affect the others', async () => {
 test('an export does not overwrite a compared config', async () => {
   const folder = await ownFiles({ 'b.conf': 'http { server { listen 80; } }' });
   const file = join(folder, 'b.conf');
-  const said = spyOn('error');
+  const logged = spyOn('error');
   expect(await main(['compare', file, file, '--export-json', file])).toBe(2);
-  expect(said.mock.calls.join()).toContain(`--export-json ${file} is what is compared: `);
+  expect(logged.mock.calls.join()).toContain(`--export-json ${file} is what is compared: `);
 });

@@ -25,58 +25,58 @@ test.each<[string, Omit<Parameters<typeof extendScenario>[1], 'name'>]>([
   ['limit', { within: { metric: 'p99', ms: 5 } }],
   ['config', { configs: { nginx: ['tls'] } }],
 ])('with another %s, figures of the article and its facts are left out', (_, changes) => {
-  const own = extendScenario(base, { name: 'own', ...changes });
-  expect(publishedIn(own)).toEqual([]);
-  expect(own).not.toHaveProperty('article');
-  expect(own).not.toHaveProperty('footnotes');
-  expect(namesOf(own)).toEqual(namesOf(base));
+  const extended = extendScenario(base, { name: 'own', ...changes });
+  expect(publishedIn(extended)).toEqual([]);
+  expect(extended).not.toHaveProperty('article');
+  expect(extended).not.toHaveProperty('footnotes');
+  expect(namesOf(extended)).toEqual(namesOf(base));
 });
 
 test('config layers are added to those of the server', () => {
-  const own = extendScenario(base, { name: 'own', configs: { nginx: ['tls'], h2o: ['h2'] } });
-  expect(configsOf(own)).toEqual(configsOf(base).map((config) => [...config, 'tls']));
+  const extended = extendScenario(base, { name: 'own', configs: { nginx: ['tls'], h2o: ['h2'] } });
+  expect(configsOf(extended)).toEqual(configsOf(base).map((config) => [...config, 'tls']));
 });
 
 test('variants replace those with the same name; new ones are appended', () => {
   const cached = { name: 'open-file-cache', server: nginx(['base'], { workers: 1 }) };
   const third = { name: 'third', server: nginx(['base'], { workers: 1 }) };
-  const own = extendScenario(base, { name: 'own', variants: [third, cached] });
-  expect(namesOf(own)).toEqual([...namesOf(base), 'third']);
-  expect(own.variants[1]).toEqual(cached);
+  const extended = extendScenario(base, { name: 'own', variants: [third, cached] });
+  expect(namesOf(extended)).toEqual([...namesOf(base), 'third']);
+  expect(extended.variants[1]).toEqual(cached);
   // The other variants are still the article's.
-  expect(publishedIn(own)).toEqual(['workers']);
-  expect(own.article).toBe(base.article);
+  expect(publishedIn(extended)).toEqual(['workers']);
+  expect(extended.article).toBe(base.article);
 });
 
 test('rows with published figures only are removed, together with their comparisons', () => {
   const gone = small.variants.filter(({ server }) => typeof server === 'string');
   expect(gone).not.toEqual([]);
-  const [one] = gone as [(typeof gone)[0]];
+  const [removed] = gone as [(typeof gone)[0]];
   const paired = {
     ...small,
     alsoCompare: [
-      { variant: one.name, against: small.variants[0]?.name ?? '' },
+      { variant: removed.name, against: small.variants[0]?.name ?? '' },
       ...(small.alsoCompare ?? []),
     ],
   };
-  const own = extendScenario(paired, { name: 'own', page, load: small.load });
-  expect(own.variants.every(({ server }) => typeof server === 'object')).toBe(true);
-  expect(own.alsoCompare ?? []).toEqual(small.alsoCompare ?? []);
+  const extended = extendScenario(paired, { name: 'own', page, load: small.load });
+  expect(extended.variants.every(({ server }) => typeof server === 'object')).toBe(true);
+  expect(extended.alsoCompare ?? []).toEqual(small.alsoCompare ?? []);
 });
 
 test('a variant with a load of its own keeps load and figures', () => {
   const [first, ...others] = base.variants as [Scenario['variants'][0], Scenario['variants'][0]];
-  const own = { ...base, variants: [{ ...first, load: base.load }, ...others] };
-  const extended = extendScenario(own, { name: 'own', load: wrk('-c 7 -d 1') });
+  const original = { ...base, variants: [{ ...first, load: base.load }, ...others] };
+  const extended = extendScenario(original, { name: 'own', load: wrk('-c 7 -d 1') });
   expect(publishedIn(extended)).toEqual(['workers']);
-  expect(extended.variants[0]).toEqual(own.variants[0]);
+  expect(extended.variants[0]).toEqual(original.variants[0]);
 });
 
 test('a user scenario without an article keeps its footnotes', () => {
   const { article: _, ...rest } = base;
   const variants = base.variants.map(({ published: __, ...variant }) => variant);
-  const own = { ...rest, variants, footnotes: ['of my own'] };
-  expect(extendScenario(own, { name: 'x', page }).footnotes).toEqual(['of my own']);
+  const original = { ...rest, variants, footnotes: ['of my own'] };
+  expect(extendScenario(original, { name: 'x', page }).footnotes).toEqual(['of my own']);
 });
 
 test('invalid changes are refused like in any scenario', () => {

@@ -10,7 +10,7 @@ const pair = 'open-file-cache against workers';
 
 const having = (...changes: Partial<Comparison>[]): Result => ({
   ...whole,
-  comparisons: changes.map((one) => ({ ...row, why: 'so', ...one })),
+  comparisons: changes.map((change) => ({ ...row, why: 'so', ...change })),
 });
 const with3 = (of: Result, name: string, more: Partial<VariantResult> = {}): Result => ({
   ...of,
@@ -18,9 +18,9 @@ const with3 = (of: Result, name: string, more: Partial<VariantResult> = {}): Res
 });
 
 function answer(asked: Result, gates: string): { code: number; said: string[] } {
-  const said: string[] = [];
-  const code = failIfCode(asked, readFailIf('--fail-if', gates), (line) => said.push(line));
-  return { code, said };
+  const lines: string[] = [];
+  const code = failIfCode(asked, readFailIf('--fail-if', gates), (line) => lines.push(line));
+  return { code, said: lines };
 }
 
 test('uses only the rows of the table', () => {
@@ -50,12 +50,12 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
     [`: ${pair}: CPU per request +66 % [38, 98]`],
   ],
   ['p99>5%', { latency: { ...latency, p99 } }, 3, [`: ${pair}: p99 +20 % [10, 30]`]],
-])('%s with %j is %i', (gates, changes, code, said) => {
+])('%s with %j is %i', (gates, changes, code, message) => {
   const last = gates.split(', ').at(-1);
-  const found = answer(having({ verdict: 'slower', ...changes }), gates);
-  expect(found).toEqual({
+  const answered = answer(having({ verdict: 'slower', ...changes }), gates);
+  expect(answered).toEqual({
     code,
-    said: said.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
+    said: message.map((text) => expect.stringContaining(`--fail-if ${last}${text}`)),
   });
 });
 
@@ -84,7 +84,9 @@ test('is undecided if too many requests failed', () => {
   const same = having({ verdict: 'same' });
   const failing = (successRatio: number): Result => ({
     ...same,
-    variants: same.variants.map((one, index) => (index === 1 ? { ...one, successRatio } : one)),
+    variants: same.variants.map((variant, index) =>
+      index === 1 ? { ...variant, successRatio } : variant,
+    ),
   });
   expect(() => answer(failing(0.98), 'slower')).toThrow(
     /open-file-cache's requests 98\.00 % succeeded, and 99\.00 % .*\(success<50%\)$/,

@@ -16,9 +16,9 @@ test('no remedy for unknown errors', () => {
 });
 
 test('a file size limit of 0 (ulimit -f 0)', async () => {
-  const words = [process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'];
+  const command = [process.execPath, join(projectRoot, 'bin/bakeoff.mjs'), '--help'];
   for (const bytes of [0, 102_400]) {
-    const args = [`--fsize=${bytes}`, ...words];
+    const args = [`--fsize=${bytes}`, ...command];
     const { code, stderr } = await run({ command: 'prlimit', args });
     expect(code).toBe(1);
     expect(stderr).toMatch(new RegExp(`^files may have ${bytes} bytes here, .* unlimited\n$`));

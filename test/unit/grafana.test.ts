@@ -21,9 +21,9 @@ function unpack(machine: TestMachine, folder: string) {
 
 it('finds the home of a command on PATH', async () => {
   const linked = testMachine();
-  const own = unpack(linked, 'opt');
-  symlinkSync(own.command, join(linked.binFolder, 'grafana'));
-  expect(await findGrafana(linked)).toMatchObject(own);
+  const unpacked = unpack(linked, 'opt');
+  symlinkSync(unpacked.command, join(linked.binFolder, 'grafana'));
+  expect(await findGrafana(linked)).toMatchObject(unpacked);
 
   const packaged = testMachine();
   script(packaged, 'grafana', '');

@@ -31,12 +31,12 @@ import { phase } from '../fixtures/phase.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 test('a folder is sent without the targets of links', async () => {
-  const own = newFolder();
-  mkdirSync(join(own, 'www'));
-  writeFileSync(join(own, 'a.conf'), 'events {}', { mode: 0o600 });
-  writeFileSync(join(own, 'www/index.html'), 'hello', { mode: 0o644 });
-  symlinkSync('/etc/passwd', join(own, 'elsewhere'));
-  const files = await filesOf(own, 'web1');
+  const folder = newFolder();
+  mkdirSync(join(folder, 'www'));
+  writeFileSync(join(folder, 'a.conf'), 'events {}', { mode: 0o600 });
+  writeFileSync(join(folder, 'www/index.html'), 'hello', { mode: 0o644 });
+  symlinkSync('/etc/passwd', join(folder, 'elsewhere'));
+  const files = await filesOf(folder, 'web1');
   expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
     { path: 'a.conf', mode: 0o600, base64: btoa('events {}') },
     { path: 'elsewhere', link: '/etc/passwd' },
@@ -46,22 +46,22 @@ test('a folder is sent without the targets of links', async () => {
 
 test('home folders and large folders are not sent', async () => {
   vi.stubEnv('HOME', newFolder());
-  for (const one of [homedir(), userInfo().homedir, '/tmp', '/'])
-    await expect(filesOf(one, 'web1')).rejects.toThrow(
-      `${one} would be sent to web1 with all that`,
+  for (const folder of [homedir(), userInfo().homedir, '/tmp', '/'])
+    await expect(filesOf(folder, 'web1')).rejects.toThrow(
+      `${folder} would be sent to web1 with all that`,
     );
   const [large, many] = [newFolder(), newFolder()];
   writeFileSync(join(large, 'file'), Buffer.alloc(20_000_001));
   for (let file = 0; file <= 2000; file++) symlinkSync('x', join(many, String(file)));
-  for (const own of [large, many])
-    await expect(filesOf(own, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
+  for (const folder of [large, many])
+    await expect(filesOf(folder, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
 });
 
 test('a home folder under another name is not sent, nor a folder with keys', async () => {
-  const own = newFolder();
+  const parent = newFolder();
   for (const name of ['home/me', 'home/you/.gnupg', 'services'])
-    mkdirSync(join(own, name), { recursive: true });
-  symlinkSync('home/me', join(own, 'link'));
+    mkdirSync(join(parent, name), { recursive: true });
+  symlinkSync('home/me', join(parent, 'link'));
   const refused = /^\S+ would be sent to web1 with all that is in it(?:, \S+ too)?: put the config/;
   for (const [home, folder] of [
     ['link', 'home/me'],
@@ -70,10 +70,10 @@ test('a home folder under another name is not sent, nor a folder with keys', asy
     ['home/me', 'home'],
     ['services', 'home/you'],
   ] as const) {
-    vi.stubEnv('HOME', `${own}/${home}`);
-    await expect(filesOf(`${own}/${folder}`, 'web1'), folder).rejects.toThrow(refused);
+    vi.stubEnv('HOME', `${parent}/${home}`);
+    await expect(filesOf(`${parent}/${folder}`, 'web1'), folder).rejects.toThrow(refused);
   }
-  await expect(filesOf(join(own, 'home/me'), 'web1')).resolves.toEqual([]);
+  await expect(filesOf(join(parent, 'home/me'), 'web1')).resolves.toEqual([]);
 });
 
 /** Makes a link that belongs to another user; needs root. */
@@ -87,20 +87,20 @@ function linkOfAnother(target: string): string {
 test.skipIf(process.geteuid?.() !== 0)(
   'a folder behind a link of another user is not sent',
   async () => {
-    const own = newFolder();
-    writeFileSync(join(own, 'secret'), 'text');
-    const link = linkOfAnother(own);
+    const folder = newFolder();
+    writeFileSync(join(folder, 'secret'), 'text');
+    const link = linkOfAnother(folder);
     const refused = `${link} is sent to web1 with all that is in it, and cannot be read: ${link} is a link of another user: name the folder that it leads to`;
     expect(await refusalOf(filesOf(link, 'web1'))).toBe(refused);
   },
 );
 
 test('a folder that is swapped for a link while being read does not lead elsewhere', async () => {
-  const [own, elsewhere] = [newFolder(), newFolder()];
+  const [folder, elsewhere] = [newFolder(), newFolder()];
   symlinkSync('nowhere', join(elsewhere, 'secret'));
-  mkdirSync(join(own, 'www'));
+  mkdirSync(join(folder, 'www'));
   // These folders delay the listing of www after the listing of the parent.
-  for (let other = 0; other < 100; other++) mkdirSync(join(own, `other-${other}`));
+  for (let other = 0; other < 100; other++) mkdirSync(join(folder, `other-${other}`));
   const swapping = new Worker(
     `const { renameSync, rmSync, symlinkSync } = require('node:fs');
      const { own, elsewhere } = require('node:worker_threads').workerData;
@@ -110,12 +110,12 @@ test('a folder that is swapped for a link while being read does not lead elsewhe
        rmSync(own + '/www');
        renameSync(own + '/kept', own + '/www');
      }`,
-    { eval: true, workerData: { own, elsewhere } },
+    { eval: true, workerData: { own: folder, elsewhere } },
   );
   onTestFinished(async () => void (await swapping.terminate()));
   await once(swapping, 'online');
   for (let times = 0; times < 250; times++) {
-    const files = await filesOf(own, 'web1').catch(() => []);
+    const files = await filesOf(folder, 'web1').catch(() => []);
     expect(files.filter(({ path }) => path.endsWith('secret'))).toEqual([]);
   }
 });
@@ -199,7 +199,7 @@ function agentThat(script: string) {
 /** Makes the agent respond with these lines. */
 const agentOf = (...answers: unknown[]) =>
   agentThat(
-    `cat <<'END'\n${answers.map((one) => JSON.stringify(one)).join('\n')}\nEND\ncat >/dev/null`,
+    `cat <<'END'\n${answers.map((answer) => JSON.stringify(answer)).join('\n')}\nEND\ncat >/dev/null`,
   );
 
 test('an agent cannot report exit code 0, and its text cannot control the terminal', async () => {
@@ -209,10 +209,10 @@ test('an agent cannot report exit code 0, and its text cannot control the termin
     { told: { toString: 5, valueOf: 5 } },
     { id: 1, problem: 'no', exitCode: 0 },
   );
-  const said = vi.spyOn(console, 'error').mockReturnValue();
-  onTestFinished(() => said.mockRestore());
+  const logged = vi.spyOn(console, 'error').mockReturnValue();
+  onTestFinished(() => logged.mockRestore());
   await expect(openAgent('web1')).rejects.toMatchObject({ exitCode: 1, message: 'web1: no' });
-  expect(said.mock.calls).toEqual([['web1: all  ]0;title   well']]);
+  expect(logged.mock.calls).toEqual([['web1: all  ]0;title   well']]);
 });
 
 /** Host facts as sent by an agent. */
@@ -238,9 +238,9 @@ test.each([
   [{ ...factsAt('192.0.2.1'), environment: null }, 'environment has to be an object'],
 ])('facts of an agent that are none %#', async (answer, problem) => {
   agentOf({ id: 1, answer });
-  const said = await refusalOf(openAgent('web1'));
-  expect(said).toMatch(/^web1: bakeoff's agent there gives no right answer to "facts": [^\n]+$/);
-  expect(said).toMatch(problem);
+  const message = await refusalOf(openAgent('web1'));
+  expect(message).toMatch(/^web1: bakeoff's agent there gives no right answer to "facts": [^\n]+$/);
+  expect(message).toMatch(problem);
 });
 
 const ownAddresses = Object.values(networkInterfaces()).flatMap((all) => all ?? []);
@@ -278,7 +278,7 @@ test.each([
   const about = { id: 1, name: 'nginx', version: '1', origin: 'http://192.0.2.1:80', workers: 1 };
   const started = { ...about, redirections: [], upstreams: [], answer: page, ...wrong };
   const answers = [{ answer: factsAt('192.0.2.1') }, {}, { answer: started }];
-  const lines = answers.map((one, index) => JSON.stringify({ id: index + 1, ...one }));
+  const lines = answers.map((answer, index) => JSON.stringify({ id: index + 1, ...answer }));
   agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));
   const host = await openServerHost('web1');
   onTestFinished(host.close);
@@ -292,18 +292,18 @@ test.each([
 
 test('an agent that reports endlessly', async () => {
   agentThat(`exec yes '{"told":"${'x'.repeat(1000)}"}'`);
-  const said = vi.spyOn(console, 'error').mockReturnValue();
-  onTestFinished(() => said.mockRestore());
+  const logged = vi.spyOn(console, 'error').mockReturnValue();
+  onTestFinished(() => logged.mockRestore());
   expect(await refusalOf(openAgent('web1'))).toBe(
     "web1: bakeoff's agent there prints lines without end",
   );
-  expect(said.mock.calls).toHaveLength(100);
+  expect(logged.mock.calls).toHaveLength(100);
 });
 
 test('an agent can report versions of known servers only; errors there become one line', async () => {
   const asked = (...answers: unknown[]) => {
-    const lines = answers.map((one, index) =>
-      JSON.stringify({ id: index + 1, ...(one as object) }),
+    const lines = answers.map((answer, index) =>
+      JSON.stringify({ id: index + 1, ...(answer as object) }),
     );
     agentThat(lines.map((line) => `cat <<'END'\n${line}\nEND\nread -r asked`).join('\n'));
   };
@@ -422,9 +422,9 @@ test.each(['resetAndDestroy', 'destroy'] as const)('an interrupted connection: %
     socket.on('data', (data) => (data.length > 1 ? socket[cut]() : socket.write(data)));
     socket.write('token');
   });
-  const there = { address: '127.0.0.1', port: await listening(server) };
-  await expect(measureLink(there, 'other')).rejects.toThrow('another machine answers there');
-  await expect(measureLink(there, 'token')).rejects.toThrow(
+  const peer = { address: '127.0.0.1', port: await listening(server) };
+  await expect(measureLink(peer, 'other')).rejects.toThrow('another machine answers there');
+  await expect(measureLink(peer, 'token')).rejects.toThrow(
     /ECONNRESET|EPIPE|the connection was cut/,
   );
 });

@@ -53,9 +53,9 @@ test.each([
   [2, 'fatal error: runtime: no memory', '', '\\n\\nruntime stack:\\nx(...)\\n\\tx.go\\n'],
   [3, 'it said nothing'],
 ])('a k6 without phases ends with code %i and its reason: %s', async (code, reason, ...around) => {
-  const said = around.join(reason);
+  const text = around.join(reason);
   const binary = join(folder, 'k6');
-  writeFileSync(binary, `#!/bin/sh\nprintf '${said}' >&2\nexit ${code}\n`, { mode: 0o755 });
+  writeFileSync(binary, `#!/bin/sh\nprintf '${text}' >&2\nexit ${code}\n`, { mode: 0o755 });
   const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
   const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
   await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
@@ -89,7 +89,9 @@ const phases = [
   { results: [{ requests: 5 }] },
   { results: [{ requests: 7 }], step: { rates: [100], found: [null] } },
 ];
-const [first = '', second = ''] = phases.map((one) => `${phaseLinePrefix}${JSON.stringify(one)}\n`);
+const [first = '', second = ''] = phases.map(
+  (phase) => `${phaseLinePrefix}${JSON.stringify(phase)}\n`,
+);
 
 test('phases are read after the load', async () => {
   const file = join(folder, 'phases.log');

@@ -67,8 +67,8 @@ test.each([
   [{ 1: 'a 1;', cores: 'a {cores};' }, 1, ['a-1: a 1;']],
 ])('the catalogue with values %j on %i cores has %j', (values, cores, lines) => {
   const [knob] = checkKnobs('nginx', [{ ...right, values }], '') as [Candidate['knob']];
-  const found = candidatesOf(knob, cores);
-  expect(found.map(({ name, laid }) => `${name}: ${laid.lines}`)).toEqual(lines);
+  const candidates = candidatesOf(knob, cores);
+  expect(candidates.map(({ name, laid }) => `${name}: ${laid.lines}`)).toEqual(lines);
 });
 
 type Where = Partial<Parameters<typeof layable>[1]>;
@@ -154,8 +154,8 @@ test.each([
   ['@fallback', '/'],
 ])('a knob of nginx wins in location %s, asked for %s', async (location, asked) => {
   const text = `http { etag on; server { listen 80; location ${location} { etag on; } } }`;
-  const found = await nginx('http', 'etag off;', text, { paths: [asked] });
-  expect(found).toContain(`location ${location} { } at own.conf:1:`);
+  const changed = await nginx('http', 'etag off;', text, { paths: [asked] });
+  expect(changed).toContain(`location ${location} { } at own.conf:1:`);
 });
 
 it('an nginx knob takes effect in every location that serves a page', async () => {
@@ -265,8 +265,8 @@ test.each<[string | undefined, Candidate['knob']['where'], Partial<Surroundings>
   ['only where requests accept gzip', { acceptsGzip: true }],
   [undefined, { acceptsGzip: true }, gzipped],
 ])('a knob is left out: %s: %j', (why, where = {}, surroundings = {}) => {
-  const found = candidate('a', 'a on;', 'http', { where });
-  expect(whyNot(found, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
+  const knob = candidate('a', 'a on;', 'http', { where });
+  expect(whyNot(knob, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
 });
 
 it('a knob is skipped if the server is too old, or already has the setting', () => {
@@ -279,8 +279,8 @@ it('a knob is skipped if the server is too old, or already has the setting', () 
 
 const [row] = measured([workers, openFileCache]).comparisons as [Comparison];
 type Found = [variant: string, ratio: number, verdict: Verdict, metric?: Comparison['metric']];
-const result = (...found: Found[]) => {
-  const comparisons = found.map(([variant, ratio, verdict, metric = 'rps']): Comparison => {
+const result = (...rows: Found[]) => {
+  const comparisons = rows.map(([variant, ratio, verdict, metric = 'rps']): Comparison => {
     const ci95: [number, number] = [ratio - 0.02, ratio + 0.02];
     return { ...row, metric, variant, baseline: 'as-it-is', ratio, ci95, verdict };
   });
@@ -301,8 +301,9 @@ const others: Found[] = [
 ];
 const first = result(...others, ['cache', 1.3, 'faster']);
 const effects = ranked(all, first);
-const namesOf = (found: readonly { name: string }[]) => found.map(({ name }) => name).join(' ');
-const order = (of: typeof effects) => namesOf(of.map((one) => one.candidate));
+const namesOf = (candidates: readonly { name: string }[]) =>
+  candidates.map(({ name }) => name).join(' ');
+const order = (of: typeof effects) => namesOf(of.map((effect) => effect.candidate));
 
 it('the ranking begins with the largest gain', () => {
   expect(order(effects)).toBe('cache log buffered etag aio');
@@ -320,9 +321,9 @@ it('the ranking suggests a precise comparison', () => {
 });
 
 it('the ranking combines candidates', () => {
-  const found = helpful(effects, { asItIs: 9, of: () => 9 });
-  expect(namesOf(found.chosen)).toBe('cache log');
-  expect(found.said.join('|')).toMatch(/^buffered [^|]* with log, which sets access_log[^|]*$/);
+  const combined = helpful(effects, { asItIs: 9, of: () => 9 });
+  expect(namesOf(combined.chosen)).toBe('cache log');
+  expect(combined.said.join('|')).toMatch(/^buffered [^|]* with log, which sets access_log[^|]*$/);
   const of = ({ name }: Candidate) => (name === 'cache' ? 2000 : 9);
   const { chosen, said } = helpful(effects, { asItIs: 9, of });
   expect(namesOf(chosen)).toBe('log');

@@ -19,7 +19,7 @@ import { printed } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
-const k8s = (words: string) => printed(...`${words} --influx http://influxdb:8086`.split(' '));
+const k8s = (args: string) => printed(...`${args} --influx http://influxdb:8086`.split(' '));
 
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
@@ -59,7 +59,7 @@ it.each(runnable)('%s: prints the manifests', async (scenario) => {
     for (const { configMap: source } of spec.template.spec.volumes)
       for (const { key } of source?.items ?? [])
         expect(configMap(source?.name as string)[key]).toBeTypeOf('string');
-    const service = services.find((one) => one.metadata.name === metadata.name);
+    const service = services.find((service) => service.metadata.name === metadata.name);
     expect(service?.spec.selector).toEqual(spec.template.metadata.labels);
   }
   const hosts = services.map(({ metadata, spec }) => `${metadata.name}:${spec.ports[0]?.port}`);
@@ -134,8 +134,8 @@ it.each([
   ['h2o-vs-nginx-h2-rate', /^2 generators: 1 connections cannot be /],
   ['nginx-tuning-under-delay', /network of its own, and a cluster has its/],
   [`${nginx} --rounds 4`, /^--rounds is for --apply: give both, /],
-])('k8s refuses %s', async (words, message) => {
-  await expect(k8s(words)).rejects.toThrow(message);
+])('k8s refuses %s', async (args, message) => {
+  await expect(k8s(args)).rejects.toThrow(message);
 });
 
 it.each([
@@ -174,7 +174,7 @@ it.each([
   ['generator 12', { 'job-name': 'nginx-2-12' }],
   ["the operator's starter", { 'job-name': 'nginx-starter' }],
   ['the pod pod-x', {}],
-])('pods are called %s', (words, labels) => expect(podWords(pod(labels))).toBe(words));
+])('pods are called %s', (text, labels) => expect(podWords(pod(labels))).toBe(text));
 
 const unschedulable = {
   type: 'PodScheduled',
@@ -206,8 +206,8 @@ it.each([
     'it does not start: CreateContainerConfigError: failed to sync configmap cache: timed out',
   ],
 ])('pods that wait have their reason: %j', (status, fatal, text) => {
-  const found = { text: expect.stringContaining(text), fatal };
-  expect(podTrouble(pod({}, status))).toEqual(found);
+  const error = { text: expect.stringContaining(text), fatal };
+  expect(podTrouble(pod({}, status))).toEqual(error);
 });
 
 it.each([
@@ -217,8 +217,8 @@ it.each([
     '1 was "not" ready',
   ],
   ['the last line', 'one\ntwo\n', 'two'],
-])('pods that ended have their last words: %s', async (_, log, words) => {
+])('pods that ended have their last words: %s', async (_, log, text) => {
   const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
   const ended = pod({}, container({ state: { terminated: { exitCode: 108 } } }));
-  expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${words}`);
+  expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${text}`);
 });

@@ -76,9 +76,9 @@ test.each([
   ['wrk "http://a.localhost/ä?x y"', { scheme: 'http', path: '/%C3%A4?x%20y' }],
   ['ab -n 1 www.example.com/', { scheme: 'http', host: 'www.example.com', path: '/' }],
 ])('the URL of "%s" is %o', (line, url) => {
-  const found = loadOfLine(line);
-  expect(found.url).toEqual(url);
-  expect(found.host).toBe('host' in url ? url.host : undefined);
+  const parsed = loadOfLine(line);
+  expect(parsed.url).toEqual(url);
+  expect(parsed.host).toBe('host' in url ? url.host : undefined);
 });
 
 test('the URL is optional; a header overrides the host', () => {

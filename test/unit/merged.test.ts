@@ -12,7 +12,7 @@ function of(values: readonly number[]): LatencyDistribution {
   const sd = count === 1 ? 0 : Math.sqrt(variance(values));
   const histogram = [...new Set(sorted)].map((value): HistogramBar => [
     value,
-    values.filter((one) => one === value).length,
+    values.filter((other) => other === value).length,
   ]);
   const at = (share: number) => sorted[Math.max(1, Math.floor(share * count + 0.5)) - 1] as number;
   return {
@@ -69,6 +69,9 @@ describe('distributions of several rounds', () => {
 });
 
 test('the percentile of a round is computed over all phases', () => {
-  const one = phase({ requests: 1, latencyMs: of(Array.from({ length: 500 }, (_, i) => i + 1)) });
-  expect(percentilePerRound([{ round: 1, phases: [one, one] }], 'p99')).toEqual([495]);
+  const single = phase({
+    requests: 1,
+    latencyMs: of(Array.from({ length: 500 }, (_, i) => i + 1)),
+  });
+  expect(percentilePerRound([{ round: 1, phases: [single, single] }], 'p99')).toEqual([495]);
 });

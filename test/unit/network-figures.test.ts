@@ -132,7 +132,7 @@ test('comparisons and a warning name the sides with an inaccurate delay', () => 
 
 test('so does a comparison without a verdict', () => {
   const untuned = variant('untuned', 10_000, late(138));
-  const short = (one: MeasuredVariant) => ({ ...one, rounds: one.rounds.slice(0, 2) });
+  const short = (variant: MeasuredVariant) => ({ ...variant, rounds: variant.rounds.slice(0, 2) });
   const compared = (...variants: MeasuredVariant[]): unknown => summary(variants).comparisons[0];
   const delayNotHeld = ['untuned'];
   const few = compared(short(untuned), short(variant('nopush', 12_000)));

@@ -138,7 +138,7 @@ test('a server at its limit is said to have had time left only in the named roun
 
 test('the usage of a backend is reported separately', () => {
   const passing = (noise: Partial<Noise>) => {
-    const noises = [{}, noise, {}, {}].map((one) => ({ upstreamShare: 0, ...one }));
+    const noises = [{}, noise, {}, {}].map((changes) => ({ upstreamShare: 0, ...changes }));
     return texts([variant('workers', noises)]);
   };
   expect(passing({ upstreamShare: 0.83 })).toEqual([

@@ -25,8 +25,8 @@ const newName = () => `bakeoff test ${process.pid} ${++count}`.padEnd(107, '.');
 
 /** Starts a process that measures or waits for the lock. */
 function measure(name: string): Started & { pid: number } {
-  const words = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
-  const started = start([program, name, ...words], process.env);
+  const args = ['scenario', 'aa', '--influx', 'http://me:secret@10.0.0.1'];
+  const started = start([program, name, ...args], process.env);
   return { ...started, pid: started.process.pid as number };
 }
 
@@ -67,25 +67,25 @@ test('a foreign process that holds the name does not block a run', async () => {
   const child = spawn('python3', ['-c', program, name], { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill());
   await once(child.stdout, 'data');
-  const said: string[] = [];
-  const wait = { seconds: 60, signal: new AbortController().signal, say: said.push.bind(said) };
+  const lines: string[] = [];
+  const wait = { seconds: 60, signal: new AbortController().signal, say: lines.push.bind(lines) };
   (await oneRunAtATime(name, undefined, wait))();
-  expect(said).toEqual([expect.stringMatching(/no run of bakeoff holds bakeoff's lock/)]);
+  expect(lines).toEqual([expect.stringMatching(/no run of bakeoff holds bakeoff's lock/)]);
 });
 
 test('with --wait, a run waits, names the other run once, and gives up after the limit', async () => {
   const name = newName();
   const release = await oneRunAtATime(name);
-  const said: string[] = [];
+  const lines: string[] = [];
   const waitFor = (seconds: number, { signal } = new AbortController()) =>
-    oneRunAtATime(name, undefined, { seconds, signal, say: (line) => void said.push(line) });
+    oneRunAtATime(name, undefined, { seconds, signal, say: (line) => void lines.push(line) });
   await expect(waitFor(0)).rejects.toThrow(/: wait until it is done \(--wait 10m\), or end it$/);
   await expect(waitFor(0.6)).rejects.toThrow(
     /^another run of bakeoff is still measuring after .*: give a longer --wait, or end it$/,
   );
   const waiting = waitFor(60);
-  await vi.waitFor(() => expect(said).toHaveLength(2));
-  expect(said[1]).toMatch(
+  await vi.waitFor(() => expect(lines).toHaveLength(2));
+  expect(lines[1]).toMatch(
     `waiting for another run of bakeoff to end, 1 min at most: process ${process.pid} of `,
   );
   release();
@@ -93,7 +93,7 @@ test('with --wait, a run waits, names the other run once, and gives up after the
   const aborted = new AbortController();
   const held = await oneRunAtATime(name);
   const late = waitFor(60, aborted);
-  await vi.waitFor(() => expect(said).toHaveLength(3));
+  await vi.waitFor(() => expect(lines).toHaveLength(3));
   aborted.abort(new Error('enough'));
   await expect(late).rejects.toThrow('enough');
   held();
@@ -102,8 +102,8 @@ test('with --wait, a run waits, names the other run once, and gives up after the
 test('waiting runs measure in order of arrival, and a stopped one does not block the others', async () => {
   const name = newName();
   const { signal } = new AbortController();
-  const said: string[] = [];
-  const wait = { seconds: 60, signal, say: (line: string) => void said.push(line) };
+  const lines: string[] = [];
+  const wait = { seconds: 60, signal, say: (line: string) => void lines.push(line) };
   const release = await oneRunAtATime(name);
   const order: string[] = [];
   const waiter = async (who: string) => {
@@ -115,11 +115,11 @@ test('waiting runs measure in order of arrival, and a stopped one does not block
   await vi.waitFor(() => expect(stopped.stderr()).toMatch('waiting for'), soon);
   halt(stopped.pid);
   const first = waiter('first');
-  await vi.waitFor(() => expect(said).toHaveLength(1));
+  await vi.waitFor(() => expect(lines).toHaveLength(1));
   const second = waiter('second');
-  await vi.waitFor(() => expect(said).toHaveLength(2));
-  expect(said[0]).toMatch(/; 1 waits before this one$/);
-  expect(said[1]).toMatch(/; 2 wait before this one$/);
+  await vi.waitFor(() => expect(lines).toHaveLength(2));
+  expect(lines[0]).toMatch(/; 1 waits before this one$/);
+  expect(lines[1]).toMatch(/; 2 wait before this one$/);
   release();
   await Promise.all([first, second]);
   expect(order).toEqual(['first', 'second']);
@@ -160,12 +160,9 @@ test('the lock holds across users', async ({ skip }) => {
     gid: nobody,
     cwd: '/',
   });
-  let said = '';
-  child.stdout.on('data', (data: Buffer) => void (said += data.toString()));
-  await vi.waitFor(
-    () => expect(said).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)),
-    10_000,
-  );
+  let output = '';
+  child.stdout.on('data', (data: Buffer) => void (output += data.toString()));
+  await vi.waitFor(() => expect(output).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)), 10_000);
 });
 
 test('text from a foreign process cannot control the terminal', async () => {
@@ -195,11 +192,11 @@ test.runIf(process.getuid?.() === 0)('another user cannot keep root from measuri
   });
   onTestFinished(() => void child.kill());
   await once(child.stdout, 'data');
-  const said: string[] = [];
+  const lines: string[] = [];
   const { signal } = new AbortController();
-  const say = (line: string) => void said.push(line);
+  const say = (line: string) => void lines.push(line);
   (await oneRunAtATime(name, undefined, { seconds: 0, signal, say }))();
-  expect(said).toEqual([
+  expect(lines).toEqual([
     `process ${child.pid} of user 65534 holds bakeoff's lock and does not answer as bakeoff does: root measures anyway`,
   ]);
 });

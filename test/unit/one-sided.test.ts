@@ -26,8 +26,8 @@ const requests = [801, 799, 803, 798];
 
 /** Returns the verdict on b, which makes about 20 % fewer requests/s than a, and the warnings. */
 function judged(ofA: readonly Shares[], ofB: readonly Shares[], run: Partial<typeof facts> = {}) {
-  const a = ofA.map((one) => second(1000, 0.99, 0.7, one));
-  const b = ofB.map((one, round) => second(requests[round] as number, 0.79, 0.7, one));
+  const a = ofA.map((shares) => second(1000, 0.99, 0.7, shares));
+  const b = ofB.map((shares, round) => second(requests[round] as number, 0.79, 0.7, shares));
   const { comparisons, warnings } = summarise({ ...facts, ...run }, [
     variant('a', a),
     variant('b', b),

@@ -52,8 +52,11 @@ it('runs a site inside the http block of a main config, replacing the sites ther
   expect(all).not.toMatch(/127\.0\.0\.1:7|81/);
   expect(workers).toBe(3);
   expect(redirections).toContain(`runs in http { } of ${within}, in place of the sites there`);
-  const own = await readOwnConfig(path.join(await ownFiles({ 'a.conf': text }), 'a.conf'), within);
-  expect(own).toMatchObject({ workers: 3, within, listens: [{ port: 8080, hosts: ['a.org'] }] });
+  const config = await readOwnConfig(
+    path.join(await ownFiles({ 'a.conf': text }), 'a.conf'),
+    within,
+  );
+  expect(config).toMatchObject({ workers: 3, within, listens: [{ port: 8080, hosts: ['a.org'] }] });
   const whole = await readOwnConfig(within, within);
   expect(whole.within).toBeUndefined();
 });
@@ -74,7 +77,7 @@ it.each([
     'proxy_pass "http://127.0.0.1:9$request_uri"; proxy_pass "http://127.0.0.1:9";',
     'proxy_pass http://$back:1$request_uri at stub:1ms, which',
   ],
-])('has in %j what stands for backends', async (http, expected, said) => {
+])('has in %j what stands for backends', async (http, expected, messages) => {
   const { lines, redirections } = await nginx(`http { ${http} }`, {
     upstreams: [
       { name: 'app:9000', to: '127.0.0.1:7', address: '127.0.0.1:7' },
@@ -84,7 +87,7 @@ it.each([
   });
   const kept = lines.filter((line) => /^(?:set|server|\w+_pass) (?!{)/.test(line));
   expect(kept.join(' ')).toBe(expected);
-  expect(redirections).toContainEqual(expect.stringContaining(said));
+  expect(redirections).toContainEqual(expect.stringContaining(messages));
 });
 
 it.each(['fastcgi_pass app:9000', 'proxy_pass https://app:9000'])(
@@ -114,14 +117,14 @@ it('warns about lines that may reject the load', async () => {
 async function expectBeside(
   [main, server]: [main: string, server: string],
   lines: string,
-  said: string[],
+  messages: string[],
   place?: Partial<AdoptPlace>,
 ) {
   const plain = await nginx('http { server { listen 80; } }', place);
   const changed = await nginx(`${main}\nhttp { server { listen 80; ${server} } }`, place);
   expect(changed.lines.filter((line) => !plain.lines.includes(line)).join(' ')).toBe(lines);
   expect(saidOf(changed).filter((line) => !plain.redirections.includes(line))).toEqual(
-    said.map((words) => expect.stringContaining(words)),
+    messages.map((message) => expect.stringContaining(message)),
   );
 }
 
@@ -138,13 +141,13 @@ it.each([
   ['error_log /dev/null;', 'error_log /dev/null;'],
   ['"user" www-data adm;', '', 'user www-data adm → an unprivileged user'],
   ['stream { server { proxy_pass 10.0.0.1:53; } }', '', 'stream { } at ~/own.conf:1: left out'],
-])('%j at the top', async (main, lines, ...said) => {
-  await expectBeside([main, ''], lines, said);
+])('%j at the top', async (main, lines, ...messages) => {
+  await expectBeside([main, ''], lines, messages);
 });
 
 it('runs as the current user if that is not root', async () => {
-  const said = ['user www-data → the user who starts bakeoff'];
-  await expectBeside(['user www-data;', ''], '', said, { user: undefined });
+  const messages = ['user www-data → the user who starts bakeoff'];
+  await expectBeside(['user www-data;', ''], '', messages, { user: undefined });
 });
 
 it.each([
@@ -183,8 +186,8 @@ it.each([
     "set_by_lua_block $a { -- }\n return \"}\" .. [[}]] .. '\\'}' } add_header X a}b;",
     "set_by_lua_block $a { -- } return \"}\" .. [[}]] .. '\\'}' } add_header X a}b;",
   ],
-])('%j in its server', async (server, lines, ...said) => {
-  await expectBeside(['', server], lines, said);
+])('%j in its server', async (server, lines, ...messages) => {
+  await expectBeside(['', server], lines, messages);
 });
 
 const port = process.getuid?.() === 0 ? 80 : 8000;
@@ -238,11 +241,11 @@ it.each([
     'listen 443 quic: left out, HTTP/3 is not loaded',
     'server { } at ~/own.conf:2: left out, it listens to HTTP/3 only',
   ],
-])('listens %s', async (_, http, listen, lines, ...said) => {
+])('listens %s', async (_, http, listen, lines, ...messages) => {
   const config = await nginx(`http { ${http} }`, { listen });
   expect(listensIn(config)).toBe(lines);
-  const found = saidOf(config).join('\n').replaceAll('127.0.0.1:9000', 'HERE');
-  for (const words of said) expect(found).toContain(words);
+  const printed = saidOf(config).join('\n').replaceAll('127.0.0.1:9000', 'HERE');
+  for (const message of messages) expect(printed).toContain(message);
 });
 
 it('for HTTP/3 too if the load uses it, on the loaded port only', async () => {
@@ -272,8 +275,8 @@ it.each([
   'listens for HTTP/3 with a word on workers that share a port: %s %s',
   async (main, word, lines) => {
     const text = `${main} http { server { listen 443 ssl; listen 443 quic ${word}; } }`;
-    const said = saidOf(await nginx(text, { http3: true }));
-    expect(said.filter((line) => line.includes('quic at ~/own.conf:1 without'))).toHaveLength(
+    const messages = saidOf(await nginx(text, { http3: true }));
+    expect(messages.filter((line) => line.includes('quic at ~/own.conf:1 without'))).toHaveLength(
       lines,
     );
   },
@@ -400,8 +403,8 @@ it.each([
   ['vod_base_url https://cdn.example;'],
   ['pagespeed unplugged;'],
   ['auth_gss off;'],
-])('what modules ask on this machine stays: %s', async (line, ...said) => {
-  await expectBeside(['', line], line, said);
+])('what modules ask on this machine stays: %s', async (line, ...messages) => {
+  await expectBeside(['', line], line, messages);
 });
 
 it('the password of a backend is not printed', async () => {

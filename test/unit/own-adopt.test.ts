@@ -60,12 +60,14 @@ it.each([
     { 'ssl-session-resumption': { 'ticket-store': 'memcached', memcached: { host: 'localhost' } } },
     ['memcached 11211: what runs there is loaded too'],
   ],
-])('h2o has %j with its redirections', async (line, expected, said) => {
+])('h2o has %j with its redirections', async (line, expected, messages) => {
   const { yaml, redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {}}}\n${line}\n`);
   expect(yaml).toEqual({ ...moved, hosts: { a: { paths: {} } }, ...expected });
   expect(
-    redirections.filter((one) => !['listen 80 → 127.0.0.1:9000', threads].includes(one)),
-  ).toEqual(said);
+    redirections.filter(
+      (redirection) => !['listen 80 → 127.0.0.1:9000', threads].includes(redirection),
+    ),
+  ).toEqual(messages);
 });
 
 it('listens on other addresses, with the same TLS but without OCSP', async () => {

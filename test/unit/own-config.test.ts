@@ -62,10 +62,10 @@ it.each([
   ],
 ])('a config of nginx with %s has ports with %s', async (http, expected) => {
   const { listens } = await read(`http { ${http} }`);
-  const said = listens.map((listen) =>
+  const messages = listens.map((listen) =>
     (['tls', 'http2', 'http2Only'] as const).filter((name) => listen[name]).join(' '),
   );
-  expect(said.join(', ')).toBe(expected);
+  expect(messages.join(', ')).toBe(expected);
 });
 
 it.each([

@@ -51,7 +51,7 @@ test('the package contains all files that it refers to, and no tests or local fi
 test('the types and the documentation have all options and results of the k6 module', () => {
   const namesIn = (file: string, begin: string, name: RegExp) => {
     const [, body = ''] = new RegExp(`\n${begin} [^{]*\\{\n([^]*?)\n\\}`).exec(textOf(file)) ?? [];
-    return [...body.matchAll(name)].map(([, found]) => found as string);
+    return [...body.matchAll(name)].map(([, name]) => name as string);
   };
   const known = [
     ...namesIn('xk6-loadgen/engine/options.go', 'type Options', /`js:"(\w+)/g),

@@ -17,13 +17,13 @@ const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 
 test('has the expected status class for shipped pages and for user servers', () => {
   const [plain] = variants as [RunnableVariant];
-  const there = { ...plain, server: address('http://127.0.0.1:1') };
+  const addressed = { ...plain, server: address('http://127.0.0.1:1') };
   const of = (changes: object): unknown => expectedOf({ variant: plain, page, ...changes });
   expect(of({})).toEqual({});
   expect(of({ page: { ...page, status: 404 } })).toEqual({ expected: '4xx' });
-  expect(of({ variant: there })).toEqual({ expected: '2xx' });
+  expect(of({ variant: addressed })).toEqual({ expected: '2xx' });
   const moved = { path: '/', bodyBytes: 5, status: 302 };
-  expect(of({ variant: there, page: moved })).toEqual({ expected: '3xx' });
+  expect(of({ variant: addressed, page: moved })).toEqual({ expected: '3xx' });
   const several = { ...page, requests: [{ target: '/', status: 404 }] };
   expect(of({ page: several })).toEqual({ expected: 'each' });
 });

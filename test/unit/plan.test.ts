@@ -56,7 +56,7 @@ test('the order of more variants is a random permutation, reproducible by seed',
   expect(orders('run')).not.toEqual(orders('other'));
   // The mean is 100; 60 is more than 4 standard deviations below.
   for (const order of ['abc', 'acb', 'bac', 'bca', 'cab', 'cba'])
-    expect(orders('run').filter((one) => one === order).length).toBeGreaterThan(60);
+    expect(orders('run').filter((drawn) => drawn === order).length).toBeGreaterThan(60);
   expect(variants).toEqual(['a', 'b', 'c']);
 });
 
@@ -194,7 +194,7 @@ test.each<[Partial<PlanOptions>, string | null]>([
 });
 
 test('a plan with --fail-if needs a comparison', () => {
-  const variants = cached.variants.slice(0, 2).map((one) => ({ ...one, against: null }));
+  const variants = cached.variants.slice(0, 2).map((variant) => ({ ...variant, against: null }));
   expect(() => planOf({ failIf: {} }, { variants })).toThrow(
     '--fail-if asks for a verdict, and nothing is compared',
   );
@@ -237,17 +237,17 @@ test('a plan has the request of each variant; the Host of the load takes precede
   const post = { method: 'POST', headers: { Accept: 'text/html' }, body: 'x=1' };
   const load = { ...cached.load, ...post };
   const [plain] = cached.variants as [Variant];
-  const own = { ...plain, page };
+  const changed = { ...plain, page };
   const sideOf = (variant: Variant) => {
     const plan = planOf({}, { scenario: { ...cached, load }, variants: [variant] });
     return loadPlanOf(plan, [{ url: 'http://127.0.0.1:8080/' }]).phases[0]?.sides[0];
   };
-  expect(sideOf(own)).toMatchObject({
+  expect(sideOf(changed)).toMatchObject({
     ...post,
     headers: { Host: 'example.org', Accept: 'text/html' },
   });
   expect(sideOf(plain)).toMatchObject({ headers: { Accept: 'text/html' } });
-  const named = { ...own, load: { ...load, headers: { hOST: 'other' } } };
+  const named = { ...changed, load: { ...load, headers: { hOST: 'other' } } };
   expect(sideOf(named)?.headers).toEqual({ hOST: 'other' });
 });
 
@@ -259,8 +259,8 @@ test('a plan checks the limit of open files against its connections', () => {
   );
   expect(limited(356).variants).toHaveLength(2);
   // A server may run with too few; the generator needs enough for all connections.
-  const few = cached.variants.slice(0, 2).map((one): Variant => {
-    return { ...one, server: { ...(one.server as ConfiguredServer), fileLimit: 50 } };
+  const few = cached.variants.slice(0, 2).map((variant): Variant => {
+    return { ...variant, server: { ...(variant.server as ConfiguredServer), fileLimit: 50 } };
   });
   expect(() => limited(163, few)).toThrow('of the load generator need 164 open files');
   expect(limited(164, few).variants).toHaveLength(2);

@@ -94,11 +94,11 @@ test('a run is read from its result', () => {
 });
 
 test('a search has the resulting rates in place of requests/s', () => {
-  const found = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
+  const rates = (rate: number) => workers.rounds.map(() => ({ rate, atLeast: false }));
   const run = runOf(
     result([
-      { ...workers, found: found(20_000) },
-      { ...openFileCache, found: found(25_000) },
+      { ...workers, found: rates(20_000) },
+      { ...openFileCache, found: rates(25_000) },
     ]),
   );
   expect(run.rps.map(Math.round)).toEqual([20_000, 25_000]);
@@ -173,7 +173,9 @@ const waitingData = {
 
 const backends = { inTurns: 'http://127.0.0.1:1234', alone: 'http://127.0.0.1:5678' };
 const expectedOf = async (name: string, alone: KnownFigures): Promise<object | undefined> =>
-  (await knownServers(folder, backends)).find((one) => one.name === name)?.expected(alone, alone);
+  (await knownServers(folder, backends))
+    .find((known) => known.name === name)
+    ?.expected(alone, alone);
 
 test.each([
   ['waits 20 ms', { meanMs: 20.2, p50Ms: 20.1 }, { rps: 10_000 / 20.2, p50Ms: 20.1, p99Ms: 21 }],
@@ -188,7 +190,7 @@ test.each([
 
 test('known servers without a measurement fail as well', () => {
   expect(viewOf(partFile('waiting', waitingData)).beyond).toHaveLength(3);
-  const cases = waitingData.cases.map((one) => ({ ...one, rounds: [] }));
+  const cases = waitingData.cases.map((known) => ({ ...known, rounds: [] }));
   const none = { cases, mixed: { ...waitingData.mixed, rounds: [] } };
   expect(viewOf(partFile('waiting', none)).beyond).toEqual([
     'waits 20 ms: not measured',
@@ -249,7 +251,7 @@ test.each([
 ])('%s should have %j', (name, truth) => {
   const alone = knownFigures();
   const seen = timedServers('timed')
-    .find((one) => one.name === name)
+    .find((known) => known.name === name)
     ?.expected(alone, alone);
   expect(Object.keys(seen ?? {})).toEqual(expect.arrayContaining(Object.keys(truth)));
   for (const [figure, value] of Object.entries(truth))
@@ -358,7 +360,7 @@ test('plots show every value at the right position of the axis', () => {
   });
   expect(svg).toContain('a &lt;b&gt;');
   const numbers = (pattern: RegExp) =>
-    [...svg.matchAll(pattern)].map(([, ...found]) => found.map(Number));
+    [...svg.matchAll(pattern)].map(([, ...captures]) => captures.map(Number));
   const axis = numbers(/y1="([\d.]+)" y2="\1"\/><text class="end"[^>]*>=([\d.]+)=/g);
   const [[y = 0, from = 0] = [], [end = 0, to = 0] = []] = [axis[0], axis.at(-1)];
   const valueAt = (at: number) => Number((from + ((at - y) * (to - from)) / (end - y)).toFixed(3));

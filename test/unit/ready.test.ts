@@ -70,8 +70,8 @@ describe.each(protocols)('over %s', (protocol) => {
       response.end(
         `${method} ${url} ${headers.host ?? headers[':authority']} ${headers['x-key'] ?? ''}`,
       );
-    const asked = async (own: Partial<ReadyCheck>) =>
-      (await ready(answering(echo, protocol), { protocol, ...own })).bytes;
+    const asked = async (check: Partial<ReadyCheck>) =>
+      (await ready(answering(echo, protocol), { protocol, ...check })).bytes;
     expect(await asked({ page: { path: '/a?b=c', host: 'example.org:81' } })).toBe(
       'GET /a?b=c example.org:81 '.length,
     );
@@ -194,8 +194,8 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
 it.each([
   [403, '12345', 'status 403 instead of 200'],
   [200, '123456', '6 bytes instead of 5: '],
-])('refuses status %i with "%s" from a shipped config', async (status, body, told) => {
-  expect(await refusal(answering(always(status, body)))).toContain(` answers with ${told}`);
+])('refuses status %i with "%s" from a shipped config', async (status, body, message) => {
+  expect(await refusal(answering(always(status, body)))).toContain(` answers with ${message}`);
 });
 
 it('accepts any length without docroot, or if the length may change', async () => {
@@ -265,9 +265,9 @@ describe('a server of another protocol', () => {
     ['http', 'h2', 'the load is h2, which needs TLS, and http://127.0.0.1:1/ has none: choose'],
     ['http', 'h3', 'the load is h3, which needs TLS, '],
     ['https', 'h2c', 'the load is h2c, which has no TLS, and https://127.0.0.1:1/ has it: choose'],
-  ] as const)('%s is refused for %s before it is asked', async (scheme, protocol, words) => {
+  ] as const)('%s is refused for %s before it is asked', async (scheme, protocol, message) => {
     const check = { origin: `${scheme}://127.0.0.1:1`, page, protocol };
-    expect(await refusalOf(waitUntilReady(check, never))).toContain(words);
+    expect(await refusalOf(waitUntilReady(check, never))).toContain(message);
   });
 });
 

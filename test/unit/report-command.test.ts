@@ -54,13 +54,13 @@ test.each([
   ['mine.json', 'mine.html'],
   ['one --out new/page.html', 'new/page.html'],
   ['two --results elsewhere', 'elsewhere/two/report.html'],
-])('the page of %s is %s', async (words, page) => {
+])('the page of %s is %s', async (args, page) => {
   const folder = aRun('one');
   // Two rounds with very different ratios have such an interval.
   aRun('two', JSON.stringify(compared(both, { ci95: [0, Number.MAX_VALUE] })), 'elsewhere');
   writeFileSync(join(home, 'mine.json'), text);
   writeFileSync(join(folder, 'report.html'), 'old');
-  expect(await made(...words.split(' '))).toContain(headline);
+  expect(await made(...args.split(' '))).toContain(headline);
   expect(printed).toEqual([join(home, page)]);
   expect(fs.readdirSync(folder).sort()).toEqual(['report.html', 'result.json']);
 });
@@ -118,11 +118,11 @@ test.each([
     JSON.stringify(compared(both, { roundRatios: Array(100_000).fill(1.1) })),
     'comparisons[0].roundRatios has more than 1000',
   ],
-])('says in one line that a result is none: %s', async (_, text, words) => {
+])('says in one line that a result is none: %s', async (_, text, message) => {
   const file = join(aRun('odd', text), 'result.json');
   const line = await refused(['odd'], 1);
   expect(line.startsWith(file)).toBe(true);
-  expect(line).toContain(words);
+  expect(line).toContain(message);
 });
 
 const number = 'has to be';
@@ -134,9 +134,9 @@ test.each([
   ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
   ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
   ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
-])('says in one line which field is wrong: %s as %s', async (was, is, words) => {
+])('says in one line which field is wrong: %s as %s', async (was, is, message) => {
   aRun('odd', text.replace(both.run, 'odd').replace(was, is));
-  expect(await refused(['odd'], 1)).toContain(words);
+  expect(await refused(['odd'], 1)).toContain(message);
 });
 
 test('reports an unreadable file in one line', async () => {
@@ -234,9 +234,11 @@ test('a result that lacks a field is refused, or shown without it', async () => 
 }, 240_000);
 
 test('unknown fields are dropped, missing fields count as not measured', () => {
-  const one = result([workers]);
-  const newer = JSON.stringify({ ...one, ofTomorrow: { deep: [1] } });
-  expect(checkResult(newer.replaceAll('"p50":', '"ofTomorrow":[1],"p50":'), 'file')).toEqual(one);
+  const complete = result([workers]);
+  const newer = JSON.stringify({ ...complete, ofTomorrow: { deep: [1] } });
+  expect(checkResult(newer.replaceAll('"p50":', '"ofTomorrow":[1],"p50":'), 'file')).toEqual(
+    complete,
+  );
 
   const unknown = {
     hung: 0,
@@ -245,7 +247,7 @@ test('unknown fields are dropped, missing fields count as not measured', () => {
     turns: null,
     idleCpuShare: null,
   };
-  const older = JSON.stringify(one, (key, value: unknown) =>
+  const older = JSON.stringify(complete, (key, value: unknown) =>
     [...Object.keys(unknown), 'histogram'].includes(key) ? undefined : value,
   );
   expect(checkResult(older, 'file').variants[0]?.rounds[1]?.phases[0]).toMatchObject({

@@ -14,13 +14,13 @@ import { columnOf } from '../fixtures/table.ts';
 
 const { errors: noErrors } = phase({ requests: 1 });
 
-const atRate = (one: Phase, name = 'nginx', rate = 300_000): MeasuredVariant => ({
+const atRate = (measurement: Phase, name = 'nginx', rate = 300_000): MeasuredVariant => ({
   ...workers,
   name,
   setup: name,
   published: null,
   load: { ...workers.load, command: 'vegeta attack', rate, connections: 10_000 },
-  rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [one] })),
+  rounds: [1, 2, 3, 4].map((round) => ({ round, phases: [measurement] })),
 });
 const late = (changes: Partial<Phase> = {}): Phase =>
   phase({
@@ -37,11 +37,11 @@ const punctual = phase({
   seconds: 5.01,
   sendDelayMs: latency(0.01, 0.02, 0.3),
 });
-const said = (...variants: MeasuredVariant[]) =>
+const notesOn = (...variants: MeasuredVariant[]) =>
   findingLines(result(variants)).filter((line) => line.includes('atency'));
 
 test('a rate that was not reached shows the actual rate and the cause, but no latency', () => {
-  expect(said(atRate(late()))).toEqual([
+  expect(notesOn(atRate(late()))).toEqual([
     expect.stringMatching(
       /^nginx did not reach 300,000 requests\/s: 95,663 were made \(32 %\); the generator was at its limit\. Its latency .* does not hold/,
     ),
@@ -55,13 +55,13 @@ test('a rate beyond the capacity shows the actual rate and the growth of the que
   // 1,300/s are due and 1,000/s are served. The rest is answered after the turns, and counts by due time.
   const overloaded = (queueGrowth: NonNullable<Phase['queueGrowth']>): Phase =>
     phase({ requests: 13_000, rps: 1000, queueGrowth, latencyMs: latency(40, 90, 95) });
-  const one = atRate(overloaded({ perSecond: 300, standardError: 5 }), 'nginx', 1300);
-  expect(said(one)).toEqual([
+  const overloadedVariant = atRate(overloaded({ perSecond: 300, standardError: 5 }), 'nginx', 1300);
+  expect(notesOn(overloadedVariant)).toEqual([
     expect.stringMatching(
       /^nginx did not reach 1,300 requests\/s: 1,000 were made \(77 %\); its queue grows by 300 each second, so it cannot serve more\./,
     ),
   ]);
-  const table = variantTable(result([one]));
+  const table = variantTable(result([overloadedVariant]));
   expect(columnOf(table, 'requests/s')).toEqual(['1,000 of 1,300']);
   for (const title of ['p50 ms', 'p99 ms', 'max ms'])
     expect(columnOf(table, title)).toEqual(['grows']);
@@ -102,11 +102,11 @@ test.each([
     'the generator was not at its limit, so the server',
   ],
 ])('a rate that was not reached has its cause: %j', (changes, cause) => {
-  expect(said(atRate(late(changes)))[0]).toContain(`; ${cause}`);
+  expect(notesOn(atRate(late(changes)))[0]).toContain(`; ${cause}`);
 });
 
 test('a rate that was reached shows how late requests left', () => {
-  expect(said(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
+  expect(notesOn(atRate(late()), atRate(punctual, 'h2o'))).toEqual([
     expect.stringContaining('nginx did not reach'),
     'Requests left late by (p50 and p99), which latency includes: h2o 100 µs and 100 µs.',
   ]);
@@ -118,7 +118,7 @@ test('a rate counts as reached if only responses are missing', () => {
     responses: answers({ '2xx': 9000 }),
     errors: { ...noErrors, read: 1000, total: 1000 },
   });
-  expect(said(atRate(failing, 'nginx', 1000))).toEqual([]);
+  expect(notesOn(atRate(failing, 'nginx', 1000))).toEqual([]);
 });
 
 test('if most responses are errors, successful requests/s come first', () => {
@@ -199,7 +199,7 @@ test('with too many failures in every comparison there is no verdict', async () 
     statuses: { 500: 500 },
   });
   const failing = changed(openFileCache, () => half);
-  const unpublished = [workers, failing].map((one) => ({ ...one, published: null }));
+  const unpublished = [workers, failing].map((variant) => ({ ...variant, published: null }));
   await expect(ending(result(unpublished))).rejects.toThrow(
     /^nothing was compared: 50 % of the requests of open-file-cache failed$/,
   );
@@ -221,7 +221,7 @@ const complete = result([workers, openFileCache]);
 const partial: Result = { ...complete, state: 'partial', looks: [5, 10, 20] };
 
 test('verdicts of a run that ended early are not final', () => {
-  expect(variantTable(partial).rows[1]?.find((one) => textOf(one).includes('faster'))).toEqual({
+  expect(variantTable(partial).rows[1]?.find((cell) => textOf(cell).includes('faster'))).toEqual({
     text: '+33 % [31, 34] faster, not final',
     part: 'faster, not final',
     verdict: 'inconclusive',

@@ -67,12 +67,12 @@ test.each([
   ['rps', 1.01, 'inconclusive', 'Not decided whether b is faster than workers'],
 ] as const)(
   'the headline is the verdict with its size: %s %f %s',
-  (metric, ratio, verdict, words) => {
+  (metric, ratio, verdict, headline) => {
     const ci95: [number, number] = [ratio * 0.99, ratio * 1.01];
     const why = 'needs 4 rounds';
     const of = compared(both, { metric, ratio, ci95, verdict, why, cpu: null });
     const text = plain(headlineHtml(of)).replaceAll('open-file-cache', 'b');
-    expect(text.slice(0, words.length + 1)).toBe(`${words} `);
+    expect(text.slice(0, headline.length + 1)).toBe(`${headline} `);
   },
 );
 
@@ -176,7 +176,7 @@ const differences = (before: string, after: string) =>
 const config = (port: number, folder: string, line: string) =>
   `# Composed of x\nlisten 127.0.0.1:${port};\nroot /tmp/bakeoff-server-${folder}/www;\nssl_certificate_key "/tmp/bakeoff-server-${folder}/${randomUUID()}/0-a.key";\n${line}\nkeep <this>;\n`;
 const nginx = (server: string) => `http {\n    server {\n${server}    }\n    gzip on;\n}\n`;
-const own = (name: string, more: string) =>
+const userConfig = (name: string, more: string) =>
   `# /a/${name} as it runs here\nhttp {  # from /a/${name}:3\n${more}    listen 127.0.0.1:1;  # from /a b/${name}:12\n}\n`;
 
 test.each([
@@ -200,8 +200,8 @@ test.each([
   ],
   [
     'whatever file a line comes from',
-    own('one.conf', ''),
-    own('two.conf', '    sendfile on;  # from /a/two.conf:4\n'),
+    userConfig('one.conf', ''),
+    userConfig('two.conf', '    sendfile on;  # from /a/two.conf:4\n'),
     ['+ http › sendfile on;'],
   ],
 ])('the lines in which configs differ are shown %s', (_, before, after, lines) => {
@@ -230,7 +230,7 @@ test('each round shows both sides, by the metric of the verdict', () => {
 });
 
 test('the last percentile is the longest of all responses', () => {
-  const one = phase({
+  const measurement = phase({
     requests: 150,
     responses: answers({ '2xx': 48, '5xx': 2 }),
     latencyMs: latency(2, 5, 9),
@@ -240,7 +240,7 @@ test('the last percentile is the longest of all responses', () => {
       result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]),
       /^Latency by percentile/,
     );
-  expect(having(one)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
+  expect(having(measurement)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([
     [1, 0.1],
     [2, 2],
     [4, 2],
@@ -268,8 +268,8 @@ test('the page of a run has all text of the terminal, even without the script', 
   const of = { ...both, environment: { ...both.environment, cpuQuota: 1 } };
   const text = (await htmlReport(of, [])).replaceAll(/<script[\s\S]*?<\/script>/g, '');
   expect(text).toContain('<noscript>');
-  for (const words of ['nginx was the limit', '+33 % [31', 'Stored 7', 'the time of 1 core'])
-    expect(text).toContain(words);
+  for (const phrase of ['nginx was the limit', '+33 % [31', 'Stored 7', 'the time of 1 core'])
+    expect(text).toContain(phrase);
   const [, detail = ''] = text.split('<h2>Each load in detail</h2>');
   expect(detail.split('</section>')[0]?.match(/role="region" aria-label="/g)).toHaveLength(10);
 });

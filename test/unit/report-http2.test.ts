@@ -135,10 +135,14 @@ describe('a load at a constant rate', () => {
 
   test('has a row for every bucket of any server', () => {
     const having = (variant: MeasuredVariant, froms: readonly number[]): MeasuredVariant => {
-      const own = froms.map((fromMs, at) => ({ fromMs, toMs: froms[at + 1] ?? null, count: 1 }));
+      const buckets = froms.map((fromMs, at) => ({
+        fromMs,
+        toMs: froms[at + 1] ?? null,
+        count: 1,
+      }));
       const rounds = variant.rounds.map(({ round, phases }) => ({
         round,
-        phases: phases.map((one) => ({ ...one, buckets: own })),
+        phases: phases.map((phase) => ({ ...phase, buckets })),
       }));
       return { ...variant, published: null, rounds };
     };

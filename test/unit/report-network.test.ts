@@ -171,8 +171,8 @@ test('a comparison over an inaccurate link is marked in the cell and the sentenc
   const of = compared(notHeld, { verdict: 'same' });
   const cell = columnOf(variantTable(of), 'against untuned')?.[1];
   expect(cell).toMatch(/ same within 1 %, delay not held$/);
-  for (const one of [of, notHeld])
-    expect(verdictLines(one)[0]).toContain(' to +20 %), delay not held; ');
+  for (const result of [of, notHeld])
+    expect(verdictLines(result)[0]).toContain(' to +20 %), delay not held; ');
 });
 
 test('a comparison over an inaccurate link does not have the colour of a verdict', () => {
@@ -238,8 +238,8 @@ test('a curve over a link parameter has median and interval of each variant', ()
 test('a curve over a link parameter needs two series, and exactly one parameter that differs', () => {
   expect(figures(...four.filter(({ series }) => series === 'h2'))).toEqual([]);
   expect(figures(...four, at('h2', 0, 9000, 50))).toEqual([]);
-  expect(figures(...four.map(({ series: _, ...one }) => one))).toEqual([]);
-  const ofThree = four.map((one) => ({ ...one, rounds: one.rounds.slice(0, 3) }));
+  expect(figures(...four.map(({ series: _, ...rest }) => rest))).toEqual([]);
+  const ofThree = four.map((variant) => ({ ...variant, rounds: variant.rounds.slice(0, 3) }));
   expect(figures(...ofThree)).toEqual([]);
   const delays = [50, 100].flatMap((ms) => [at('h2', 0, 9000, ms), at('h3', 0, 8000, ms)]);
   expect(figures(...delays)[0]?.title).toBe('requests/s by delay there and back');

@@ -66,12 +66,12 @@ test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
 test('the sentence names the variants if more than the knob differs', () => {
   const ours = { ...openFileCache, name: 'ours' };
   const h2o = { ...nginxWith('base'), name: 'h2o', version: '2.2.5' };
-  const said = (...variants: MeasuredVariant[]) =>
+  const sentenceOn = (...variants: MeasuredVariant[]) =>
     verdictLines({ ...result([workers, ...variants]), knob: 'open_file_cache' }).join();
-  expect(said(openFileCache, ours)).toMatch(
+  expect(sentenceOn(openFileCache, ours)).toMatch(
     /^open-file-cache is faster than workers here.*,ours is faster than workers here/,
   );
-  expect(said({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
+  expect(sentenceOn({ ...ours, server: h2o })).toMatch(/^ours is faster than workers here/);
 });
 
 test('the sentence says how to get a verdict, and whether CPU per request has one', () => {
@@ -135,7 +135,7 @@ test('below the table are the rounds of undecided rows and rows with outliers', 
     'open-file-cache, rounds (! is an outlier): +40 %, +44 %, +80 %!, +42 %, +41 %, +43 %';
   expect(below(compared(both, { roundRatios, outliers: [3] }))).toEqual([line]);
   // A repeated round shifts the round numbers.
-  const variants = both.variants.map((one) => renumbered(one, (round) => round + 1));
+  const variants = both.variants.map((variant) => renumbered(variant, (round) => round + 1));
   expect(below(compared(both, { roundRatios, outliers: [4] }, { variants }))).toEqual([line]);
   expect(
     below(compared(both, { ...inconclusive, roundRatios: [0.99, 1.004], outliers: [] })),
@@ -143,8 +143,8 @@ test('below the table are the rounds of undecided rows and rows with outliers', 
 });
 
 test('below the table is the reason why requests/s and CPU disagree, with the baseline if it differs', () => {
-  const [own] = both.comparisons as [Comparison];
-  const quiet = { ...own, outliers: [], disagreement: 'of this' };
+  const [comparison] = both.comparisons as [Comparison];
+  const quiet = { ...comparison, outliers: [], disagreement: 'of this' };
   const lines = below({ ...both, comparisons: [quiet, { ...quiet, baseline: 'another' }] });
   expect(lines[0]).toMatch(
     /: requests\/s \(\+33 %\) and CPU .*\(−26 %\) disagree, since of this\.$/,
@@ -164,9 +164,9 @@ test.each([
   (cpuMicros, generatorCpuSeconds, text) => {
     const counts = [604_000, 604_300, 604_120, 603_900];
     const its = rounds(counts, cpuMicros, 1, 2, 3, generatorCpuSeconds);
-    const said = result([{ ...workers, rounds: its }]);
-    expect(limitOf(said)).toContain(text);
-    const warns = said.warnings.join().includes('the generator was at its limit');
+    const limited = result([{ ...workers, rounds: its }]);
+    expect(limitOf(limited)).toContain(text);
+    const warns = limited.warnings.join().includes('the generator was at its limit');
     expect(warns).toBe(text.startsWith('The generator'));
   },
 );
@@ -187,10 +187,10 @@ test('the limit counts usable cores only, and is not reported on shared cores', 
 test('a link that is slower than the servers is reported with its maximum of requests/s', () => {
   const at = (...gbits: number[]): Result => ({
     ...both,
-    variants: both.variants.map((one, index) => {
+    variants: both.variants.map((variant, index) => {
       const receivedBytesPerSecond = (gbits[index] ?? 0) * 125e6;
-      const traffic = { ...one.traffic, receivedBytesPerSecond } as typeof one.traffic;
-      return { ...one, rps: { ...one.rps, median: 60_000 } as typeof one.rps, traffic };
+      const traffic = { ...variant.traffic, receivedBytesPerSecond } as typeof variant.traffic;
+      return { ...variant, rps: { ...variant.rps, median: 60_000 } as typeof variant.rps, traffic };
     }),
   });
   const linksOf = (of: Result) => findingLines(of).filter((line) => /Gbit/.test(line));
@@ -224,8 +224,8 @@ test.each([
     /^again is called faster than a, although they are the same: \+4 % .*one of 20 runs; /,
   ],
   [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
-])('a config against itself is not spoken of as faster (%#)', async (again, words) => {
-  expect(verdictLines(await aa(again))[0]).toMatch(words);
+])('a config against itself is not spoken of as faster (%#)', async (again, text) => {
+  expect(verdictLines(await aa(again))[0]).toMatch(text);
 });
 
 test('a config against itself states the noise floor of its metric', async () => {
@@ -295,7 +295,9 @@ describe('requests/s by streams', async () => {
       /: 2\.45 times with 50 streams per connection, \+18 % with 2 streams\.$/,
     ],
   ])('are one sentence on those with a verdict (%#)', async (changes, text) => {
-    const line = verdictLines(await sweepOf(changes)).find((one) => one.includes('over HTTP/2'));
+    const line = verdictLines(await sweepOf(changes)).find((candidate) =>
+      candidate.includes('over HTTP/2'),
+    );
     expect(line).toMatch(text);
   });
 

@@ -75,7 +75,7 @@ test('a note explains a median of requests/s and a mean change with opposite sig
   const linesOf = (ratio: number) =>
     articleParts(compared(both, { ratio }))
       .flatMap(({ below }) => below)
-      .filter((one) => line.test(one));
+      .filter((text) => line.test(text));
   expect(linesOf(1.3)).toEqual([]);
   expect(linesOf(0.98)).toHaveLength(1);
   // Without a change on display there is no note.
@@ -150,19 +150,21 @@ test('the terminal shows the table and sentences; --verbose adds loads and footn
   expect(verbose[0]).toBe('Each load in detail:');
   expect(verbose).toEqual(expect.arrayContaining([...lines, 'A footnote.']));
   // For user configs, the differences are part of the finding.
-  const own = noted.variants.map((variant) => ({ ...variant, published: null }));
-  expect(terminalReport({ ...noted, variants: own }, [], plain)).toContain('A footnote.');
+  const unpublished = noted.variants.map((variant) => ({ ...variant, published: null }));
+  expect(terminalReport({ ...noted, variants: unpublished }, [], plain)).toContain('A footnote.');
 });
 
 test('equal notes and redirections appear once, with all names', () => {
-  const own = (name: string, ...redirections: string[]): MeasuredVariant => ({
+  const userVariant = (name: string, ...redirections: string[]): MeasuredVariant => ({
     ...workers,
     name,
     note: 'One.',
     server: { ...nginxWith('/etc/n.conf'), redirections },
   });
-  const nginx = own('nginx', 'listen 80 → 127.0.0.1:40123', 'pid → a temporary file');
-  expect(footnoteLines(result([nginx, own('copy', 'listen 80 → 127.0.0.1:40999')]))).toEqual([
+  const nginx = userVariant('nginx', 'listen 80 → 127.0.0.1:40123', 'pid → a temporary file');
+  expect(
+    footnoteLines(result([nginx, userVariant('copy', 'listen 80 → 127.0.0.1:40999')])),
+  ).toEqual([
     'nginx, copy: listen 80 → 127.0.0.1, a free port',
     'nginx: pid → a temporary file',
     'nginx, copy: One.',

@@ -44,7 +44,9 @@ test('a run keeps an outlier that alone prevents a verdict, and reports it', asy
 });
 
 test('a run ends after five disturbed tries of a round', async () => {
-  const { ended } = await runOf([1, 2, 3, 4, 5].map((one) => new Disturbance(`reason ${one}`)));
+  const { ended } = await runOf(
+    [1, 2, 3, 4, 5].map((number) => new Disturbance(`reason ${number}`)),
+  );
   expect(String(ended)).toContain(
     'round 1 was disturbed or failed each of 5 times, the last time: reason 5',
   );

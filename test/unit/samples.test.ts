@@ -325,7 +325,7 @@ describe('the sampler', () => {
     vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval', 'performance', 'hrtime', 'Date'] });
   });
   afterEach(() => {
-    for (const one of started.splice(0)) one.stop();
+    for (const sampler of started.splice(0)) sampler.stop();
   });
 
   const started: UsageSampler[] = [];

@@ -48,7 +48,7 @@ const network: NetworkSpec = {
 };
 
 test('accepts user configs and pages, controls and additional comparisons', () => {
-  const own: Variant = {
+  const userVariant: Variant = {
     name: 'own',
     server: nginx(['/etc/nginx/nginx.conf'], { workers: 'server-cores', asIs: { port: 80 } }),
     page: { path: '/?a=1', host: 'a.example:81', bodyBytes: 1 },
@@ -56,14 +56,14 @@ test('accepts user configs and pages, controls and additional comparisons', () =
   };
   const mixed: Scenario = {
     ...good,
-    variants: [first, second, own],
+    variants: [first, second, userVariant],
     control: true,
     sharedCores: true,
     alsoCompare: [{ variant: 'own', against: 'second' }],
   };
-  expect(pageOf(mixed, own).path).toBe('/?a=1');
+  expect(pageOf(mixed, userVariant).path).toBe('/?a=1');
   expect(pageOf(mixed, first)).toBe(page);
-  const variants = [first, { ...second, against: null }, { ...own, against: 'second' }];
+  const variants = [first, { ...second, against: null }, { ...userVariant, against: 'second' }];
   const baselines = { ...good, variants };
   const baselineOf = (variant: Variant) => baselineName(baselines, variant);
   expect(variants.map(baselineOf)).toEqual([undefined, undefined, 'second']);
@@ -78,7 +78,8 @@ test('accepts user configs and pages, controls and additional comparisons', () =
       { name: 'there', server: address('https://staging.example.com:8443') },
     ],
   };
-  for (const one of [mixed, baselines, asked, anything]) expect(defineScenario(one)).toBe(one);
+  for (const scenario of [mixed, baselines, asked, anything])
+    expect(defineScenario(scenario)).toBe(scenario);
   expect(anything.variants.map(({ server }) => programOf(server as ServerSpec))).toEqual([
     'node',
     'staging.example.com:8443',
@@ -235,10 +236,7 @@ test('variants with the same request count in the article make the same number o
     (line) => h2load(line),
   );
   const more = [...loads, vegeta('-rate=100 -duration=10s')];
-  const variants = [
-    first,
-    ...more.map((own, index) => ({ ...third, name: `${index}`, load: own })),
-  ];
+  const variants = [first, ...more.map((load, index) => ({ ...third, name: `${index}`, load }))];
   const counts = (options: object): unknown[] =>
     variants.map((variant) => {
       const fitting = { generatorCores: 1, exact: false, ...options };

@@ -155,8 +155,8 @@ describe('kernel settings', () => {
     const used = [table, crossed]
       .flatMap((scenario) => scenario.variants.map((variant) => networkOf(scenario, variant)))
       .flatMap((spec) => [...(spec?.serverSettings ?? []), ...(spec?.clientSettings ?? [])]);
-    const there = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
-    expect([...new Set(used)].toSorted()).toEqual(there.toSorted());
+    const shipped = (await readdir(folder)).map((file) => path.basename(file, '.conf'));
+    expect([...new Set(used)].toSorted()).toEqual(shipped.toSorted());
   });
 });
 
@@ -166,7 +166,7 @@ function scenarioNamed(name: string) {
 
 /** Returns the printed text below a heading of the fixture, or the capture of a pattern in that section. */
 function printedText(heading: string, pattern = /```\n([^`]*)```/) {
-  const section = fixture.split(/^## /m).find((one) => one.startsWith(`${heading}\n`)) ?? '';
+  const section = fixture.split(/^## /m).find((part) => part.startsWith(`${heading}\n`)) ?? '';
   const [, text] = pattern.exec(section) ?? [];
   if (text === undefined) throw new Error(`the fixture has no text under "${heading}"`);
   return text;

@@ -116,15 +116,15 @@ describe('articles 001, 002 and 003', () => {
   const ours = ofArticles('001', '002', '003');
   const runs = ['001', '002', '003'].flatMap(printedRuns);
   const variantOf = (run: PrintedRun) =>
-    scenarioNamed(run.scenario).variants.find((one) => one.name === run.variant) as Variant;
+    scenarioNamed(run.scenario).variants.find((variant) => variant.name === run.variant) as Variant;
 
   test('have every printed run as data of a variant, with the command', () => {
     expect(runs).toHaveLength(11);
     for (const run of runs) {
       const variant = variantOf(run);
       const { published } = variant;
-      const one = published?.phases === undefined ? published : published.phases[run.phase - 1];
-      expect.soft(rounded(one), run.text).toEqual(rounded(h2Figures(run.text)));
+      const printed = published?.phases === undefined ? published : published.phases[run.phase - 1];
+      expect.soft(rounded(printed), run.text).toEqual(rounded(h2Figures(run.text)));
       expect.soft(loadOf(scenarioNamed(run.scenario), variant).command).toBe(run.command);
     }
   });
@@ -165,7 +165,7 @@ function wrkFigures(text: string): Published {
   const find = finderIn(text);
   const [requests, seconds, read] = find(/^ +(\d+) requests in (\S+), (\S+) read$/m);
   const distributionOf = (pattern: RegExp): PublishedDistribution => {
-    const [mean, sd, max, withinSdPercent] = find(pattern).map((one) => figure(one));
+    const [mean, sd, max, withinSdPercent] = find(pattern).map((text) => figure(text));
     return { mean, sd, max, withinSdPercent } as PublishedDistribution;
   };
   return {
@@ -228,16 +228,16 @@ function h2Figures(text: string): Published {
 
 /** `12.09s`, or `1 sec, 293 millisec and 127 microsec`. */
 function secondsOf(text: string) {
-  const words = /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text);
-  if (words === null) return figure(text) / 1000;
-  return words.slice(1).reduce((sum, part, index) => sum + Number(part) / 1000 ** index, 0);
+  const parts = /^(\d+) sec, (\d+) millisec and (\d+) microsec$/.exec(text);
+  if (parts === null) return figure(text) / 1000;
+  return parts.slice(1).reduce((sum, part, index) => sum + Number(part) / 1000 ** index, 0);
 }
 
 function distributionIn(text: string, title: string): PublishedDistribution | undefined {
-  const line = text.split('\n').find((one) => one.startsWith(title));
+  const line = text.split('\n').find((candidate) => candidate.startsWith(title));
   const figures = line?.slice(title.length).match(/[\d.]+(?:us|ms|s|%)?(?=\s|$)/g) ?? [];
   if (figures.length < 5) return undefined;
-  const [min, max, mean, sd, withinSdPercent] = figures.map((one) => figure(one));
+  const [min, max, mean, sd, withinSdPercent] = figures.map((text) => figure(text));
   return { min, max, mean, sd, withinSdPercent } as PublishedDistribution;
 }
 

@@ -32,27 +32,27 @@ function temporary(mode = 0o1777) {
 }
 
 it('removes only empty cgroups left by killed processes of this namespace', () => {
-  const own = newFolder();
-  const here = pidNamespace();
+  const folder = newFolder();
+  const namespace = pidNamespace();
   // Above Linux's pid_max.
-  const left = [`bakeoff-server-${here}-99999999-a`, `bakeoff-probe-${here}-99999999-b`];
+  const left = [`bakeoff-server-${namespace}-99999999-a`, `bakeoff-probe-${namespace}-99999999-b`];
   const others = [
-    `bakeoff-server-${here}-${process.pid}-a`,
-    `bakeoff-server-${Number(here) + 1}-99999999-a`,
-    `bakeoff-server-${here}-99999999-busy`,
+    `bakeoff-server-${namespace}-${process.pid}-a`,
+    `bakeoff-server-${Number(namespace) + 1}-99999999-a`,
+    `bakeoff-server-${namespace}-99999999-busy`,
     'system.slice',
   ];
-  for (const name of [...left, ...others]) mkdirSync(path.join(own, name));
-  mkdirSync(path.join(own, `bakeoff-server-${here}-99999999-busy`, 'process'));
-  removeLeftCgroups(own);
-  expect(readdirSync(own).sort()).toEqual(others.sort());
+  for (const name of [...left, ...others]) mkdirSync(path.join(folder, name));
+  mkdirSync(path.join(folder, `bakeoff-server-${namespace}-99999999-busy`, 'process'));
+  removeLeftCgroups(folder);
+  expect(readdirSync(folder).sort()).toEqual(others.sort());
 });
 
 asRoot('removes only folders that killed processes of this user and namespace left', async () => {
   const folder = temporary();
-  const own = path.basename(await temporaryFolder());
+  const current = path.basename(await temporaryFolder());
   // Above Linux's pid_max.
-  const dead = own.replace(/-\d+-\w+$/, '-99999999-');
+  const dead = current.replace(/-\d+-\w+$/, '-99999999-');
   const precious = path.join(folder, 'elsewhere/precious');
   const made = (name: string) => {
     mkdirSync(path.join(folder, name, 'temp'), { recursive: true });
@@ -71,7 +71,7 @@ asRoot('removes only folders that killed processes of this user and namespace le
   expect(readdirSync(folder).toSorted()).toEqual(
     [
       'elsewhere',
-      own,
+      current,
       path.basename(path.dirname(temp)),
       'bakeoff-server-1-99999999-namespace',
       ...['link', 'file', 'other'].map((name) => dead + name),
@@ -140,8 +140,8 @@ it('programs inside do not inherit open files of bakeoff', () => {
   // Node itself closes only the lowest descriptors in child processes.
   const stdio: StdioOptions = Array.from({ length: 40 }, () => 'ignore');
   stdio.fill('pipe', 1, 3).push(descriptor);
-  const words = ['--import', 'tsx', '--input-type=module', '-e', script];
-  const { stdout } = spawnSync(process.execPath, words, {
+  const args = ['--import', 'tsx', '--input-type=module', '-e', script];
+  const { stdout } = spawnSync(process.execPath, args, {
     cwd: projectRoot,
     encoding: 'utf8',
     stdio,

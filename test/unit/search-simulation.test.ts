@@ -47,10 +47,10 @@ function searches(noise: Noise, ms: number, effect: number, after = false) {
   for (let trial = 0; trial < trials; trial++) {
     const run = simulation.run(rounds, stepSeconds, effect);
     if (run === undefined) continue;
-    const one = ratioInterval(...run.found);
+    const ratio = ratioInterval(...run.found);
     seen.verdicts.push(verdictOf(logRatios(...run.found), 0.05, 0.01));
-    seen.intervals.push(one.interval);
-    seen.widths.push(halfWidth(one));
+    seen.intervals.push(ratio.interval);
+    seen.widths.push(halfWidth(ratio));
     seen.steps.push(run.steps / rounds);
     if (!after) continue;
     const rate = geometricMean(run.found[0]);

@@ -161,12 +161,12 @@ const planned = {
   load: { protocol: 'http/1.1', threads: 1 },
 } as Parameters<typeof searchIn>[0];
 type Told = [rate: number, p99: number, changes?: Partial<Phase>];
-const outcome = (result: Phase, rate: number | null, found: number | null): PhaseOutcome => ({
+const outcome = (result: Phase, rate: number | null, rateSoFar: number | null): PhaseOutcome => ({
   results: [result],
-  step: { rates: [rate], found: [found] },
+  step: { rates: [rate], found: [rateSoFar] },
 });
 /** Returns the result of a round with these steps, in the order in which the search requested them. */
-const found = (steps: readonly Told[], known: readonly number[] = []) => {
+const rateOf = (steps: readonly Told[], known: readonly number[] = []) => {
   const search = new RateSearch(fromNothing, within);
   const outcomes = steps.map(([rate, p99, changes]) => {
     const result = step(rate, p99, changes);
@@ -184,30 +184,30 @@ const around = tried.flatMap((rate, index) =>
 );
 const rate = search.found as number;
 const closest = around.findIndex(
-  ([one]) => one === Math.max(...tried.filter((each) => each <= 1800)),
+  ([rate]) => rate === Math.max(...tried.filter((each) => each <= 1800)),
 );
 
 test('the rate of a round is a lower bound if the generator was at its limit, or no rate broke the limit', () => {
   const busy = { requests: 1700, unsent: 300, serverCpuSeconds: 0.5, generatorCpuSeconds: 0.97 };
   const withBusy = (isBusy: (rate: number) => boolean): typeof around =>
-    around.map(([one, p99]) => (p99 > 5 && isBusy(one) ? [one, p99, busy] : [one, p99]));
-  expect(found(withBusy(() => true))).toMatchObject({ atLeast: true });
-  expect(found(around)).toMatchObject({ atLeast: false });
+    around.map(([rate, p99]) => (p99 > 5 && isBusy(rate) ? [rate, p99, busy] : [rate, p99]));
+  expect(rateOf(withBusy(() => true))).toMatchObject({ atLeast: true });
+  expect(rateOf(around)).toMatchObject({ atLeast: false });
   // Steps below the resulting rate that a pause broke do not count.
-  expect(found(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
-  expect(found(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
+  expect(rateOf(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
+  expect(rateOf(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
   const most: Told[] = [
     [1000, 1],
     [highestRate, 19],
     [highestRate, 2],
   ];
-  expect(found(most)).toEqual({ step: 2, rate: highestRate, atLeast: true });
+  expect(rateOf(most)).toEqual({ step: 2, rate: highestRate, atLeast: true });
 });
 
 test('a round without enough steps has no rate', () => {
   const two: Told[] = [1000, 2000].map((rate) => [rate, 1]);
-  expect(() => found(two)).toThrow(Disturbance);
-  expect(() => found(two)).toThrow(/not come to an end in 2 steps, the last at 2,000 requests/);
+  expect(() => rateOf(two)).toThrow(Disturbance);
+  expect(() => rateOf(two)).toThrow(/not come to an end in 2 steps, the last at 2,000 requests/);
 });
 
 test('if the lowest rate breaks the limit, the first round is an error, later rounds count as disturbed', () => {
@@ -215,16 +215,16 @@ test('if the lowest rate breaks the limit, the first round is an error, later ro
     const { latencyMs } = step(2000, 18);
     return [rate, 18, { requests: 2000, seconds: 2000 / rate, latencyMs }];
   });
-  expect(() => found(steps)).toThrow(UserError);
-  expect(() => found(steps)).toThrow(
+  expect(() => rateOf(steps)).toThrow(UserError);
+  expect(() => rateOf(steps)).toThrow(
     /^a: p99 within 5\.00 ms is not kept at 100 requests\/s, the lowest rate \(p99 18\.00 ms\): /,
   );
-  expect(() => found(steps, [9000])).toThrow(Disturbance);
+  expect(() => rateOf(steps, [9000])).toThrow(Disturbance);
 });
 
 test('a round ignores steps that were made only for other sides', () => {
-  const phases = [...around, [rate, 90] as const].map(([one, p99]) => step(one, p99));
-  const outcomes = phases.map((one, index) => outcome(one, around[index]?.[0] ?? null, rate));
+  const phases = [...around, [rate, 90] as const].map(([rate, p99]) => step(rate, p99));
+  const outcomes = phases.map((phase, index) => outcome(phase, around[index]?.[0] ?? null, rate));
   expect(searchIn(planned, null, phases, outcomes, 0, within, cores, [], 1).found).toMatchObject({
     step: closest,
     rate,
@@ -270,7 +270,7 @@ test('searches begin near 1000 requests/s if no rate is known', () => {
   expect(Math.abs(Math.log((a?.rate ?? 0) / 1000))).toBeLessThanOrEqual(0.35);
 });
 
-const foundAt = (one: number, atLeast = false) => ({ rate: one, atLeast });
+const foundAt = (rate: number, atLeast = false) => ({ rate, atLeast });
 const searched = (name: string, rates: readonly number[], atLeast = false) =>
   variant(
     name,
@@ -358,10 +358,10 @@ test('a curve of a search has the steps by rate, and merges close rates', () => 
 });
 
 test('broken steps far below the resulting rate are reported', () => {
-  const found = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
+  const rates = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
   const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
   const linesFor = (some: readonly SearchStep[]) =>
-    foundLines({ search: { within, found, steps: [...some] } });
+    foundLines({ search: { within, found: rates, steps: [...some] } });
   expect(linesFor(below)).toEqual([
     'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',
     expect.stringMatching(/^a: 2 of 5 steps at less than 60 % of that rate broke p99 within 5/),

@@ -89,13 +89,13 @@ describe('nginx', () => {
       [],
     ],
   ])("%s has the article's lines", async (name, article, ours) => {
-    const words = (text: string) =>
+    const normalised = (text: string) =>
       codeLines(text)
         .join(' ')
         .split(/(?<=[;{}]) /)
         .toSorted();
-    expect(words((await shippedLines(name)).join('\n'))).toEqual(
-      [...words(article), 'accept_mutex on;', ...types, ...ours].toSorted(),
+    expect(normalised((await shippedLines(name)).join('\n'))).toEqual(
+      [...normalised(article), 'accept_mutex on;', ...types, ...ours].toSorted(),
     );
   });
 
@@ -165,13 +165,13 @@ describe('files for nginx', () => {
   });
 
   it('resolve includes relative to their own folder', async () => {
-    const one = await ownFiles({
+    const files = await ownFiles({
       'nginx.conf': 'events { }\nhttp { include sub/*.conf; server { listen "443" "ssl"; } }',
       'sub/a.conf': 'types { text/x x; }\nsendfile on;',
     });
     const other = await ownFiles({ 'k.conf': 'http { include lines; }', lines: 'sendfile off;' });
-    const text = await textOf(`${one}/nginx.conf`, `${other}/k.conf`);
-    expect(text).toContain(` text/x x;  # ${one}/sub/a.conf:1\n`);
+    const text = await textOf(`${files}/nginx.conf`, `${other}/k.conf`);
+    expect(text).toContain(` text/x x;  # ${files}/sub/a.conf:1\n`);
     expect(text).toContain(` sendfile off;  # ${other}/lines:1\n`);
     expect(text).not.toMatch(/include|sendfile on/);
   });

@@ -44,11 +44,11 @@ test('a variable takes precedence over PATH, and PATH over other folders', async
   machine.extraFolders = [sbin];
   for (const name of ['nginx', 'wrk']) writeFileSync(join(sbin, name), '', { mode: 0o755 });
   script(machine, 'nginx', 'exit 0');
-  const own = script(machine, 'my-nginx', 'exit 0');
+  const program = script(machine, 'my-nginx', 'exit 0');
   const k6 = script(machine, 'my-k6', 'exit 0');
-  machine.env.NGINX_BIN = own;
+  machine.env.NGINX_BIN = program;
   machine.env.K6_BIN = k6;
-  expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: own, k6 });
+  expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: program, k6 });
   expect(await delaylinkBeside(k6)).toBeUndefined();
   machine.env.NGINX_BIN = '';
   expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({
@@ -244,23 +244,23 @@ test('a limit on the address space is a one-line error', async () => {
 
 test('a system without the required programs: a one-line error', () => {
   const machine = testMachine();
-  const said = (env: NodeJS.ProcessEnv) =>
+  const refusal = (env: NodeJS.ProcessEnv) =>
     spawnSync(process.execPath, [program, '--help'], {
       env: { ...process.env, ...env },
       encoding: 'utf8',
     }).stderr;
-  expect(said({ TMPDIR: '/no/such/folder' })).toBe(
+  expect(refusal({ TMPDIR: '/no/such/folder' })).toBe(
     'no files can be written to /no/such/folder: make that folder, or name another one in TMPDIR\n',
   );
   script(machine, 'setpriv', 'echo "setpriv: unrecognized option: pdeathsig" >&2; exit 1');
-  expect(said({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe(
+  expect(refusal({ PATH: `${machine.binFolder}:${process.env.PATH}` })).toBe(
     'setpriv and taskset of util-linux are missing: install util-linux\n',
   );
 });
 
 test('BAKEOFF_INSTALL must be yes or no', () => {
-  const may = ['no', '', 'yes'].map((said) => {
-    stubInstall(said);
+  const may = ['no', '', 'yes'].map((value) => {
+    stubInstall(value);
     return thisMachine().mayInstall;
   });
   expect(may).toEqual([false, true, true]);
@@ -270,18 +270,18 @@ test('BAKEOFF_INSTALL must be yes or no', () => {
   );
 });
 
-function stubInstall(said: string) {
-  vi.stubEnv('BAKEOFF_INSTALL', said);
+function stubInstall(value: string) {
+  vi.stubEnv('BAKEOFF_INSTALL', value);
 }
 
 test.each(['scenario', 'compare', 'grafana', 'bench', 'test'])(
   '--no-install is a word of %s',
   async (command) => {
     stubInstall('');
-    const said = vi.spyOn(console, 'error').mockImplementation(() => undefined);
+    const logged = vi.spyOn(console, 'error').mockImplementation(() => undefined);
     // Invalid arguments end each command before it begins.
     expect(await main([command, '--no-install', '--rounded'])).toBe(2);
-    expect(said.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
+    expect(logged.mock.calls.flat().join('\n')).not.toContain('"--no-install"');
     expect(process.env['BAKEOFF_INSTALL']).toBe('no');
   },
 );

@@ -161,7 +161,10 @@ function comparisonsOfRun({ noise, shape, effects, ...plan }: Simulated, random:
   const { rounds } = lookThatEnds(plan, at);
   return {
     rounds,
-    judged: at(rounds).map((one, index) => ({ ...one, truth: truths[index] as number })),
+    judged: at(rounds).map((comparison, index) => ({
+      ...comparison,
+      truth: truths[index] as number,
+    })),
   };
 }
 
@@ -240,11 +243,13 @@ describe('a run that ends as soon as the interval is narrow', () => {
           const simulated: Simulated = { noise, shape: 'star', effects: [effect], ...plan };
           return comparisonsOfRun(simulated, random).judged[0] as Judged;
         });
-        const shareOf = (is: (one: Judged) => boolean) => seen.filter(is).length / trials;
+        const shareOf = (is: (judged: Judged) => boolean) => seen.filter(is).length / trials;
         const missed = ({ ci95: [low, high] }: Judged) =>
           Math.log(low) > effect || Math.log(high) < effect;
         expect(shareOf(missed)).toBeLessThan(0.05 + chance(trials));
-        expect(shareOf((one) => isFalse(one.verdict, effect))).toBeLessThan(0.05 + chance(trials));
+        expect(shareOf((comparison) => isFalse(comparison.verdict, effect))).toBeLessThan(
+          0.05 + chance(trials),
+        );
       }
     },
   );
@@ -352,9 +357,9 @@ describe('power', () => {
   test('an effect as large as the noise floor is found in about half of the runs', () => {
     // Two values with the variance of ln ratios between two sides with 3 % noise each.
     const floor = noiseFloorOf([[sd, -sd]])?.ratio as number;
-    const found = verdicts(4000, 4, 10, Math.log(floor), 'faster');
-    expect(found).toBeGreaterThan(0.42);
-    expect(found).toBeLessThan(0.6);
+    const share = verdicts(4000, 4, 10, Math.log(floor), 'faster');
+    expect(share).toBeGreaterThan(0.42);
+    expect(share).toBeLessThan(0.6);
   });
 
   test.each([

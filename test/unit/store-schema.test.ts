@@ -243,7 +243,7 @@ it('writes the link, and marks verdicts that are not final or had an inaccurate 
         ...rest,
         state,
         variants: variants.map((variant) => ({ ...variant, network: networkResult() })),
-        comparisons: comparisons.map((one) => ({ ...one, ...changes })),
+        comparisons: comparisons.map((comparison) => ({ ...comparison, ...changes })),
       })[1] as string,
     );
   expect(row('complete', { verdict: 'faster' })).toMatchObject(linkFields);

@@ -26,12 +26,12 @@ const four = (changes: Partial<Phase> & { requests: number }): Phase[] =>
 const of = (...phases: Phase[]) => summarise(facts, [variant('workers', phases)]).variants[0];
 
 test('figures of a variant are medians over rounds; latencies cover all rounds', () => {
-  const one = of(
+  const figures = of(
     phase({ requests: 100_000, latencyMs: latency(1, 5, 10), serverCpuSeconds: 2 }),
     phase({ requests: 200_000, latencyMs: latency(3, 7, 90), serverCpuSeconds: 5 }),
     phase({ requests: 400_000, latencyMs: latency(2, 6, 20), serverCpuSeconds: 6 }),
   );
-  expect(one).toMatchObject({
+  expect(figures).toMatchObject({
     rps: { median: 20_000 },
     serverCpuMicrosPerRequest: { median: 20 },
     // 2400 of 3000 values are at most 3 ms; value 2970 is 7 ms.
@@ -44,8 +44,8 @@ test('figures of a variant are medians over rounds; latencies cover all rounds',
 test('a variant without responses has no latency', () => {
   const silent = phase({ requests: 100, responses: answers({}), latencyMs: noLatency });
   expect(of(silent, silent)).toMatchObject({ latencyMs: null, rps: { median: 0 } });
-  const one = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
-  expect(of(silent, one)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
+  const measurement = phase({ requests: 100, latencyMs: latency(1, 2, 3) });
+  expect(of(silent, measurement)?.latencyMs).toEqual({ p50: 1, p99: 2, max: 3 });
 });
 
 test('CPU shares of a variant are relative to the cores that workers and threads can use', () => {
@@ -157,11 +157,14 @@ test('an open model warns about late sends', () => {
 
 test('the warning about late sends names the cause', () => {
   const late = { latencyMs: latency(50, 106, 120), sendDelayMs: latency(1, 77, 90) };
-  const said = (changes: Partial<Phase>) => warnings({ ...late, serverCpuSeconds: 3, ...changes });
-  expect(said({})).toEqual([
+  const warningsFor = (changes: Partial<Phase>) =>
+    warnings({ ...late, serverCpuSeconds: 3, ...changes });
+  expect(warningsFor({})).toEqual([
     expect.stringMatching(/left 77\.00 ms late or more, .*: neither side was at its limit \(run/),
   ]);
-  expect(said({ generatorCpuSeconds: 9.7 }).join()).toContain(': the generator was at its limit');
+  expect(warningsFor({ generatorCpuSeconds: 9.7 }).join()).toContain(
+    ': the generator was at its limit',
+  );
 });
 
 const answered = (requests: number, seconds: number, failed: number): Phase =>
@@ -241,13 +244,13 @@ test('streams beyond the limit of the server give one warning with both numbers'
   expect(limited(1024, null)).toEqual([]);
 });
 
-const said = (words: string, ...variants: MeasuredVariant[]) =>
+const warningsWith = (words: string, ...variants: MeasuredVariant[]) =>
   summarise(facts, variants).warnings.filter((text) => text.includes(words));
 
 test("a server's CPU use while idle is reported above 1 % of a core", () => {
   const idle = (...shares: (number | null)[]) => {
     const phases = shares.map((idleCpuShare) => phase({ requests: 1000, idleCpuShare }));
-    return said('while it is not loaded', variant('workers', phases));
+    return warningsWith('while it is not loaded', variant('workers', phases));
   };
   expect(idle(0.03, 0.5, 0.029, null)).toEqual([
     expect.stringMatching(/^workers uses 3\.0 % of a core while it is not loaded, /),
@@ -265,10 +268,10 @@ test('equal notes of several variants are merged', () => {
       }),
     ]);
   const all = [of('a', 0.02, 2), of('b', 0.001, 1), of('c', 0.04, 1.5)];
-  expect(said('still got faster', ...all)).toEqual([
+  expect(warningsWith('still got faster', ...all)).toEqual([
     'a and c still got faster under load: warm-ups took up to 2.0 s, in which requests/s rose to up to 2.0 times (--warmup 0 measures them cold)',
   ]);
-  expect(said('loaded, which slows', ...all)).toEqual([
+  expect(warningsWith('loaded, which slows', ...all)).toEqual([
     'a and c use up to 4.0 % of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others',
   ]);
 });
@@ -276,7 +279,7 @@ test('equal notes of several variants are merged', () => {
 test('a server that stood still is named with the rounds', () => {
   const still = (...gapsMs: number[]) => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
-    return said('stood still', variant('workers', phases));
+    return warningsWith('stood still', variant('workers', phases));
   };
   expect([still(1250, 1250), still(1300, 5, 3200, 5)]).toEqual([
     [],
@@ -291,7 +294,7 @@ test('a warm-up that took long or had a large effect is reported', () => {
     const phases = ends.map(([warmupSeconds, gain]) => {
       return phase({ requests: 1000, continuous: { ...continuousEnd, warmupSeconds, gain } });
     });
-    return said('still got faster', variant('workers', phases));
+    return warningsWith('still got faster', variant('workers', phases));
   };
   // A single part; a short warm-up; fewer than half of the rounds.
   expect([warmed([9, 1]), warmed([2.9, 1.1]), warmed([9, 2], [1, 1], [1, 1])]).toEqual([
@@ -312,7 +315,8 @@ test('sides with responses too slow for turns are named', () => {
     variant(name, [
       phase({ requests: 10, turns: { count, responses: 0, sliceMs: 4000, rampMs: 500, waits } }),
     ]);
-  const named = (...variants: MeasuredVariant[]) => said('one after the other', ...variants);
+  const named = (...variants: MeasuredVariant[]) =>
+    warningsWith('one after the other', ...variants);
   expect(named(inTurns('a', 1, false), inTurns('b', 1, true))).toEqual([
     expect.stringMatching(/^b: answers take so long that the sides were loaded one after/),
   ]);

@@ -28,9 +28,15 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
     ofServer,
     link: null,
   } as unknown as Measurement;
-  const [one] = phasesOf(measurement, plan.variants[side] as PlannedVariant, plan, server, false);
-  expect(one).not.toHaveProperty('serverCpu');
-  return [one?.serverCpuSeconds, one?.idleCpuShare, one?.serverRssBytes];
+  const [measured] = phasesOf(
+    measurement,
+    plan.variants[side] as PlannedVariant,
+    plan,
+    server,
+    false,
+  );
+  expect(measured).not.toHaveProperty('serverCpu');
+  return [measured?.serverCpuSeconds, measured?.idleCpuShare, measured?.serverRssBytes];
 }
 
 test('CPU time is counted in the turns of the server', () => {
@@ -63,8 +69,8 @@ test('on another host CPU time includes ramps and drains', () => {
     ofServer,
     link: null,
   } as unknown as Measurement;
-  const [one] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
-  expect(one?.serverCpuSeconds).toBeCloseTo(0.4, 12);
+  const [measured] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
+  expect(measured?.serverCpuSeconds).toBeCloseTo(0.4, 12);
 });
 
 test('a server that was loaded alone has the CPU time of the window', () => {

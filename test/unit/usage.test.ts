@@ -306,8 +306,8 @@ describe('a backend', () => {
         '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n',
     );
     const use = (...seconds: number[]) =>
-      seconds.forEach((one, index) => {
-        showOne(10 + index, one, { sockets: [['77', '92', '91'][index] as string] });
+      seconds.forEach((second, index) => {
+        showOne(10 + index, second, { sockets: [['77', '92', '91'][index] as string] });
       });
     use(1, 1, 1);
     const used = watch([{ port: 3000 }, { socket: '/run/app' }], 0);

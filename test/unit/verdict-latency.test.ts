@@ -13,8 +13,8 @@ const timed = (
 ) =>
   variant(
     name,
-    p50.map((one, round) =>
-      second(1000, 0.1, 0.1, { latencyMs: latency(one, p99[round] as number, 50) }),
+    p50.map((median, round) =>
+      second(1000, 0.1, 0.1, { latencyMs: latency(median, p99[round] as number, 50) }),
     ),
     { load, ...changes },
   );

@@ -93,9 +93,9 @@ test('the rules of a run divide α by the comparisons of the run and the looks',
 
 test('if both servers are at their limit, CPU per request is judged too, with a share of α', () => {
   const t = (variants: MeasuredVariant[], run: Partial<RunFacts> = {}, asked: Asked = {}) => {
-    const found = one(variants, run, asked);
-    const share = widthOf(found) / widthOf(one(variants, { ...run, metric: 'rps' }, asked));
-    return [found.cpu?.verdict, (3.182446 * share).toFixed(4)];
+    const comparison = one(variants, run, asked);
+    const share = widthOf(comparison) / widthOf(one(variants, { ...run, metric: 'rps' }, asked));
+    return [comparison.cpu?.verdict, (3.182446 * share).toFixed(4)];
   };
   // 1 % less CPU per request in each round; only requests/s are noisy.
   const busy = (name: string, cpuSeconds: number, requests: readonly number[]) =>
@@ -117,11 +117,11 @@ test('if both servers are at their limit, CPU per request is judged too, with a 
   expect(t([one1, idle])).toEqual(['none', '3.1824']);
   expect(t([one1, other], { sharedCores: true })).toEqual(['none', '3.1824']);
   expect(t([one1, other], {}, { control: true })).toEqual(['none', '3.1824']);
-  const found = [1, 2, 3, 4].map((rate) => ({ rate, atLeast: false }));
+  const rates = [1, 2, 3, 4].map((rate) => ({ rate, atLeast: false }));
   expect(
     t([
-      { ...one1, found },
-      { ...other, found },
+      { ...one1, found: rates },
+      { ...other, found: rates },
     ]),
   ).toEqual(['none', 'NaN']);
   expect(one([one1, other], { metric: 'cpu' })).toMatchObject({
@@ -153,12 +153,12 @@ const asked = (variants: MeasuredVariant[], ...pairs: [string, string][]): Compa
   compare(variants, {}, { alsoCompare: pairs.map(([variant, against]) => ({ variant, against })) });
 
 test('additional comparisons come after those of the rows', () => {
-  const found = asked([a, b, c], ['c', 'b'], ['a', 'c']);
+  const comparisons = asked([a, b, c], ['c', 'b'], ['a', 'c']);
   // The requirement of a row's step does not apply to a comparison with another variant.
   expect(
-    found.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
+    comparisons.map(({ variant: name, baseline, verdict }) => `${name} ${baseline} ${verdict}`),
   ).toEqual(['b a faster', 'c a none', 'c b faster', 'a c slower']);
-  expect(found[1]?.why).toBe('needs 2 server cores');
+  expect(comparisons[1]?.why).toBe('needs 2 server cores');
   expect(compare([a, c], { serverCores: 2 })).toMatchObject([{ verdict: 'faster' }]);
 });
 
@@ -268,19 +268,20 @@ const measured = (
   generatorCpu: number,
   changes: Partial<MeasuredVariant> = {},
 ) => variant(name, times(4, second(1000, serverCpu, generatorCpu)), changes);
-const words = (first: MeasuredVariant, next: MeasuredVariant) => one([first, next]).disagreement;
+const disagreementOf = (first: MeasuredVariant, next: MeasuredVariant) =>
+  one([first, next]).disagreement;
 
 test('requests/s and CPU do not disagree if both servers had nearly the same utilisation', () => {
-  expect(words(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
-  expect(words(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
-  expect(words(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
+  expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.99, 0.4))).toBe('');
+  expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.945, 0.7))).toBe('');
+  expect(disagreementOf(measured('a', 0.99, 0.7), measured('b', 0.93, 0.95))).not.toBe('');
 });
 
 test('a disagreement names the variant whose server had idle time', () => {
-  expect(words(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
+  expect(disagreementOf(measured('a', 1, 0.7), measured('b', 0.75, 0.98))).toBe(
     "with b the server's cores were 25 % less busy than with a",
   );
-  expect(words(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
+  expect(disagreementOf(measured('a', 0.75, 0.98), measured('b', 1, 0.7))).toMatch(/^with a /);
 });
 
 test('requests/s and CPU do not disagree if both are better, or both are worse', () => {
@@ -288,13 +289,13 @@ test('requests/s and CPU do not disagree if both are better, or both are worse',
     variant(name, times(4, second(requests, cpuSeconds)));
   // From a real run: +14 % requests/s and −27 % CPU per request, and the reverse.
   const better = using('b', 1140, 0.99 * 1.14 * 0.73);
-  expect(words(using('a', 1000, 0.99), better)).toBe('');
-  expect(words(using('a', 1140, 0.99 * 1.14 * 0.73), using('b', 1000, 0.99))).toBe('');
+  expect(disagreementOf(using('a', 1000, 0.99), better)).toBe('');
+  expect(disagreementOf(using('a', 1140, 0.99 * 1.14 * 0.73), using('b', 1000, 0.99))).toBe('');
   // More requests/s with more CPU time each; and equal requests/s with less CPU time.
-  expect(words(using('a', 1000, 0.7), using('b', 1140, 0.95))).toMatch(
+  expect(disagreementOf(using('a', 1000, 0.7), using('b', 1140, 0.95))).toMatch(
     /^with a .* 26 % less busy /,
   );
-  expect(words(using('a', 1000, 0.99), using('b', 1005, 0.72))).toMatch(
+  expect(disagreementOf(using('a', 1000, 0.99), using('b', 1005, 0.72))).toMatch(
     /^with b .* 27 % less busy /,
   );
 });
@@ -312,7 +313,7 @@ test('for servers at their limit, a disagreement is explained by the available C
     return variant(name, times(4, second(1000, 0.99 - serverOthersShare, 0.7, { noise })));
   };
   const all = [left('a', 0), left('b', 0.2)] as const;
-  expect(words(...all)).toBe(
+  expect(disagreementOf(...all)).toBe(
     "other programs or the host left b 20 % less of the server's CPU time than a",
   );
   // Another line of the report on the same run.
@@ -322,10 +323,12 @@ test('for servers at their limit, a disagreement is explained by the available C
 });
 
 test('without a verdict there is no disagreement: few rounds, failures, a rate', () => {
-  expect(words(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
-  expect(words(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
+  expect(disagreementOf(few(measured('a', 1, 0.7)), few(measured('b', 0.5, 0.7)))).toBe('');
+  expect(disagreementOf(measured('a', 1, 0.7), variant('b', times(4, failing)))).toBe('');
   const load: MeasuredVariant['load'] = { protocol: 'h2', threads: 1, rate: 1000 };
-  expect(words(measured('a', 1, 0.7, { load }), measured('b', 0.5, 0.7, { load }))).toBe('');
+  expect(disagreementOf(measured('a', 1, 0.7, { load }), measured('b', 0.5, 0.7, { load }))).toBe(
+    '',
+  );
 });
 
 const names = (all: readonly Comparison[], precision?: number) =>

@@ -132,9 +132,9 @@ describe('the sentence', () => {
     [2000, /nothing that perf sees differs/],
   ])("leaves calls out that open the load's connections: %i requests", (countedRequests, text) => {
     const made = looked(plain, { ...plain, calls: { ...plain.calls, epoll_ctl: 0.076 } });
-    for (const one of made.variants)
-      Object.assign(one, { load: { ...one.load, connections: 100 } });
-    for (const one of made.why?.sides ?? []) one.countedRequests = countedRequests;
+    for (const variant of made.variants)
+      Object.assign(variant, { load: { ...variant.load, connections: 100 } });
+    for (const side of made.why?.sides ?? []) side.countedRequests = countedRequests;
     expect(whyLines(made)[0]).toMatch(text);
   });
 
@@ -193,10 +193,10 @@ it('the bars show seven parts and the rest', () => {
 it('a differential flame graph shows vanished frames, and escapes names', () => {
   const now = { variant: 'b', folded: 'main;write_[k] 30\nmain;a<b 10\n', us: 4 };
   const before = { variant: 'a', folded: 'main;write_[k] 30\nmain;open_[k];path_[k] 30\n', us: 6 };
-  const told = [...flameGraph(now, before).text.matchAll(/<title>(.*?)<\/title>/g)].map(
+  const titles = [...flameGraph(now, before).text.matchAll(/<title>(.*?)<\/title>/g)].map(
     ([, text]) => text,
   );
-  expect(told).toEqual([
+  expect(titles).toEqual([
     'all: 6.0 → 4.0 µs',
     'main: 6.0 → 4.0 µs',
     'a&lt;b: 0.00 → 1.0 µs',
