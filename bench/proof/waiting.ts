@@ -128,7 +128,7 @@ async function roundOf(lab: Lab, known: Known, round: number): Promise<KnownRoun
     round,
     known.name,
   )) {
-    const [own, others] = {
+    const [loadedServer, others] = {
       plain: [plain ?? server, 0],
       alone: [known.alone ?? server, 0],
       two: [server, 1],
@@ -138,7 +138,7 @@ async function roundOf(lab: Lab, known: Known, round: number): Promise<KnownRoun
     if (others === 0 && known.aloneWarmupSeconds !== undefined)
       load.warmupSeconds = known.aloneWarmupSeconds;
     const all = [
-      { ...known, server: own, load },
+      { ...known, server: loadedServer, load },
       ...Array<KnownServer>(others).fill(besides(known)),
     ];
     [seen[name]] = await loaded(lab, round, all, seconds[name === 'plain' ? 'alone' : name]);

@@ -177,7 +177,10 @@ inBrowser('the table of a ladder is no wider than the page', async () => {
   const { variants } = await shippedScenario('h2o-vs-nginx');
   const figures = variants.map(({ name }, index) => {
     const off = [0.93, 1.08, 0.97, 1.02, 1.05, 0.95];
-    return [name, { rps: off.map((one, at) => 20_000 * (1 + index / 7) * one ** (1 + at / 7)) }];
+    return [
+      name,
+      { rps: off.map((factor, at) => 20_000 * (1 + index / 7) * factor ** (1 + at / 7)) },
+    ];
   });
   const ladder = await h2Result('h2o-vs-nginx', Object.fromEntries(figures));
   const page = await open(ladder, { viewport: { width: 1320, height: 900 } });

@@ -26,7 +26,7 @@ import {
 
 const test = useServers();
 const soon = { timeout: 10_000, interval: 20 };
-const one = nginx(['base'], { workers: 1 });
+const oneWorker = nginx(['base'], { workers: 1 });
 const variable = { nginx: 'NGINX_BIN', h2o: 'H2O_BIN', nghttpd: 'NGHTTPD_BIN' };
 
 const pageOf = (origin: string) => getPage(origin, origin.startsWith('http:'));
@@ -160,7 +160,7 @@ it.each(servers.slice(1))('refuses TLS that %s does not support', async (_, spec
 });
 
 it.each([
-  [one, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
+  [oneWorker, 'https', 'http/1.1', /answers without TLS, where TLS is expected$/],
   [tls, 'http', 'h2c', /does not speak HTTP\/2 without TLS|did not answer over h2c/],
 ] as const)(
   'refuses the other kind of TLS: %j over %s, %s',
@@ -230,7 +230,7 @@ it.each(servers)('a killed %s is reported in one line, and its processes end', a
   await server.stop();
 });
 
-const stopped = ['nginx base, stopped', one] as const;
+const stopped = ['nginx base, stopped', oneWorker] as const;
 it.each([...servers, stopped])('%s ends with the parent process', async (title, spec) => {
   const { binaries } = test;
   const options = { binaries, folder: path.join(test.folder, `orphaned ${title}`), workers: 2 };

@@ -92,14 +92,14 @@ test('the two most recently used builds are kept', async () => {
     tinyK6(machine, answer);
     return (await ensureTools(['k6'], machine)).k6;
   };
-  const one = await build('one');
-  utimesSync(one, 1000, 1000);
+  const firstBuild = await build('one');
+  utimesSync(firstBuild, 1000, 1000);
   const two = await build('two');
   utimesSync(two, 2000, 2000);
   // Using the oldest build makes it the newest.
-  expect(await build('one')).toBe(one);
+  expect(await build('one')).toBe(firstBuild);
   const three = await build('three');
-  expect([one, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
+  expect([firstBuild, two, three].map((path) => existsSync(path))).toEqual([true, false, true]);
 });
 
 test.each<[string, (k6: string, delaylink: string) => void]>([

@@ -75,10 +75,10 @@ test('a search ends between rates that each variant keeps and rates that it brea
     expect(kept, JSON.stringify(steps)).toBeGreaterThan(limits.low / 2);
     expect(steps.map(({ why }) => why)).toContainEqual(expect.stringMatching(/ failed$/));
     // The figures are those of the last kept step.
-    const own = result.variants.find((candidate) => candidate.name === variant);
-    const [phase] = own?.rounds[0]?.phases ?? [];
+    const limitedVariant = result.variants.find((candidate) => candidate.name === variant);
+    const [phase] = limitedVariant?.rounds[0]?.phases ?? [];
     expect((phase?.requests ?? 0) / (phase?.seconds ?? 0) / kept).toBeCloseTo(1, 1);
-    expect(own?.rps?.median).toBe(rate);
+    expect(limitedVariant?.rps?.median).toBe(rate);
   }
   expect(result.comparisons).toMatchObject([{ metric: 'rps', why: 'needs 4 rounds' }]);
   expect(result.integrity).toMatchObject({ lost: 0 });

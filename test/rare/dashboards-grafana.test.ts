@@ -43,11 +43,11 @@ describe.skipIf(missing !== undefined)('in a real Grafana', () => {
     database = await DashboardDatabase.open();
     const delayed = await shippedScenario('nginx-tuning-under-delay');
     const { written } = await searchRun(Date.now() - 400_000, 4);
-    for (const one of [
+    for (const result of [
       await madeUpRun(delayed, Date.now() - 3_600_000),
       { ...(written.at(-1) as Written).result, scenario: 'a-search' },
     ])
-      results.push(await storeResult(database.store, one));
+      results.push(await storeResult(database.store, result));
     // Runs with samples per second appear in Live, and with a line over time in Comparison.
     results.push(
       await database.run(['nginx-open-file-cache', '--rounds', '2', '--duration', '3s']),

@@ -64,12 +64,12 @@ test('a database that refuses the figures of every round is reported once', asyn
   expect(integrity).toMatchObject({ lost: 0 });
 });
 
-const words = `${name} --rounds 3 --duration 300ms`;
+const line = `${name} --rounds 3 --duration 300ms`;
 
 test('the contents of a deleted database are rewritten at the end', async () => {
   const out = newOut();
   const { folder, env } = home;
-  const run = startScenario(`${words} --out ${out}`, env);
+  const run = startScenario(`${line} --out ${out}`, env);
   await vi.waitFor(() => expect(keptRounds(readResult(out))).toHaveLength(1), soon);
   // influxd still writes into the folder, so removing it file by file would race with new files.
   renameSync(join(folder, 'influxdb'), join(folder, 'gone'));
@@ -89,7 +89,7 @@ test('a run continues without a database that does not start, and exits with 1',
   const out = newOut();
   const influxd = join(newFolder(), 'influxd');
   writeFileSync(influxd, '#!/bin/sh\necho no luck\nexit 1\n', { mode: 0o755 });
-  const run = startScenario(`${words} --out ${out}`, { ...home.env, INFLUXD_BIN: influxd });
+  const run = startScenario(`${line} --out ${out}`, { ...home.env, INFLUXD_BIN: influxd });
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toMatch(
     /^the run goes on without InfluxDB, and writes its points at the end if it starts then: influxd does not start: no luck/m,

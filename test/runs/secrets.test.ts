@@ -26,7 +26,7 @@ const usually = ['sh', '-c', 'umask 022; exec "$@"', '-'];
 const modesIn = (folder: string) =>
   readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .map((name) => [name, statSync(join(folder, name))] as const)
-    .filter(([, found]) => (found.mode & 0o777) !== (found.isDirectory() ? 0o700 : 0o600))
+    .filter(([, stats]) => (stats.mode & 0o777) !== (stats.isDirectory() ? 0o700 : 0o600))
     .map(([name, { mode }]) => `${name} ${(mode & 0o777).toString(8)}`);
 
 const filesWithSecret = (folder: string) =>
@@ -54,13 +54,13 @@ test('credentials reach the server, and are kept only in private configs', async
   const commandLines = await vi.waitUntil(
     () => {
       const all = descendants(run.pid).map(({ pid }) => wordsOf(pid));
-      return all.some((one) => one.includes('--summary-export')) && all;
+      return all.some((commandLine) => commandLine.includes('--summary-export')) && all;
     },
     { timeout: 60_000, interval: 5 },
   );
   // Before exec, a child process has the arguments of its parent.
-  const others = commandLines.filter((one) => one !== wordsOf(run.pid));
-  expect(others.filter((one) => hasSecret.test(one))).toEqual([]);
+  const others = commandLines.filter((commandLine) => commandLine !== wordsOf(run.pid));
+  expect(others.filter((commandLine) => hasSecret.test(commandLine))).toEqual([]);
   const result = await wholeResult(run, out);
   for (const { load, rounds } of result.variants) {
     expect(load.command).toBe(

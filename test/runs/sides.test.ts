@@ -68,8 +68,8 @@ test('a command is compared with a running server, which keeps running', async (
     { name: 'sh', config: ["sh -c 'exec node server.cjs'"] },
     { name: host, config: [`http://${host}`], atAddress: true },
   ]);
-  const [here, again, other] = result.variants as [VariantResult, VariantResult, VariantResult];
-  for (const { serverCpuMicrosPerRequest, serverShare } of [here, again]) {
+  const [first, again, other] = result.variants as [VariantResult, VariantResult, VariantResult];
+  for (const { serverCpuMicrosPerRequest, serverShare } of [first, again]) {
     expect(serverCpuMicrosPerRequest?.median).toBeGreaterThan(1);
     expect(serverShare).toBeGreaterThan(0.01);
   }

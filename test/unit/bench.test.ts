@@ -67,12 +67,12 @@ test('output of ab', () => {
 });
 
 test('output of k6', () => {
-  const one = { requests: 10, rps: 5.5, errors: 0 };
+  const part = { requests: 10, rps: 5.5, errors: 0 };
   const other = { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 };
   const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
-  expect(readK6(`noise\n${line(one)}`)).toEqual(one);
+  expect(readK6(`noise\n${line(part)}`)).toEqual(part);
   const both = { requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 };
-  expect(readK6(line({ ...one, cpuSeconds: 1 }) + line(other))).toEqual(both);
+  expect(readK6(line({ ...part, cpuSeconds: 1 }) + line(other))).toEqual(both);
 });
 
 test('output of h2load', () => {

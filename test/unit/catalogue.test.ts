@@ -48,8 +48,8 @@ test.concurrent.each([
         .replace('export default', 'module.exports =')}`
     : `import { name } from './name.ts';${source('mine').replace("'mine'", 'name')}`;
   await writeFile(path.join(userFolder, file), text);
-  const words = ['scenario', path.join(userFolder, file), '--variants', 'none'];
-  const args = [path.join(projectRoot, 'bin/bakeoff.mjs'), ...words];
+  const command = ['scenario', path.join(userFolder, file), '--variants', 'none'];
+  const args = [path.join(projectRoot, 'bin/bakeoff.mjs'), ...command];
   expect(await run({ command: process.execPath, args })).toMatchObject({
     stderr: 'there is no variant of from-its-own-module "none": there is only\n',
     code: 2,
@@ -57,17 +57,17 @@ test.concurrent.each([
 });
 
 test('findScenario accepts kernel settings by name and by file', async () => {
-  const own = path.join(folder, 'networks/own.conf');
-  await mkdir(path.dirname(own));
-  await writeFile(own, 'net.core.somaxconn = 1\n');
+  const userFile = path.join(folder, 'networks/own.conf');
+  await mkdir(path.dirname(userFile));
+  await writeFile(userFile, 'net.core.somaxconn = 1\n');
   const network = (settings: string) =>
     `network: { toServer: { delayMs: 1 }, toClient: { delayMs: 1 }, serverSettings: ${settings}, clientSettings: [] },`;
   const variants = `${network("['article', './own.conf']")}$& ${network("['../networks/own.conf']")}`;
   const file = path.join(folder, 'networks/mine.ts');
   await writeFile(file, source('mine').replace('variants: [{', variants));
   expect(await findScenario(file)).toMatchObject({
-    network: { serverSettings: ['article', own] },
-    variants: [{ network: { serverSettings: [own], clientSettings: [] } }],
+    network: { serverSettings: ['article', userFile] },
+    variants: [{ network: { serverSettings: [userFile], clientSettings: [] } }],
   });
 });
 
@@ -82,9 +82,9 @@ test.each([
   if (text !== undefined) await writeFile(path.join(folder, file), text);
   const loading = findScenario(path.join(folder, file));
   await expect(loading).rejects.toMatchObject({ exitCode: text === undefined ? 2 : 1 });
-  const said = await refusalOf(loading);
-  expect(said).toMatch(message);
-  expect(said).toContain(file);
+  const refusal = await refusalOf(loading);
+  expect(refusal).toMatch(message);
+  expect(refusal).toContain(file);
 });
 
 const scenario = await findScenario('nginx-open-file-cache');

@@ -255,20 +255,20 @@ test.each<[string, object, RegExp]>([
     /claims\[0\]\.text .*has to be one line/,
   ],
 ])('an article with %s is refused in one line', (_, changes, message) => {
-  let said = '';
+  let printed = '';
   try {
     defineArticle({ ...sound, ...changes });
   } catch (error) {
-    said = (error as Error).message;
+    printed = (error as Error).message;
   }
-  expect(said).toMatch(message);
-  expect(said).toMatch(/^[^\n\u001b\u0007\u202e]+$/);
+  expect(printed).toMatch(message);
+  expect(printed).toMatch(/^[^\n\u001b\u0007\u202e]+$/);
 });
 
 test('markup in an article appears as text on the page', async () => {
   const odd = `<img src=x onerror=alert(1)>|"&'\\ \`e\` [f](http://x.y)`;
   const rests = [{ ...rest, is: 'faster' as const }];
-  const own = defineArticle({
+  const userArticle = defineArticle({
     ...sound,
     title: odd,
     author: odd,
@@ -276,7 +276,7 @@ test('markup in an article appears as text on the page', async () => {
     claims: [{ text: odd, figures: odd, rests }],
   });
   const run = {
-    article: own,
+    article: userArticle,
     results: new Map([['s', { ...measured, title: odd }]]),
     missing: [odd],
   };

@@ -14,8 +14,8 @@ beforeEach(() => {
   vi.spyOn(console, 'error').mockImplementation((text: string) => void complained.push(text));
 });
 
-async function refused(words: string[], message: RegExp) {
-  expect(await main(words)).toBe(2);
+async function refused(args: string[], message: RegExp) {
+  expect(await main(args)).toBe(2);
   expect(complained).toEqual([expect.stringMatching(message)]);
   expect(complained[0]).not.toContain('\n');
   expect(printed).toEqual([]);
@@ -79,8 +79,8 @@ test.each([
   refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
 );
 
-const shownBy = async (...words: string[]) => {
-  expect(await main(words)).toBe(0);
+const shownBy = async (...args: string[]) => {
+  expect(await main(args)).toBe(0);
   return printed.splice(0).join('\n').split('\n');
 };
 
@@ -200,6 +200,6 @@ test.each([
   [['--warmup', '1ms'], { warmupSeconds: 0.001 }],
   [['--warmup', '0'], { warmupSeconds: 0 }],
   [['--warmup', '0s'], { warmupSeconds: 0 }],
-])('options: %j is %j', (words, options) => {
-  expect(readScenarioOptions(words)).toMatchObject(options);
+])('options: %j is %j', (args, options) => {
+  expect(readScenarioOptions(args)).toMatchObject(options);
 });

@@ -94,9 +94,9 @@ it.each([
   async (text, line) => {
     const folder = await ownFiles({ secret: text });
     symlinkSync('secret', path.join(folder, 'own.conf'));
-    const said = await refusalOf(readOwnConfig(path.join(folder, 'own.conf')));
-    expect(said).toMatch(line);
-    expect(said).not.toContain('hunter2');
+    const message = await refusalOf(readOwnConfig(path.join(folder, 'own.conf')));
+    expect(message).toMatch(line);
+    expect(message).not.toContain('hunter2');
   },
 );
 

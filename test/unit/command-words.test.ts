@@ -11,8 +11,8 @@ test.each([
   [`sh -c 'a | b > c && d; $HOME \`e\` #' ''`, ['sh', '-c', 'a | b > c && d; $HOME `e` #', '']],
   ['node -e "a(\\"b\\", 5 > 3)" it\\\'s a#b', ['node', '-e', 'a("b", 5 > 3)', "it's", 'a#b']],
   ['node a \\\n  b', ['node', 'a', 'b']],
-])('%s', (line, words) => {
-  expect(commandWords(line, 8080)).toEqual(words);
+])('%s', (line, args) => {
+  expect(commandWords(line, 8080)).toEqual(args);
 });
 
 test.each([

@@ -51,8 +51,8 @@ test.each([
   ['--load, b=', /^--load b=: there is nothing behind b=$/],
   ['a.conf, apache.conf', /apache\.conf.*'apache2 /, 1],
 ])('%s: refused in one line', async (text, message, exitCode = 2) => {
-  const words = text.split(', ');
-  const asked = compareCommand(text.startsWith('--') ? ['a.conf', 'b.conf', ...words] : words);
+  const args = text.split(', ');
+  const asked = compareCommand(text.startsWith('--') ? ['a.conf', 'b.conf', ...args] : args);
   await expect(asked).rejects.toMatchObject({ exitCode });
   expect(await refusalOf(asked)).toMatch(message);
 });

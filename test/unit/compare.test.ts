@@ -52,8 +52,8 @@ async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
   const read = readWords(words === '' ? [] : words.split(', '), flags);
   return sidesOf(given, await readAsked(read, given), cores);
 }
-const twoSides = (one: OwnConfig, other: OwnConfig, words = '', cores = oneCore) =>
-  sidesFor([configSide('a', one), configSide('b', other)], words, cores);
+const twoSides = (first: OwnConfig, other: OwnConfig, flags = '', cores = oneCore) =>
+  sidesFor([configSide('a', first), configSide('b', other)], flags, cores);
 const folder = sharedFolder();
 const listOf = (name: string, text: string) => {
   writeFileSync(join(folder, name), text);
@@ -72,9 +72,9 @@ test.each([
   ['HTTP/2 with and without TLS', nghttpd, nginxH2, `${h2load} h2c`, `${h2load} h2`],
   ['one stream if one side speaks HTTP/2', nginx, nginxH2, wrk, 'h2load -c 100 -m 1 -t 3 -D 10 h2'],
   ['HTTP/1.1 for h2o without TLS', config('h2o', { ...plain, http2: true }), nginx, wrk, wrk],
-])('the default load is %s', async (_, one, other, ...expected) => {
-  const found = await twoSides(one, other, '', { generatorCpus: [0, 2, 4] });
-  expect(found.map(({ load }) => `${load.command} ${load.protocol}`)).toEqual(expected);
+])('the default load is %s', async (_, first, other, ...expected) => {
+  const sides = await twoSides(first, other, '', { generatorCpus: [0, 2, 4] });
+  expect(sides.map(({ load }) => `${load.command} ${load.protocol}`)).toEqual(expected);
 });
 
 test('the default load has one thread per generator core, up to 100', async () => {
@@ -90,9 +90,9 @@ test.each([
   ['--h3', 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
   ['--h3, --load, h2load -c 2 -m 3 -D 1', 'h2load -c 2 -m 3 -D 1 --h3'],
   ['--load, h2load -c 2 -D 1 --h3', 'h2load -c 2 -D 1 --h3'],
-])('HTTP/3 takes the port that has it: %s', async (words, command) => {
+])('HTTP/3 takes the port that has it: %s', async (flags, command) => {
   const of = config('nginx', plain, tls, { ...quic, port: 8443 });
-  for (const { listen, load } of await twoSides(of, of, words))
+  for (const { listen, load } of await twoSides(of, of, flags))
     expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
 });
 
@@ -100,8 +100,8 @@ test.each([
   ['the only one, whatever port the URL has', nginx, '--url, http://localhost:8080/', 80],
   ['the only one of that scheme', highPort, '--url, https://localhost/', 8443],
   ['that of a list of pages', both, `--urls, ${listOf('https', 'https://a/')}`, 443],
-])('the loaded address is %s', async (_, one, words, port) => {
-  for (const { listen } of await twoSides(one, one, words)) expect(listen.port).toBe(port);
+])('the loaded address is %s', async (_, config, flags, port) => {
+  for (const { listen } of await twoSides(config, config, flags)) expect(listen.port).toBe(port);
 });
 
 test.each([
@@ -117,9 +117,9 @@ test.each([
   [nghttpd, '--load, wrk -c 5', /speaks HTTP\/2 only on port 8080: take h2load$/],
   [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
   [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
-])('what does not fit is refused: %#', async (one, words, message) => {
-  const exitCode = one.listens.length === 0 ? 1 : 2;
-  const asked = twoSides(one, nginx, words);
+])('what does not fit is refused: %#', async (config, flags, message) => {
+  const exitCode = config.listens.length === 0 ? 1 : 2;
+  const asked = twoSides(config, nginx, flags);
   await expect(asked).rejects.toMatchObject({ message: expect.stringMatching(message), exitCode });
 });
 
@@ -136,8 +136,8 @@ test.each([
       ],
     },
   ],
-])('%s asks for page %j', async (words, page) => {
-  for (const side of await twoSides(nginx, nginx, words)) expect(side.page).toEqual(page);
+])('%s asks for page %j', async (flags, page) => {
+  for (const side of await twoSides(nginx, nginx, flags)) expect(side.page).toEqual(page);
 });
 
 test('names of sides', async () => {
@@ -156,7 +156,7 @@ test('names of sides', async () => {
 
 test('protocols of a command', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
-  const loads = async (words?: string) => (await sidesFor(given, words)).map(({ load }) => load);
+  const loads = async (flags?: string) => (await sidesFor(given, flags)).map(({ load }) => load);
   expect(await loads()).toMatchObject([{ protocol: 'http/1.1' }, { protocol: 'h2' }]);
   expect(await loads('--load, one=wrk -c 7, --load, h2load -c 3 -m 4 -n 9')).toMatchObject([
     { connections: 7 },
@@ -192,8 +192,8 @@ test('a side given by address is loaded at that address only', async () => {
 
 test('a path in one address applies to all sides', async () => {
   const paths = async (third: string) => {
-    const [one, two] = [await addressSide('http://127.0.0.1/api'), await addressSide(third)];
-    const sides = await sidesFor([commandSide('a', 'node a.js'), one, two]);
+    const [first, two] = [await addressSide('http://127.0.0.1/api'), await addressSide(third)];
+    const sides = await sidesFor([commandSide('a', 'node a.js'), first, two]);
     return sides.map(({ page }) => page.path).join(' ');
   };
   expect(await paths('http://127.0.0.3/')).toBe('/api /api /api');
@@ -206,9 +206,9 @@ test('a remote host is loaded only if it is allowed by name', () => {
     expect(at(`http://${host}`)).not.toThrow();
   for (const host of ['a.localhost', 'localhost.', '[::]', '0.0.0.0', '127.0.0.1.example.com'])
     expect(at(`http://${host}`)).toThrow(/ is not on this machine: add --host /);
-  const there = [address('http://[2001:db8::1]'), address('http://Example.COM')];
-  expect(() => requirePermission(there, ['example.com'])).toThrow(/add --host 2001:db8::1 /);
-  expect(() => requirePermission(there, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
+  const remote = [address('http://[2001:db8::1]'), address('http://Example.COM')];
+  expect(() => requirePermission(remote, ['example.com'])).toThrow(/add --host 2001:db8::1 /);
+  expect(() => requirePermission(remote, ['EXAMPLE.com', '[2001:db8::1]'])).not.toThrow();
 });
 
 test('an address is printed once for all rates', () => {
@@ -222,7 +222,7 @@ test('an address is printed once for all rates', () => {
 });
 
 test('the load follows the flags; credentials are hidden', async () => {
-  const load = async (words: string) => (await twoSides(nginx, nginx, words))[1]?.load;
+  const load = async (flags: string) => (await twoSides(nginx, nginx, flags))[1]?.load;
   expect(await load('--data, x, --header, X-A: 1, --header, Cookie: s=1')).toMatchObject({
     method: 'POST',
     body: 'x',
@@ -237,8 +237,8 @@ const alike = (await twoSides(nginx, nginx)) as [Side, Side];
 
 test('the scenario has ports, builds and commands', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginx), configSide('c', both)];
-  const words = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
-  const sides = await sidesFor(given, words);
+  const flags = '--url, http://localhost/, --port, one=3000, --bin, c:nginx=/opt/nginx';
+  const sides = await sidesFor(given, flags);
   const { scenario } = comparisonOf(all(sides), []);
   expect(scenario.variants.map(({ server }) => server)).toMatchObject([
     { command: 'node a.js', folder: expect.stringMatching(/^\//), port: 3000 },
@@ -290,8 +290,8 @@ test.each([
 test('the scenario reports identical sides', async () => {
   const lines = ['node a.js', 'node b.js', 'node a.js', 'node a.js'];
   const given = lines.map((line, index) => commandSide(`s${index}`, line));
-  const scenarioOf = async (words: string) => {
-    const sides = await sidesFor(given, words);
+  const scenarioOf = async (flags: string) => {
+    const sides = await sidesFor(given, flags);
     return comparisonOf(all(sides), await sameSides(sides)).scenario;
   };
   const some = await scenarioOf('');

@@ -63,13 +63,19 @@ it.each([
   ['h2o', '[/c:2] in command proxy.reverse.url, failed to parse URL: hunter1 hunter2 "hunter3"'],
   ['nghttpd', '-n: Bad option value: hunter1 hunter2 "hunter3"'],
   ['nghttpd', "nghttpd: unrecognized option '--hunter1 hunter2'"],
-] as const)("%s's own words: %#", (name, said) => {
+] as const)("%s's own words: %#", (name, directives) => {
   const config = `a: "hunter1 hunter2 \\"hunter3\\""  # own.conf:1\n`;
   const spec = { name, config: ['own.conf'], workers: 1 };
-  const message = complaintOf(serverKinds[name], said, config, { version: '1', answer: '' }, spec);
+  const message = complaintOf(
+    serverKinds[name],
+    directives,
+    config,
+    { version: '1', answer: '' },
+    spec,
+  );
   expect(message).toContain('own.conf');
   expectBrief(message);
-  expect(message.includes('hunter1') || said.includes(long)).toBe(true);
+  expect(message.includes('hunter1') || directives.includes(long)).toBe(true);
 });
 
 it.each([
@@ -83,10 +89,10 @@ it.each([
     '[/c:1] in command listen, failed to resolve the listening address: Name not known',
     /: Name not known$/,
   ],
-] as const)("%s's own words stay: %s", (name, said, expected) => {
+] as const)("%s's own words stay: %s", (name, directives, expected) => {
   const spec = { name, config: ['own.conf'], workers: 1 };
   const build = { version: '1', answer: '' };
-  expect(complaintOf(serverKinds[name], said, 'a: "b"  # own.conf:1\n', build, spec)).toMatch(
+  expect(complaintOf(serverKinds[name], directives, 'a: "b"  # own.conf:1\n', build, spec)).toMatch(
     expected,
   );
 });

@@ -67,7 +67,10 @@ test('turns disagree only beyond the tolerance and the noise', () => {
   const noisy = side('b', ...[1900, 700, 1600, 1000].map((rps) => inTurns(rps, 1000)));
   expect(turnsDisagree([steady, gains])).toMatchObject({ name: 'b' });
   expect(
-    turnsDisagree([steady, side('c', ...steady.rounds.map(({ phases: [one] }) => one as Phase))]),
+    turnsDisagree([
+      steady,
+      side('c', ...steady.rounds.map(({ phases: [phase] }) => phase as Phase)),
+    ]),
   ).toBeUndefined();
   // On its own, this distance is within the machine's noise between warm-up and turns.
   expect([turnsDisagree([gains]), turnsDisagree([steady, noisy])]).toEqual([undefined, undefined]);

@@ -51,9 +51,9 @@ describe.each(files)('%s', (file) => {
     for (const { title, type, fieldConfig, options } of others) {
       const { unit, custom } = fieldConfig.defaults;
       const { yAxis } = options;
-      const found =
+      const labels =
         type === 'heatmap' ? [yAxis?.unit, yAxis?.axisLabel] : [unit, custom?.axisLabel];
-      expect(found, title).toEqual([expect.any(String), expect.any(String)]);
+      expect(labels, title).toEqual([expect.any(String), expect.any(String)]);
     }
   });
 

@@ -210,7 +210,7 @@ test.each([
   [[605], false],
   [[605, 607], true],
 ])('different bodies from a user config: %j bytes instead of 600', (lengths, isFound) => {
-  const own = { name: 'mine', server: address('http://127.0.0.1:1') };
+  const userVariant = { name: 'mine', server: address('http://127.0.0.1:1') };
   const phases = lengths.map((length) => withBody(1000 * length));
-  expect(bodiesDiffer({ variant: own }, phases, { bytes: 600 })).toBe(isFound);
+  expect(bodiesDiffer({ variant: userVariant }, phases, { bytes: 600 })).toBe(isFound);
 });

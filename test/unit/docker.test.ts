@@ -93,8 +93,8 @@ it('compose.yaml gives Grafana only a read-only password', () => {
     DOCKER_INFLUXDB_INIT_ORG: 'our org',
     DOCKER_INFLUXDB_INIT_BUCKET_ID: '0a1b',
   };
-  const words = execFileSync(script, { encoding: 'utf8', env }).trimEnd();
-  expect(words).toBe(
+  const connections = execFileSync(script, { encoding: 'utf8', env }).trimEnd();
+  expect(connections).toBe(
     '<v1><auth><create><--org><our org><--read-bucket><0a1b><--username><grafana><--password><content of /run/secrets/influx-read-password>',
   );
 });
@@ -200,11 +200,11 @@ it('the Dockerfile has the same versions as the project', () => {
   expect(read('README.md')).toContain(`Go ≥ ${go.replace(/\.0$/, '')},`);
   expect(image('node')).toMatch(/^24\./);
   expect(engines.node).toContain('>=22.12.0');
-  const own = service('bakeoff').image ?? '';
-  expect(own).toMatch(new RegExp(`^\\S+/\\S+:${version}$`));
+  const imageName = service('bakeoff').image ?? '';
+  expect(imageName).toMatch(new RegExp(`^\\S+/\\S+:${version}$`));
   expect(argumentsOf('LABEL')[0]).toContain(`org.opencontainers.image.version="${version}"`);
   const commented = /^# .*?([\w.-]+\/\S+:\d+\.\d+\.\d+)/gm;
-  for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(own);
+  for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(imageName);
 });
 
 it('the Dockerfile installs the packages of the setup, pinned', () => {

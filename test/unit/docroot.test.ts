@@ -56,10 +56,10 @@ it('a folder is copied with its links, readable for all', async () => {
 });
 
 it.skipIf(process.geteuid?.() !== 0)('no link of another user is followed to it', async () => {
-  const [own, of] = [newFolder(), newFolder()];
-  writeFileSync(join(own, 'secret'), 'text');
+  const [folder, of] = [newFolder(), newFolder()];
+  writeFileSync(join(folder, 'secret'), 'text');
   const link = join(of, 'www');
-  symlinkSync(own, link);
+  symlinkSync(folder, link);
   lchownSync(link, 1234, 1234);
   for (const named of [link, join(link, '.')])
     expect(await refusalOf(copied(named))).toBe(
@@ -80,10 +80,10 @@ it.each<[string, (own: string, link: string) => unknown, RegExp]>([
   ],
   [
     'a link to a folder whose name begins alike',
-    (own, link) => {
-      mkdirSync(`${own}-else`);
-      onTestFinished(() => rmSync(`${own}-else`, { recursive: true }));
-      symlinkSync(`${own}-else`, link);
+    (folder, link) => {
+      mkdirSync(`${folder}-else`);
+      onTestFinished(() => rmSync(`${folder}-else`, { recursive: true }));
+      symlinkSync(`${folder}-else`, link);
     },
     /: sub\/x is a link out of it, /,
   ],
@@ -103,10 +103,10 @@ it.each<[string, (own: string, link: string) => unknown, RegExp]>([
     /sub\/x has 8796094 MB, more than \S+ has free$/,
   ],
 ])('a folder with %s is refused in one line', async (_, plant, message) => {
-  const own = newFolder();
-  mkdirSync(join(own, 'sub'));
-  await plant(own, join(own, 'sub/x'));
-  expect(await refusalOf(copied(own))).toMatch(message);
+  const folder = newFolder();
+  mkdirSync(join(folder, 'sub'));
+  await plant(folder, join(folder, 'sub/x'));
+  expect(await refusalOf(copied(folder))).toMatch(message);
 });
 
 it('a link that is redirected during the copy never leads to a file outside', async () => {

@@ -16,10 +16,10 @@ const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
 const page = { docroot: 'nginx', path: '/', bodyBytes: 612 };
 const variantsOf = (variants: Record<string, Partial<Variant>>, more: Partial<Scenario> = {}) =>
   scenarioOf(
-    Object.entries(variants).map(([name, own]) => ({
+    Object.entries(variants).map(([name, changes]) => ({
       name,
       server: nginx(['base'], { workers: 1 }),
-      ...own,
+      ...changes,
     })),
     { load: wrk('-c 100 -t 1 -d 10'), page, ...more },
   );

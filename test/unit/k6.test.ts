@@ -147,8 +147,8 @@ test.runIf(process.getuid?.() === 0)('root follows only links that root may trus
   const shared = newFolder();
   const target = join(newFolder(), 'precious');
   writeFileSync(target, 'precious');
-  const [theirs, own] = [join(shared, 'theirs.json'), join(shared, 'own.json')];
-  for (const link of [theirs, own]) symlinkSync(target, link);
+  const [theirs, mine] = [join(shared, 'theirs.json'), join(shared, 'own.json')];
+  for (const link of [theirs, mine]) symlinkSync(target, link);
   lchownSync(theirs, 65_533, 65_533);
   chmodSync(shared, 0o1777);
   await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
@@ -158,7 +158,7 @@ test.runIf(process.getuid?.() === 0)('root follows only links that root may trus
   chownSync(shared, 65_533, 65_533);
   await expect(writeWhole(theirs, 'text')).rejects.toThrow(/^it is a link of another user in /);
   expect(readFileSync(target, 'utf8')).toBe('precious');
-  await writeWhole(own, 'text');
+  await writeWhole(mine, 'text');
   expect(readFileSync(target, 'utf8')).toBe('text');
 });
 

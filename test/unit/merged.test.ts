@@ -52,13 +52,17 @@ describe('distributions of several rounds', () => {
 
   test('have no percentile above the largest value', () => {
     const { histogram } = of([1, 3]);
-    const one = latency(1, 2, 2.9995, { histogram });
-    expect(mergedLatency([one, one])).toMatchObject({ p50: 1, p99: 2.9995, max: 2.9995 });
+    const distribution = latency(1, 2, 2.9995, { histogram });
+    expect(mergedLatency([distribution, distribution])).toMatchObject({
+      p50: 1,
+      p99: 2.9995,
+      max: 2.9995,
+    });
   });
 
   test('of requests/s per connection are averaged over rounds', () => {
-    const one = { min: 1, mean: 4, sd: 3, withinSd: 0.6, max: 9 };
-    expect(meanDistribution([one, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({
+    const spread = { min: 1, mean: 4, sd: 3, withinSd: 0.6, max: 9 };
+    expect(meanDistribution([spread, { min: 2, mean: 6, sd: 4, withinSd: 0.8, max: 8 }])).toEqual({
       min: 1,
       mean: 5,
       sd: Math.sqrt(12.5),

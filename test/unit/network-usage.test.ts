@@ -48,9 +48,9 @@ test('after a warm-up, usage is counted within the window', () => {
 });
 
 test('without a warm-up, usage is the complete report', () => {
-  const { quiet: _, deviceDrops: __, ...told } = report;
+  const { quiet: _, deviceDrops: __, ...figures } = report;
   const window = { fromMs: 10_000, toMs: 29_000, idleBefore: true };
-  expect(networkUseBetween(samples, report, window)).toEqual(told);
+  expect(networkUseBetween(samples, report, window)).toEqual(figures);
 });
 
 /** A link whose first packet comes at the third query. */

@@ -92,10 +92,10 @@ it.each([
 
 it.each(['fastcgi_pass app:9000', 'proxy_pass https://app:9000'])(
   'refuses a stub for %s',
-  async (words) => {
+  async (directives) => {
     const upstreams = [{ name: 'app:9000', to: 'stub:1ms', address: '127.0.0.1:9' }];
-    await expect(nginx(`http { server { ${words}; } }`, { upstreams })).rejects.toThrow(
-      `own.conf:1: ${words}: the stub answers plain HTTP alone, so start a backend`,
+    await expect(nginx(`http { server { ${directives}; } }`, { upstreams })).rejects.toThrow(
+      `own.conf:1: ${directives}: the stub answers plain HTTP alone, so start a backend`,
     );
   },
 );

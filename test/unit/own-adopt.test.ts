@@ -153,10 +153,10 @@ it.each([
   ['proxy.connect: ["+*"]', 'proxy.connect'],
   ['redirect: {url: "http://x.example/", internal: YES}', 'redirect http://x.example/'],
   ['error-doc: [{status: 404, url: "//x.example/x"}]', 'error-doc //x.example/x'],
-])('h2o refuses to ask another machine: %s', async (handler, words) => {
+])('h2o refuses to ask another machine: %s', async (handler, expected) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {/:\n {${handler}}}}}`);
   expect(message).toMatch(/^own\.conf:3: .* may leave this machine/);
-  expect(message).toContain(words);
+  expect(message).toContain(expected);
 });
 
 it('an h2o path may have the same name as a key with data', async () => {
@@ -184,10 +184,10 @@ it.each([
     'redis keys.example',
   ],
   ['quic-nodes: {self: 1, mapping: {1: "10.0.0.1:443"}}', 'quic-nodes'],
-])('h2o refuses to send keys or packets to another machine: %s', async (line, words) => {
+])('h2o refuses to send keys or packets to another machine: %s', async (line, expected) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {}}}\n${line}`);
   expect(message).toMatch(/^own\.conf:[34]: .* may leave this machine/);
-  expect(message).toContain(words);
+  expect(message).toContain(expected);
 });
 
 it.each([

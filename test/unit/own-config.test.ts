@@ -239,8 +239,8 @@ it.each([
   ['x; include *d*.conf', /^\/own.conf:2: includes "\/a\\nd.conf", which has control characters/],
 ])('a config of nginx with much or strange is refused: %.20s…', async (text, message) => {
   const files = { big: `#${'x'.repeat(8e6)}`, 'a\nd.conf': '' };
-  const said = await refusal(`events {}\nhttp { add_header a ${text}; }`, files);
-  expect(said).toMatch(message);
+  const refused = await refusal(`events {}\nhttp { add_header a ${text}; }`, files);
+  expect(refused).toMatch(message);
 });
 
 it.each<[string, string[], string[]]>([
@@ -310,6 +310,6 @@ it.each([
 ])('anything else is refused at %j', async (name, message) => {
   const folder = await ownFiles({ 'a/b': '', 'a\nuser root;\n#': 'http { server { } }' });
   execFileSync('mkfifo', [path.join(folder, 'pipe')]);
-  const said = await refusalOf(readOwnConfig(path.join(folder, name)));
-  expect(said.replaceAll(folder, '')).toContain(message);
+  const refused = await refusalOf(readOwnConfig(path.join(folder, name)));
+  expect(refused.replaceAll(folder, '')).toContain(message);
 });

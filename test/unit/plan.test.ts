@@ -268,14 +268,14 @@ test('a plan checks the limit of open files against its connections', () => {
 
 test('a plan checks the limit of open files on other hosts', () => {
   const planOn = (server: number, generator: number) => {
-    const there = {
+    const remote = {
       ...cores,
       serverHost: 'web1',
       serverFiles: { host: 'web1', most: server },
       generatorHosts: { names: ['gen1'], coresEach: 1 },
       generatorFiles: { host: 'gen1', most: generator },
     };
-    return planOf({}, { cores: there });
+    return planOf({}, { cores: remote });
   };
   expect(() => planOn(355, 1e6)).toThrow('hard limit on web1 is 355: raise it there');
   expect(() => planOn(1e6, 163)).toThrow('hard limit on gen1 is 163: raise it there');

@@ -311,12 +311,13 @@ const lab = (signal = new AbortController().signal) => ({
 const failing = () => Promise.reject(new UserError('round 1 failed twice: nginx ended'));
 
 test('failures are recorded, and the sixth one ends the part', async () => {
-  const one = lab();
-  for (let time = 1; time <= 5; time++) expect(await noted(one, failing)).toBeUndefined();
-  expect(one.failures).toHaveLength(5);
-  expect(one.failures[4]?.why).toBe('round 1 failed twice: nginx ended');
-  await expect(noted(one, failing)).rejects.toThrow('round 1 failed twice');
-  expect(await noted(one, () => Promise.resolve(7))).toBe(7);
+  const labWithFailures = lab();
+  for (let time = 1; time <= 5; time++)
+    expect(await noted(labWithFailures, failing)).toBeUndefined();
+  expect(labWithFailures.failures).toHaveLength(5);
+  expect(labWithFailures.failures[4]?.why).toBe('round 1 failed twice: nginx ended');
+  await expect(noted(labWithFailures, failing)).rejects.toThrow('round 1 failed twice');
+  expect(await noted(labWithFailures, () => Promise.resolve(7))).toBe(7);
 });
 
 test('failures after a signal and programming errors end the part at once', async () => {

@@ -183,8 +183,8 @@ test.each([
   [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
 ])(
   'a load without a successful request has its cause, also in the error that ends the command (%#)',
-  async (one, why) => {
-    const of = result([workers, changed(openFileCache, () => one)]);
+  async (failing, why) => {
+    const of = result([workers, changed(openFileCache, () => failing)]);
     expect(findingLines(of)).toContain(`No request of open-file-cache succeeded: ${why}.`);
     await expect(ending(of)).rejects.toThrow(
       new UserError(`a side was not measured: No request of open-file-cache succeeded: ${why}`),

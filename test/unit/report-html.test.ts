@@ -235,9 +235,9 @@ test('the last percentile is the longest of all responses', () => {
     responses: answers({ '2xx': 48, '5xx': 2 }),
     latencyMs: latency(2, 5, 9),
   });
-  const having = (one: Phase) =>
+  const having = (given: Phase) =>
     linesOf(
-      result([{ ...workers, rounds: [{ round: 3, phases: [one] }] }]),
+      result([{ ...workers, rounds: [{ round: 3, phases: [given] }] }]),
       /^Latency by percentile/,
     );
   expect(having(measurement)[0]?.marks.map(({ x, y }) => [x, y])).toEqual([

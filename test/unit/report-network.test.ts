@@ -102,8 +102,8 @@ test('the link table has a row for variants with published packets only', () => 
 test('idle share, effect and packets by kind of the article are next to measured ones', () => {
   const packets = { toServer: { syn: 1, ack: 3 }, toClient: { synAck: 1 } };
   const published = { rps: 2211, serverIdleShare: 0.84, effect: 'yes' as const, packets };
-  const one = variant('one', 10, (requests) => queue(requests), { published });
-  const of = result([untuned, one]);
+  const linked = variant('one', 10, (requests) => queue(requests), { published });
+  const of = result([untuned, linked]);
   expect(column(of, 'server idle', 'published')).toEqual(['', '≥ 84 %']);
   expect(columnOf(variantTable(of), 'effect', 'published')).toEqual(['', 'yes']);
   const kinds = linkPart(of)[0]?.tables[1] as Table;
@@ -120,15 +120,15 @@ test('idle share, effect and packets by kind of the article are next to measured
 
 test('errors by kind are those of the load; those of nginx are next to the kinds in the article', () => {
   const published = { clientErrors: ['client timed out'] };
-  const one = variant('one', 10, (requests) => queue(requests), { published });
-  const rounds = one.rounds.map(({ round, phases }) => ({
+  const linked = variant('one', 10, (requests) => queue(requests), { published });
+  const rounds = linked.rounds.map(({ round, phases }) => ({
     round,
     phases: phases.map((phase) => ({
       ...phase,
       clientErrors: { 'client timed out': 3, reset: 1 },
     })),
   }));
-  const of = result([{ ...one, rounds }]);
+  const of = result([{ ...linked, rounds }]);
   const errors = tableParts(of).find(({ title }) => title === 'Errors by kind:');
   const log = errors?.tables[1] as Table;
   expect(log.rows).toEqual([

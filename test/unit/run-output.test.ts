@@ -61,7 +61,7 @@ test('progress reports the figures of a variant in a round', () => {
     const lines: string[] = [];
     const line = (text: string): void => void lines.push(text);
     const { errors } = phase({ requests: 0 });
-    const one = phase({
+    const measured = phase({
       requests: 10_000,
       responses: answers({ '2xx': 10_000 - total }),
       errors: { ...errors, connect: total, total },
@@ -72,7 +72,7 @@ test('progress reports the figures of a variant in a round', () => {
       say: line,
       clear: () => undefined,
     };
-    const outcome = { phases: [one] } as never;
+    const outcome = { phases: [measured] } as never;
     progressEvents(planOf(scenario, {}, two), progress).measured({
       round: 1,
       variant: 'x',

@@ -215,10 +215,10 @@ describe('noise', () => {
   });
 
   test("has the cores of the server's host and of this generator", () => {
-    const here = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } });
+    const local = samples({ server: { processes: 9, steal: 9 }, generator: { steal: 0.3 } });
     const used = { server: { processes: 0.9, steal: 0.2 }, ours: 1 };
     // Times are by the local clock; every other sample has a reading of the machine.
-    const there = samples(used, { loadAverage: 7 }).map(
+    const remote = samples(used, { loadAverage: 7 }).map(
       ({ atMs, cpuSeconds, machine }, index): SampleThere => ({
         atMs: atMs + 50,
         cpuSeconds,
@@ -230,7 +230,7 @@ describe('noise', () => {
         ...(index % 2 === 0 ? { machine: { ...machine, generator: null } } : {}),
       }),
     );
-    const [one, other] = [0, 1].map((place) => withServer(here, [there, there], place));
+    const [one, other] = [0, 1].map((place) => withServer(local, [remote, remote], place));
     expect(one).toEqual(other);
     expect(one?.map(({ stopped }) => stopped)).toEqual([false, false, true, false, false]);
     expect(one?.[2]).toMatchObject({
@@ -248,11 +248,11 @@ describe('noise', () => {
       loadAverage: 7,
       serverMhz: [2000, 2002],
     });
-    const alone = noiseBetween(withServer(here, [there], 0), window, apart);
+    const alone = noiseBetween(withServer(local, [remote], 0), window, apart);
     expect(alone?.serverOthersShare).toBeCloseTo(0.4, 9);
-    expect(withServer(here, [undefined, there], 0)).toEqual(here);
-    const silent = there.map(({ machine: _, ...sample }): SampleThere => sample);
-    expect(noiseBetween(withServer(here, [silent], 0), window, apart)).toBeNull();
+    expect(withServer(local, [undefined, remote], 0)).toEqual(local);
+    const silent = remote.map(({ machine: _, ...sample }): SampleThere => sample);
+    expect(noiseBetween(withServer(local, [silent], 0), window, apart)).toBeNull();
   });
 
   test.each([

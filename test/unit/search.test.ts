@@ -194,8 +194,10 @@ test('the rate of a round is a lower bound if the generator was at its limit, or
   expect(rateOf(withBusy(() => true))).toMatchObject({ atLeast: true });
   expect(rateOf(around)).toMatchObject({ atLeast: false });
   // Steps below the resulting rate that a pause broke do not count.
-  expect(rateOf(withBusy((one) => one > rate))).toMatchObject({ atLeast: true });
-  expect(rateOf(withBusy((one) => one < rate || one > 2000))).toMatchObject({ atLeast: false });
+  expect(rateOf(withBusy((rateOfStep) => rateOfStep > rate))).toMatchObject({ atLeast: true });
+  expect(rateOf(withBusy((rateOfStep) => rateOfStep < rate || rateOfStep > 2000))).toMatchObject({
+    atLeast: false,
+  });
   const most: Told[] = [
     [1000, 1],
     [highestRate, 19],

@@ -219,9 +219,9 @@ hosts:
     paths: {/: {file.dir: /www}}`),
     );
     expect(config).toMatchObject({ tls: true, protocol: 'h2' });
-    const own = await ownConfig('hosts: {a: {listen: [{port: 443, ssl: {cipher-suite: X}}]}}');
+    const userFile = await ownConfig('hosts: {a: {listen: [{port: 443, ssl: {cipher-suite: X}}]}}');
     const kept = { 'cipher-suite': 'X', 'key-file': '/tls.pem' };
-    expect(parse((await compose(own)).text)).toMatchObject({
+    expect(parse((await compose(userFile)).text)).toMatchObject({
       hosts: { a: { listen: { port: 8099, ssl: kept } } },
     });
   });

@@ -52,9 +52,12 @@ describe('the limit of open files', () => {
   it.each([
     ['h2o', undefined, 3840, 4096],
     ['nghttpd', 1024, 5000, 1024],
-  ])("is the hard limit or the variant's own: of %s with %s for %i", (name, own, load, limit) => {
-    expect(fileLimitFor(name, own, load, 4096)).toBe(limit);
-  });
+  ])(
+    "is the hard limit or the variant's own: of %s with %s for %i",
+    (name, fileLimit, load, limit) => {
+      expect(fileLimitFor(name, fileLimit, load, 4096)).toBe(limit);
+    },
+  );
 
   it('is refused if too low for a variant', () => {
     expect(() => fileLimitFor('h2o', 8192, 10, 4096)).toThrow(

@@ -37,15 +37,15 @@ async function fakeInflux(
     let body = '';
     for await (const chunk of request) body += chunk;
     const { method = '', url: path = '', headers } = request;
-    const one = { method, path, headers, body };
-    asked.push(one);
+    const received = { method, path, headers, body };
+    asked.push(received);
     const fallback: Answer =
-      one.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
+      received.path === '/query' ? { status: 200, body: databases('bakeoff') } : { status: 204 };
     const {
       status = 200,
       body: text = '',
       version = 'v2.7.12',
-    } = answer(one, asked.length) ?? fallback;
+    } = answer(received, asked.length) ?? fallback;
     response.writeHead(status, version === '' ? {} : { 'X-Influxdb-Version': version }).end(text);
   });
   return { host: `127.0.0.1:${await listening(server)}`, asked };
@@ -171,16 +171,16 @@ it('takes the token from INFLUX_TOKEN_FILE, unless INFLUX_TOKEN is set', async (
 });
 
 it('creates the database on 1.x, except for viewing; not on 2.x', async () => {
-  const one = await answering(
+  const store = await answering(
     (body) => ({ body: body.includes('SHOW') ? databases('_internal') : '{"results":[{}]}' }),
     '1.8.10',
   );
   await expect(
-    openStore({ url: `http://${one.host}`, folder: '/nowhere', purpose: 'view' }),
+    openStore({ url: `http://${store.host}`, folder: '/nowhere', purpose: 'view' }),
   ).rejects.toThrow('has no database bakeoff yet: run a scenario into it first');
-  const { out } = (await open(one.host)).k6Output();
-  expect(out).toEqual([`influxdb=http://${one.host}/bakeoff`]);
-  expect(one.asked.map(({ body }) => body).filter((body) => body.includes('CREATE'))).toEqual([
+  const { out } = (await open(store.host)).k6Output();
+  expect(out).toEqual([`influxdb=http://${store.host}/bakeoff`]);
+  expect(store.asked.map(({ body }) => body).filter((body) => body.includes('CREATE'))).toEqual([
     'db=bakeoff&q=CREATE+DATABASE+%22bakeoff%22',
   ]);
 

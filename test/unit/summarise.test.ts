@@ -244,8 +244,8 @@ test('streams beyond the limit of the server give one warning with both numbers'
   expect(limited(1024, null)).toEqual([]);
 });
 
-const warningsWith = (words: string, ...variants: MeasuredVariant[]) =>
-  summarise(facts, variants).warnings.filter((text) => text.includes(words));
+const warningsWith = (included: string, ...variants: MeasuredVariant[]) =>
+  summarise(facts, variants).warnings.filter((text) => text.includes(included));
 
 test("a server's CPU use while idle is reported above 1 % of a core", () => {
   const idle = (...shares: (number | null)[]) => {
