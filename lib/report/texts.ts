@@ -76,11 +76,7 @@ export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
   const notes = [...warningLines(result), ...noteLines(result)].map((note) => `- ${escape(note)}`);
-  const tables = [
-    roundsTable(result),
-    environmentTable(result),
-    noiseTable(result),
-  ];
+  const tables = [roundsTable(result), environmentTable(result), noiseTable(result)];
   const [first = result.title, ...verdicts] = verdictLines(result);
   const text = [
     ...[first, ...verdicts].flatMap((line) => [`**${escape(line)}**`, '']),

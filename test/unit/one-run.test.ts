@@ -162,7 +162,10 @@ test('the lock holds across users', async ({ skip }) => {
   });
   let output = '';
   child.stdout.on('data', (data: Buffer) => void (output += data.toString()));
-  await vi.waitFor(() => expect(output).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)), 10_000);
+  await vi.waitFor(
+    () => expect(output).toMatch(new RegExp(`^process ${pid} of .*\nmeasuring since .*\n$`)),
+    10_000,
+  );
 });
 
 test('text from a foreign process cannot control the terminal', async () => {
