@@ -117,7 +117,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   );
   let over: string | undefined;
   void ended.then((how) => {
-    over = how;
+    over ??= how;
     for (const { reject } of asked.values()) reject(new UserError(how));
     for (const tell of deaths.values()) tell(how);
   });
@@ -188,6 +188,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
       signal?.addEventListener('abort', stop);
       const giveUp = () => {
         const late = `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`;
+        over ??= late;
         asked.get(id)?.reject(new UserError(late));
         void connection.close();
       };
@@ -208,6 +209,8 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
         signal?.removeEventListener('abort', stop);
       }
     },
+    /** Why the connection has ended; undefined while it lasts. */
+    lost: () => over,
     /** Settles when the server with that id ends by itself, or the connection does. */
     died: (server: number) =>
       new Promise<string>((resolve) => {

@@ -94,6 +94,7 @@ async function openGeneratorHost(name: string) {
         end: (graceMs: number) => agent.ask('endK6', { k6, graceMs }).catch(() => undefined),
       };
     },
+    lost: agent.lost,
     close: () => agent.close(),
   };
 }

@@ -122,6 +122,7 @@ export async function openServerHost(name: string) {
       }
       return server;
     },
+    lost: agent.lost,
     close: () => agent.close(),
   };
 

@@ -5,7 +5,7 @@ import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError, asWords, printable } from '../errors.ts';
 import { run, startChild } from '../process.ts';
-import { commandWords } from '../scenario/load/shell-words.ts';
+import { commandWords, shellWord } from '../scenario/load/shell-words.ts';
 import { findAll, thisMachine } from '../setup/machine.ts';
 import { wanted } from './messages.ts';
 
@@ -35,6 +35,11 @@ export type Connection = Awaited<ReturnType<typeof connect>>;
 function sshWords(): string[] {
   const said = process.env[sshVariable]?.trim() || 'ssh';
   return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
+}
+
+/** The command that reaches a host as bakeoff does, with its port and key, for a person to type. */
+function byHand(host: string, ...command: string[]): string {
+  return [...sshWords(), host, ...command].map(shellWord).join(' ');
 }
 
 /** The addresses of a host's name here, by ssh's configuration; [] if unknown. */
@@ -88,7 +93,7 @@ export async function connect(host: string, script: string) {
     unended = end < 0 ? unended + bytes.length : bytes.length - end - 1;
     if (unended > mostLineBytes)
       refuse(
-        `${host} prints a line without end: see what its shell prints at its start (ssh ${host} true)`,
+        `${host} prints a line without end: see what its shell prints at its start (${byHand(host, 'true')})`,
       );
   });
   let isSent = false;
@@ -123,20 +128,20 @@ export async function connect(host: string, script: string) {
   };
 }
 
-/** Messages by ssh's output; the first match counts. HOST is the host's name. */
+/** Messages by ssh's output; the first match counts. HOST is the host's name, SSH what a person types to reach it. */
 const reasons: readonly [RegExp, string][] = [
   [
     /REMOTE HOST IDENTIFICATION HAS CHANGED/,
-    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R NAME) and connect once by hand',
+    'HOST has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R KEY) and connect once by hand (SSH)',
   ],
   [
     /Host key verification failed/,
-    'the host key of HOST is not known here: connect once by hand (ssh HOST) and compare it',
+    'the host key of HOST is not known here: connect once by hand (SSH) and compare it',
   ],
   [/Could not resolve hostname/i, 'there is no host HOST: see that its name resolves'],
   [
     /Permission denied/,
-    "HOST refuses this user's keys: have ssh HOST work without a password (ssh-copy-id)",
+    "HOST refuses this user's keys: have this work without a password (ssh-copy-id): SSH",
   ],
   [
     /Connection timed out|Operation timed out|timed out during banner/i,
@@ -160,7 +165,15 @@ const fullDisk: (typeof reasons)[number] = [
 function explained(host: string, code: number | null, said: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
   const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
-  if (reason !== undefined) return reason.replaceAll('HOST', () => host);
+  if (reason !== undefined) {
+    // As known_hosts has it: [NAME]:PORT with another port than 22.
+    const key = /^Host key for (\S+) has changed/m.exec(said)?.[1] ?? 'NAME';
+    const values = { HOST: host, SSH: byHand(host), KEY: shellWord(printable(key)) };
+    return reason.replaceAll(
+      /\b(?:HOST|SSH|KEY)\b/g,
+      (name) => values[name as keyof typeof values],
+    );
+  }
   const lines = said.split('\n').map((line) => printable(line).trim());
   const last = lines.findLast((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line));
   return `the connection to ${host} ended${code ? ` with code ${code}` : ''}${last === undefined ? '' : `: ${last}`}`;

@@ -2,7 +2,7 @@
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
-import { hundredths, scaledTime, whole } from '../format.ts';
+import { hundredths, percent, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
 import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
@@ -132,8 +132,11 @@ export function standstillIn(
   return `${server} stood still: no response came for ${scaledTime(ms)}${ofWindow} while requests were under way; ${whyStill(phase, alarm)}`;
 }
 
-function whyStill({ stoppedShare = 0 }: Phase, alarm: string | undefined): string {
+function whyStill({ noise, stoppedShare = 0 }: Phase, alarm: string | undefined): string {
   if (stoppedShare > 0) return 'it was stopped (SIGSTOP or a debugger)';
+  const { duringPause = 0 } = noise ?? {};
+  if (duringPause >= heldUpShare)
+    return `other programs, or the host of a virtual machine, had ${percent(duringPause)} of the cores of the servers or of the load meanwhile: end what else runs there`;
   return alarm === undefined
     ? 'why is not known: look at its log, at its backend, and at what else runs on the machine'
     : `its log says: ${alarm}`;

@@ -42,10 +42,30 @@ import { phasesOf, underLoad, type Measurement } from './under-load.ts';
 /**
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
  * @param place of the group in the round, from 1
- * @throws UserError if a server does not start or answer right for the first time; Interrupted after a signal
+ * @throws UserError if a server does not start or answer right for the first time, or a host is lost; Interrupted after a signal
  * @throws RoundFailure if a server, network or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
+  context: RunContext,
+  group: Group,
+  place: number,
+  attempt: Attempt,
+): Promise<Map<string, VariantRound>> {
+  const { host, generators = [], signal } = context;
+  try {
+    return await groupRound(context, group, place, attempt);
+  } catch (error) {
+    signal.throwIfAborted();
+    // It is not connected again: with the connection it is free for another run.
+    const lost = [host, ...generators].flatMap((one) => one?.lost() ?? [])[0];
+    if (lost === undefined) throw error;
+    throw new UserError(
+      `${lost}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
+    );
+  }
+}
+
+async function groupRound(
   context: RunContext,
   group: Group,
   place: number,

@@ -8,7 +8,7 @@ import { total } from '../analysis/statistics.ts';
 import { messageOf, UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { writeWhole } from '../writing.ts';
-import { percent } from '../format.ts';
+import { enumeration, percent } from '../format.ts';
 import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, limitChild, startChild, type Child } from '../process.ts';
 import { perfCounts, type Why, type WhySide } from '../result/result.ts';
@@ -57,14 +57,14 @@ export async function lookWhy(
   const { phases: _, ...scenario } = plan.scenario;
   const inside = { ...context, folder, store: null, plan: { ...plan, scenario } };
   await mkdir(folder);
+  const elsewhere: PlannedVariant[] = [];
   try {
     for (const { sides, ...group } of plan.groups) {
       const asked = sides.filter(({ variant }) => names.has(variant.name));
       const isHere = ({ variant }: PlannedVariant) =>
         host === undefined && variant.server.name !== 'address';
       const here = asked.filter(isHere);
-      for (const { variant } of asked.filter((one) => !isHere(one)))
-        why.missing.push(`${variant.name} was not started on this machine`);
+      elsewhere.push(...asked.filter((one) => !isHere(one)));
       if (here.length === 0) continue;
       try {
         why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf, context.folder)));
@@ -75,6 +75,12 @@ export async function lookWhy(
     }
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+  if (elsewhere.length > 0) {
+    const named = enumeration(elsewhere.map(({ variant }) => variant.name));
+    why.missing.push(
+      `${named} ${elsewhere.length === 1 ? 'was' : 'were'} not started on this machine`,
+    );
   }
   return why;
 }

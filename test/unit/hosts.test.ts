@@ -386,6 +386,27 @@ test('an agent with endless stderr output, and an agent with a very long line', 
   expect(await samples(6e6)).toMatch('gives no right answer to "watched"');
 });
 
+test.each([
+  [
+    'Host key verification failed.',
+    "the host key of web1 is not known here: connect once by hand (SSH -p 2222 -i 'my key' web1) and compare it",
+  ],
+  [
+    '@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key for [web1]:2222 has changed and you have requested strict checking.\nHost key verification failed.',
+    "web1 has another host key than it had: somebody may be in between; if you know why, remove the old one (ssh-keygen -R '[web1]:2222') and connect once by hand (SSH -p 2222 -i 'my key' web1)",
+  ],
+  [
+    'me@web1: Permission denied (publickey).',
+    "web1 refuses this user's keys: have this work without a password (ssh-copy-id): SSH -p 2222 -i 'my key' web1",
+  ],
+])('a command to type has the port and the key: %s', async (said, line) => {
+  const program = join(newFolder(), 'ssh');
+  writeFileSync(program, `#!/bin/sh\ncat >&2 <<'END'\n${said}\nEND\nexit 255\n`, { mode: 0o755 });
+  vi.stubEnv('BAKEOFF_SSH', `${program} -p 2222 -i 'my key'`);
+  const { ended } = await connect('web1', 'true');
+  expect((await ended).replaceAll(program, 'SSH')).toBe(line);
+});
+
 test('addresses of a host', async () => {
   const program = join(newFolder(), 'ssh');
   vi.stubEnv('BAKEOFF_SSH', program);
