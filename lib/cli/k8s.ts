@@ -5,9 +5,11 @@ import { usageError, UserError } from '../errors.ts';
 import {
   type ClusterRun,
   type Manifest,
+  type Placement,
   imageVersions,
   loadHere,
   loadManifests,
+  publishedImage,
   scriptManifest,
   serverManifests,
 } from '../kubernetes/manifests.ts';
@@ -29,6 +31,7 @@ import {
   seconds,
   wholeNumber,
   type Flag,
+  type Words,
 } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
@@ -82,7 +85,21 @@ const k8sFlags = {
   'generator-memory': { value: '512Mi', help: 'memory of each generator (512Mi)' },
   'server-cores': { value: 'N', help: 'cores of each server (2)' },
   'server-memory': { value: '512Mi', help: 'memory of each server (512Mi)' },
-  image: { value: 'IMAGE', help: 'the image of docker/Dockerfile, as the cluster finds it' },
+  image: {
+    value: 'IMAGE',
+    help: "the image of docker/Dockerfile, as the cluster finds it (this release's)",
+  },
+  'image-pull-secret': { value: 'NAME', help: 'the Secret with which the cluster pulls it (none)' },
+  'node-selector': {
+    value: 'KEY=VALUE',
+    repeated: true,
+    help: 'a label of the nodes that servers and generators may run on (any node)',
+  },
+  toleration: {
+    value: 'KEY=VALUE:EFFECT',
+    repeated: true,
+    help: 'a taint of these nodes that they tolerate; KEY:EFFECT with any value (none)',
+  },
   namespace: { value: 'NS', help: "the namespace of all of it (kubectl's)" },
   apply: { help: 'apply it with kubectl, wait, and print the table; removes it in the end' },
   ...applyFlags,
@@ -106,6 +123,45 @@ const readSecret = ofForm(
   /^[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?$/,
   'give the name of a Secret: a-z, 0-9, - and .',
 );
+const nameOfLabel = '[A-Za-z\\d](?:[\\w.-]{0,61}[A-Za-z\\d])?';
+const keyOfLabel = `(?:[a-z\\d](?:[a-z\\d.-]{0,251}[a-z\\d])?/)?${nameOfLabel}`;
+const selectorForm = new RegExp(`^(?<key>${keyOfLabel})=(?<value>(?:${nameOfLabel})?)$`);
+const tolerationForm = new RegExp(
+  `^(?<key>${keyOfLabel})(?:=(?<value>(?:${nameOfLabel})?))?:(?<effect>NoSchedule|PreferNoSchedule|NoExecute)$`,
+);
+
+/** The parts of each value of a repeated flag. @throws UserError for another form; `wanted` describes it */
+function readEach({ lists }: Words, flag: string, form: RegExp, wanted: string) {
+  return (lists.get(flag) ?? []).map((text) => {
+    ofForm(form, wanted)(`--${flag}`, text);
+    return form.exec(text)?.groups as Record<'key' | 'value' | 'effect', string>;
+  });
+}
+
+function readPlacement(words: Words): Placement {
+  const labels = readEach(
+    words,
+    'node-selector',
+    selectorForm,
+    'give a label of a node, KEY=VALUE, such as disktype=ssd',
+  );
+  const taints = readEach(
+    words,
+    'toleration',
+    tolerationForm,
+    'give a taint, KEY=VALUE:EFFECT or KEY:EFFECT, such as dedicated=load:NoSchedule; an effect is NoSchedule, PreferNoSchedule or NoExecute',
+  );
+  return {
+    imagePullSecret: words.read('image-pull-secret', readSecret),
+    nodeSelector: Object.fromEntries(labels.map(({ key, value }) => [key, value])),
+    tolerations: taints.map(({ key, value, effect }) =>
+      value === undefined
+        ? { key, operator: 'Exists', effect }
+        : { key, operator: 'Equal', value, effect },
+    ),
+  };
+}
+
 const readImage = ofForm(/^[\w.:/@-]+$/, 'give an image such as registry.example/bakeoff:1');
 
 /** Prints the manifests, or runs them. Returns 0; throws UserError and Interrupted. */
@@ -123,12 +179,14 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   const influx = readInflux(flags.get('influx'));
   const scenario = await findScenario(name);
   const shown = findVariants(scenario, flags.get('variants')?.split(','));
-  const image = read('image', readImage) ?? publishedImage();
+  const image =
+    read('image', readImage) ?? publishedImage(packageJson.repository.url, packageJson.version);
   const startedAt = new Date();
   const clusterRun: ClusterRun = {
     run: runName(scenario.name, startedAt),
     scenario,
     image,
+    placement: readPlacement(words),
     namespace: read('namespace', readNamespace),
     server: { cores: whole('server-cores', 2), memory: memory('server-memory') },
     generator: { cores: whole('generator-cores', 1), memory: memory('generator-memory') },
@@ -162,15 +220,6 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   );
   return 0;
 }
-
-/** As docker/Dockerfile names it: the repository's path in lower case. */
-const publishedImage = () =>
-  `${packageJson.repository.url
-    .split('/')
-    .slice(-2)
-    .join('/')
-    .replace(/\.git$/, '')
-    .toLowerCase()}:${packageJson.version}`;
 
 function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl> {
   if (text === undefined)

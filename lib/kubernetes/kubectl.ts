@@ -210,7 +210,7 @@ export function podTrouble({
     ({ type, status }) => type === 'PodScheduled' && status === 'False',
   );
   if (unplaced === undefined) return undefined;
-  const text = `no node takes it (all servers share a node, and each generator needs another): ${unplaced.message?.split(' preemption:')[0]} Add nodes, or ask for less with --variants, --generators and --server-cores`;
+  const text = `no node takes it (all servers share a node, each generator needs another, and no two runs share one): ${unplaced.message?.split(' preemption:')[0]} Add nodes, or ask for less with --variants, --generators and --server-cores`;
   return { text, fatal: false };
 }
 

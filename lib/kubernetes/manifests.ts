@@ -51,11 +51,28 @@ interface Resources {
   memory: string;
 }
 
+/** On which nodes pods may run, and whose Secret they pull their image with. */
+export interface Placement {
+  imagePullSecret?: string | undefined;
+  /** Labels that a node must have. */
+  nodeSelector: Readonly<Record<string, string>>;
+  tolerations: readonly Toleration[];
+}
+
+/** Of a node's taint. */
+export interface Toleration {
+  key: string;
+  operator: 'Equal' | 'Exists';
+  value?: string;
+  effect: string;
+}
+
 /** The settings of a run. */
 export interface ClusterRun {
   run: string;
   scenario: Scenario;
   image: string;
+  placement: Placement;
   namespace: string | undefined;
   /** Of each server. */
   server: Resources;
@@ -104,6 +121,28 @@ function dnsLabel(text: string, most = 63): string {
 
 function shortHash(text: string): string {
   return createHash('sha256').update(text).digest('hex').slice(0, 8);
+}
+
+/** Where the workflow of releases (release.yml) pushes the image: the container registry of GitHub. */
+const registry = 'ghcr.io';
+
+/** The image of a release. @param repository its address, with `.git` or without */
+export function publishedImage(repository: string, version: string): string {
+  const [owner = '', name = ''] = repository
+    .replace(/\.git$/, '')
+    .split('/')
+    .slice(-2);
+  return `${registry}/${owner}/${name}:${version}`.toLowerCase();
+}
+
+/** The parts of a pod, or of a TestRun's, that say where it runs. */
+function placed({ imagePullSecret, nodeSelector, tolerations }: Placement) {
+  const secrets = imagePullSecret === undefined ? undefined : [{ name: imagePullSecret }];
+  return present({
+    imagePullSecrets: secrets,
+    nodeSelector: Object.keys(nodeSelector).length === 0 ? undefined : nodeSelector,
+    tolerations: tolerations.length === 0 ? undefined : tolerations,
+  });
 }
 
 /** Identifies a run in names and labels. */
@@ -216,13 +255,14 @@ export async function serverManifests(
   const start = ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name];
   const servers = { 'bakeoff/part': 'server', 'bakeoff/run': runId(run) };
   const pod = {
+    ...placed(clusterRun.placement),
     automountServiceAccountToken: false,
     securityContext: podSecurity,
     affinity: {
       ...(node === undefined ? {} : { nodeAffinity: required(onlyOn(node)) }),
-      // All servers on the same node, without generators.
-      podAffinity: required([onOneHost(servers)]),
-      podAntiAffinity: required([onOneHost(generators)]),
+      // All servers on the same node, without generators and other runs.
+      podAffinity: required([onOneHost({ matchLabels: servers })]),
+      podAntiAffinity: required([ofGenerators, ofOtherRuns(run)]),
     },
     initContainers: [
       container('pages', copy, mount('given', true), mount('docroot')),
@@ -285,8 +325,27 @@ const onlyOn = (node: string) => ({
   nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }],
 });
 
-function onOneHost(matchLabels: Record<string, string>): object {
-  return { labelSelector: { matchLabels }, topologyKey: 'kubernetes.io/hostname' };
+function onOneHost(labelSelector: object): object {
+  return { labelSelector, topologyKey: 'kubernetes.io/hostname' };
+}
+
+const everyNamespace = { namespaceSelector: {} };
+
+/** Generators, also of other runs. */
+const ofGenerators = { ...onOneHost({ matchLabels: generators }), ...everyNamespace };
+
+/** Servers, also of other runs. */
+const ofServers = {
+  ...onOneHost({ matchLabels: { 'bakeoff/part': 'server' } }),
+  ...everyNamespace,
+};
+
+function ofOtherRuns(run: string): object {
+  const matchExpressions = [
+    { key: 'bakeoff/part', operator: 'In', values: ['server'] },
+    { key: 'bakeoff/run', operator: 'NotIn', values: [runId(run)] },
+  ];
+  return { ...onOneHost({ matchExpressions }), ...everyNamespace };
 }
 
 function mount(name: keyof typeof places, readOnly = false): object {
@@ -392,20 +451,25 @@ export function loadManifests(
   const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
   const metadata = { name, namespace, labels };
   const planFile = 'load.json';
+  const { imagePullSecrets, ...nodes } = placed(clusterRun.placement);
   const starter = {
+    ...nodes,
+    // A text there. None of them asks the cluster for anything.
+    automountServiceAccountToken: 'false',
     metadata: { labels },
     securityContext: podSecurity,
     containerSecurityContext: containerSecurity,
   };
   const testRun = {
     parallelism: generators,
-    // Each on a node of its own.
-    separate: true,
     script: { configMap: { name: scriptName(run), file: scriptFile } },
     arguments: `--out ${ownOutput(influx).out.join()}`,
     // The initializer has its labels, too.
     runner: {
       ...starter,
+      ...present({ imagePullSecrets }),
+      // Each on a node of its own. The operator's `separate` sees its own namespace only.
+      affinity: { podAntiAffinity: required([ofGenerators, ofServers]) },
       image: clusterRun.image,
       resources: resourcesOf(clusterRun.generator),
       env: environment(plan, { name, key: planFile }, clusterRun),

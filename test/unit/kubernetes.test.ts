@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { k8sCommand } from '../../lib/cli/k8s.ts';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
 import { imageVersions } from '../../lib/kubernetes/manifests.ts';
@@ -15,11 +15,13 @@ import {
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { isConfigured } from '../../lib/scenario/variants.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { printed } from '../fixtures/manifests.ts';
+import { printed, type Deployment, type Term, type TestRun } from '../fixtures/manifests.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';
 
 const k8s = (args: string) => printed(...`${args} --influx http://influxdb:8086`.split(' '));
+
+const nginx = 'nginx-open-file-cache';
 
 const testRunName = /^[a-z]([a-z0-9-]{0,48}[a-z0-9])?$/;
 const labelValue = /^[A-Za-z0-9]([\w.-]{0,61}[A-Za-z0-9])?$/;
@@ -76,6 +78,12 @@ it.each([
   ['--namespace', '-a'],
   ['--influx-secret', 'a\nb'],
   ['--image', 'a b'],
+  ['--image-pull-secret', 'A'],
+  ['--node-selector', 'disktype'],
+  ['--node-selector', 'a\nb=c'],
+  ['--node-selector', 'disktype=-ssd'],
+  ['--toleration', 'dedicated=load'],
+  ['--toleration', 'dedicated=load:noschedule'],
 ])('k8s refuses %s %j', async (flag, value) => {
   const args = ['nginx-open-file-cache', '--influx', 'http://influxdb:8086', flag, value];
   expect(await refusalOf(k8sCommand(args))).toMatch(/^--\S+ \S+.*: give /);
@@ -111,6 +119,71 @@ it('k8s divides the load and applies the flags', async () => {
   expect(config).toContain('worker_processes 8;');
 });
 
+it('k8s places servers and generators, and gives no pod a token of the cluster', async () => {
+  const words = `${nginx} --image-pull-secret pull --toleration dedicated=load:NoSchedule`;
+  const { deployments, testRuns, text } = await k8s(
+    `${words} --node-selector disktype=ssd --node-selector example.com/pool= --toleration gpu:NoExecute`,
+  );
+  const nodes = {
+    nodeSelector: { disktype: 'ssd', 'example.com/pool': '' },
+    tolerations: [
+      { key: 'dedicated', operator: 'Equal', value: 'load', effect: 'NoSchedule' },
+      { key: 'gpu', operator: 'Exists', effect: 'NoExecute' },
+    ],
+  };
+  const imagePullSecrets = [{ name: 'pull' }];
+  for (const { spec } of deployments)
+    expect(spec.template.spec).toMatchObject({
+      ...nodes,
+      imagePullSecrets,
+      automountServiceAccountToken: false,
+    });
+  for (const { spec } of testRuns) {
+    const noToken = { automountServiceAccountToken: 'false' };
+    expect(spec.runner).toMatchObject({ ...nodes, imagePullSecrets, ...noToken });
+    expect(spec.starter).toMatchObject({ ...nodes, ...noToken });
+  }
+  expect(text).toContain('automountServiceAccountToken: "false"');
+  const { text: plain } = await k8s(nginx);
+  expect(plain).not.toMatch(/imagePullSecrets|nodeSelector|tolerations/);
+});
+
+/** Whether a pod's labels are those of a term of anti-affinity, in any namespace. */
+function keepsAway({ labelSelector, namespaceSelector }: Term, labels: Record<string, string>) {
+  const { matchLabels = {}, matchExpressions = [] } = labelSelector;
+  const isOneOf = (key: string, values: readonly string[]) => values.includes(labels[key] ?? '');
+  return (
+    namespaceSelector !== undefined &&
+    Object.entries(matchLabels).every(([key, value]) => labels[key] === value) &&
+    matchExpressions.every(
+      ({ key, operator, values }) => isOneOf(key, values) === (operator === 'In'),
+    )
+  );
+}
+
+it('two runs share no node, in whatever namespaces they are', async () => {
+  const one = await k8s(`${nginx} --namespace lab`);
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() + 60_000 });
+  const other = await k8s(`${nginx} --namespace lab-2`);
+  const serverOf = ({ deployments: [deployment] }: typeof one) => {
+    const { metadata, spec } = (deployment as Deployment).spec.template;
+    return { labels: metadata.labels, away: spec.affinity };
+  };
+  const generatorOf = ({ testRuns: [testRun] }: typeof one) => {
+    const { metadata, affinity } = (testRun as TestRun).spec.runner;
+    return { labels: { ...metadata.labels, app: 'k6', runner: 'true' }, away: affinity };
+  };
+  const isKeptFrom = (pod: ReturnType<typeof serverOf>, labels: Record<string, string>) =>
+    pod.away.podAntiAffinity.requiredDuringSchedulingIgnoredDuringExecution.some((term) =>
+      keepsAway(term, labels),
+    );
+  for (const pod of [serverOf(one), generatorOf(one)])
+    for (const { labels } of [serverOf(other), generatorOf(other), generatorOf(one)])
+      expect(isKeptFrom(pod, labels)).toBe(true);
+  // All servers of a run are on one node.
+  expect(isKeptFrom(serverOf(one), serverOf(one).labels)).toBe(false);
+});
+
 it('k8s prints unusual variant names', async () => {
   const names = JSON.stringify(['off', '1e3', 'x'.repeat(70)]);
   const file = ownScenario('0-of-mine', `${names}.map((name) => ({ ...base, name }))`);
@@ -122,7 +195,6 @@ it('k8s prints unusual variant names', async () => {
   }
 });
 
-const nginx = 'nginx-open-file-cache';
 it('k8s refuses a missing database, and a password', async () => {
   await expect(printed(nginx)).rejects.toThrow(/^--influx is missing: /);
   await expect(printed(nginx, '--influx', 'http://me:secret@influxdb')).rejects.toThrow(
@@ -158,7 +230,12 @@ it('manifests fit docker/Dockerfile', async () => {
     expect(dockerfile).toMatch(new RegExp(`^ +${name}=${version}[-+]`, 'm'));
   }
   const { deployments } = await k8s(nginx);
-  expect(dockerfile).toContain(`-t ${deployments[0]?.spec.template.spec.containers[0].image} `);
+  const image = deployments[0]?.spec.template.spec.containers[0].image as string;
+  const [registry = '', ...name] = image.split('/');
+  expect(dockerfile).toContain(`-t ${name.join('/')} `);
+  const release = readFileSync(path.join(projectRoot, '.github/workflows/release.yml'), 'utf8');
+  expect(release).toContain(`image=${registry}/\${GITHUB_REPOSITORY,,}:\${GITHUB_REF_NAME#v}\n`);
+  expect(release).toContain(`docker login ${registry} `);
 });
 
 const pod = (
@@ -186,7 +263,7 @@ it.each([
   [
     { conditions: [unschedulable] },
     false,
-    'no node takes it (all servers share a node, and each generator needs another): 0/2 nodes are available: 2 Insufficient cpu. Add nodes',
+    'no node takes it (all servers share a node, each generator needs another, and no two runs share one): 0/2 nodes are available: 2 Insufficient cpu. Add nodes',
   ],
   [
     container({ state: { waiting: { reason: 'InvalidImageName' } } }),
