@@ -247,7 +247,7 @@ const defaultRounds = 6;
 const overheadSeconds = 25;
 
 const cpuNote =
-  'how much CPU the servers use in a cluster is not known: there is no CPU time per request';
+  'how much CPU time the servers use is not known: to read it from a pod, kubectl needs the right to create pods/exec, and the node cgroup v2';
 
 const spaceBytes = 10e6;
 
@@ -340,13 +340,14 @@ async function measured(
   try {
     const names = serversOf(variants.map(({ variant }) => variant.server));
     const servers = byName(names, (name) => imageVersions[name]);
+    const coreNotes = cluster.cpuIsKnown ? [] : [cpuNote];
     // Facts of this machine and of the cluster.
     const environment: Environment = {
       ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
-      coreNotes: [cpuNote],
+      coreNotes,
       cluster: cluster.facts,
     };
-    say(options, [...headingLines(headingOf(plan, environment)), cpuNote]);
+    say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
     const context = { plan, folder: folder.path, store, signal };
     outcome = await runRounds(
       context,

@@ -103,6 +103,8 @@ export async function openCluster(options: ClusterOptions) {
     isThere = true;
     let servers = await startServers(options, 1);
     const { node } = servers;
+    const [first] = servers.all as [StartedServer];
+    const cpuIsKnown = (await cpuSecondsOf(kubectl, first.pod)) !== null;
     // This user may not be allowed to read it.
     const seen = await kubectl.get('nodes', node ?? '').catch(() => undefined);
     const { kernelVersion, osImage, architecture } = seen?.status?.nodeInfo ?? {};
@@ -131,11 +133,29 @@ export async function openCluster(options: ClusterOptions) {
       }
       return outcomes;
     };
-    return { facts, runGroup, close };
+    return { facts, cpuIsKnown, runGroup, close };
   } catch (error) {
     await close();
     throw error;
   }
+}
+
+/** CPU seconds of a pod's server so far, by its control group; null if they cannot be read. */
+async function cpuSecondsOf(kubectl: Kubectl, pod: string): Promise<number | null> {
+  const stat = await kubectl.exec(pod, 'cat', '/sys/fs/cgroup/cpu.stat');
+  const [, micros] = /^usage_usec (\d+)$/m.exec(stat) ?? [];
+  return micros === undefined ? null : Number(micros) / 1e6;
+}
+
+/** Call it while the server is idle. The returned function gives the CPU seconds that it has used since; null if they are not known. */
+async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<number | null>> {
+  // A reading is a process in the control group, whose own CPU time two of them tell.
+  const [first, begin] = [await cpuSecondsOf(kubectl, pod), await cpuSecondsOf(kubectl, pod)];
+  return async () => {
+    const end = await cpuSecondsOf(kubectl, pod);
+    if (first === null || begin === null || end === null) return null;
+    return Math.max(0, end - begin - (begin - first));
+  };
 }
 
 interface StartedServer {
@@ -247,10 +267,12 @@ async function loaded(
     return trouble ?? `its stage is ${stage ?? 'none'}`;
   };
   const seconds = startSeconds + plan.maxDurationSeconds + endSeconds;
+  const cpuUsed = await watchCpu(kubectl, server.pod);
   try {
     await kubectl.apply(manifests);
     await waitFor(options, `the load of ${variant.name} is not over`, seconds, look);
-    return await outcomeOf(options, planned, server, plan, round, labels);
+    const cpuSeconds = await cpuUsed();
+    return await outcomeOf(options, planned, server, { plan, round, labels, cpuSeconds });
   } finally {
     await kubectl.remove(labels).catch((error: unknown) => {
       if (!(error instanceof KubectlError)) throw error;
@@ -260,13 +282,26 @@ async function loaded(
   }
 }
 
+interface Loaded {
+  plan: LoadPlan;
+  round: number;
+  labels: Readonly<Record<string, string>>;
+  /** Of the server, for all requests; null if not known. */
+  cpuSeconds: number | null;
+}
+
+/** A phase's part of the CPU time of all requests, those of warm-ups too: each request costs the same. */
+function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], one: LoadResult) {
+  const all = total(results, ({ requests, warmupRequests }) => requests + warmupRequests);
+  // Several phases may be different loads.
+  return cpuSeconds === null || results.length > 1 ? null : (cpuSeconds * one.requests) / all;
+}
+
 async function outcomeOf(
   { kubectl, clusterRun, store }: ClusterOptions,
   { variant, load, page }: PlannedVariant,
   startedServer: StartedServer,
-  plan: LoadPlan,
-  round: number,
-  labels: Readonly<Record<string, string>>,
+  { plan, round, labels, cpuSeconds }: Loaded,
 ): Promise<VariantRound> {
   const { run, server, generators } = clusterRun;
   const left = leftIn(
@@ -284,17 +319,18 @@ async function outcomeOf(
       };
     }),
   );
-  const phases = mergeInstances(ends, plan).map(({ results }): Phase => {
-    const { wire: _, ...result } = results[0] as LoadResult;
+  const merged = mergeInstances(ends, plan).map(({ results }) => results[0] as LoadResult);
+  const phases = merged.map((one): Phase => {
+    const { wire: _, ...result } = one;
     return {
       // Several machines have no common clock.
       ...result,
       monotonicMs: [0, 0],
       ...expectedOf({ variant, page }),
-      serverCpuSeconds: null,
+      serverCpuSeconds: partOfCpu(cpuSeconds, merged, one),
       serverRssBytes: null,
       idleCpuShare: null,
-      perRequest: perRequestOf(results),
+      perRequest: perRequestOf([one]),
       generatorCpuSeconds: result.cpuSeconds,
       noise: null,
       network: null,

@@ -106,6 +106,9 @@ export async function findKubectl(namespace: string | undefined) {
     /** The command line that removes them. */
     removal: (labels: Labels) =>
       ['kubectl delete', kinds, '-l', selector(labels), ...inPlace.map(shellWord)].join(' '),
+    /** What a command prints in a pod's server; '' if this user may run none there, or it fails. */
+    exec: (pod: string, ...command: string[]) =>
+      kubectl(['exec', pod, '--container=server', ...limited, '--', ...command]).catch(() => ''),
     /** The end of a pod's log; '' without a log. */
     log: (pod: string) => kubectl(['logs', pod, '--tail=100', ...limited]).catch(() => ''),
   };

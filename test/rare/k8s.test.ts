@@ -76,9 +76,12 @@ test('a run is applied, measured, reported and removed', async () => {
     expect(variant).toMatchObject({
       server: { name: 'nginx', version: '1.22.1', workers: 2 },
       rounds: [{ round: 1 }, { round: 2 }],
-      serverCpuMicrosPerRequest: null,
       successRatio: 1,
     });
+    // An answer of nginx takes some 20 µs.
+    const micros = variant?.serverCpuMicrosPerRequest?.median;
+    expect(micros).toBeGreaterThan(2);
+    expect(micros).toBeLessThan(1000);
   }
   // All samples are stored, and the table's figures match them.
   const requests = result.variants
@@ -101,6 +104,15 @@ test('a run is applied, measured, reported and removed', async () => {
     /nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/,
   );
   expect(left(all)).toEqual(untouched);
+});
+
+test('CPU time that this user may not read is unknown, and said to be', async () => {
+  const all = await there({ exec: 'forbidden' });
+  const run = all.start('--rounds', '1');
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(run.stdout()).toContain('CPU time the servers use is not known: to read it from a pod, ');
+  const [one] = readResult(all.out).variants.filter(({ rounds }) => rounds.length > 0);
+  expect(one).toMatchObject({ serverCpuMicrosPerRequest: null, successRatio: 1 });
 });
 
 test('a round with a dead generator is repeated', async () => {

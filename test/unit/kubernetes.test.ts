@@ -1,9 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, it, vi } from 'vitest';
+import { parseAllDocuments } from 'yaml';
 import { k8sCommand } from '../../lib/cli/k8s.ts';
 import type { LoadPlan } from '../../lib/k6/load-plan.ts';
-import { imageVersions } from '../../lib/kubernetes/manifests.ts';
+import { imageVersions, type ConfigMap } from '../../lib/kubernetes/manifests.ts';
 import {
   type ClusterObject,
   type ContainerStatus,
@@ -236,6 +237,25 @@ it('manifests fit docker/Dockerfile', async () => {
   const release = readFileSync(path.join(projectRoot, '.github/workflows/release.yml'), 'utf8');
   expect(release).toContain(`image=${registry}/\${GITHUB_REPOSITORY,,}:\${GITHUB_REF_NAME#v}\n`);
   expect(release).toContain(`docker login ${registry} `);
+});
+
+it('the InfluxDB of the docs is the one that its commands name', async () => {
+  const [service, deployment] = parseAllDocuments(
+    readFileSync(path.join(projectRoot, 'docker/influxdb-kubernetes.yaml'), 'utf8'),
+  ).map((document) => document.toJS() as ConfigMap & Deployment);
+  const docs = readFileSync(path.join(projectRoot, 'docs/machines.md'), 'utf8');
+  expect(docs).toContain('--influx http://influxdb:8086 ');
+  expect(docs).toContain('create secret generic influxdb --from-literal=username=');
+  expect(service).toMatchObject({
+    metadata: { name: 'influxdb' },
+    spec: { selector: deployment?.spec.template.metadata.labels, ports: [{ port: 8086 }] },
+  });
+  const { testRuns } = await k8s(`${nginx} --influx-secret influxdb`);
+  const secretsOf = (env: TestRun['spec']['runner']['env'] = []) =>
+    env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
+  const secrets = secretsOf(testRuns[0]?.spec.runner.env);
+  expect(secretsOf(deployment?.spec.template.spec.containers[0].env)).toEqual(secrets);
+  expect(secrets).toHaveLength(2);
 });
 
 const pod = (
