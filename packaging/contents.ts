@@ -89,7 +89,7 @@ interface Bill {
 
 const spdxPackage = (name: string, versionInfo: string, licenseDeclared: string, purl: string) => ({
   name,
-  SPDXID: `SPDXRef-${purl.replace(/^pkg:/, '').replace(/[^\w.-]/g, '-')}`,
+  SPDXID: `SPDXRef-${purl.replace(/^pkg:/, '').replace(/[^A-Za-z\d.-]/g, '-')}`,
   versionInfo,
   downloadLocation: 'NOASSERTION',
   filesAnalyzed: false,
@@ -133,12 +133,11 @@ function ofNpm(project: string): Bill {
 /**
  * Writes the bill of materials: the npm packages, and the Go modules in each program.
  * @param programs the k6 packages, with the modules linked into each
- * @param created in ISO 8601
  */
 export function bill(
   project: string,
   programs: readonly { name: string; version: string; modules: readonly GoModule[] }[],
-  created: string,
+  created: Date,
 ): string {
   const { packages, relationships, ...rest } = ofNpm(project);
   const [root = ''] = rest.documentDescribes;
@@ -167,7 +166,11 @@ export function bill(
         /[\da-f]{8}-[\da-f-]{27}$/,
         digest.slice(0, 32),
       ),
-      creationInfo: { ...rest.creationInfo, created },
+      // SPDX has no fractions of seconds.
+      creationInfo: {
+        ...rest.creationInfo,
+        created: created.toISOString().replace(/\.\d+/, ''),
+      },
       ...contents,
     },
     null,

@@ -66,10 +66,7 @@ export async function makeRelease(
   const committed = written('git', ['log', '-1', '--format=%cI'], projectRoot);
   const context = `bakeoff-${version}-image-context.tar.gz`;
   written('git', ['archive', '--format=tar.gz', '-o', join(into, context), 'HEAD'], projectRoot);
-  writeFileSync(
-    join(into, 'sbom.spdx.json'),
-    bill(projectRoot, programs, new Date(committed).toISOString()),
-  );
+  writeFileSync(join(into, 'sbom.spdx.json'), bill(projectRoot, programs, new Date(committed)));
   writeFileSync(join(into, 'RELEASE_NOTES.md'), notes(version));
   const sums = readdirSync(into)
     .sort()

@@ -6,6 +6,7 @@ import { projectRoot } from '../../lib/setup/paths.ts';
 import { bill, modulesOf, noticesOf, written } from '../../packaging/contents.ts';
 
 interface Bill {
+  creationInfo: { created: string };
   documentDescribes: [string];
   packages: {
     name: string;
@@ -22,12 +23,15 @@ test('the bill of materials and the notices list exactly the installed and linke
   const env = goEnvironment(process.env);
   const modules = modulesOf(go, machine.k6Sources, env);
   const name = k6Package('x64');
-  const text = bill(projectRoot, [{ name, version: '0.1.0', modules }], '2026-01-02T03:04:05.000Z');
-  const { documentDescribes, packages, relationships } = JSON.parse(text) as Bill;
-  const byName = new Map(packages.map((entry) => [entry.name, entry]));
+  const created = new Date('2026-01-02T03:04:05.678Z');
+  const text = bill(projectRoot, [{ name, version: '0.1.0', modules }], created);
+  const { creationInfo, documentDescribes, packages, relationships } = JSON.parse(text) as Bill;
+  expect(creationInfo.created).toBe('2026-01-02T03:04:05Z');
+  const byName = new Map(packages.map((one) => [one.name, one]));
   const [root] = documentDescribes;
 
-  for (const { name: of, externalRefs } of packages) {
+  for (const { name: of, SPDXID, externalRefs } of packages) {
+    expect(SPDXID).toMatch(/^SPDXRef-[A-Za-z\d.-]+$/);
     const [{ referenceType, referenceLocator }] = externalRefs;
     expect(referenceType).toBe('purl');
     expect(referenceLocator, of).toMatch(/^pkg:(npm|golang)\/[^@A-Z]+@[^+]+$/);
