@@ -58,7 +58,11 @@ export async function oneRunAtATime(
   wait?: Wait,
 ): Promise<() => void> {
   const address = `\0${name}`;
-  const about = run === undefined ? aboutThis() : `from ${run.from}: ${run.about}`;
+  const own = run ?? runHere();
+  const ofPart = `from ${own.from}: ${own.about}`;
+  const about = run === undefined ? own.about : ofPart;
+  // A host may be this machine: then the run itself, or one of its parts, came first.
+  const ofThisRun = (run === undefined ? [ofPart] : [ofPart, run.about]).map(printableLine);
   const say = wait?.say ?? console.error;
   let place: WaitingPlace | undefined;
   let refusals = 0;
@@ -85,8 +89,7 @@ export async function oneRunAtATime(
         await pause(refusedAgainMs, wait?.signal);
         continue;
       }
-      if (run !== undefined && [about, run.about].map(printableLine).includes(answer.about))
-        return () => undefined;
+      if (ofThisRun.includes(answer.about)) return () => undefined;
       const holder = holderOf(name, answer);
       if (holder.isFalse) {
         say(

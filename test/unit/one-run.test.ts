@@ -143,7 +143,8 @@ test('parts of a run measure at the same time, but not together with another run
   await expect(oneRunAtATime(ofParts, other)).rejects.toThrow(
     `another run of bakeoff is measuring (from ${hostname()}: process ${process.pid} of `,
   );
-  await expect(oneRunAtATime(ofParts)).rejects.toThrow('another run of bakeoff is measuring');
+  // A host may be this machine, and its part may come before the run itself.
+  (await oneRunAtATime(ofParts))();
   releaseFirst();
   (await oneRunAtATime(ofParts, other))();
 });
