@@ -6,6 +6,9 @@ import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { flameGraph } from '../../lib/report/html/flame.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { countsIn, placeOf } from '../../lib/runner/perf-output.ts';
+import type { RunContext } from '../../lib/runner/plan.ts';
+import { lookWhy } from '../../lib/runner/why.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
 
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
@@ -161,6 +164,17 @@ describe('the sentence', () => {
     ]);
     expect(whyLines(result([workers, openFileCache]))).toEqual([]);
   });
+});
+
+it.each([
+  [['a'], 'a was not started on this machine'],
+  [['a', 'b', 'c'], 'a, b and c were not started on this machine'],
+])('names the servers of another host once: %j', async (names, line) => {
+  const sides = names.map((name) => ({ variant: { name, server: { name: 'nginx' } } }));
+  const plan = { scenario: {}, groups: sides.map((side) => ({ sides: [side] })) };
+  const context = { plan, folder: newFolder(), host: {} } as unknown as RunContext;
+  const why = await lookWhy(context, new Set(names), '/usr/bin/perf');
+  expect(why).toEqual({ missing: [line], sides: [] });
 });
 
 it('is below the table that it explains', async () => {
