@@ -10,7 +10,7 @@ import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { getTools, runPlan, takeMachine, withRun } from './run.ts';
+import { getTools, preparing, runPlan, takeMachine, withRun } from './run.ts';
 import { report, say } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readWords, type Flag } from './words.ts';
@@ -83,6 +83,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       sides.map(({ server }) => server),
       options,
     );
+    // A side may be of what it builds.
+    await preparing(options.prepare, ready.signal, (line) => say(options, [line]))?.();
     const tried: Tried[] = [];
     for (const side of sides) tried.push(await tryOnce(side, ready));
     requireBackends(tried);

@@ -30,6 +30,7 @@ const flagsOfRuns: readonly (keyof typeof runFlags)[] = [
   'why',
   'no-why',
   'wait',
+  'prepare',
   'server-host',
   'generator-host',
   'install',
@@ -98,6 +99,8 @@ function requireScript({ scenario, variants, within, metric }: PlanDraft): void 
     refuse('has several load phases on newly started servers, and a script starts none');
   if (variants.some(({ network }) => network !== undefined))
     refuse('has networks of its own, and a script makes none');
+  if (scenario.prepare !== undefined)
+    refuse('has a command before each round (prepare), and a script runs none');
   if (variants.length === 0) refuse('has no variant to load');
   if (variants.length > letters.length)
     refuse(`has ${variants.length} variants, and a script ${letters.length} at most`);

@@ -61,6 +61,7 @@ const {
   'export-json': _7,
   'export-csv': _8,
   host: _9,
+  prepare: _10,
   ...sharedFlags
 } = runFlags;
 

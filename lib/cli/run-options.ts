@@ -145,6 +145,12 @@ export const runFlags = {
     value: '0',
     help: 'cores of the load generator, InfluxDB and the rest (the other half)',
   },
+  prepare: {
+    group: 'machine',
+    rare: true,
+    value: "'make -s'",
+    help: 'a command for the shell before the servers start, in each round (none)',
+  },
   'server-host': {
     group: 'machine',
     value: 'USER@HOST',
@@ -203,6 +209,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       serverHost: read('server-host', readHost),
       serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),
       generatorCpus: read('generator-cpus', (flag, text) => parseCpuList(text, flag)),
+      prepare: flags.get('prepare'),
       install: isGiven('install'),
       keepSecrets: isGiven('keep-secrets'),
       verbose: isGiven('verbose'),

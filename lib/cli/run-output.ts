@@ -16,6 +16,8 @@ import {
 } from '../report/texts.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
+import { present } from '../present.ts';
+import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { wrapLines } from '../report/table.ts';
 import {
@@ -65,6 +67,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     ...(most === fewest ? {} : { atMost: { rounds: most, seconds: estimatedSeconds(plan, most) } }),
     server: [...new Set(started)].join(', '),
     addresses: [...new Set(addresses)],
+    ...present({ prepare: plan.prepare && shownCommand(plan.prepare) }),
     environment,
   };
 }

@@ -19,6 +19,7 @@ import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
+import { prepare } from '../runner/preparation.ts';
 import { runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import {
@@ -269,12 +270,19 @@ export async function runPlan(
       ...shorterLine(draft, options, shorterBy),
     ]);
     const progress = createRunProgress(process.stderr);
-    const context = { ...run, plan, folder: folder.path, script, ...present({ answers }) };
+    const events = progressEvents(plan, progress);
+    const context = {
+      ...run,
+      plan,
+      folder: folder.path,
+      script,
+      ...present({ answers, prepare: preparing(plan.prepare, run.signal, events.say) }),
+    };
     const outcome = await runRounds(
       context,
       (...of) => runGroup(context, ...of),
       environment,
-      progressEvents(plan, progress),
+      events,
       startedAt,
     );
     if (outcome.ended === undefined) await addCauses(context, outcome, options.why, progress);
@@ -284,6 +292,21 @@ export async function runPlan(
   } catch (error) {
     throw await explainFailure(folder, error);
   }
+}
+
+/** Returns what runs the command; undefined without one. @param tell gets a line, once */
+export function preparing(
+  command: string | undefined,
+  signal: AbortSignal,
+  tell: (line: string) => void,
+): RunContext['prepare'] {
+  if (command === undefined) return undefined;
+  let isTold = false;
+  const say = (line: string) => {
+    if (!isTold) tell(line);
+    isTold = true;
+  };
+  return () => prepare({ command, signal, say });
 }
 
 async function addCauses(

@@ -10,6 +10,7 @@ import {
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { formatCpuList } from '../machine/processors.ts';
+import { present } from '../present.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { networksText } from './network.ts';
@@ -35,11 +36,13 @@ export interface Heading {
   server: string;
   /** The hosts of servers that run already. */
   addresses: readonly string[];
+  /** The command before the servers start, without credentials. */
+  prepare?: string;
   environment: Environment;
 }
 
 export function headingLines(heading: Heading): string[] {
-  const { server, environment, rounds, atMost, network } = heading;
+  const { server, environment, rounds, atMost, network, prepare } = heading;
   const { cluster, versions, serverCpus, kernel, cpuModel } = environment;
   const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
   const page = [sizesText(heading), protocolNames(heading.protocol)].filter(Boolean);
@@ -67,6 +70,7 @@ export function headingLines(heading: Heading): string[] {
         .join(', '),
       ...(cluster === undefined ? [kernel, cpuModel] : []),
     ].join(' · '),
+    ...(prepare === undefined ? [] : [`before the servers start, in each round: ${prepare}`]),
   ];
 }
 
@@ -100,6 +104,7 @@ export function resultHeading(result: Result): Heading {
     estimated: false,
     server: named(false).join(', '),
     addresses: named(true),
+    ...present({ prepare: result.prepare }),
     environment,
   };
 }

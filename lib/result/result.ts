@@ -661,6 +661,8 @@ const result = open({
   /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
   precision: optional(figure),
+  /** The command before the servers start in each round, without credentials. */
+  prepare: optional(text),
   /** Within this of 1, two variants are the same. */
   sameWithin: figure,
   noiseFloor: orNull(noiseFloor),

@@ -14,7 +14,7 @@ import {
 } from '../scenario/variants.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
-import { keptLoad, shownUrl } from '../secrets.ts';
+import { keptLoad, shownCommand, shownUrl } from '../secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
@@ -95,7 +95,7 @@ export function buildResult(
       },
     }),
     looks: plan.looks.map(({ rounds }) => rounds),
-    ...present({ precision: plan.precision }),
+    ...present({ precision: plan.precision, prepare: plan.prepare && shownCommand(plan.prepare) }),
     sameWithin: plan.sameWithin,
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),

@@ -33,7 +33,10 @@ import {
 /** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
-    Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact'>,
+    Pick<
+      Plan,
+      'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact' | 'prepare'
+    >,
     Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>> {
   /** Not with `precision`. */
   rounds?: number;
@@ -113,7 +116,14 @@ export function makePlan(
     sameWithin: options.sameWithin ?? defaultSameWithin,
     quick,
     exact,
-    ...present({ maxTimeSeconds, precision, metric, within, keepSecrets: options.keepSecrets }),
+    ...present({
+      maxTimeSeconds,
+      precision,
+      metric,
+      within,
+      keepSecrets: options.keepSecrets,
+      prepare: options.prepare ?? scenario.prepare,
+    }),
   };
   const isOpen = looks !== usualLooks || mayEndEarly(planned);
   const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };

@@ -57,6 +57,8 @@ export interface Plan {
   within?: Within;
   quick: boolean;
   exact: boolean;
+  /** A command for the shell before the servers start, in each round. */
+  prepare?: string;
   /** load.json has credentials and bodies as they are sent. */
   keepSecrets?: true;
 }
@@ -292,6 +294,8 @@ export interface RunContext extends RunBase {
   host?: ServerHost | undefined;
   /** Hosts that make the load; empty: this machine. */
   generators?: readonly GeneratorHost[];
+  /** Runs the plan's `prepare`. Throws UserError, which ends the run, or the signal's reason. */
+  prepare?: () => Promise<void>;
 }
 
 /** A side's server and network, up until `stop`. */

@@ -210,8 +210,8 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 }
 
 /**
- * Starts the servers and networks of all sides at once. Leaves none when it throws.
- * @throws UserError if a server's first start fails, RoundFailure for later starts
+ * Runs the plan's `prepare`, and starts the servers and networks of all sides at once. Leaves none when it throws.
+ * @throws UserError if `prepare` or a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
   context: RunContext,
@@ -219,6 +219,7 @@ export async function openStages(
   { round, answers, onAnswers }: Pick<Attempt, 'round' | 'answers' | 'onAnswers'>,
 ): Promise<Stage[]> {
   const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
+  await context.prepare?.();
   const opened = await Promise.allSettled(
     sides.map((planned) => openStage(context, planned, round, answers)),
   );

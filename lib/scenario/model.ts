@@ -400,6 +400,8 @@ const scenarioFields = {
   network: orAbsent(network),
   /** Successive load phases on a running server. Default: a single phase. */
   phases: orAbsent(closed({ count: whole(1, 100), pauseSeconds: secondsOrNone })),
+  /** A command for the shell before the servers start, in each round. It runs in the caller's folder. */
+  prepare: orAbsent(text),
   /** Default: the runner's number of rounds. */
   rounds: orAbsent(whole(1, mostRounds)),
   /** Searches for the highest rate at which each variant keeps this limit. The load's rate and length do not count. */

@@ -13,7 +13,8 @@ const commandGraceMs = 5000;
 const pollMs = 10;
 
 /**
- * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`.
+ * Returns `died` and `stop` of a RunningServer. Once the first process has ended, waits for the others and calls the scope's `end`; then
+ * `gone` says how the first one ended, and has the ids of those that it left.
  * @param isCommand all its processes get TERM; a known server passes it on
  */
 export function watchLifecycle(
@@ -59,7 +60,7 @@ export function watchLifecycle(
     await (child.hasExited() ? gone : scope.end());
   }
 
-  return { died, stop: () => (stopping ??= end()) };
+  return { died, gone, stop: () => (stopping ??= end()) };
 }
 
 function lastWords(lines: readonly string[], count: number): string {

@@ -13,6 +13,7 @@ import {
   newOut,
   readResult,
   runFolder,
+  startCommand,
   startedOf,
   startScenario,
   useHome,
@@ -116,4 +117,41 @@ test('an expected status is no failure; an unexpected one is reported with the l
     ),
     'tired: the last line of its log after requests had failed: the database is gone',
   ]);
+});
+
+test('a command runs before the servers start in each round; once it fails, the run ends and its rounds stay', async () => {
+  const out = newOut();
+  const isMeasured = `grep -qs '"round": ' ${out}/*/result.json`;
+  const command = `echo again >>calls; ! ${isMeasured} || { echo no more rows >&2; exit 4; }`;
+  const sides = ['one', 'two'].map((name) => `${name}=node server.cjs`);
+  const words = [...sides, '--prepare', command, '--rounds', '3', '--duration', '300ms'];
+  const run = startCommand(['compare', ...words, '--no-why', '--store', 'none', '--out', out], {
+    ...home.env,
+    INIT_CWD: home.folder,
+  });
+  expect(await run.ended, run.stderr()).toBe(1);
+  expect(run.stderr()).toMatch(/^prepare 'echo again .*…' ended with code 4: no more rows$/m);
+  expect(run.stdout()).toContain(`before the servers start, in each round: ${command}\n`);
+  const result = readResult(out);
+  expect(result).toMatchObject({ state: 'partial', prepare: command });
+  expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
+  // Before the sides are tried, and in two rounds; a busy machine has rounds repeated.
+  const calls = readFileSync(join(home.folder, 'calls'), 'utf8').match(/again/g);
+  expect(calls?.length).toBeGreaterThanOrEqual(3);
+});
+
+test("a scenario's own command is kept in its result", async () => {
+  const out = newOut();
+  const file = join(home.folder, 'reset.scenario.ts');
+  writeFileSync(
+    file,
+    `import { command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
+    export default defineScenario({ name: 'reset', title: 'reset', knob: 'all', prepare: 'echo ok >reset', load: wrk('-c 4 -t 1 -d 1'),
+      page: { path: '/', bodyBytes: 5 }, variants: [{ name: 'one', server: command('node server.cjs', { folder: '.' }) }] });`,
+  );
+  const env = { ...home.env, INIT_CWD: home.folder };
+  const run = startScenario(`${file} --rounds 1 --duration 300ms --store none --out ${out}`, env);
+  expect(await run.ended, run.stderr()).toBe(0);
+  expect(readFileSync(join(home.folder, 'reset'), 'utf8')).toBe('ok\n');
+  expect(readResult(out).prepare).toBe('echo ok >reset');
 });

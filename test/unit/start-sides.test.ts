@@ -55,6 +55,22 @@ test('each server starts once, and its first response is kept', async () => {
   expect(answers.get('a')).toBe(first);
 });
 
+test('what runs before the servers ends the run if it fails, in each round, and nothing is started', async () => {
+  const { context, group, starts } = runOn();
+  const failed = new UserError("prepare 'false' ended with code 1");
+  const prepare = vi.fn(() => Promise.resolve());
+  const answers = new Map<string, Answer>();
+  await openStages({ ...context, prepare }, group, { round: 1, answers });
+  expect(prepare).toHaveBeenCalledOnce();
+  starts.length = 0;
+  const later = openStages({ ...context, prepare: () => Promise.reject(failed) }, group, {
+    round: 2,
+    answers,
+  });
+  await expect(later).rejects.toBe(failed);
+  expect(starts).toEqual([]);
+});
+
 test('a failed first start ends the run; a later failure invalidates the round', async () => {
   const { context, group, started } = runOn({ b: new UserError('cannot be', 2) });
   const answers = new Map<string, Answer>();

@@ -1,0 +1,110 @@
+// The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
+// file alone, so it runs as the caller, with all rights that the caller has.
+import { once } from 'node:events';
+import { setTimeout as delay } from 'node:timers/promises';
+import { inOneLine, UserError } from '../errors.ts';
+import { lastLine, startChild, type Child } from '../process.ts';
+import { shownCommand } from '../secrets.ts';
+import { watchLifecycle } from '../servers/lifecycle.ts';
+import { makeScratch, type Scratch } from '../servers/scratch.ts';
+import { fromCallersFolder } from '../setup/paths.ts';
+
+/** What takes longer belongs before the run. */
+const prepareSeconds = 60;
+
+/** Characters of the command in a message. */
+const mostShown = 80;
+/** Characters of the output that are kept while it runs, for its last line. */
+const mostKept = 64 * 1024;
+/** For output that is on its way when all processes have ended. One that hangs in the kernel may keep it open. */
+const lastOutputMs = 1000;
+
+export interface Preparation {
+  /** For sh, in the caller's folder, without input. */
+  command: string;
+  signal: AbortSignal;
+  /** Gets a line about processes that the command left running. */
+  say: (line: string) => void;
+  /** For tests. */
+  limitSeconds?: number;
+}
+
+/**
+ * Runs the command to its end, and then ends what it has left running (TERM, KILL 5 s later). Keeps none of its output.
+ * @throws UserError if it fails or takes longer than 60 s; the signal's reason
+ */
+export async function prepare({
+  command,
+  signal,
+  say,
+  limitSeconds = prepareSeconds,
+}: Preparation): Promise<void> {
+  signal.throwIfAborted();
+  const what = `prepare '${shownPart(command)}'`;
+  const scratch = await makeScratch();
+  const child = await startIn(scratch, command);
+  const output = watchOutput(child);
+  // It writes no log.
+  const { gone, stop } = watchLifecycle(what, child, '/dev/null', scratch, true);
+  const over = AbortSignal.any([signal, AbortSignal.timeout(limitSeconds * 1000)]);
+  if (!over.aborted) await Promise.race([child.exited, once(over, 'abort')]);
+  const isLate = !child.hasExited();
+  await stop();
+  const last = await output.lastLine();
+  signal.throwIfAborted();
+  if (isLate)
+    throw new UserError(
+      `${what} has not ended within ${limitSeconds} s, so it was ended: do what takes longer before the run${last === '' ? '' : `; its output ends: ${last}`}`,
+    );
+  const { code, signal: by, left } = await gone;
+  if (code !== 0)
+    throw new UserError(
+      `${what} ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`,
+    );
+  if (left.length > 0)
+    say(
+      `${what} left processes running (pid ${left.join(', ')}), which were ended: start what servers need before bakeoff, or in the servers' commands`,
+    );
+}
+
+async function startIn(scratch: Scratch, command: string): Promise<Child> {
+  const cwd = fromCallersFolder('.');
+  try {
+    const child = await startChild({
+      command: 'sh',
+      // Both outputs are one, so that their lines keep their order.
+      args: ['-c', 'exec sh -c "$1" 2>&1', 'sh', command],
+      before: scratch.enter,
+      cwd,
+      env: { ...process.env, PWD: cwd },
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+    scratch.led(child.pid);
+    return child;
+  } catch (error) {
+    await scratch.end();
+    throw error;
+  }
+}
+
+function watchOutput({ process: { stdout } }: Child) {
+  let kept = '';
+  const closed = new Promise((resolve) => stdout?.once('close', resolve));
+  stdout?.setEncoding('utf8').on('data', (text: string) => {
+    kept = (kept + text).slice(-mostKept);
+  });
+  return {
+    /** Its last line, without credentials, once all processes have ended; '' if there is none. */
+    async lastLine(): Promise<string> {
+      await Promise.race([closed, delay(lastOutputMs, undefined, { ref: false })]);
+      stdout?.destroy();
+      return shownCommand(lastLine(kept));
+    },
+  };
+}
+
+/** The command in one line, without credentials, shortened. */
+function shownPart(command: string): string {
+  const shown = inOneLine(shownCommand(command));
+  return shown.length > mostShown ? `${shown.slice(0, mostShown)}…` : shown;
+}
