@@ -171,7 +171,10 @@ async function configFor(
 /** Some commands compile, or read all their files, before they answer. */
 const commandReadyLimitMs = 60_000;
 
-/** Prepares a command to start in its folder. Throws UserError if there is no such program. */
+/** A container's processes are children of a daemon: they have other cores, and stay when this program ends. */
+const containerPrograms = /^(?:docker|nerdctl|podman)$/;
+
+/** Prepares a command to start in its folder. Throws UserError if there is no such program, or if it only asks for a container. */
 export async function prepareCommand(
   spec: CommandServer,
   at: Address,
@@ -181,6 +184,10 @@ export async function prepareCommand(
   const cwd = spec.folder ?? fromCallersFolder('.');
   const [program = '', ...args] = commandWords(spec.command, at.port);
   const name = path.basename(program);
+  if (containerPrograms.test(name) && args.includes('run'))
+    throw new UserError(
+      `${name} only asks for a container, which bakeoff can neither watch nor end: have --prepare start it (${name} run -d --rm --name web -p 127.0.0.1:8081:80 …), and compare http://127.0.0.1:8081/`,
+    );
   return {
     about: { name, version: '', workers: options.workers, redirections: [], upstreams: [] },
     process: {

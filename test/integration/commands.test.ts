@@ -157,6 +157,16 @@ it('a command that does not listen is reported, with the foreign process on the 
   );
 }, 60_000);
 
+it.each(['docker', '/usr/bin/podman'])(
+  'a container is refused at once, with the way to compare it: %s',
+  async (program) => {
+    const starting = start(command(`${program} run --rm -p 127.0.0.1:{port}:80 nginx`));
+    await expect(starting).rejects.toThrow(
+      / only asks for a container, which .*: have --prepare start it \((docker|podman) run -d .*\), and compare http:/,
+    );
+  },
+);
+
 it('a command has time for a clean shutdown, and gets one signal', async () => {
   const { stop } = await start(command(`sh -c 'node tidy.cjs; :'`));
   await stop();
