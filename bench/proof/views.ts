@@ -284,6 +284,15 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
     { name: 'wrk, 1 s', series: 1, ...wrk },
   ].filter(({ effect }) => effect.length > 1);
   type Row = (typeof measured)[number];
+  const intervalOf = ({ effect }: Row) => ratioOf(effect).interval;
+  const [ours, theirs] = [0, 1].map((place) => measured.filter((row) => row.series === place)) as [
+    Row[],
+    Row[],
+  ];
+  const apart = ours.filter((row) => {
+    const [low, high] = intervalOf(row);
+    return theirs.map(intervalOf).some(([least, most]) => low > most || high < least);
+  });
   const plotOf = (
     name: string,
     title: string,
@@ -312,7 +321,9 @@ function slices({ data: { slices: all, wrk } }: PartFile<'slices'>): View {
     title: titles.slices,
     about:
       'The effect of open_file_cache, and that of nothing (the same config twice), by the mean length of a turn, which the load engine otherwise chooses itself, and as wrk sees them in turns of 1 s. All in the same minutes, in random order; a pair of wrk counts as a round does.',
-    findings: [],
+    findings: some(apart, () => [
+      `wrk's interval and bakeoff's exclude each other at ${ofRuns(apart.length, ours)} lengths of a turn. How much of its core wrk used is not recorded here; [another comparison](#beside-other-generators) records it, with a server that everybody waits for.`,
+    ]),
     tables: [
       tableOf(measured, [
         left('turn', ({ name }) => name),
@@ -402,6 +413,9 @@ function latency({ data: { rounds } }: PartFile<'latency'>): View {
   };
 }
 
+/** Of its core: a generator that uses more has no time left. */
+const atLimit = 0.9;
+
 function agreement({ data: { cases } }: PartFile<'agreement'>): View {
   const measured = cases.filter(({ ours }) => ours.ratios.length > 1);
   type Row = EffectSeen & { title: string; generator: string; ours?: EffectSeen };
@@ -420,6 +434,9 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
       },
     }) => low > 1 || high < 1,
   );
+  const free = compared.filter(({ generatorShares }) => median(generatorShares) < atLimit);
+  const seeMore = free.filter(({ of }) => of.ratio < 1);
+  const byTheirs = free.map(({ of }) => of.ratio);
   const shareOf = ({ generatorShares }: EffectSeen): string => percent(median(generatorShares));
   const plotTitle = 'What bakeoff and other generators see';
   return {
@@ -427,6 +444,9 @@ function agreement({ data: { cases } }: PartFile<'agreement'>): View {
     about: `What differs between two servers as bakeoff sees it, in a round of the default length, and as others see it, by six turns of a second for each server right after it; all servers are started anew for each. Where the pair is nginx with and without open_file_cache, both have ${costlyLines} lines that do nothing but take time (\`${costlyLine}\`), so that the server is what everybody waits for. A generator that uses up its core sees what it can do itself, or lets requests gather, which a server answers in larger batches, for less CPU time each.`,
     findings: some(rows, () => [
       `${compared.length - differ.length} of ${compared.length} comparisons with another generator agree within the interval.`,
+      ...some(free, () => [
+        `${ofRuns(seeMore.length, free)} generators that had time left see a larger ratio than bakeoff, within these intervals: bakeoff's by theirs is ×${Math.min(...byTheirs).toFixed(3)} to ×${Math.max(...byTheirs).toFixed(3)}.`,
+      ]),
       ...some(differ, () => [
         `The others: ${differ.map((row) => `${row.title} (${row.generator}, ${shareOf(row)} of its core)`).join('; ')}.`,
       ]),

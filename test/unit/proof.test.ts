@@ -428,7 +428,7 @@ test('the page shows all parts', () => {
     width: partFile('width', { alternating: timed(3.5), sequential: timed(24) }),
     slices: partFile('slices', {
       slices: [
-        { milliseconds: 5, ...seen },
+        { milliseconds: 5, effect: [1.1, 1.1, 1.1], control: seen.control },
         { milliseconds: 10, ...seen },
         { milliseconds: 1000, effect: [], control: [] },
       ],
@@ -476,6 +476,8 @@ test('the page shows all parts', () => {
     'of 3 rounds: p50 ×1.032 [0.900, 1.183] and p99 ×1.032 [0.900, 1.183].',
     '| p99 | 400 µs | 440 µs | ×1.032',
     '| 6 more lines | ×0.970 [0.969, 0.971] | −3 % | 1 of 2 | ±0.85 % | 31 s | 1 of 1 | 17 s |',
+    "0 of 1 generators that had time left see a larger ratio than bakeoff, within these intervals: bakeoff's by theirs is ×1.000 to ×1.000.",
+    "wrk's interval and bakeoff's exclude each other at 1 of 2 lengths of a turn. How much of its",
     '| 10 ms | 3 | ×1.200 [1.175, 1.225] | ×1.000 [0.998, 1.002] |',
     '| 497.51 | 496.00 (−0.3 %) | 900.00 (+80.9 %) ✗ | 500.00 (+0.5 %) |  |',
     'Beyond their bounds are 3 of 16 figures: waits 20 ms, 2 sides: requests/s 900.00 (+80.9 %),',
