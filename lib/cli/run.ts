@@ -153,8 +153,9 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
     release();
     signal.throwIfAborted();
   });
-  // Who does not wait is refused before tools are built.
-  if (options.waitSeconds === undefined) (await waitForTurn(options, signal))();
+  // Who does not wait is refused before tools are built. A person's own command, which may come before the wait, disturbs no other run.
+  if (options.waitSeconds === undefined || options.prepare !== undefined)
+    (await waitForTurn(options, signal))();
   const names = serversOf(servers);
   const needed: ToolName[] = ['k6'];
   if (run.host === undefined) needed.push(...names);
