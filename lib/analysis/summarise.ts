@@ -67,14 +67,14 @@ export function summarise(
 }
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
-  const { name, server, publishedOnly, load, published, note, series, rounds } = variant;
+  const { name, server, publishedOnly, load, answer, published, note, series, rounds } = variant;
   const about = {
     name,
     server,
     ...present({ publishedOnly }),
     load,
     published,
-    ...present({ note, series }),
+    ...present({ answer, note, series }),
     rounds,
   };
   if (rounds.length === 0)

@@ -45,7 +45,15 @@ import {
 /** All variants that were run have the same rounds in the same order. */
 export interface MeasuredVariant extends Pick<
   VariantResult,
-  'name' | 'server' | 'publishedOnly' | 'load' | 'published' | 'note' | 'series' | 'rounds'
+  | 'name'
+  | 'server'
+  | 'publishedOnly'
+  | 'load'
+  | 'answer'
+  | 'published'
+  | 'note'
+  | 'series'
+  | 'rounds'
 > {
   /** The baseline's name; absent for a baseline. */
   against?: string;

@@ -11,7 +11,7 @@ import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
 import { requireNone, readRunOptions, runFlags } from './run-options.ts';
 import { getTools, preparing, runPlan, takeMachine, withRun } from './run.ts';
-import { report, say } from './run-output.ts';
+import { report, say, terminalOf } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readWords, type Flag } from './words.ts';
 import { readFile } from 'node:fs/promises';
@@ -19,15 +19,15 @@ import path from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { enumeration, whole } from '../format.ts';
 import {
-  differingLine,
-  encodingLines,
-  lengthLines,
-  partOfIt,
+  answerColumns,
+  differencesTable,
+  differencesTitle,
   requestLines,
 } from '../report/answers.ts';
+import { leftColumn, terminalTable, type Table } from '../report/table.ts';
 import { redirectionLines } from '../report/sentences.ts';
 import { shownUrl } from '../secrets.ts';
-import { isHttp2, protocolNames } from '../scenario/load.ts';
+import { protocolName } from '../scenario/load.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { defineScenario } from '../scenario/define-scenario.ts';
 import type { Answer } from '../servers/server.ts';
@@ -88,7 +88,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const tried: Tried[] = [];
     for (const side of sides) tried.push(await tryOnce(side, ready));
     requireBackends(tried);
-    const { scenario, said } = comparisonOf(
+    const { scenario, said, table } = comparisonOf(
       flags.has('allow-different-bodies')
         ? tried.map((side) => ({ ...side, answer: withoutHashes(side.answer) }))
         : tried,
@@ -96,6 +96,8 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
       called,
     );
     say(options, [...asked.said, ...said]);
+    if (table !== undefined)
+      say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await takeMachine(ready, draft, options);
     const answerOf = new Map(tried.map(({ name, answer }) => [name, answer]));
@@ -169,7 +171,7 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   );
 }
 
-/** Makes the scenario. `said` has what is redirected and what differs, for the person. @param same from sameSides */
+/** Makes the scenario. `said` has what is redirected, and advice; `table` what differs. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
@@ -198,7 +200,11 @@ export function comparisonOf(
     ...(isControl ? { control: true } : {}),
     footnotes: [...same.map((group) => sameLine(group, isControl)), ...differing],
   });
-  return { scenario, said: [...redirectionLines(sides), ...differing] };
+  return {
+    scenario,
+    said: [...redirectionLines(sides), ...differing],
+    table: differingTable(sides),
+  };
 }
 
 function titlesOf(sides: readonly Tried[]): string[] {
@@ -213,46 +219,37 @@ function sameLine(group: readonly Side[], isControl: boolean): string {
   return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
 }
 
+function differingTable(sides: readonly Tried[]): Table | undefined {
+  const { status, compression, bytes, type } = answerColumns;
+  return differencesTable<Tried>(sides, [
+    status,
+    compression,
+    bytes,
+    type,
+    leftColumn('page', ({ page }) => shownUrl(pathOfPage(page))),
+    leftColumn('protocol', ({ load }) => protocolName(load)),
+    ...(isEncoded(sides) ? [] : [leftColumn('compression on offer', offerText)]),
+  ]);
+}
+
+const isEncoded = (sides: readonly Tried[]): boolean =>
+  sides.some(({ answer }) => answer.encoding !== '');
+
+function offerText({ offered }: Tried): string {
+  return offered?.encoding ? `${offered.encoding}, ${whole(offered.bytes)} B` : 'none';
+}
+
+/** What no table can say: answers to a log's requests, and what to do. */
 function differenceLines(sides: readonly Tried[]): string[] {
-  const differing = (of: (side: Tried) => string, line: (how: string) => string): string[] =>
-    differingLine(sides, of, line);
-  const theirs = (what: string, of: (side: Tried) => string): string[] =>
-    differing(of, (how) => partOfIt(what, how));
-  const bodies = lengthLines(sides);
-  const encodings = encodingLines(sides);
-  const offered = differing(
-    ({ offered: one }) => (one?.encoding ? `${one.encoding} ${whole(one.bytes)} B` : 'none'),
-    (how) =>
-      `Compression differs (${how}), and no answer was encoded: add -H 'Accept-Encoding: gzip' to --load to compare it.`,
-  );
-  const encrypting = sides.filter(({ listen }) => listen.tls).map(({ given }) => given);
-  return [
-    ...requestLines(sides),
-    ...bodies,
-    ...(bodies.length > 0
-      ? []
-      : differing(
-          ({ answer }) => answer.hash,
-          () =>
-            'The bodies differ, though not in length: see whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
-        )),
-    ...encodings,
-    ...differing(
-      // Without parameters, such as the character set.
-      ({ answer }) => (answer.type.split(';')[0] as string).trim().toLowerCase() || 'none',
-      (how) => `The types of the answers differ: ${how}.`,
-    ),
-    ...(encodings.length > 0 ? [] : offered),
-    ...theirs('pages', ({ page }) => shownUrl(pathOfPage(page))),
-    ...(new Set(
-      sides.map(({ load: { protocol } }) => (isHttp2(protocol) ? 'h2' : protocol.slice(0, 6))),
-    ).size === 1
-      ? []
-      : theirs('protocols', ({ load }) => protocolNames(load.protocol))),
-    ...(encrypting.length === 0 || encrypting.length === sides.length
-      ? []
-      : [
-          `Only ${enumeration(encrypting)} ${encrypting.length === 1 ? 'encrypts' : 'encrypt'} (TLS): part of what is seen is its cost.`,
-        ]),
-  ];
+  const differIn = (of: (side: Tried) => unknown) => new Set(sides.map(of)).size > 1;
+  const lines = requestLines(sides);
+  if (differIn(({ answer }) => answer.hash) && !differIn(({ answer }) => whole(answer.bytes)))
+    lines.push(
+      'The bodies differ, though not in length: see whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
+    );
+  if (!isEncoded(sides) && differIn(offerText))
+    lines.push(
+      "No side was asked for compression: add -H 'Accept-Encoding: gzip' to --load to compare it.",
+    );
+  return lines;
 }

@@ -35,6 +35,7 @@ import {
   type VariantResult,
 } from '../result/result.ts';
 import { checkWhole, writeForUser, writeWhole } from '../writing.ts';
+import { protocolName } from '../scenario/load.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';
 import { isConfigured, loadOf, networkOf, pageOf, programOf } from '../scenario/variants.ts';
 import { explainFailure, writeReasons, type RunFolder } from '../runner/results-folder.ts';
@@ -59,7 +60,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     load: listed(variants.map(({ variant, load }) => loadText(loadOf(scenario, variant), load))),
     bodyBytes: pages.flatMap(({ bodyBytes }) => bodyBytes ?? []),
     pages: pages.map((page) => requestsOf(page).length),
-    protocol: listed(variants.map(({ load }) => load.protocol)),
+    protocol: listed(variants.map(({ load }) => protocolName(load))),
     network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,
     seconds: estimatedSeconds(plan, fewest),

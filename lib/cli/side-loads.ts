@@ -8,7 +8,7 @@ import { defaultPort, type AskedPages } from '../scenario/pages.ts';
 import type { Listen } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { generatorCores, type Cores } from '../machine/cores.ts';
-import { isHttp2, protocolNames } from '../scenario/load.ts';
+import { hasStreams, isHttp2, protocolName } from '../scenario/load.ts';
 import { readLoadLine, type LoadLine } from '../scenario/load/generators.ts';
 import type { Given } from './sides.ts';
 import type { Asked } from './asked.ts';
@@ -150,10 +150,9 @@ function loadFor(
     ? http2Only && `speaks HTTP/2 only on port ${port}: take h2load`
     : !http2 && `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
   if (why)
-    throw usageError(
-      `--load: ${load.command} is ${protocolNames(load.protocol)}, and ${given} ${why}`,
-    );
-  return load;
+    throw usageError(`--load: ${load.command} is ${protocolName(load)}, and ${given} ${why}`);
+  // A load of HTTP/1.1 does not say by itself that it is over TLS.
+  return tls && !hasStreams(load.protocol) ? { tls: {}, ...load } : load;
 }
 
 function serverOf(

@@ -1,45 +1,46 @@
 // What is known of the answers before any load: where those of the sides differ.
 import { enumeration, whole } from '../format.ts';
+import { leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 import type { Page } from '../scenario/model.ts';
 import { requestName, requestsOf } from '../scenario/pages.ts';
 import type { Answer } from '../servers/server.ts';
 
 /** A side and its answer. `given` names it in sentences. */
 interface Answered {
+  name: string;
   given: string;
   page: Pick<Page, 'path' | 'requests'>;
   answer: Answer;
 }
 
-/** The line with what each side has, if they do not have the same. */
-export function differingLine<Side extends Pick<Answered, 'given'>>(
+/** Above the table of differences. */
+export const differencesTitle = 'The sides differ in this, and part of what is seen comes from it:';
+
+/** The columns of the answers themselves. */
+export const answerColumns = {
+  status: leftColumn('status', ({ answer: { status } }: Answered) => String(status)),
+  compression: leftColumn('compression', ({ answer }: Answered) => compressionText(answer)),
+  bytes: rightColumn('B of body', ({ answer: { bytes } }: Answered) => whole(bytes)),
+  type: leftColumn('type', ({ answer }: Answered) => typeText(answer)),
+};
+
+export const compressionText = ({ encoding }: Pick<Answer, 'encoding'>): string =>
+  encoding || 'none';
+
+/** Without parameters, such as the character set. */
+export function typeText({ type }: Pick<Answer, 'type'>): string {
+  return (type.split(';')[0] as string).trim().toLowerCase() || 'none';
+}
+
+/** What the sides differ in: a row for each, and only columns that differ. undefined if none does. */
+export function differencesTable<Side extends { name: string }>(
   sides: readonly Side[],
-  of: (side: Side) => string,
-  line: (how: string) => string,
-): string[] {
-  const found = sides.map(of);
-  return new Set(found).size < 2
-    ? []
-    : [line(sides.map(({ given }, index) => `${given} ${found[index]}`).join(', '))];
-}
-
-export const partOfIt = (what: string, how: string): string =>
-  `The ${what} differ: ${how}; part of what is seen is theirs.`;
-
-export function lengthLines(sides: readonly Answered[]): string[] {
-  return differingLine(
-    sides,
-    ({ answer }) => `${whole(answer.bytes)} B`,
-    (how) => partOfIt('bodies', how),
-  );
-}
-
-export function encodingLines(sides: readonly Answered[]): string[] {
-  return differingLine(
-    sides,
-    ({ answer }) => answer.encoding || 'none',
-    (how) => partOfIt('encodings', how),
-  );
+  columns: readonly Column<Side>[],
+): Table | undefined {
+  const differing = columns.filter(({ cell }) => new Set(sides.map(cell)).size > 1);
+  return differing.length === 0
+    ? undefined
+    : tableOf(sides, [leftColumn('side', ({ name }) => name), ...differing]);
 }
 
 /** How an answer differs from another: the first of these that does. */

@@ -14,7 +14,7 @@ import { present } from '../present.ts';
 import type { Environment, Result, VariantResult } from '../result/result.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { networksText } from './network.ts';
-import { type Load, protocolNames } from '../scenario/load.ts';
+import { type Load, protocolName } from '../scenario/load.ts';
 
 /** All that the heading says, before a run or after it. */
 export interface Heading {
@@ -24,7 +24,7 @@ export interface Heading {
   bodyBytes: readonly number[];
   /** The number of each variant's pages. */
   pages: readonly number[];
-  /** "h2", or "http/1.1 and h2". */
+  /** "HTTP/2 over TLS", or "HTTP/1.1 and HTTP/2 over TLS". */
   protocol: string;
   network: string;
   rounds: number;
@@ -45,7 +45,7 @@ export function headingLines(heading: Heading): string[] {
   const { server, environment, rounds, atMost, network, prepare } = heading;
   const { cluster, versions, serverCpus, kernel, cpuModel } = environment;
   const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
-  const page = [sizesText(heading), protocolNames(heading.protocol)].filter(Boolean);
+  const page = [sizesText(heading), heading.protocol].filter(Boolean);
   const k6 = `k6 ${versions['k6'] ?? ''}`.trim();
   const places =
     server !== '' && sharesCores(environment)
@@ -97,7 +97,7 @@ export function resultHeading(result: Result): Heading {
       typeof bodyBytes === 'number' ? [bodyBytes] : [],
     ),
     pages: run.map(({ load }) => load.pages ?? 1),
-    protocol: listed(run.map(({ load }) => load.protocol)),
+    protocol: listed(run.map(variantProtocol)),
     network: networksText(measured.map(({ network }) => network?.spec)),
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
@@ -168,6 +168,12 @@ export function loadText(
 
 export function variantLoadText({ load }: VariantResult): string {
   return loadText(load.asWritten ?? load, { command: '', ...load });
+}
+
+/** As it was spoken, or else as it was planned. */
+export function variantProtocol({ load, phases }: VariantResult): string {
+  const [first] = phases;
+  return protocolName({ ...load, tls: first === undefined ? load['tls'] : first.tls });
 }
 
 /** Each text once; of more than two, the first and the number of the others. */

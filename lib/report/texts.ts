@@ -4,6 +4,7 @@ import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { chartsOf, roundsTable } from './charts.ts';
+import { answersOfRun } from './differences.ts';
 import { environmentTable, noiseTable } from './environment.ts';
 import { headingLines, resultHeading } from './heading.ts';
 import { loadPart } from './load-tables.ts';
@@ -76,7 +77,13 @@ export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
   const notes = [...warningLines(result), ...noteLines(result)].map((note) => `- ${escape(note)}`);
-  const tables = [roundsTable(result), environmentTable(result), noiseTable(result)];
+  const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const tables = [
+    ...(sides.length < 2 ? [] : [answersOfRun(sides, false).table]),
+    roundsTable(result),
+    environmentTable(result),
+    noiseTable(result),
+  ];
   const [first = result.title, ...verdicts] = verdictLines(result);
   const text = [
     ...[first, ...verdicts].flatMap((line) => [`**${escape(line)}**`, '']),

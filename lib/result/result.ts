@@ -422,6 +422,8 @@ const variant = open({
   /** Why it cannot be run here. */
   publishedOnly: optional(text),
   load,
+  /** Of its first answer: the headers Content-Encoding and Content-Type, '' without. */
+  answer: optional(open(each(['encoding', 'type'], text))),
   published: orNull(publishedForm(open)),
   note: optional(text),
   /** The curve that it belongs to. */

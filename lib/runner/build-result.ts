@@ -16,7 +16,7 @@ import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import { keptLoad, shownCommand, shownUrl } from '../secrets.ts';
 import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
-import { workersFor } from '../servers/index.ts';
+import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
@@ -39,10 +39,10 @@ export interface KeptRound {
 interface Known {
   kept: readonly KeptRound[];
   notes: readonly string[];
-  /** What differs in the answers, unless the scenario's footnotes say so. */
-  answers: readonly string[];
-  /** Bytes of the first answer, by variant. */
-  lengths: ReadonlyMap<string, number>;
+  /** What differs in the answers to a log's requests, unless the scenario's footnotes say so. */
+  lines: readonly string[];
+  /** First answers, by variant. */
+  answers: ReadonlyMap<string, Answer>;
   /** Steps of a search in the present round. */
   unfinished: readonly SearchStep[];
 }
@@ -101,7 +101,7 @@ export function buildResult(
     kernelSettings: kernelSettings(plan, known),
     integrity: store === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes],
-    footnotes: [...(scenario.footnotes ?? []), ...known.answers, ...addressNotes(plan)],
+    footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };
 }
 
@@ -128,9 +128,10 @@ function addressNotes({ variants }: Plan): string[] {
   );
 }
 
-function measuredVariant(plan: Plan, variant: Variant, { kept, lengths }: Known): MeasuredVariant {
+function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known): MeasuredVariant {
   const { scenario, cores, exact, within } = plan;
   const page = pageOf(scenario, variant);
+  const answer = answers.get(variant.name);
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
@@ -149,7 +150,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, lengths }: Known)
   const asked = {
     page: shownUrl(pathOfPage(page)),
     ...present({
-      bodyBytes: page.bodyBytes ?? lengths.get(variant.name),
+      bodyBytes: page.bodyBytes ?? (answer && Math.round(answer.bytes)),
       host: page.host,
       status: page.status,
       pages: page.requests?.length,
@@ -188,6 +189,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, lengths }: Known)
     ...about,
     server,
     load: { ...keptLoad(load), ...asked },
+    ...present({ answer: answer && byName(['encoding', 'type'], (part) => answer[part]) }),
     rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
     ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupWith(server.workers),

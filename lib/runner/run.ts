@@ -35,7 +35,13 @@ import {
   type Result,
   type SearchStep,
 } from '../result/result.ts';
-import { encodingLines, lengthLines, requestLines } from '../report/answers.ts';
+import {
+  answerColumns,
+  differencesTable,
+  differencesTitle,
+  requestLines,
+} from '../report/answers.ts';
+import { terminalTable } from '../report/table.ts';
 import { writeWhole } from '../writing.ts';
 import { forgetRound, storeResult } from './store-result.ts';
 
@@ -187,23 +193,35 @@ class Rounds {
       kept: this.#kept,
       notes: [...this.#notes],
       unfinished: this.#steps,
-      answers: this.#answerLines(),
-      lengths: new Map([...this.#answers].map(([name, { bytes }]) => [name, Math.round(bytes)])),
+      lines: this.#answerLines(),
+      answers: this.#answers,
     };
     return buildResult(this.#context, environment, known, startedAt, state);
   }
 
-  /** What the answers differ in. compare has said it. */
-  #answerLines() {
-    const sides = this.#plan.variants.flatMap(({ variant: { name }, page }) => {
-      const answer = this.#answers.get(name);
-      return answer === undefined ? [] : [{ given: name, page, answer }];
-    });
+  /** The sides that have answered; none for compare, which has said what differs. */
+  #answered() {
     if (this.#context.answers !== undefined) return [];
+    return this.#plan.variants.flatMap(({ variant: { name }, page }) => {
+      const answer = this.#answers.get(name);
+      return answer === undefined ? [] : [{ name, given: name, page, answer }];
+    });
+  }
+
+  #answerLines(): string[] {
+    return requestLines(this.#answered());
+  }
+
+  /** What the answers differ in, in lines, once all sides have answered. */
+  #answerTable(): string[] {
+    const sides = this.#answered();
+    if (sides.length < this.#plan.variants.length) return [];
+    const { bytes, compression } = answerColumns;
     // Lengths that the scenario states differ on purpose.
     const areStated = this.#plan.variants.every(({ page }) => page.bodyBytes !== undefined);
-    const lengths = areStated ? [] : lengthLines(sides);
-    return [...requestLines(sides), ...lengths, ...encodingLines(sides)];
+    const table = differencesTable(sides, areStated ? [compression] : [compression, bytes]);
+    if (table === undefined) return [];
+    return [differencesTitle, ...terminalTable(table, { width: Infinity, colour: false })];
   }
 
   /** Writes result.json, then the database, which may hang. */
@@ -235,7 +253,7 @@ class Rounds {
         round: this.#attempts,
         answers: this.#answers,
         onAnswers: () => {
-          const lines = this.#answerLines();
+          const lines = [...this.#answerLines(), ...this.#answerTable()];
           for (const line of lines) if (!this.#said.includes(line)) this.#events.say(line);
           this.#said = lines;
         },

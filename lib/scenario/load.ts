@@ -32,12 +32,10 @@ export function hasStreams(protocol: LoadProfile['protocol']): boolean {
   return isHttp2(protocol) || protocol === 'h3';
 }
 
-/** Writes out the protocols in a text: "http/1.1 and h2" is "HTTP/1.1 and HTTP/2 over TLS". */
-export function protocolNames(text: string): string {
-  return text.replaceAll(
-    /http\/1\.[01]|h2c?|h3/g,
-    (name) => protocolNamesBy[name as LoadProfile['protocol']],
-  );
+/** "HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2 without TLS". HTTP/1.x has TLS if `tls` is there. */
+export function protocolName({ protocol, tls }: Pick<LoadProfile, 'protocol'> & { tls?: unknown }) {
+  const name = protocolNamesBy[protocol];
+  return protocol.startsWith('http/') && tls ? `${name} over TLS` : name;
 }
 
 /** Open model: requests start at given times, whether or not earlier ones are answered. */

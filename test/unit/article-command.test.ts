@@ -39,7 +39,7 @@ async function keepRun(out: string, name: string, changes: Changes = {}) {
   const result = buildResult(
     { plan: { ...draft, run }, store: null },
     readEnvironment(readProcessors(), draft.cores, {}),
-    { kept: [], notes: [], answers: [], unfinished: [], lengths: new Map() },
+    { kept: [], notes: [], lines: [], unfinished: [], answers: new Map() },
     new Date(),
     'complete',
   );

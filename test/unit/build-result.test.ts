@@ -19,7 +19,7 @@ function resultOf(
   return buildResult(
     { plan: planOf(scenario, {}, { variants, cores }), store: null },
     result([workers, openFileCache]).environment,
-    { kept, notes: [], unfinished: [], answers: [], lengths: new Map() },
+    { kept, notes: [], unfinished: [], lines: [], answers: new Map() },
     new Date(0),
     'complete',
   );

@@ -10,6 +10,7 @@ import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';
+import { textOf, type Table } from '../../lib/report/table.ts';
 import type { PlanDraft } from '../../lib/runner/plan.ts';
 import type { Answer, Listen, OwnConfig } from '../../lib/servers/index.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
@@ -249,28 +250,50 @@ test('the scenario has ports, builds and commands', async () => {
   expect(scenario).toMatchObject({ title: 'one, b.conf and c.conf', knob: 'b', page });
 });
 
+const asText = (table: Table | undefined) => {
+  if (table === undefined) return [];
+  const titles = table.columns.map(({ title }) => title).join(' | ');
+  return [titles, ...table.rows.map((row) => row.map(textOf).join(' | '))];
+};
+
 test.each<[Partial<Answer>, Partial<Tried>, ...string[]]>([
   [{ type: 'text/html; charset=utf-8' }, {}],
-  [{ hash: 'b' }, {}, 'differ, though not in length: '],
-  [{ bytes: 6 }, {}, 'The bodies differ: a.conf 5 B, b.conf 6 B;'],
-  [{ encoding: 'gzip' }, {}, 'encodings differ: a.conf none, b.conf gzip'],
-  [{ type: 'text/plain; charset=utf-8' }, {}, 'a.conf text/html, b.conf text/plain.'],
+  [{ bytes: 6000 }, {}, 'side | B of body', 'a | 5', 'b | 6,000'],
+  [{ status: 204 }, {}, 'side | status', 'a | 200', 'b | 204'],
   [
+    { encoding: 'gzip', bytes: 3, hash: 'b' },
     {},
-    { offered: { encoding: 'br', bytes: 3 } },
-    'Compression differs (a.conf none, b.conf br 3 B)',
+    'side | compression | B of body',
+    'a | none | 5',
+    'b | gzip | 3',
   ],
-  [{}, { page: { path: '/x' } }, 'The pages differ: a.conf /, b.conf /x;'],
-])('the scenario has a footnote where answers differ: %j %j', (answer, more, ...notes) => {
-  const { scenario, said } = comparisonOf([tried(alike[0]), tried(alike[1], answer, more)], []);
-  expect(scenario.footnotes).toEqual(notes.map((note) => expect.stringContaining(note)));
-  expect(said).toEqual(scenario.footnotes);
+  [{ type: 'text/plain; charset=utf-8' }, {}, 'side | type', 'a | text/html', 'b | text/plain'],
+  [{}, { page: { path: '/x' } }, 'side | page', 'a | /', 'b | /x'],
+])('a table before the load says in what answers differ: %j %j', (answer, more, ...lines) => {
+  const sides = [tried(alike[0]), tried(alike[1], answer, more)];
+  const { scenario, said, table } = comparisonOf(sides, []);
+  expect(asText(table)).toEqual(lines);
+  expect([...said, ...(scenario.footnotes ?? [])]).toEqual([]);
 });
 
-test('the scenario has footnotes for protocols and TLS', async () => {
-  expect(comparisonOf(all(await twoSides(nginxH2, nginx)), []).scenario.footnotes).toEqual([
-    expect.stringMatching(/protocols differ: a\.conf HTTP\/2 over TLS, b\.conf HTTP\/1\.1;/),
-    expect.stringMatching(/^Only a\.conf encrypts \(TLS\)/),
+test('what to do about answers that differ is said in a line', () => {
+  const saidOf = (answer: Partial<Answer>, more: Partial<Tried> = {}) =>
+    comparisonOf([tried(alike[0]), tried(alike[1], answer, more)], []);
+  const bodies = saidOf({ hash: 'b' });
+  expect(bodies.said).toEqual([expect.stringContaining('differ, though not in length: ')]);
+  expect(bodies.scenario.footnotes).toEqual(bodies.said);
+  const offer = saidOf({}, { offered: { encoding: 'br', bytes: 3 } });
+  expect(offer.said).toEqual([expect.stringContaining("add -H 'Accept-Encoding: gzip'")]);
+  expect(asText(offer.table)).toEqual(['side | compression on offer', 'a | none', 'b | br, 3 B']);
+});
+
+test('the table tells protocols, and TLS for HTTP/1.1 too', async () => {
+  const protocols = async (...of: Parameters<typeof twoSides>) =>
+    asText(comparisonOf(all(await twoSides(...of)), []).table).slice(1);
+  expect(await protocols(nginxH2, nginx)).toEqual(['a | HTTP/2 over TLS', 'b | HTTP/1.1']);
+  expect(await protocols(config('nginx', tls), nginx)).toEqual([
+    'a | HTTP/1.1 over TLS',
+    'b | HTTP/1.1',
   ]);
 });
 

@@ -184,21 +184,50 @@ test('the limit counts usable cores only, and is not reported on shared cores', 
   expect(limitOf({ ...of, environment })).toBeUndefined();
 });
 
+const sending = (...gbits: number[]): Result => ({
+  ...both,
+  variants: both.variants.map((variant, index) => {
+    const receivedBytesPerSecond = (gbits[index] ?? 0) * 125e6;
+    const traffic = { ...variant.traffic, receivedBytesPerSecond } as typeof variant.traffic;
+    return { ...variant, rps: { ...variant.rps, median: 60_000 } as typeof variant.rps, traffic };
+  }),
+});
+
 test('a link that is slower than the servers is reported with its maximum of requests/s', () => {
-  const at = (...gbits: number[]): Result => ({
-    ...both,
-    variants: both.variants.map((variant, index) => {
-      const receivedBytesPerSecond = (gbits[index] ?? 0) * 125e6;
-      const traffic = { ...variant.traffic, receivedBytesPerSecond } as typeof variant.traffic;
-      return { ...variant, rps: { ...variant.rps, median: 60_000 } as typeof variant.rps, traffic };
-    }),
-  });
   const linksOf = (of: Result) => findingLines(of).filter((line) => /Gbit/.test(line));
-  expect(linksOf(at(0.9, 1))).toEqual([]);
-  expect(linksOf(at(2, 3))).toEqual([
-    'A link of 1 Gbit/s would allow at most 30,000 requests/s of workers and 20,000 requests/s of open-file-cache.',
+  expect(linksOf(sending(0.9, 0.99))).toEqual([]);
+  expect(linksOf(sending(2.1, 2))).toEqual([
+    'A link of 1 Gbit/s would allow at most 28,571 requests/s of workers and 30,000 requests/s of open-file-cache.',
   ]);
-  expect(linksOf(at(2, 20))).toHaveLength(2);
+  expect(linksOf(sending(19, 20))).toHaveLength(1);
+});
+
+test.each<[string, number[], string[]]>([
+  ['as many bytes', [2, 2.1], []],
+  ['a link that is enough', [0.1, 0.9], []],
+  [
+    'more bytes',
+    [0.5, 4.1],
+    [
+      'open-file-cache sends 8.2 times the bytes: free on loopback; on 1 Gbit/s at most 14,634 requests/s.',
+    ],
+  ],
+  [
+    'more bytes of the baseline',
+    [4, 2],
+    ['workers sends 2 times the bytes: free on loopback; on 1 Gbit/s at most 15,000 requests/s.'],
+  ],
+])('the verdict says that bytes are free on loopback: %s', (_, gbits, lines) => {
+  const of = sending(...gbits);
+  expect(verdictLines(of).filter((line) => /bytes/.test(line))).toEqual(lines);
+  // Once: the line on links is for the others.
+  const links = findingLines(of).filter((line) => /A link of 1 Gbit/.test(line));
+  for (const line of lines) expect(links.join()).not.toContain(line.split(' ')[0]);
+  const hosts = [{ name: 'web1' }] as unknown as NonNullable<
+    Result['environment']['generatorHosts']
+  >;
+  const apart = { ...of, environment: { ...of.environment, generatorHosts: hosts } };
+  expect(verdictLines(apart).filter((line) => /bytes/.test(line))).toEqual([]);
 });
 
 test('a verdict applies to this machine since its last boot', () => {

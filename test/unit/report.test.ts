@@ -185,7 +185,7 @@ const heading: Heading = {
   bodyBytes: [612],
   pages: [1],
   addresses: [],
-  protocol: 'http/1.1',
+  protocol: 'HTTP/1.1',
   network: '',
   rounds: 6,
   seconds: 140,
@@ -204,7 +204,7 @@ test.each<[Partial<Heading>, string]>([
     '612 B and 615 B over HTTP/1.1 · 5 to 20 rounds, about 2 min 20 s to 4 min',
   ],
   [
-    { protocol: 'http/1.1 and h2', network: '5 ms each way' },
+    { protocol: 'HTTP/1.1 and HTTP/2 over TLS', network: '5 ms each way' },
     '612 B over HTTP/1.1 and HTTP/2 over TLS · 5 ms each way · 6 rounds, about 2 min 20 s',
   ],
 ])('the heading says what is measured: %j', (changes, line) => {

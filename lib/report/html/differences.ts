@@ -1,16 +1,12 @@
 // What differs between the sides besides the figures: configs, servers, loads and answers.
 import { join } from 'node:path';
 import { variantOf } from '../../analysis/comparisons.ts';
-import { answersByStatus, responsesOf } from '../../analysis/phases.ts';
-import { extent, total } from '../../analysis/statistics.ts';
 import { readBytes } from '../../files.ts';
-import { counts, success, whole } from '../../format.ts';
+import { counts } from '../../format.ts';
 import { without } from '../../present.ts';
-import type { Phase, Result, VariantResult } from '../../result/result.ts';
-import { variantLoadText } from '../heading.ts';
-import { leftColumn, rightColumn, tableOf, type Column } from '../table.ts';
+import type { Result } from '../../result/result.ts';
+import { answersOfRun } from '../differences.ts';
 import { html, nothing, paragraphs, tableHtml, type Html } from './page.ts';
-import { protocolNames } from '../../scenario/load.ts';
 
 export type ComposedConfig = ReturnType<typeof readConfigs>[number];
 
@@ -74,9 +70,6 @@ export function changedSettings(
   return names.size > mostNames ? [] : [...names];
 }
 
-/** Means of several pages differ by this share without meaning. */
-const near = 0.002;
-
 /** The differing settings, facts and answers. @param notes on further differences */
 export function differencesHtml(
   result: Result,
@@ -84,53 +77,10 @@ export function differencesHtml(
   notes: Html,
 ): Html {
   const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
-  const [first] = sides;
-  if (first === undefined || sides.length < 2) return notes;
-  const factColumns: Column<VariantResult>[] = [
-    leftColumn('config', ({ server }) =>
-      configs.length > 0 ? '' : (server?.config.join(' ') ?? ''),
-    ),
-    leftColumn('server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
-    leftColumn('load', (side) => `${protocolNames(side.load.protocol)}, ${variantLoadText(side)}`),
-    leftColumn('status', statusText),
-  ];
-  const facts = factColumns.filter(({ cell }) => new Set(sides.map(cell)).size > 1);
-  const bytes = (['body', 'headersDecoded'] as const).map((part) => {
-    const bytesOf = (side: VariantResult) => perAnswer(side, ({ bytes }) => bytes[part]);
-    const title = part === 'body' ? 'B of body' : 'B of headers';
-    const [least, most] = extent(sides.map(bytesOf));
-    const column = rightColumn(title, (side: VariantResult) => whole(bytesOf(side)));
-    return {
-      column,
-      text: `${whole(bytesOf(first))} ${title}`,
-      differs: most > least * (1 + near),
-    };
-  });
-  const differing = bytes.filter(({ differs }) => differs);
-  const table = tableOf(sides, [
-    leftColumn('side', ({ name }) => name),
-    ...facts,
-    ...differing.map(({ column }) => column),
-  ]);
-  const isAlike = differing.length === 0 && !facts.some(({ title }) => title === 'status');
-  const answer = [statusText(first), ...bytes.map(({ text }) => text)];
+  if (sides.length < 2) return notes;
+  const { table, alike } = answersOfRun(sides, configs.length === 0);
   return html`<section><h2>What differs</h2>
-${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(isAlike ? [`All sides answer alike: ${answer.join(', ')}.`] : [])}${notes}</section>`;
-}
-
-function statusText({ rounds }: VariantResult): string {
-  const phases = rounds.flatMap((round) => round.phases);
-  const found = answersByStatus(phases);
-  const all = total(found, ([, count]) => count);
-  if (all === 0) return 'none';
-  return found
-    .map(([name, count]) => (found.length === 1 ? name : `${name} ${success(count / all)}`))
-    .join(', ');
-}
-
-function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): number {
-  const phases = rounds.flatMap((round) => round.phases);
-  return total(phases, of) / Math.max(1, total(phases, responsesOf));
+${configs.map((config) => configDifference(config, result, configs))}${tableHtml(table, 'what differs')}${paragraphs(alike === undefined ? [] : [`All sides answer alike: ${alike}.`])}${notes}</section>`;
 }
 
 /** Whether the configs are users' own, which may hold secrets. */

@@ -3,7 +3,7 @@ import { measuredComparisons, marksOf } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
-import { comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
+import { bytesLines, comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
 import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
 import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
@@ -11,7 +11,11 @@ import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
 /** One comparison is the headline; several stand below a headline that counts them. */
 export function headlineHtml(result: Result): Html {
   const shown = measuredComparisons(result);
-  const around = paragraphs([...generalLines(result), ...noiseFloorLines(result)]);
+  const around = paragraphs([
+    ...generalLines(result),
+    ...bytesLines(result),
+    ...noiseFloorLines(result),
+  ]);
   if (shown.length === 0) return html`<h1>${result.title}</h1>\n${around}`;
   const isOnly = shown.length === 1;
   const effects = effectsHtml(shown, result, (one) => {

@@ -1,0 +1,64 @@
+// What differs between the sides of a run besides the figures: servers, loads and answers.
+import { answersByStatus, responsesOf } from '../analysis/phases.ts';
+import { extent, total } from '../analysis/statistics.ts';
+import { success, whole } from '../format.ts';
+import type { Phase, VariantResult } from '../result/result.ts';
+import { compressionText, typeText } from './answers.ts';
+import { variantLoadText, variantProtocol } from './heading.ts';
+import { leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
+
+/** Means of several pages differ by this share without meaning. */
+const near = 0.002;
+
+const ofAnswers = new Set(['status', 'compression', 'type']);
+
+/** A row for each side with only what differs. `alike`: all answers, if they do not differ. @param sides two or more that ran */
+export function answersOfRun(
+  sides: readonly VariantResult[],
+  withConfigs: boolean,
+): { table: Table; alike?: string } {
+  const first = sides[0] as VariantResult;
+  const factColumns: Column<VariantResult>[] = [
+    leftColumn('config', ({ server }) => (withConfigs ? (server?.config.join(' ') ?? '') : '')),
+    leftColumn('server', ({ server }) => `${server?.name ?? ''} ${server?.version ?? ''}`.trim()),
+    leftColumn('load', (side) => `${variantProtocol(side)}, ${variantLoadText(side)}`),
+    leftColumn('status', statusText),
+    leftColumn('compression', ({ answer }) => (answer ? compressionText(answer) : '')),
+    leftColumn('type', ({ answer }) => (answer ? typeText(answer) : '')),
+  ];
+  const facts = factColumns.filter(({ cell }) => new Set(sides.map(cell)).size > 1);
+  const bytes = (['body', 'headersDecoded'] as const).map((part) => {
+    const bytesOf = (side: VariantResult) => perAnswer(side, ({ bytes }) => bytes[part]);
+    const title = part === 'body' ? 'B of body' : 'B of headers';
+    const [least, most] = extent(sides.map(bytesOf));
+    const column = rightColumn(title, (side: VariantResult) => whole(bytesOf(side)));
+    return {
+      column,
+      text: `${whole(bytesOf(first))} ${title}`,
+      differs: most > least * (1 + near),
+    };
+  });
+  const differing = bytes.filter(({ differs }) => differs);
+  const table = tableOf(sides, [
+    leftColumn('side', ({ name }) => name),
+    ...facts,
+    ...differing.map(({ column }) => column),
+  ]);
+  if (differing.length > 0 || facts.some(({ title }) => ofAnswers.has(title))) return { table };
+  return { table, alike: [statusText(first), ...bytes.map(({ text }) => text)].join(', ') };
+}
+
+function statusText({ rounds }: VariantResult): string {
+  const phases = rounds.flatMap((round) => round.phases);
+  const found = answersByStatus(phases);
+  const all = total(found, ([, count]) => count);
+  if (all === 0) return 'none';
+  return found
+    .map(([name, count]) => (found.length === 1 ? name : `${name} ${success(count / all)}`))
+    .join(', ');
+}
+
+function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): number {
+  const phases = rounds.flatMap((round) => round.phases);
+  return total(phases, of) / Math.max(1, total(phases, responsesOf));
+}
