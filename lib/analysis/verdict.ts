@@ -278,6 +278,8 @@ function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithi
   return verdictOf(lessIsBetter(metric) ? logs.map((log) => -log) : logs, alpha, sameWithin);
 }
 
+const isLogged = ({ load }: Contender): boolean => load['arrivals'] === 'logged';
+
 const rateIsSet = ({ load }: Contender): boolean => load.rate !== undefined;
 
 /** The files of a page that a latency is of. */
@@ -313,7 +315,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
   if (figuresOf(pair, metric) === null)
     return ofLatency
-      ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: give it a longer --duration`
+      ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: ${both.some(isLogged) ? 'the log has too few for its pace' : 'give it a longer --duration'}`
       : 'no CPU time was measured in a whole round';
   // It does not change the CPU time of a response.
   const disturbed = metric === 'cpu' ? undefined : oneSided(baseline, variant);

@@ -75,7 +75,7 @@ export function warningsOf(
     ...noiseWarnings(facts, measured, comparisons),
     warmedWarning(variants),
     idleWarning(variants),
-    ...variants.flatMap(variantWarnings),
+    ...merged(variants.flatMap(variantWarnings)),
     oneTurn !== '' &&
       `${oneTurn}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
     late !== '' &&
@@ -223,7 +223,20 @@ function noiseWarnings(
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>
   [...new Set(rounds.map(({ round }) => round))].sort((a, b) => a - b);
 
-function variantWarnings(variant: VariantResult): string[] {
+/** What follows a variant's name. */
+interface Said {
+  name: string;
+  text: string;
+}
+
+/** Each text once, after all its names. */
+function merged(said: readonly Said[]): string[] {
+  return [...groupedBy(said, ({ text }) => text)].map(
+    ([text, same]) => `${enumeration(same.map(({ name }) => name))}${text}`,
+  );
+}
+
+function variantWarnings(variant: VariantResult): Said[] {
   const { name, generatorShare, rounds } = variant;
   const { streams = 1 } = variant.load;
   const phases = rounds.flatMap((round) => round.phases);
@@ -253,7 +266,7 @@ function variantWarnings(variant: VariantResult): string[] {
     allowed < streams &&
       `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
   ];
-  return texts.flatMap((text) => (text === false ? [] : name + text));
+  return texts.flatMap((text) => (text === false ? [] : { name, text }));
 }
 
 /** Warm-ups are said from these lengths and gains on. */

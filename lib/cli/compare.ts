@@ -88,7 +88,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     const tried: Tried[] = [];
     for (const side of sides) tried.push(await tryOnce(side, ready));
     requireBackends(tried);
-    const { scenario, said, table } = comparisonOf(
+    const { scenario, said, table, advice } = comparisonOf(
       flags.has('allow-different-bodies')
         ? tried.map((side) => ({ ...side, answer: withoutHashes(side.answer) }))
         : tried,
@@ -98,6 +98,7 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
     say(options, [...asked.said, ...said]);
     if (table !== undefined)
       say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
+    say(options, advice);
     const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
     const storing = await takeMachine(ready, draft, options);
     const answerOf = new Map(tried.map(({ name, answer }) => [name, answer]));
@@ -171,7 +172,7 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   );
 }
 
-/** Makes the scenario. `said` has what is redirected, and advice; `table` what differs. @param same from sameSides */
+/** Makes the scenario. `said` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
@@ -202,8 +203,9 @@ export function comparisonOf(
   });
   return {
     scenario,
-    said: [...redirectionLines(sides), ...differing],
+    said: redirectionLines(sides),
     table: differingTable(sides),
+    advice: [...differing, ...offerLines(sides)],
   };
 }
 
@@ -239,7 +241,7 @@ function offerText({ offered }: Tried): string {
   return offered?.encoding ? `${offered.encoding}, ${whole(offered.bytes)} B` : 'none';
 }
 
-/** What no table can say: answers to a log's requests, and what to do. */
+/** What no table can say: answers to a log's requests, and bodies of one length. */
 function differenceLines(sides: readonly Tried[]): string[] {
   const differIn = (of: (side: Tried) => unknown) => new Set(sides.map(of)).size > 1;
   const lines = requestLines(sides);
@@ -247,9 +249,13 @@ function differenceLines(sides: readonly Tried[]): string[] {
     lines.push(
       'The bodies differ, though not in length: see whether all sides serve the same page; --allow-different-bodies if it changes with each request.',
     );
-  if (!isEncoded(sides) && differIn(offerText))
-    lines.push(
-      "No side was asked for compression: add -H 'Accept-Encoding: gzip' to --load to compare it.",
-    );
   return lines;
+}
+
+function offerLines(sides: readonly Tried[]): string[] {
+  return isEncoded(sides) || new Set(sides.map(offerText)).size === 1
+    ? []
+    : [
+        "No side was asked for compression: add -H 'Accept-Encoding: gzip' to --load to compare it.",
+      ];
 }

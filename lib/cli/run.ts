@@ -20,7 +20,7 @@ import { resultJson, type Environment } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
 import { prepare } from '../runner/preparation.ts';
-import { runName, serversOf } from '../runner/make-plan.ts';
+import { fewAnswersLines, runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import {
   checkResultsFolder,
@@ -267,6 +267,7 @@ export async function runPlan(
       ...addressLines(plan),
       ...headingLines(headingOf(plan, environment)),
       ...(environment.coreNotes ?? []),
+      ...fewAnswersLines(draft),
       ...udpNotes(plan.variants.map(({ load }) => load)),
       ...shorterLine(draft, options, shorterBy),
     ]);

@@ -59,14 +59,48 @@ export function verdictSentences(result: Result): Sentence[] {
   const found = (text: string): Sentence => ({ text, kind: 'found' });
   return [
     ...[...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])].map(found),
-    ...measuredComparisons(result)
-      .filter((one) => !shared.has(one))
-      .map((one) => ({
-        text: comparisonParts(one, knobOf(one, result), result).join(''),
-        kind: result.control === true ? 'found' : one.verdict + marksOf(one, result),
-      })),
+    ...comparisonSentences(
+      measuredComparisons(result).filter((one) => !shared.has(one)),
+      result,
+    ),
     ...[...bytesLines(result), ...noiseFloorLines(result)].map(found),
   ];
+}
+
+/** A sentence for each, and one for all that have no verdict for the same reason. */
+function comparisonSentences(comparisons: readonly Comparison[], result: Result): Sentence[] {
+  const groups = groupedBy(comparisons, (one) =>
+    one.verdict === 'none' &&
+    result.control !== true &&
+    one.publishedRatio === null &&
+    cpuSentence(one, result) === ''
+      ? one.why
+      : `${one.variant} ${one.baseline}`,
+  );
+  return [...groups.values()].map((same) => {
+    const [first] = same as [Comparison];
+    const kind = result.control === true ? 'found' : first.verdict + marksOf(first, result);
+    if (same.length === 1)
+      return { text: comparisonParts(first, knobOf(first, result), result).join(''), kind };
+    const pairs = same.map(
+      (one) => `${one.variant} against ${one.baseline}${measuredInBrackets(one, result)}`,
+    );
+    return { text: `No verdict on ${enumeration(pairs)}: ${first.why}.`, kind };
+  });
+}
+
+/** What was measured without a verdict; '' if nothing was. */
+function measuredInBrackets(comparison: Comparison, result: Result): string {
+  const { variant, baseline } = comparison;
+  // Quick failures would be shown as speed.
+  const isMeasured =
+    hasRatio(comparison) &&
+    !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
+  const others = besideText(comparison);
+  const marks = others && others + notFinalMark(result);
+  return isMeasured
+    ? ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marks})`
+    : marks;
 }
 
 /** Whether the run ended early, which rows have no figures, and what a search found. */
@@ -107,21 +141,14 @@ export function comparisonParts(
   const subject = knob ?? variant;
   const against = (word: string) => (knob === undefined ? ` ${word} ${baseline}` : '');
   const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
-  const beside = besideVerdicts(comparison)
-    .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
-    .join('');
+  const beside = besideText(comparison);
   const marks = marksOf(comparison, result);
   const isDifferent = verdict === 'faster' || verdict === 'slower';
   if (verdict === 'none') {
-    const others = beside && beside + notFinalMark(result);
-    // Quick failures would be shown as speed.
-    const isMeasured =
-      hasRatio(comparison) &&
-      !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
-    const effect = isMeasured ? ` (measured ${effectText(comparison)}${marks}${others})` : others;
+    const measured = measuredInBrackets(comparison, result);
     return [
       `No verdict on ${subject}${against('against')}: ${why}`,
-      effect + article + cpuSentence(comparison, result),
+      measured + article + cpuSentence(comparison, result),
     ];
   }
   if (result.control === true) {
@@ -146,6 +173,13 @@ export function comparisonParts(
   const same = `as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
   return [`${subject} is ${claim}`, measured + article];
+}
+
+/** The other percentiles with a verdict: "; p50 +50 % (…), slower". */
+function besideText(comparison: Comparison): string {
+  return besideVerdicts(comparison)
+    .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
+    .join('');
 }
 
 /** CPU per request, if it is decided and requests/s are not. */

@@ -1,13 +1,13 @@
 // Makes the plan of a run, before anything is installed or started.
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
-import { total } from '../analysis/statistics.ts';
-import { minimumRounds } from '../analysis/statistics.ts';
+import { isLatency, responsesNeeded } from '../analysis/latency.ts';
+import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { duration, whole } from '../format.ts';
+import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
-import { isAtRate } from '../scenario/load.ts';
+import { isAtRate, secondsFor } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   atRates,
@@ -83,7 +83,8 @@ export function makePlan(
     metric,
   } = options;
   const hosts = hostsOf(cores);
-  const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates);
+  const needed = responsesFor(options);
+  const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates, needed);
   const shown = rates === undefined ? asked : scenario.variants;
   const within = options.within ?? scenario.within;
   const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
@@ -93,6 +94,7 @@ export function makePlan(
       sharesCores: sharesCores(cores),
       exact,
       quick,
+      responses: needed / (scenario.phases?.count ?? 1),
       ...present({ durationSeconds, warmupSeconds, arrivals, searched: within && (true as const) }),
     });
     // Each host gets the same number of threads.
@@ -138,6 +140,43 @@ export function makePlan(
   if (warmupSeconds !== undefined) requireWarmups(draft);
   if (options.failIf !== undefined) requireVerdict(draft);
   return draft;
+}
+
+/** Responses that a round at a rate needs for its verdict, of all its phases together. */
+function responsesFor({ metric = 'p99' }: Pick<PlanOptions, 'metric'>): number {
+  return isLatency(metric) ? responsesNeeded[metric] : 0;
+}
+
+/** Says before the load that rates make too few requests for a verdict, and what would do. */
+export function fewAnswersLines(plan: PlanDraft): string[] {
+  const { metric = 'p99', scenario, variants, within } = plan;
+  if (within !== undefined || !isCompared(plan)) return [];
+  const phases = scenario.phases?.count ?? 1;
+  const needed = responsesFor(plan);
+  const few = variants.filter(
+    ({ load: { rate, requests = 0 } }) => rate !== undefined && requests * phases < needed,
+  );
+  const [first] = few;
+  if (first === undefined) return [];
+  const sides = enumeration(few.map(({ variant }) => variant.name));
+  const requests = few.map(({ load: { requests = 0 } }) => requests * phases);
+  const rates = few.map(({ load: { rate = 1 } }) => rate);
+  const seconds = Math.ceil(secondsFor(needed, Math.min(...rates)) / phases);
+  const longer =
+    first.load.arrivals === 'logged'
+      ? 'replay more of the log (--duration), replay it faster (--pace 10x), or leave --pace out'
+      : `give a --duration of ${seconds} s`;
+  const mayBeP50 = metric !== 'p50' && Math.min(...requests) >= responsesNeeded.p50;
+  const other = !mayBeP50 ? '' : `, or --metric p50, which needs ${responsesNeeded.p50}`;
+  return [
+    `No verdict is possible on ${sides}: ${metric} needs ${whole(needed)} responses in each round, and there are ${rangeText(requests)} requests: ${longer}${other}.`,
+  ];
+}
+
+/** "40", "40 to 200". */
+function rangeText(numbers: readonly number[]): string {
+  const [least, most] = extent(numbers);
+  return least === most ? whole(least) : `${whole(least)} to ${whole(most)}`;
 }
 
 /** @param usual number of rounds; undefined: as verdicts need */

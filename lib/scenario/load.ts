@@ -61,6 +61,8 @@ export interface FitOptions {
   sharesCores?: boolean;
   /** Short rounds for a first look. `durationSeconds` takes precedence. */
   quick?: boolean;
+  /** Responses that a verdict needs in a round: a rate lasts so long, if the profile does. */
+  responses?: number;
 }
 
 const defaultTimeoutSeconds = 5;
@@ -79,6 +81,14 @@ const stepWarmupSeconds = 0.1;
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
 const openingSeconds = { plain: 0.0001, tls: 0.002 };
+
+/** Some responses may be late or missing, and Poisson arrivals are not all of the same number. */
+const spareResponses = 1.1;
+
+/** How long a rate (requests/s) has to last for so many responses. */
+export function secondsFor(responses: number, rate: number): number {
+  return (spareResponses * responses) / rate;
+}
 
 /** `quick` makes a tenth of the requests. */
 const quickPart = 10;
@@ -120,8 +130,10 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     ...limit,
   };
   if (rate !== undefined && requests !== undefined) {
-    const most = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
-    const seconds = asked ?? Math.min(requests / rate, most);
+    const usual = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
+    const [full, needed] = [requests / rate, secondsFor(options.responses ?? 0, rate)];
+    // A load that is too short for a verdict even so stays short.
+    const seconds = asked ?? Math.min(full, needed <= full ? Math.max(usual, needed) : usual);
     return {
       ...ofRate,
       rate,

@@ -1,7 +1,7 @@
 // The parts of a variant, with the scenario's as defaults; and a scenario's variants at several rates.
 import path from 'node:path';
 import { whole } from '../format.ts';
-import { fitLoad, type FitOptions, type Load } from './load.ts';
+import { fitLoad, secondsFor, type FitOptions, type Load } from './load.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import type {
@@ -86,14 +86,18 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   return { ...load, requests: Math.max(load.requests, ...counts) };
 }
 
-/** Duration of a load at a rate, before fitLoad. */
-const secondsAtRate = 10;
+/** Duration of a load at a rate, before fitLoad: the usual, and the longest that a low rate gets. */
+const secondsAtRate = { usual: 10, most: 30 };
 
-/** A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate, without published figures. */
+/**
+ * A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate, without published figures.
+ * @param responses as in FitOptions
+ */
 export function atRates(
   scenario: Scenario,
   shown: readonly Variant[],
   rates: readonly number[],
+  responses = 0,
 ): Scenario {
   const { alsoCompare: _, within: __, ...rest } = scenario;
   const variants = rates.flatMap((rate) =>
@@ -104,7 +108,7 @@ export function atRates(
         ...own,
         name: nameAt(variant.name, rate),
         series: variant.name,
-        load: atRate(loadOf(scenario, variant), rate),
+        load: atRate(loadOf(scenario, variant), rate, responses),
         against: against === undefined ? null : nameAt(against, rate),
       };
     }),
@@ -120,11 +124,14 @@ function nameAt(variant: string, rate: number): string {
 function atRate(
   { durationSeconds: _, secondsHere: __, ...profile }: LoadProfile,
   rate: number,
+  responses: number,
 ): LoadProfile {
+  const { usual, most } = secondsAtRate;
+  const seconds = Math.min(most, Math.max(usual, secondsFor(responses, rate)));
   return {
     ...profile,
     command: `${profile.command} at ${whole(rate)} requests/s`,
     rate,
-    requests: Math.max(1, Math.round(rate * secondsAtRate)),
+    requests: Math.max(1, Math.round(rate * seconds)),
   };
 }

@@ -271,19 +271,20 @@ test.each<[Partial<Answer>, Partial<Tried>, ...string[]]>([
   [{}, { page: { path: '/x' } }, 'side | page', 'a | /', 'b | /x'],
 ])('a table before the load says in what answers differ: %j %j', (answer, more, ...lines) => {
   const sides = [tried(alike[0]), tried(alike[1], answer, more)];
-  const { scenario, said, table } = comparisonOf(sides, []);
+  const { scenario, table, advice } = comparisonOf(sides, []);
   expect(asText(table)).toEqual(lines);
-  expect([...said, ...(scenario.footnotes ?? [])]).toEqual([]);
+  expect([...advice, ...(scenario.footnotes ?? [])]).toEqual([]);
 });
 
 test('what to do about answers that differ is said in a line', () => {
   const saidOf = (answer: Partial<Answer>, more: Partial<Tried> = {}) =>
     comparisonOf([tried(alike[0]), tried(alike[1], answer, more)], []);
   const bodies = saidOf({ hash: 'b' });
-  expect(bodies.said).toEqual([expect.stringContaining('differ, though not in length: ')]);
-  expect(bodies.scenario.footnotes).toEqual(bodies.said);
+  expect(bodies.advice).toEqual([expect.stringContaining('differ, though not in length: ')]);
+  expect(bodies.scenario.footnotes).toEqual(bodies.advice);
   const offer = saidOf({}, { offered: { encoding: 'br', bytes: 3 } });
-  expect(offer.said).toEqual([expect.stringContaining("add -H 'Accept-Encoding: gzip'")]);
+  expect(offer.scenario.footnotes).toEqual([]);
+  expect(offer.advice).toEqual([expect.stringContaining("add -H 'Accept-Encoding: gzip'")]);
   expect(asText(offer.table)).toEqual(['side | compression on offer', 'a | none', 'b | br, 3 B']);
 });
 

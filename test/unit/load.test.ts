@@ -78,6 +78,9 @@ const fit = (profile: LoadProfile, options: Partial<FitOptions> = {}) =>
 const timed = wrk('-c 100 -t 10 -d 10');
 const counted = ab('-c 10 -n 1000');
 const rated = vegeta('-rate=1000 -duration=10s');
+const slowRate = vegeta('-rate=200 -duration=10s');
+const slower = vegeta('-rate=20 -duration=10s');
+const responses = 1000;
 const long = { ...ab('-c 1000 -n 1000000 -r'), secondsHere: 30, warmupSeconds: 3 };
 const for2 = { durationSeconds: 2, requests: undefined };
 const counts = { durationSeconds: undefined };
@@ -124,6 +127,9 @@ test.each([
   ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],
   ['one on shared cores', timed, { inTurns: true, sharesCores: true }, { durationSeconds: 1 }],
   ['a rate, quick', rated, { quick: true }, { rate: 1000, requests: 2000, ...counts }],
+  ['a rate, long enough for its p99', slowRate, { inTurns: true, responses }, { requests: 1100 }],
+  ['no rate that is too short anyway', slower, { inTurns: true, responses }, { requests: 40 }],
+  ['a rate, as long as asked', slowRate, { responses, durationSeconds: 1 }, { requests: 200 }],
   ['a rate, one request at least', rated, { durationSeconds: 0.0001 }, { requests: 1 }],
 ])('fitLoad: %s', (_, profile, options: Partial<FitOptions>, expected) => {
   const { requests, durationSeconds, ...load } = fit(profile, options);

@@ -3,7 +3,12 @@ import { expect, test } from 'vitest';
 import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
-import { runName, serversOf, type PlanOptions } from '../../lib/runner/make-plan.ts';
+import {
+  fewAnswersLines,
+  runName,
+  serversOf,
+  type PlanOptions,
+} from '../../lib/runner/make-plan.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -365,10 +370,38 @@ test('a plan with several rates compares each variant with its baseline at the s
     load.requests,
   ]);
   expect(of.slice(1, 3)).toEqual([
-    ['open-file-cache-at-500', 'workers-at-500', 1000],
+    ['open-file-cache-at-500', 'workers-at-500', 1100],
     ['workers-at-2000', null, 4000],
   ]);
   expect(plan.variants[0]?.load.command).toBe('wrk -c 100 -t 10 -d 10 at 500 requests/s');
   expect(plan.variants.some(({ variant }) => 'published' in variant)).toBe(false);
   expect(plan.groups.map(({ sides }) => sides.length)).toEqual([4]);
+});
+
+test('a rate lasts until a verdict has its responses, and the estimate with it', () => {
+  const requestsAt = (rate: number, options: Partial<PlanOptions> = {}) =>
+    planOf({ rates: [rate], quick: true, ...options }).variants[0]?.load.requests;
+  expect(requestsAt(200)).toBe(1100);
+  expect(requestsAt(50)).toBe(1100);
+  // Beyond 30 s no verdict is worth it.
+  expect(requestsAt(20)).toBe(40);
+  expect(requestsAt(200, { metric: 'p50' })).toBe(400);
+  expect(requestsAt(200, { durationSeconds: 2 })).toBe(400);
+  const secondsAt = (rate: number) => estimatedSeconds(planOf({ rates: [rate], quick: true }));
+  expect(secondsAt(100) - secondsAt(500)).toBeCloseTo(4 * 2 * (11 - 2.2), 6);
+});
+
+test('rates that are too low for a verdict are said before the load, once', () => {
+  const linesOf = (options: Partial<PlanOptions>) =>
+    fewAnswersLines(planOf({ quick: true, ...options }));
+  expect(linesOf({})).toEqual([]);
+  expect(linesOf({ rates: [200] })).toEqual([]);
+  expect(linesOf({ rates: [10, 20, 500] })).toEqual([
+    'No verdict is possible on workers-at-10, open-file-cache-at-10, workers-at-20 and open-file-cache-at-20: p99 needs 1,000 responses in each round, and there are 20 to 40 requests: give a --duration of 110 s, or --metric p50, which needs 20.',
+  ]);
+  expect(linesOf({ rates: [10], durationSeconds: 110 })).toEqual([]);
+  const load = { ...cached.load, arrivals: 'logged', rate: 8, requests: 80 } as const;
+  expect(fewAnswersLines(planOf({}, { scenario: { ...cached, load } }))).toEqual([
+    expect.stringMatching(/and there are 80 requests: replay more of the log .*--pace 10x/),
+  ]);
 });

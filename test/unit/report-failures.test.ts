@@ -112,6 +112,21 @@ test('a rate that was reached shows how late requests left', () => {
   ]);
 });
 
+test('of few responses no one in a hundred is said to be late', () => {
+  const few = (responses: number) =>
+    phase({
+      requests: responses,
+      latencyMs: latency(0.4, 3.3, 3.3, { histogram: [[3.3, responses]] }),
+      sendDelayMs: latency(0.1, 3.2, 3.2),
+    });
+  const notesOf = (responses: number) =>
+    result([atRate(few(responses), 'nginx', responses / 10)]).warnings.filter((note) =>
+      note.includes('one request in a hundred'),
+    );
+  expect(notesOf(10)).toEqual([]);
+  expect(notesOf(1000)).toHaveLength(1);
+});
+
 test('a rate counts as reached if only responses are missing', () => {
   const failing = phase({
     requests: 10_000,
@@ -140,6 +155,12 @@ test('hung requests are in the table and a note; more than 1 % prevent a verdict
   expect(columnOf(variantTable(hanging(3)), 'hung')).toEqual(['', '18']);
   expect(hanging(3).warnings.join()).toContain('open-file-cache: 18 requests were never answered');
   expect(columnOf(variantTable(hanging(0)), 'hung')).toBeUndefined();
+  // A note of both is one.
+  const both = [workers, openFileCache].map((one) =>
+    changed(one, () => ({ hung: 3, inFlight: 9 })),
+  );
+  const notes = result(both).warnings.filter((note) => note.includes('never answered'));
+  expect(notes).toEqual([expect.stringMatching(/^workers and open-file-cache: 18 requests /)]);
   expect(hanging(20_000).comparisons[0]).toMatchObject({
     verdict: 'none',
     why: '2.4 % of the requests of open-file-cache failed',

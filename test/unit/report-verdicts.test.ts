@@ -126,6 +126,20 @@ test('the sentence gives p50 next to a p99 without verdict, marked if not final'
   );
 });
 
+test('comparisons without a verdict for the same reason share a sentence, and so do notes', () => {
+  const why = 'p99 needs 1,000 responses';
+  const none: Partial<Comparison> = { verdict: 'none', why, cpu: null, publishedRatio: null };
+  const three = result([workers, openFileCache, { ...openFileCache, name: 'third' }]);
+  const of = (last: Partial<Comparison>) => ({
+    ...three,
+    comparisons: three.comparisons.map((one, index) => ({ ...one, ...none, ...(index && last) })),
+  });
+  expect(verdictLines(of({}))).toEqual([
+    `No verdict on open-file-cache against workers (measured +33 %) and third against workers (measured +33 %): ${why}.`,
+  ]);
+  expect(verdictLines(of({ why: 'b was stopped' }))).toHaveLength(2);
+});
+
 const below = (of: Result) => tableParts(of)[0]?.below ?? [];
 
 test('below the table are the rounds of undecided rows and rows with outliers', () => {
