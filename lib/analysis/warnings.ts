@@ -372,7 +372,7 @@ function errorsTexts(phases: readonly Phase[]): string[] {
 
 const mostStatuses = 4;
 
-/** "1,200 answers with 503" for each wrong status, the most frequent first. */
+/** "1,200 answers with 503" for each wrong status; the most frequent are named, in their order. */
 function answersTexts(phases: readonly Phase[]): string[] {
   const expected = phases[0]?.expected ?? '2xx 3xx';
   // Which of them were unexpected is not known by status, only whether any were.
@@ -383,6 +383,7 @@ function answersTexts(phases: readonly Phase[]): string[] {
   const others = total(found.slice(mostStatuses), ([, count]) => count);
   const named = found
     .slice(0, mostStatuses)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
   return others === 0 ? named : [...named, `${whole(others)} with others`];
 }

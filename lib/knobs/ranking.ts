@@ -15,7 +15,7 @@ import type {
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { lessIsBetter } from '../analysis/latency.ts';
 import { halfWidth } from '../analysis/statistics.ts';
-import { percent, effect, tolerance, whole } from '../format.ts';
+import { percent, effect, tolerance, whole, isTooWide } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import type { Comparison, Result } from '../result/result.ts';
@@ -191,7 +191,8 @@ function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: numb
   const part = verdict === 'none' ? why : words[verdict];
   let text = part;
   if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
-  if (verdict === 'inconclusive') text += ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`;
+  if (verdict === 'inconclusive' && !isTooWide(ci95))
+    text += ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`;
   return { text, part, verdict };
 }
 

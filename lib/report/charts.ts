@@ -20,7 +20,16 @@ import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
 import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/limit.ts';
-import { bar, bucketLabel, exactPercent, perSecond, scaledTime, short, whole } from '../format.ts';
+import {
+  bar,
+  bucketLabel,
+  exactPercent,
+  isTooWide,
+  perSecond,
+  scaledTime,
+  short,
+  whole,
+} from '../format.ts';
 import type { PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
@@ -221,8 +230,10 @@ function linkFigures(result: Result): Figure[] {
     .map(({ name, spec, values }) => {
       const at = { name, x: of(spec), y: median(values) };
       const interval = exponential(meanInterval(values.map(Math.log), alphaOf()));
-      const shown = `${text(at.y)} [${interval.map(text).join(', ')}]`;
-      return { ...at, interval, shown, title: `${name}, ${at.x}: ${shown}` };
+      const isWide = isTooWide(interval);
+      const shown = `${text(at.y)} [${isWide ? 'too wide' : interval.map(text).join(', ')}]`;
+      const drawn = present({ interval: isWide ? undefined : interval });
+      return { ...at, ...drawn, shown, title: `${name}, ${at.x}: ${shown}` };
     })
     .sort((a, b) => a.x - b.x);
   const shownAt = (name: string) => (at: number) =>

@@ -277,6 +277,9 @@ function turnsTable({ variants }: Result): Table {
   ]);
 }
 
+/** An interval of more times its middle is too wide. */
+const mostHalves = 10;
+
 function perRequestTable(
   { variants }: Result,
   title: string,
@@ -288,9 +291,10 @@ function perRequestTable(
       if (values.length === 0) return '';
       const { middle, half } = meanInterval(values, alphaOf());
       const text = (value: number) => String(Number(value.toPrecision(3)));
-      return values.length === 1
-        ? text(middle)
-        : `${text(middle)} ± ${Number(half.toPrecision(1))}`;
+      if (values.length === 1) return text(middle);
+      // Two rounds far apart say nothing of a third.
+      const isWide = half > mostHalves * middle;
+      return `${text(middle)} ${isWide ? '[too wide]' : `± ${Number(half.toPrecision(1))}`}`;
     });
   return tableOf(variants, [
     leftColumn(title, ({ name }) => name),

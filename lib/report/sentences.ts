@@ -238,9 +238,9 @@ function sweepLines(sweep: StreamSweep | undefined): string[] {
 }
 
 /** For a run that ended early, the rounds that count, and that no verdict is final. */
-export function partialLines({ state, variants, comparisons, looks }: Result): string[] {
+export function partialLines({ state, endedBy, variants, comparisons, looks }: Result): string[] {
   if (state === 'complete') return [];
-  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.`;
+  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.${endedBy === undefined ? '' : ` The reason: ${endedBy}.`}`;
   return [
     hasVerdict(comparisons)
       ? `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`
@@ -258,6 +258,9 @@ function hasVerdict(comparisons: readonly Comparison[]): boolean {
 export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Result): string[] {
   if (noiseFloor === null) return [];
   const { metric = 'rps' } = first ?? {};
+  // The interval around equal sides that it stands for.
+  if (isTooWide([1 / noiseFloor.ratio, noiseFloor.ratio]))
+    return [`Noise floor: ${noiseFloor.rounds} rounds on this machine are too far apart to tell.`];
   return [
     `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metricNames[metric]} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
   ];
@@ -314,7 +317,9 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
   const lines = search.found.map(({ variant, rate, ci95, atLeast }) => {
-    const interval = ci95 === null ? '' : ` (95 % interval ${ci95.map(whole).join(' to ')})`;
+    const ends =
+      ci95 === null || isTooWide(ci95) ? 'too wide to tell' : ci95.map(whole).join(' to ');
+    const interval = ci95 === null ? '' : ` (95 % interval ${ends})`;
     return `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${interval}${atLeast ? ': beyond it the generator was at its limit' : ''}.`;
   });
   return [...lines, ...blurredLines(search)];

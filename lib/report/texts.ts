@@ -3,6 +3,7 @@ import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { wholeRounds } from '../analysis/phases.ts';
+import { isTooWide } from '../format.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { answersOfRun } from './differences.ts';
 import { environmentTable, noiseTable } from './environment.ts';
@@ -180,6 +181,10 @@ interface Row {
   comparison: Comparison | undefined;
 }
 
+/** Without figures if it is so wide that its ends tell nothing. */
+const intervalOf = (one: { ci95: readonly [number, number] } | null | undefined) =>
+  one && !isTooWide(one.ci95) ? one.ci95 : undefined;
+
 const ratioOf = ({ comparison }: Row) =>
   comparison !== undefined && hasRatio(comparison) ? comparison : undefined;
 
@@ -205,13 +210,13 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   baseline: ({ comparison }) => comparison?.baseline,
   metric: ({ comparison }) => comparison?.metric,
   ratio: (row) => ratioOf(row)?.ratio,
-  ratio_low: (row) => ratioOf(row)?.ci95[0],
-  ratio_high: (row) => ratioOf(row)?.ci95[1],
+  ratio_low: (row) => intervalOf(ratioOf(row))?.[0],
+  ratio_high: (row) => intervalOf(ratioOf(row))?.[1],
   verdict: ({ comparison }) => comparison?.verdict,
   why: ({ comparison }) => comparison?.why,
   cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
-  cpu_ratio_low: ({ comparison }) => comparison?.cpu?.ci95[0],
-  cpu_ratio_high: ({ comparison }) => comparison?.cpu?.ci95[1],
+  cpu_ratio_low: ({ comparison }) => intervalOf(comparison?.cpu)?.[0],
+  cpu_ratio_high: ({ comparison }) => intervalOf(comparison?.cpu)?.[1],
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
   at_least: ({ result, variant }) =>

@@ -654,6 +654,8 @@ const result = open({
   endedAt: instant,
   /** 'partial': ended early; its rounds are complete. */
   state: oneOf(['complete', 'partial']),
+  /** Why a run ended early, in one line; absent if nobody could write it. */
+  endedBy: optional(text),
   quick: flag,
   environment: environmentForm,
   variants: list(variant),

@@ -45,6 +45,8 @@ interface Known {
   answers: ReadonlyMap<string, Answer>;
   /** Steps of a search in the present round. */
   unfinished: readonly SearchStep[];
+  /** Why the run ended early. */
+  endedBy?: string | undefined;
 }
 
 export function buildResult(
@@ -83,6 +85,7 @@ export function buildResult(
     startedAt: startedAt.toISOString(),
     endedAt: new Date().toISOString(),
     state,
+    ...present({ endedBy: known.endedBy }),
     quick: plan.quick,
     environment,
     variants,

@@ -5,7 +5,7 @@ import { turnsDisagree } from '../analysis/continuous.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
 import { warning } from '../analysis/warnings.ts';
-import { UserError } from '../errors.ts';
+import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
@@ -113,6 +113,7 @@ class Rounds {
   readonly #kept: KeptRound[] = [];
   readonly #notes: Set<string>;
   readonly #answers: NonNullable<Attempt['answers']>;
+  #endedBy: string | undefined;
   /** Lines on the answers. */
   #said: readonly string[] = [];
   #attempts = 0;
@@ -181,6 +182,7 @@ class Rounds {
       };
     } catch (error) {
       const ended = signal.aborted ? new Interrupted() : error;
+      this.#endedBy = inOneLine(messageOf(ended));
       // If this fails too, result.json has the last complete round, and the first error is reported.
       const result = await this.#save('partial', true).catch(() => this.#resultNow('partial'));
       return { result, kept: this.#kept, ended };
@@ -195,6 +197,7 @@ class Rounds {
       unfinished: this.#steps,
       lines: this.#answerLines(),
       answers: this.#answers,
+      endedBy: this.#endedBy,
     };
     return buildResult(this.#context, environment, known, startedAt, state);
   }

@@ -147,7 +147,9 @@ test('Ctrl-C keeps finished rounds, ends all processes and exits with 130', asyn
   expect(result.variants.map(({ rounds }) => rounds.length)).toEqual([1, 1]);
   expect(result.integrity).toMatchObject({ lost: 0 });
   expect(run.stdout()).toMatch(/^open-file-cache +700,324/m);
-  expect(run.stdout()).toContain('Ended early: 1 of 3 rounds are whole and count here.');
+  expect(run.stdout()).toContain(
+    'Ended early: 1 of 3 rounds are whole and count here. The reason: interrupted.',
+  );
   expect(readFileSync(csv, 'utf8')).toMatch(/^open-file-cache,.*,partial,.*\r$/m);
   expect(run.stderr()).toContain('ending the run in order');
 });

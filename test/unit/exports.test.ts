@@ -5,7 +5,8 @@ import { checkExports, report } from '../../lib/cli/run-output.ts';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../../lib/cli/main.ts';
 import { UserError } from '../../lib/errors.ts';
-import { csvReport, markdownReport } from '../../lib/report/texts.ts';
+import { headlineHtml } from '../../lib/report/html/headline.ts';
+import { csvReport, markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import { resultJson, type Result, type VariantResult } from '../../lib/result/result.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { asRunFolder } from '../fixtures/new-folder.ts';
@@ -46,6 +47,38 @@ function csvRows(of: Result): Record<string, string>[] {
     return Object.fromEntries(cells.map((cell, index) => [titles[index], cell]));
   });
 }
+
+test('an interval that says nothing is in no cell, sentence or bar', async () => {
+  const ci95: [number, number] = [0.0001, 10_900];
+  const of = result([workers, openFileCache]);
+  const cpu = { ratio: 1, ci95, verdict: 'inconclusive' as const };
+  const comparisons = of.comparisons.map((one) => ({
+    ...one,
+    ci95,
+    cpu,
+    verdict: 'inconclusive' as const,
+  }));
+  const search = {
+    within: { metric: 'p99', ms: 5 } as const,
+    found: [{ variant: 'workers', rate: 100, ci95, atLeast: false }],
+    steps: [],
+  };
+  const wide: Result = { ...of, comparisons, search, noiseFloor: { rounds: 4, ratio: 900 } };
+  expect(csvRows(wide)[1]).toMatchObject({
+    ratio: expect.stringMatching(/^1\.3/),
+    ratio_low: '',
+    ratio_high: '',
+    cpu_ratio_low: '',
+    cpu_ratio_high: '',
+  });
+  const texts = [
+    ...terminalReport(wide, [], { width: 200, colour: false }),
+    markdownReport(wide),
+    (await headlineHtml(wide)).toString(),
+  ].join('\n');
+  expect(texts).not.toMatch(/10,?900|1,?089,?900|0\.0001|99\.99|±89/);
+  expect(texts).toContain('[too wide]');
+});
 
 test('CSV has a row per measured variant', () => {
   const published = { ...workers, name: 'spdy', server: null, rounds: [] };

@@ -45,6 +45,7 @@ test.each([
   ['h2load -c 10 -D 1 --rps=0', /^h2load: rate 0 has to be above 0/],
   ['wrk -c "$(nproc)"', /^the load: \$\( needs a shell/],
   ['wrk -s post.lua http://a/', /^wrk: -s cannot be honoured here: no script is run\. Several /],
+  ['wrk2 -c 100 -d 10', /^wrk2: give it the requests\/s .* -R 1000$/],
   ['wrk http://a/ http://b/', /^wrk: "http:\/\/a\/" and "http:\/\/b\/": one URL at a time; /],
   ['wrk ftp://a/', /^wrk: "ftp:\/\/a\/" is no URL/],
   ['wrk http://me:secret@a/', /^wrk: a user name in a URL cannot be honoured here/],
@@ -59,6 +60,7 @@ test.each([
 
 test.each([
   ['wrk -t2 -c100 -d30s -R2k -L', { connections: 100, rate: 2000, requests: 60_000 }],
+  ['wrk2 -t2 -c100 -d30s -R2k --latency', { connections: 100, rate: 2000, requests: 60_000 }],
   ['h2load -c 10 --rps 20.5 -D 4', { connections: 10, rate: 205, requests: 820 }],
   ['ab -t 30 -s 5 -c 4 -klq', { durationSeconds: 30, timeoutSeconds: 5, keepAlive: true }],
 ])('"%s" has a number or a duration: %j', (line, expected) => {

@@ -195,7 +195,7 @@ test.each([
   [refused, '3,000 answers with 5xx'],
   [
     { ...refused, statuses: { 500: 40, 501: 5, 502: 50, 503: 400, 504: 1, 599: 4 } },
-    '2,400 answers with 503, 300 answers with 502, 240 answers with 500, 30 answers with 501 and 30 with others',
+    '240 answers with 500, 30 answers with 501, 300 answers with 502, 2,400 answers with 503 and 30 with others',
   ],
   [
     phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency }),
@@ -249,6 +249,10 @@ test('verdicts of a run that ended early are not final', () => {
   });
   const [early, verdict] = findingLines(partial);
   expect(early).toMatch(/^Ended early: 6 of at most 20 rounds .* 5, 10 or 20 rounds/);
+  const why = 'round 3 failed twice: nginx ended';
+  expect(findingLines({ ...partial, endedBy: why })[0]).toMatch(
+    /count here\. The reason: round 3 failed twice: nginx ended\. No verdict is final/,
+  );
   expect(verdict).toContain('), not final; ');
   expect(findingLines({ ...partial, control: true })[1]).toContain(', not final.');
   for (const of of [complete, compared(partial, { verdict: 'none' })])

@@ -1,7 +1,7 @@
 // The first lines of a page: verdicts in words and as bars with their intervals.
 import { measuredComparisons, marksOf } from '../../analysis/comparisons.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
-import { amount, enumeration } from '../../format.ts';
+import { amount, enumeration, isTooWide } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { bytesLines, comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
 import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
@@ -81,7 +81,7 @@ function claim(one: Comparison, result: Result): string {
 
 /** Empty if the rounds are too far apart for an interval. */
 function intervalOf({ ci95 }: Comparison): readonly number[] {
-  return ci95[0] > 0 && Number.isFinite(ci95[1]) ? ci95 : [];
+  return isTooWide(ci95) ? [] : ci95;
 }
 
 /** The article's ratio is one of requests/s. */

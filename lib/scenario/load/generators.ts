@@ -347,7 +347,9 @@ export function readLoadLine(text: string) {
       `give the command line of a load generator, such as "wrk -c 100 -d 10": ${names.join(', ')}`,
     );
   const called = path.basename(program.text);
-  const generator = generators.find(({ name }) => name === called);
+  // wrk2 is wrk with a rate, which it asks for.
+  const isWrk2 = called === 'wrk2';
+  const generator = isWrk2 ? wrkGenerator : generators.find(({ name }) => name === called);
   if (generator === undefined)
     throw new UserError(`there is no load generator "${called}" here: ${offer(called, names)}`);
   const { name, subcommand, urlWithoutScheme } = generator;
@@ -355,6 +357,8 @@ export function readLoadLine(text: string) {
     throw new UserError(`${name}: only "${name} ${subcommand}" makes load: give a line with it`);
   const { flags, others, shown } = readCommand(generator, words);
   const [target, more] = others;
+  if (isWrk2 && !flags.has('rate'))
+    throw new UserError('wrk2: give it the requests/s that it is to make, such as -R 1000');
   if (more !== undefined)
     throw new UserError(
       `${name}: "${target}" and "${more}": one URL at a time; several pages are --urls FILE`,
