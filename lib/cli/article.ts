@@ -8,14 +8,12 @@ import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../
 import { articlePage } from '../report/html/article-page.ts';
 import { terminalTable } from '../report/table.ts';
 import type { Result } from '../result/result.ts';
-import { runName, serversOf } from '../runner/make-plan.ts';
+import { runName } from '../runner/make-plan.ts';
 import { createRunFolder, giveToCaller } from '../runner/results-folder.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import type { Article } from '../scenario/article.ts';
-import type { Scenario } from '../scenario/model.ts';
-import { isRunnable } from '../scenario/variants.ts';
-import { missingTools } from '../setup/tools.ts';
 import { failIfCode } from './fail-if.ts';
+import { leftOutLine, possibleVariants } from './possible.ts';
 import { findDone } from './stored-results.ts';
 import { say, terminalOf } from './run-output.ts';
 import { runScenario, type AskedOptions, type ScenarioOptions } from './run-scenario.ts';
@@ -40,12 +38,15 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
     try {
       const scenario = await findScenario(name);
       const asked: AskedOptions & { mostSeconds: number } = { ...options, mostSeconds };
-      const possible = await possibleVariants(scenario, options);
+      const possible =
+        options.serverHost === undefined
+          ? await possibleVariants(scenario, findVariants(scenario), () => true)
+          : undefined;
       if (possible !== undefined) {
         asked.variants = possible.names;
         code = 1;
         missing.push(`${name}: ${possible.why}`);
-        console.error(`${possible.why}: the other rows are run`);
+        console.error(leftOutLine(possible));
       }
       const done = options.resume && (await findDone(scenario, asked));
       if (done) {
@@ -75,22 +76,6 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
     throw interrupted;
   }
   return code;
-}
-
-/** The variants that can be run, and why others cannot: their servers are missing. Undefined if all can, or none. */
-async function possibleVariants(
-  scenario: Scenario,
-  { serverHost }: ScenarioOptions,
-): Promise<{ names: string[]; why: string } | undefined> {
-  if (serverHost !== undefined) return undefined;
-  const variants = findVariants(scenario);
-  const servers = variants.filter(isRunnable).map(({ server }) => server);
-  const missing = await missingTools(serversOf(servers));
-  const rest = variants.filter(
-    ({ server }) => typeof server === 'string' || !missing.has(server.name),
-  );
-  if (missing.size === 0 || !rest.some(isRunnable)) return undefined;
-  return { names: rest.map(({ name }) => name), why: [...missing.values()].join('; ') };
 }
 
 /** A scenario that would take longer is run with --quick. */

@@ -9,6 +9,7 @@ import type { Result } from '../result/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Scenario, Variant } from '../scenario/model.ts';
 import { networkOf } from '../scenario/variants.ts';
+import { leftOutLine, possibleVariants } from './possible.ts';
 import { getTools, runPlan, takeMachine, withRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
 import { report, say } from './run-output.ts';
@@ -49,7 +50,8 @@ export function draftHere(scenario: Scenario, asked: AskedOptions): PlanDraft | 
 }
 
 /**
- * Runs a scenario, prints its table and writes its files. Returns the exit code.
+ * Runs a scenario, prints its table and writes its files. Without openssl rows over TLS are left out. Returns the exit code, at least 1
+ * if rows were left out.
  * @param keep gets the result, also of a run that was ended early
  * @throws UserError and Interrupted
  */
@@ -59,6 +61,14 @@ export async function runScenario(
   keep: (result: Result) => unknown,
 ): Promise<number> {
   const variants = findVariants(scenario, asked.variants);
+  const possible =
+    asked.serverHost === undefined
+      ? await possibleVariants(scenario, variants, (tool) => tool === 'openssl')
+      : undefined;
+  if (possible !== undefined) {
+    console.error(leftOutLine(possible));
+    return Math.max(1, await runScenario(scenario, { ...asked, variants: possible.names }, keep));
+  }
   if (
     (asked.serverHost !== undefined || asked.generatorHosts !== undefined) &&
     variants.some((variant) => networkOf(scenario, variant) !== undefined)

@@ -1,7 +1,7 @@
 // The machine's certificate for TLS, made at first use.
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, readFile, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { inOwnFolder, makeFolder } from '../files.ts';
@@ -22,8 +22,8 @@ export async function machineCertificate(
   signal: AbortSignal,
   machine: Machine = thisMachine(),
 ): Promise<string> {
-  const folder = join(machine.bakeoffFolder, 'tls');
-  const file = join(folder, 'localhost.pem');
+  const file = fileOn(machine);
+  const folder = dirname(file);
   return inOwnFolder(folder, 'the certificate for TLS', signal, async () => {
     if (await isValid(file)) return file;
     makeFolder(folder);
@@ -34,6 +34,13 @@ export async function machineCertificate(
     return file;
   });
 }
+
+/** Whether it is made, so that openssl is not needed. */
+export async function hasCertificate(machine: Machine): Promise<boolean> {
+  return isValid(fileOn(machine));
+}
+
+const fileOn = (machine: Machine): string => join(machine.bakeoffFolder, 'tls', 'localhost.pem');
 
 /** The arguments of openssl for key and certificate in `file`. */
 export function certificateArgs(file: string): string[] {

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { machineCertificate } from '../../lib/servers/certificate.ts';
+import { hasCertificate, machineCertificate } from '../../lib/servers/certificate.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { realPath, script, testMachine, type TestMachine } from '../fixtures/machine.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -29,7 +29,9 @@ const folderOf = (machine: TestMachine) => join(machine.bakeoffFolder, 'tls');
 
 test('it is created once: RSA 2048, for this machine, readable only by the owner', async () => {
   const machine = machineWith('openssl');
+  expect(await hasCertificate(machine)).toBe(false);
   const file = await machineCertificate(never, machine);
+  expect(await hasCertificate(machine)).toBe(true);
   expect(file).toBe(join(folderOf(machine), 'localhost.pem'));
   expect(statSync(file).mode & 0o777).toBe(0o600);
   const pem = readFileSync(file);
