@@ -5,6 +5,7 @@ import { board, runsPanel, scenarioVariable, unpublished, variable } from './boa
 import { verdictColumn } from './certainty.ts';
 import { barsPanel } from './charts.ts';
 import { pickedRun, tagValues } from './influxql.ts';
+import { outcomesPanel } from './load-phases.ts';
 import { dashboardNames } from './names.ts';
 import { colours, nullAs, tablePanel, variantColumn } from './tables.ts';
 
@@ -57,6 +58,7 @@ const claims = tablePanel({
       },
     },
     { name: 'figures', title: 'its figures', minWidth: 280, wrapped: true },
+    { name: 'makes', title: 'which make', width: 120, wrapped: true },
     { name: 'seen', title: 'here', minWidth: 280, wrapped: true },
     {
       name: 'state',
@@ -89,7 +91,49 @@ const table = tablePanel({
     { name: 'p99_ms', title: 'p99', width: 85 },
     { name: 'published_errors_per_million', title: 'published errors/M', width: 88 },
     { name: 'errors_per_million', title: 'errors/M', width: 78 },
+    {
+      name: 'published_success_ratio',
+      title: 'published success',
+      width: 88,
+      percent: true,
+      decimals: 2,
+    },
+    { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
     { name: 'note', minWidth: 140, wrapped: true },
+  ],
+});
+
+const alsoPrinted = tablePanel({
+  id: 6,
+  title: '${scenario}: what else the article prints of a row',
+  description:
+    "Whether the article counts a difference as an effect; header bytes of an answer; packets of a request, of both directions; the least unused part of the server's cores; " +
+    "kinds of lines on clients in the server's log, and how often each was there here.",
+  grid: { x: 0, y: 25, w: 24, h: 8 },
+  from: benchComparison,
+  where: pickedRun,
+  columns: [
+    { ...variantColumn, minWidth: 140, wrapped: true },
+    { name: 'published_effect', title: 'published effect', width: 88 },
+    {
+      name: 'published_header_bytes_per_request',
+      title: 'published header/answer',
+      width: 88,
+      decimals: 2,
+    },
+    { name: 'header_bytes_per_request', title: 'header/answer', width: 112, decimals: 2 },
+    { name: 'published_packets_per_request', title: 'published packets', width: 88 },
+    { name: 'packets_to_server_per_request', title: 'to server', width: 80 },
+    { name: 'packets_to_client_per_request', title: 'to client', width: 80 },
+    { name: 'published_server_idle_share', title: 'published idle', width: 88, percent: true },
+    { name: 'server_idle_share', title: 'idle', width: 60, percent: true },
+    {
+      name: 'published_client_errors',
+      title: "published nginx's log",
+      minWidth: 140,
+      wrapped: true,
+    },
+    { name: 'client_errors', title: "nginx's log", minWidth: 140, wrapped: true },
   ],
 });
 
@@ -98,7 +142,7 @@ const bars = barsPanel({
   title: "${scenario}: requests/s, of the first row's",
   description:
     'Published beside here: each as a multiple of the first row with both, so that the two machines compare. At a constant rate the load sets requests/s, and all bars are alike.',
-  grid: { x: 0, y: 25, w: 24, h: 10 },
+  grid: { x: 0, y: 42, w: 24, h: 10 },
   noBars: 'This run has no figures yet.',
 });
 
@@ -124,11 +168,13 @@ export function articlesDashboard(): Dashboard {
     .withPanel(places)
     .withPanel(claims)
     .withPanel(table)
+    .withPanel(alsoPrinted)
+    .withPanel(outcomesPanel({ id: 7, y: 33 }))
     .withPanel(bars)
     .withPanel(
       runsPanel({
         id: 5,
-        y: 35,
+        y: 52,
         opens: 'articles',
         where: ofArticle,
         title: 'Runs of article ${article}',

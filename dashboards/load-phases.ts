@@ -69,6 +69,37 @@ export const phasesPanel = (place: Place): PhasePanel =>
     ],
   });
 
+/** The line "requests" of h2load and weighttp, with the 4xx answers, and the time beside the share that succeeded. */
+export const outcomesPanel = (place: Place): PhasePanel =>
+  phaseTable({
+    ...place,
+    title: '${scenario}: each load as its tool printed it',
+    description:
+      'One row per variant and load phase. Time and requests/s here are medians of the rounds, counts of requests and answers sums of ' +
+      'all rounds, which are more than the one load of the article: compare the shares.',
+    variant: { ...variantColumn, minWidth: 170 },
+    columns: [
+      { name: 'published_seconds', title: 'published time', width: 88 },
+      { name: 'seconds', title: 'time', width: 85 },
+      { name: 'published_rps', title: 'published req/s', width: 88, decimals: 2 },
+      { name: 'measured_rps', title: 'req/s', width: 98, decimals: 2 },
+      {
+        name: 'published_success_ratio',
+        title: 'published success',
+        width: 88,
+        percent: true,
+        decimals: 3,
+      },
+      { name: 'success_ratio', title: 'success', width: 85, percent: true, decimals: 3 },
+      { name: 'published_requests_succeeded', title: 'published succeeded', width: 88 },
+      { name: 'requests_succeeded', title: 'succeeded', width: 98 },
+      { name: 'published_requests_failed', title: 'published failed', width: 88 },
+      { name: 'requests_failed', title: 'failed', width: 90 },
+      { name: 'published_responses_4xx', title: 'published 4xx', width: 88 },
+      { name: 'responses_4xx', title: '4xx', width: 90 },
+    ],
+  });
+
 /** Header bytes, space savings, total and data bytes. */
 export const trafficPanel = (place: Place): PhasePanel =>
   phaseTable({

@@ -268,6 +268,12 @@ export function summed<Name extends string>(
   return sum as Record<Name, number>;
 }
 
+/** Kinds of trouble with clients in the server's log, and how often each was there in all rounds. */
+export function clientErrorsOf({ rounds }: Pick<VariantResult, 'rounds'>): Record<string, number> {
+  const phases = rounds.flatMap((round) => round.phases);
+  return summed(phases.map(({ clientErrors = {} }) => clientErrors));
+}
+
 /** A delay holds if the p99 of the packets' lateness is within this share of it. An idle link is within 0.2 %. */
 const delayTolerance = 0.02;
 

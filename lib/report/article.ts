@@ -1,7 +1,7 @@
 // The page of an article: its claims, its environment and its tables beside what was measured here.
 import type { Environment, Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
-import { decideClaim, ownFigures, type ClaimState } from './claims.ts';
+import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
 import { generatorPlace, serversPlace } from './heading.ts';
 import { loadPart } from './load-tables.ts';
 import { tableParts } from './run-tables.ts';
@@ -43,7 +43,7 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
     leftColumn('and that', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
     leftColumn('its figures', ({ figures }) => figures),
     leftColumn('which make', ({ own }) => {
-      const text = own.map((one) => one.text).join('; ');
+      const text = madeBy(own);
       const agree = own.every(({ agrees }) => agrees);
       return agree ? text : { text, part: text, verdict: 'inconclusive' };
     }),

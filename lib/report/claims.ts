@@ -180,6 +180,11 @@ export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result
   });
 }
 
+/** The same as one text. */
+export function madeBy(own: readonly OwnFigures[]): string {
+  return own.map(({ text }) => text).join('; ');
+}
+
 function ownFiguresOf(
   rest: ClaimRest,
   own: VariantResult,

@@ -1,6 +1,12 @@
 // Each load in detail, as its tool prints it: published beside measured.
 import { curvesOf } from '../analysis/comparisons.ts';
-import { perRequestOf, phasePairs, summed, type PerRequest } from '../analysis/phases.ts';
+import {
+  clientErrorsOf,
+  perRequestOf,
+  phasePairs,
+  summed,
+  type PerRequest,
+} from '../analysis/phases.ts';
 import { alphaOf, meanInterval, median } from '../analysis/statistics.ts';
 import {
   effect,
@@ -232,12 +238,10 @@ function errorsTable({ variants }: Result): Table {
 /** Kinds of trouble with clients in nginx's log: which the article shows, and how often each variant had them here. */
 function clientErrorsTable({ variants }: Result): Table {
   const inArticle = new Set(variants.flatMap(({ published }) => published?.clientErrors ?? []));
-  const columns = variants.map(({ name, rounds }) => {
-    const counts = summed(
-      rounds.flatMap(({ phases }) => phases.map(({ clientErrors = {} }) => clientErrors)),
-    );
-    return { name, counts };
-  });
+  const columns = variants.map((variant) => ({
+    name: variant.name,
+    counts: clientErrorsOf(variant),
+  }));
   const kinds = new Set([...inArticle, ...columns.flatMap(({ counts }) => Object.keys(counts))]);
   return tableOf(
     [...kinds],

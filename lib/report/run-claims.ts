@@ -4,7 +4,7 @@ import type { Environment, Result } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
 import type { ClaimRow, RunPlaces } from '../store/schema.ts';
 import { articleTitle, environmentHere } from './article.ts';
-import { decideClaim } from './claims.ts';
+import { decideClaim, madeBy, ownFigures } from './claims.ts';
 
 /**
  * Decides the claims that rest on the result's scenario, each as far as it does. A claim on a variant that --variants left out is not
@@ -21,8 +21,9 @@ export function claimsOfRun(
     const rests = claim.rests.filter(({ scenario }) => scenario === result.scenario);
     if (rests.length === 0 || !rests.every((rest) => shown(rest.variant) && shown(rest.against)))
       continue;
-    const finding = decideClaim({ text, figures, rests }, results);
-    decided.push({ number: index + 1, text, figures, ...finding });
+    const own = { text, figures, rests };
+    const makes = madeBy(ownFigures(own, results));
+    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(own, results) });
   }
   return decided;
 }

@@ -4,7 +4,9 @@ import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../analysis/limit.ts';
 import {
+  clientErrorsOf,
   delayText,
+  headerBytesOf,
   headerSavingsPercent,
   responsesOf,
   serverCpuSecondsPerResponse,
@@ -15,7 +17,7 @@ import {
 } from '../analysis/phases.ts';
 import type { PageSum } from '../analysis/pages.ts';
 import { total } from '../analysis/statistics.ts';
-import { effect } from '../format.ts';
+import { effect, whole } from '../format.ts';
 import type {
   NetworkResult,
   BucketShare,
@@ -25,6 +27,7 @@ import type {
   LoadResult,
   Phase,
   Result,
+  StatusClass,
   VariantResult,
 } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
@@ -356,7 +359,9 @@ export const benchComparison = written<ComparisonRow>()({
       cpu_ratio: ({ comparison }) => comparison?.cpu?.ratio,
       cpu_ci_low: ({ cpuInterval }) => cpuInterval?.[0],
       cpu_ci_high: ({ cpuInterval }) => cpuInterval?.[1],
+      published_success_ratio: ({ variant }) => variant.published?.successRatio,
       success_ratio: ({ variant }) => variant.successRatio,
+      published_server_idle_share: ({ variant }) => variant.published?.serverIdleShare,
       server_share: ({ variant }) => variant.serverShare,
       generator_share: ({ variant }) => variant.generatorShare,
       turns_against_continuous: ({ variant }) => variant.turnsAgainstContinuous?.ratio,
@@ -371,6 +376,11 @@ export const benchComparison = written<ComparisonRow>()({
       outliers: ({ measured }) => measured?.outliers.join(', '),
       disagreement: ({ measured }) => measured?.disagreement,
       note: ({ variant }) => variant.note,
+      // Whether the article counts its difference as an effect: yes or none.
+      published_effect: ({ variant }) => variant.published?.effect,
+      // Kinds of lines of the server's log, joined by semicolons; here with how often each was there.
+      published_client_errors: ({ variant }) => variant.published?.clientErrors?.join('; '),
+      client_errors: ({ variant }) => clientErrorsText(variant),
     },
     rounds: {
       rounds: ({ variant }) => variant.rounds.length,
@@ -391,6 +401,7 @@ export const benchComparison = written<ComparisonRow>()({
       max_ms: latencyOf('max'),
     },
     bytes: {
+      published_header_bytes_per_request: ({ variant }) => headerBytesOf.published(variant),
       header_bytes_per_request: ({ phases }) =>
         total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
       total_bytes_per_request: ({ phases }) =>
@@ -402,6 +413,13 @@ export const benchComparison = written<ComparisonRow>()({
   },
   shared: { ...errorCauseFields, ...networkFields },
 });
+
+/** Undefined if nothing was logged: a text without characters would be a figure. */
+function clientErrorsText(variant: VariantResult): string | undefined {
+  const kinds = Object.entries(clientErrorsOf(variant));
+  if (kinds.length === 0) return undefined;
+  return kinds.map(([kind, times]) => `${kind}: ${whole(times)}`).join('; ');
+}
 
 function quotient(of: number | undefined, by: number | undefined): number {
   return (of ?? NaN) / (by ?? NaN);
@@ -441,6 +459,12 @@ function besidePublished<Name extends string>(fields: Record<Name, Field<Publish
   ) as Record<Name | `published_${Name}`, Field<PhaseRow>>;
 }
 
+/** A class that is not printed had no responses. */
+const answersOf =
+  (name: StatusClass) =>
+  ({ responses }: Published): number | undefined =>
+    responses && (responses[name] ?? 0);
+
 /** A point per load phase of a run: the figures of h2load and wrk, published beside measured. */
 export const benchPhase = written<PhaseRow>()({
   measurement: 'bench_phase',
@@ -455,7 +479,6 @@ export const benchPhase = written<PhaseRow>()({
       requests: ({ measured }) => measured?.requests,
       unsent: ({ measured }) => measured?.unsent,
     },
-    responses: { responses_4xx: ({ measured }) => measured?.responses['4xx'] },
     errors: { errors: ({ measured }) => measured?.errors.total },
     ms: {
       p50_ms: ({ measured }) => measured?.latencyMs.p50,
@@ -469,6 +492,22 @@ export const benchPhase = written<PhaseRow>()({
       ratio: {
         success_ratio: ({ successRatio }) => successRatio,
         header_savings: ({ headerSavingsPercent: percent }) => asShare(percent),
+      },
+      // h2load's line "requests".
+      requests: {
+        requests_total: ({ outcomes }) => outcomes?.total,
+        requests_started: ({ outcomes }) => outcomes?.started,
+        requests_done: ({ outcomes }) => outcomes?.done,
+        requests_succeeded: ({ outcomes }) => outcomes?.succeeded,
+        requests_failed: ({ outcomes }) => outcomes?.failed,
+        requests_errored: ({ outcomes }) => outcomes?.errored,
+        requests_timeout: ({ outcomes }) => outcomes?.timeout,
+      },
+      responses: {
+        responses_2xx: answersOf('2xx'),
+        responses_3xx: answersOf('3xx'),
+        responses_4xx: answersOf('4xx'),
+        responses_5xx: answersOf('5xx'),
       },
       'bytes/s': { bytes_per_second: ({ transferBytesPerSecond }) => transferBytesPerSecond },
       bytes: {
@@ -596,6 +635,8 @@ export interface ClaimRow {
   text: string;
   /** The article's own. */
   figures: string;
+  /** What these make: a ratio, and what the article says of it where that is another one; '' without figures of both sides. */
+  makes: string;
   seen: string;
   state: string;
 }
@@ -608,6 +649,7 @@ export const benchClaim = written<ClaimRow>()({
     text: {
       text: ({ text }) => text,
       figures: ({ figures }) => figures,
+      makes: ({ makes }) => makes || null,
       seen: ({ seen }) => seen,
       state: ({ state }) => state,
     },

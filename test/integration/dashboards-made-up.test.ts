@@ -1,7 +1,7 @@
 // The dashboards' queries against a real influxd with synthetic runs of every scenario, written like real ones. Real runs would
 // take too long and vary from run to run.
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { decideClaim } from '../../lib/report/claims.ts';
+import { decideClaim, madeBy, ownFigures } from '../../lib/report/claims.ts';
 import { verdictSentences } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
@@ -115,6 +115,7 @@ describe('a run of every scenario', () => {
     ['comparison', 'What went over the link'],
     ['comparison', 'Attempts that failed, by cause'],
     ['articles', '${scenario}: published beside measured'],
+    ['articles', '${scenario}: what else the article prints of a row'],
   ] as const)('shows a row per variant, as written, in %s, %s', async (name, title) => {
     const overLinks = ['What went over the link', 'Attempts that failed, by cause'];
     const linked = ['nginx-tuning-under-delay'];
@@ -160,7 +161,8 @@ describe('a run of every scenario', () => {
           const scenario = claim.rests[0]?.scenario ?? '';
           const { text, figures } = claim;
           const { run } = resultOf(scenario);
-          return { text, figures, ...decideClaim(claim, results), scenario, run };
+          const makes = madeBy(ownFigures(claim, results)) || null;
+          return { text, figures, makes, ...decideClaim(claim, results), scenario, run };
         }),
       );
       expect(rows.some(({ state }) => state !== 'not decided')).toBe(true);
@@ -244,18 +246,19 @@ describe('a run of every scenario', () => {
   });
 
   it.each([
-    'Load phases: published beside measured',
-    'Traffic: published beside measured',
-    'Time for a request',
-    'Time to connect, TLS included',
-    'Time to first byte, from the start of a connection',
-    'Requests/s per client (connection)',
-    'Requests/s per thread of the generator, sampled each 100 ms as wrk does',
-    'TLS as negotiated, and what did not succeed',
-  ])('shows a row per variant and phase in Comparison, %s', async (title) => {
+    ['comparison', 'Load phases: published beside measured'],
+    ['comparison', 'Traffic: published beside measured'],
+    ['comparison', 'Time for a request'],
+    ['comparison', 'Time to connect, TLS included'],
+    ['comparison', 'Time to first byte, from the start of a connection'],
+    ['comparison', 'Requests/s per client (connection)'],
+    ['comparison', 'Requests/s per thread of the generator, sampled each 100 ms as wrk does'],
+    ['comparison', 'TLS as negotiated, and what did not succeed'],
+    ['articles', '${scenario}: each load as its tool printed it'],
+  ] as const)('shows a row per variant and phase in %s, %s', async (name, title) => {
     for (const scenario of oneOfAKind)
-      expect(await database.rows('comparison', title, resultOf(scenario))).toEqual(
-        expectedPhaseRows(columnsOf('comparison', title), resultOf(scenario)),
+      expect(await database.rows(name, title, resultOf(scenario))).toEqual(
+        expectedPhaseRows(columnsOf(name, title), resultOf(scenario)),
       );
   });
 

@@ -272,6 +272,7 @@ it('replaces a figure that a later round invalidates', () => {
 it('writes published and measured figures of each phase', () => {
   const tls = { version: 'TLSv1.2', cipher: 'AES', keyExchange: 'P-256' };
   const distribution = { min: 1, max: 2, mean: 11, sd: 3, withinSdPercent: 50 };
+  const outcomes = { total: 10, started: 10, done: 10, succeeded: 10, failed: 0, errored: 0 };
   const figures = {
     seconds: 2,
     headerSavingsPercent: 60,
@@ -279,7 +280,12 @@ it('writes published and measured figures of each phase', () => {
     latencyMs: distribution,
     perConnectionRps: distribution,
   };
-  const published = { ...figures, phases: [figures, { rps: 8 }] };
+  const second = {
+    rps: 8,
+    outcomes: { ...outcomes, succeeded: 7, failed: 3 },
+    responses: { '2xx': 7, '4xx': 3 },
+  };
+  const published = { ...figures, phases: [figures, second] };
   const rounds = [{ round: 1, phases: [{ ...phase, tls }] }];
   const all = linesOf('bench_phase', { ...initial, published, rounds }, publishedOnly).map(parsed);
   expect(all).toMatchObject([
@@ -288,7 +294,14 @@ it('writes published and measured figures of each phase', () => {
       fields: {
         measured_rps: 995 / 2,
         published_seconds: 2,
+        responses_2xx: 980,
         responses_4xx: 2,
+        responses_5xx: 3,
+        requests_total: 1000,
+        requests_succeeded: 990,
+        requests_failed: 10,
+        requests_errored: 5,
+        requests_timeout: 0,
         header_bytes: 60_000,
         header_savings: 0.75,
         published_header_savings: 0.6,
@@ -300,9 +313,54 @@ it('writes published and measured figures of each phase', () => {
         tls: 'TLSv1.2 AES P-256',
       },
     },
-    { tags: { phase: '2', variant: 'initial' }, fields: { published_rps: 8 }, time: 1n },
+    {
+      tags: { phase: '2', variant: 'initial' },
+      fields: {
+        published_rps: 8,
+        published_requests_total: 10,
+        published_requests_succeeded: 7,
+        published_requests_failed: 3,
+        published_responses_2xx: 7,
+        // A class without a response is none.
+        published_responses_3xx: 0,
+        published_responses_4xx: 3,
+      },
+      time: 1n,
+    },
     { tags: { phase: '1', variant: 'spdy' }, time: 2n },
   ]);
+});
+
+it('writes what an article prints of a row beside what was seen here', () => {
+  const refused = 'recv() failed (104: Connection reset by peer)';
+  const slow = 'client timed out';
+  const published = {
+    effect: 'yes' as const,
+    successRatio: 0.5,
+    requests: 10,
+    headerBytes: 45,
+    serverIdleShare: 0.84,
+    clientErrors: [refused],
+  };
+  const rounds = [1, 2].map((round) => ({
+    round,
+    phases: [{ ...phase, clientErrors: { [slow]: 1000, [refused]: 3 } }],
+  }));
+  const [row] = linesOf('bench_comparison', { ...initial, published, rounds }).map(parsed);
+  expect(row?.fields).toMatchObject({
+    published_effect: 'yes',
+    published_success_ratio: 0.5,
+    published_header_bytes_per_request: 4.5,
+    published_server_idle_share: 0.84,
+    published_client_errors: refused,
+    client_errors: `${slow}: 2,000; ${refused}: 6`,
+  });
+  const [without] = linesOf('bench_comparison', initial).map(parsed);
+  expect(
+    Object.keys(without?.fields ?? {}).filter((name) =>
+      /client_errors|effect|idle|published_header/.test(name),
+    ),
+  ).toEqual([]);
 });
 
 it('writes memory at every sample and core usage between samples', () => {
