@@ -178,7 +178,6 @@ async function wholeTable(scenario: string, fastest = 20_000): Promise<Result> {
   const { variants } = await shippedScenario(scenario);
   const off = [0.93, 1.08, 0.97, 1.02, 1.05, 0.95];
   const figures = variants.map(({ name }, index) => {
-    const off = [0.93, 1.08, 0.97, 1.02, 1.05, 0.95];
     const rps = off.map((factor, at) => fastest * (1 + index / 7) * factor ** (1 + at / 7));
     return [name, { rps }];
   });
