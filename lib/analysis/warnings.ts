@@ -14,6 +14,7 @@ import {
   stoodStill,
   type RoundNoise,
 } from './limit.ts';
+import { overflowClause, overflowsOf, overflowTexts } from './accept-queues.ts';
 import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
 import { oneSided } from './one-sided.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
@@ -76,6 +77,7 @@ export function warningsOf(
     warmedWarning(variants),
     idleWarning(variants),
     ...merged(variants.flatMap(variantWarnings)),
+    ...overflowTexts(variants.map(overflowsOf)),
     oneTurn !== '' &&
       `${oneTurn}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
     late !== '' &&
@@ -243,6 +245,7 @@ function variantWarnings(variant: VariantResult): Said[] {
   const requests = total(phases, (phase) => phase.requests);
   const failures = enumeration([...errorsTexts(phases), ...answersTexts(phases)]);
   const hung = hungText(phases);
+  const isOverflowed = overflowsOf(variant).count > 0;
   const unsent = total(phases, (phase) => phase.unsent);
   const generatorStill = stoodStill(variant);
   const [allowed] = extent(phases.map((phase) => phase.maxConcurrentStreams ?? Infinity));
@@ -254,7 +257,7 @@ function variantWarnings(variant: VariantResult): Said[] {
     failures !== '' &&
       `: ${failures} among ${whole(requests)} requests: requests/s alone do not compare`,
     hung !== '' &&
-      `: ${hung}: the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c); they count as failed`,
+      `: ${hung}${isOverflowed ? '' : ': the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; they count as failed`,
     unsent > 0 &&
       `: ${whole(unsent)} of ${whole(requests + unsent)} requests were due and could not be sent: ${rateCause(variant)}`,
     still !== '' &&
@@ -397,11 +400,14 @@ function hungText(phases: readonly Phase[]): string {
 }
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */
-export function whyNothing({ rounds }: VariantResult): string | null {
-  const phases = rounds.flatMap((round) => round.phases);
+export function whyNothing(variant: VariantResult): string | null {
+  const phases = variant.rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;
-  const reasons = [...answersTexts(phases), ...errorsTexts(phases), hungText(phases)].filter(
-    (text) => text !== '',
-  );
+  const reasons = [
+    ...answersTexts(phases),
+    ...errorsTexts(phases),
+    hungText(phases),
+    overflowClause(overflowsOf(variant)),
+  ].filter((text) => text !== '');
   return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
 }

@@ -316,6 +316,11 @@ const phase = open({
   stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */
   perRequest: optional(open(each([...counterNames, ...wireNames], optional(figure)))),
+  /**
+   * How often the server's accept queue overflowed in the round's whole load, connects and warm-up included, and how long it is
+   * (listen(2)). Without `backlog` (no ss) other sides' overflows are in the count. Absent where the server did not run on this machine.
+   */
+  acceptQueue: optional(open({ overflows: count, backlog: optional(count) })),
   /** How often each kind of trouble with clients is in nginx's log of the whole round; absent without any, or below the level info. */
   clientErrors: optional(v.record(text, count, 'has to be an object')),
   generatorCpuSeconds: figure,

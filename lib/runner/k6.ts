@@ -10,13 +10,16 @@ import {
   k6Files,
   loadOverLine,
   loadPlanVariable,
+  phaseBeginsLine,
   phaseLinePrefix,
   type LoadPlan,
   type PhaseOutcome,
   type SideOptions,
 } from '../k6/load-plan.ts';
+import { groupedBy, total } from '../analysis/statistics.ts';
 import { inOneLine, messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
+import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
 import { RoundFailure } from './plan.ts';
 
@@ -115,7 +118,7 @@ export async function startK6(options: K6Options): Promise<RunningK6> {
     exited: child.exited,
     stop: child.stop,
     files,
-    results: async () => outcomesOf(await child.exited, folder),
+    results: async () => outcomesOf(await child.exited, folder, loadPlan),
   };
 }
 
@@ -213,10 +216,14 @@ export async function waitForK6(
 /** k6's line for an error of the module, which is Go's, or of the script. */
 const scriptError = /^\w*Error: /;
 
-/** Reads the outcomes of the phases from k6's folder. Throws an Error with k6's error, or its last line, if some are missing or it failed. */
+/**
+ * Reads the outcomes of the phases from k6's folder. @param plan absent where the folder has no record
+ * @throws Error with k6's error, or its last line, or how far the load came, if some are missing or it failed
+ */
 export async function outcomesOf(
   { code, signal }: { code: number | null; signal: string | null },
   folder: string,
+  plan?: LoadPlan,
 ): Promise<PhaseOutcome[]> {
   const files = k6Files(folder);
   // The last line may be incomplete.
@@ -226,9 +233,56 @@ export async function outcomesOf(
   const lines = await lastLines(files.log);
   // k6 sums up after the error.
   const error = lines.find((line) => scriptError.test(line));
+  // Its own limit is no failure for k6.
+  if (code === 0 && error === undefined && printed.includes(phaseBeginsLine))
+    throw new Error(overran(files.record, plan));
   throw new Error(
     `k6 ended with ${how}: ${error?.replace(/^GoError: /, '') ?? causeLine(lines) ?? 'it said nothing'}`,
   );
+}
+
+/** How far a load came that k6 ended at its limit, by its record. */
+function overran(record: string, plan?: LoadPlan): string {
+  if (plan === undefined) return 'the load did not end in time';
+  const { maxDurationSeconds, phases } = plan;
+  const points = textOf(record).split('\n').flatMap(pointsIn);
+  const progress = (phases[0]?.sides ?? []).map(({ requests, tags = {} }) => {
+    const own = points.filter(({ variant }) => variant === tags['variant']);
+    const ended = total(own, ({ kind, count }) => (kind === undefined ? count : 0));
+    const asked = requests === undefined ? '' : ` of ${whole(requests * phases.length)}`;
+    return `${tags['variant']} ${whole(ended)}${asked} requests${errorsAmong(own)}`;
+  });
+  return `the load did not end within ${whole(maxDurationSeconds)} s: ${progress.join(', ')}`;
+}
+
+/** " (12 without an answer: 10 timeout, 2 read)"; '' if all were answered. */
+function errorsAmong(points: readonly CountPoint[]): string {
+  const failed = points.filter(({ kind }) => kind !== undefined);
+  if (failed.length === 0) return '';
+  const countOf = (some: readonly CountPoint[]) => total(some, ({ count }) => count);
+  const byKind = [...groupedBy(failed, ({ kind = '' }) => kind)];
+  const kinds = byKind.map(([kind, some]) => `${whole(countOf(some))} ${kind}`);
+  return ` (${whole(countOf(failed))} without an answer: ${kinds.join(', ')})`;
+}
+
+/** A point of the record that counts requests that ended, or those of them that ended with a kind of error. */
+interface CountPoint {
+  variant: string;
+  kind: string | undefined;
+  count: number;
+}
+
+function pointsIn(line: string): CountPoint[] {
+  if (!/^\{"metric":"loadgen_(?:requests|errors)","type":"Point"/.test(line)) return [];
+  try {
+    const { data } = JSON.parse(line, plain) as {
+      data: { value: number; tags: Record<string, string> };
+    };
+    return [{ variant: data.tags['variant'] ?? '', kind: data.tags['kind'], count: data.value }];
+  } catch {
+    // Half a line on a full disk.
+    return [];
+  }
 }
 
 function outcomesIn(lines: readonly string[]): PhaseOutcome[] {

@@ -2,6 +2,7 @@
 import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
+import { overflowTexts } from '../analysis/accept-queues.ts';
 import { whole } from '../format.ts';
 import { isHosted } from '../hosts/server-host.ts';
 import { k6Files, type PhaseOutcome } from '../k6/load-plan.ts';
@@ -17,6 +18,7 @@ import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { counterNames, wireNames, type LoadResult, type Phase } from '../result/result.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { pathOfPage } from '../scenario/pages.ts';
+import { watchAcceptQueue } from '../servers/accept-queue.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../servers/index.ts';
 import { countersOf, watchProcess, type Counters } from '../servers/usage.ts';
 import { byName, present } from '../present.ts';
@@ -74,6 +76,7 @@ export interface Measurement {
   unsent: boolean;
   /** What the side's server and its connections used per request, in all phases. */
   perRequest: Phase['perRequest'];
+  acceptQueue: Phase['acceptQueue'];
   /** null on loopback. */
   link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
 }
@@ -119,6 +122,9 @@ export async function underLoad(
   const letSleep = isAtRate ? keepCoresAwake() : undefined;
   const link = network === null ? null : sampleLink(network, sides[0]?.load.warmupSeconds ?? 0);
   const counted = stages.map(({ server }) => isStarted(server) && countersOf(server.processes()));
+  const queues = stages.map(({ server, network }) =>
+    watchAcceptQueue(server, network?.server.enter),
+  );
   let k6: RunningK6 | undefined;
   let sampler: UsageSampler | undefined;
   let outcomes: PhaseOutcome[];
@@ -129,6 +135,8 @@ export async function underLoad(
     const stopReporting = reportProgress(plan, names, attempt, k6);
     const peerDied = Promise.race(stages.map(({ died }) => died));
     outcomes = await waitForK6(k6, loadPlan, signal, peerDied).finally(stopReporting);
+  } catch (error) {
+    throw await withOverflows(error, names, queues);
   } finally {
     sampler?.stop();
     await k6?.stop(k6GraceMs);
@@ -139,6 +147,7 @@ export async function underLoad(
   if (linkFailure !== undefined) asRoundFailure(linkFailure);
   const ofLink = network && link && { samples: link.samples, report: await reportOf(network) };
   const there = await Promise.all(hosted.map((end) => end?.()));
+  const acceptQueues = await Promise.all(queues.map((read) => read()));
   return stages.map(({ server }, side): Measurement => {
     const results = outcomes.map((one) => one.results[side] as LoadResult);
     const before = counted[side];
@@ -150,6 +159,7 @@ export async function underLoad(
         results,
         isStarted(server) && before ? { before, now: countersOf(server.processes()) } : undefined,
       ),
+      acceptQueue: acceptQueues[side],
       samples: withServer(here, there, side),
       ofServer: there[side] ?? here,
       quotas: throttling.quotas,
@@ -158,6 +168,22 @@ export async function underLoad(
       link: ofLink,
     };
   });
+}
+
+/** Adds to a failed load which accept queues overflowed: the failure is often their consequence. */
+async function withOverflows(
+  error: unknown,
+  names: readonly string[],
+  queues: readonly ReturnType<typeof watchAcceptQueue>[],
+): Promise<unknown> {
+  if (!(error instanceof RoundFailure)) return error;
+  const found = await Promise.all(queues.map((read) => read()));
+  const overflows = names.map((name, side) => {
+    const { overflows: count = 0, backlog } = found[side] ?? {};
+    return { name, count, backlog };
+  });
+  const texts = overflowTexts(overflows);
+  return texts.length === 0 ? error : new RoundFailure([error.message, ...texts].join('; '));
 }
 
 /** What a request came to, on the wire and, with counters, in the server. */
@@ -296,7 +322,7 @@ async function reportOf(network: Network): Promise<LinkReport> {
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, ofServer, link, perRequest }: Measurement,
+  { results, samples, ofServer, link, perRequest, acceptQueue }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
@@ -330,6 +356,7 @@ export function phasesOf(
       idleCpuShare: serverCpu?.idleShare ?? null,
       ...present({
         perRequest,
+        acceptQueue,
         starved:
           noise && backendsAreKnown
             ? starvedOf(loaded, samples, window, noise, counts, server.workers)

@@ -16,7 +16,7 @@ import { Worker } from 'node:worker_threads';
 import { beforeEach, expect, onTestFinished, test } from 'vitest';
 import { makeFolder, requireSpace } from '../../lib/files.ts';
 import { writeForUser, writeWhole } from '../../lib/writing.ts';
-import { k6Files, loadOverLine, phaseLinePrefix } from '../../lib/k6/load-plan.ts';
+import { k6Files, loadOverLine, phaseLinePrefix, type LoadPlan } from '../../lib/k6/load-plan.ts';
 import {
   compileScript,
   followPhases,
@@ -98,10 +98,38 @@ test('phases are read after the load', async () => {
   const read = (code: number): Promise<unknown> => outcomesOf({ code, signal: null }, folder);
   await expect(read(0)).rejects.toThrow('k6 ended with code 0: it said nothing');
   writeFileSync(file, `hello\nbakeoff-phase-begins\n${first}${second}`);
-  await expect(read(0)).rejects.toThrow('k6 ended with code 0');
+  await expect(read(0)).rejects.toThrow('the load did not end in time');
   appendFileSync(file, 'bakeoff-load-over\n');
   expect(await read(0)).toEqual(phases);
   await expect(read(1)).rejects.toThrow('k6 ended with code 1');
+});
+
+test('a load that k6 ended at its limit says how far it came, by its record', async () => {
+  const files = k6Files(folder);
+  writeFileSync(files.console, 'bakeoff-phase-begins\n');
+  writeFileSync(files.log, '\n  TOTAL\n    data_sent................: 0 B          0 B/s\n');
+  const point = (metric: string, value: number, tags: object) =>
+    `${JSON.stringify({ metric: `loadgen_${metric}`, type: 'Point', data: { value, tags } })}\n`;
+  const [a, b] = [{ variant: 'a "b"' }, { variant: 'c' }];
+  writeFileSync(
+    files.record,
+    point('requests', 1000, a) +
+      point('responses', 988, { ...a, class: '2xx' }) +
+      point('errors', 10, { ...a, kind: 'timeout' }) +
+      point('errors', 2, { ...a, kind: 'read' }) +
+      point('requests', 200, a) +
+      point('requests', 7, b) +
+      '{"metric":"loadgen_requests","type":"Point","da',
+  );
+  const sides = [{ tags: a, requests: 100_000 }, { tags: b }];
+  const plan = { scenario: '', tags: {}, maxDurationSeconds: 60, phases: [{ sides }] };
+  await expect(
+    outcomesOf({ code: 0, signal: null }, folder, plan as unknown as LoadPlan),
+  ).rejects.toThrow(
+    new Error(
+      'the load did not end within 60 s: a "b" 1,200 of 100,000 requests (12 without an answer: 10 timeout, 2 read), c 7 requests',
+    ),
+  );
 });
 
 test('phases are read while they are written; a cut line is skipped', () => {

@@ -167,6 +167,29 @@ test('hung requests are in the table and a note; more than 1 % prevent a verdict
   });
 });
 
+test('accept queues that overflowed are named, where requests failed or were slow', () => {
+  const overflowing = (changes: Partial<Phase>, overflows = 300, backlog?: number) => {
+    const acceptQueue = { overflows, ...(backlog !== undefined && { backlog }) };
+    return changed(openFileCache, () => ({ ...changes, acceptQueue }));
+  };
+  const notesOf = (one: MeasuredVariant) =>
+    result([workers, one]).warnings.filter((note) => /queue|forgotten/.test(note));
+  const lines = (which: string, room: string) =>
+    `full accept queues turned connections away, which then fail, or wait for 0.2 s to some seconds: that of open-file-cache${which} 1,800 times: take fewer connections${room}, or give the server a longer backlog (a setting of its own, up to net.core.somaxconn)`;
+  // The cause of hung requests is known: no guess.
+  expect(notesOf(overflowing({ hung: 3, inFlight: 100 }, 300, 5))).toEqual([
+    lines(' (for 5)', ' (6 always find room)'),
+  ]);
+  expect(notesOf(overflowing({ latencyMs: latency(1, 90, 1100) }))).toEqual([
+    lines(", or another side's,", ''),
+  ]);
+  // Nobody noticed, or there was none.
+  expect(notesOf(overflowing({ latencyMs: latency(1, 90, 150) }, 300, 5))).toEqual([]);
+  expect(notesOf(overflowing({ hung: 3, inFlight: 100 }, 0, 5))).toEqual([
+    expect.stringContaining('the server has probably forgotten them'),
+  ]);
+});
+
 beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefined));
 const options = {
   help: false,
@@ -200,6 +223,10 @@ test.each([
   [
     phase({ requests: 0, inFlight: 100, hung: 100, latencyMs: noLatency }),
     '600 requests were never answered and had waited for more than 1 s, and twice p99.9, when the load ended',
+  ],
+  [
+    { ...reset, acceptQueue: { overflows: 1, backlog: 5 } },
+    '6,000 errors (5,940 reset, 60 other, read: no route to host) and its accept queue (for 5) overflowed 6 times',
   ],
   [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
 ])(

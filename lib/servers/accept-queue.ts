@@ -1,0 +1,60 @@
+// Connections that a server's full accept queue has refused.
+import { textOf } from '../files.ts';
+import { run } from '../process.ts';
+import type { Phase } from '../result/result.ts';
+import { isStarted, type RunningServer, type ServerSide } from './server.ts';
+
+type AcceptQueue = NonNullable<Phase['acceptQueue']>;
+
+/**
+ * Counts from now on how often the accept queue of a server that runs on this machine overflowed. The returned function says it, or
+ * undefined where it is not known. The kernel counts by network namespace, which sides may share; `ss` says which server's queue it was.
+ * @param enter as in ServerSide
+ */
+export function watchAcceptQueue(
+  server: RunningServer,
+  enter?: ServerSide['enter'],
+): () => Promise<AcceptQueue | undefined> {
+  const pid = isStarted(server) ? server.pid : undefined;
+  const before = pid === undefined ? undefined : overflowsIn(pid);
+  return async () => {
+    const now = pid === undefined ? undefined : overflowsIn(pid);
+    if (before === undefined || now === undefined) return undefined;
+    if (now <= before) return { overflows: 0 };
+    const own = await listenersAt(Number(new URL(server.origin).port), enter);
+    if (own.length === 0) return { overflows: now - before };
+    const drops = own.reduce((sum, one) => sum + one.drops, 0);
+    return {
+      // A socket's drops are those since it was opened.
+      overflows: Math.min(drops, now - before),
+      backlog: Math.min(...own.map(({ backlog }) => backlog)),
+    };
+  };
+}
+
+/** ListenOverflows of the network namespace of a process (RFC 2012's names, then the kernel's values); undefined if it has ended. */
+function overflowsIn(pid: number): number | undefined {
+  const [names = [], values = []] = textOf(`/proc/${pid}/net/netstat`)
+    .split('\n')
+    .filter((line) => line.startsWith('TcpExt:'))
+    .map((line) => line.split(' '));
+  const at = names.indexOf('ListenOverflows');
+  return at === -1 || values[at] === undefined ? undefined : Number(values[at]);
+}
+
+/** The TCP sockets that listen on a port; none without ss. */
+async function listenersAt(port: number, before: ServerSide['enter'] | undefined) {
+  const { stdout } = await run({
+    before,
+    command: 'ss',
+    args: ['--no-header', '--listening', '--tcp', '--numeric', '--memory', `sport = :${port}`],
+  }).catch(() => ({ stdout: '' }));
+  return listenersIn(stdout);
+}
+
+/** Reads what ss prints of listening sockets: state, connections in the queue, backlog, addresses; then skmem:(…,d<dropped>). */
+export function listenersIn(text: string): { backlog: number; drops: number }[] {
+  return [...text.matchAll(/^LISTEN +\d+ +(\d+) .*?\bskmem:\([^)]*,d(\d+)\)/gms)].map(
+    ([, backlog, drops]) => ({ backlog: Number(backlog), drops: Number(drops) }),
+  );
+}
