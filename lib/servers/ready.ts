@@ -23,6 +23,8 @@ const retryMs = 20;
 const silentMs = 1000;
 /** As in the load. */
 const mostHeaderBytes = 64 * 1024;
+/** Codes of errors for which no connection came up. */
+const unreached = /^E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_\w+)$/;
 /** Node's words for how a connection ended, and ours. */
 const endings: readonly [RegExp, string][] = [
   [/^aborted$/, 'its answer breaks off'],
@@ -43,8 +45,8 @@ export async function waitUntilReady(
   const first = requestsOf(page).find(({ target }) => target === page.path) as LoadRequest;
   const url = shownUrl(origin + pathOfPage(page));
   requireFit(url, protocol);
-  const fail = (problem: string): never => {
-    throw new UserError(`${url} ${problem}${withName(check)}`);
+  const fail = (problem: string, hint = withName(check)): never => {
+    throw new UserError(`${url} ${problem}${hint}`);
   };
   const within = `within ${limitMs / 1000} s`;
   // The timer of AbortSignal.timeout does not keep Node from ending.
@@ -52,7 +54,8 @@ export async function waitUntilReady(
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
   try {
-    for (let last = ''; ; await delay(retryMs)) {
+    // A server that answers no connection, or not in time, does so for all names.
+    for (let last = '', hint = ''; ; await delay(retryMs)) {
       const askedAtMs = performance.now();
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));
@@ -68,15 +71,17 @@ export async function waitUntilReady(
         if (error instanceof EndlessBody && isLong)
           fail(`answers with a body that did not end ${within}: give a page that ends`);
         const unanswered = `did not answer over ${protocol}`;
-        if (late.signal.aborted) fail(`${unanswered} ${within}${isLong ? '' : last}`);
+        if (late.signal.aborted && isLong) fail(`${unanswered} ${within}`, '');
+        if (late.signal.aborted) fail(`${unanswered} ${within}${last}`, hint);
         const { code = '', message } = error as NodeJS.ErrnoException;
         const problem = wrongProtocol(code, message, protocol);
         if (problem !== undefined) fail(problem);
         const isRefused = code === 'ECONNREFUSED';
         if (check.hangsUp !== undefined && !isRefused) fail(`did not answer: ${check.hangsUp}`);
+        hint = unreached.test(code) ? '' : withName(check);
         last = `: ${endings.find(([words]) => words.test(message))?.[1] ?? message}`;
         if (check.isThere)
-          fail(`${unanswered}${last}${isRefused ? ': start what is to listen there' : ''}`);
+          fail(`${unanswered}${last}${isRefused ? ': start what is to listen there' : ''}`, hint);
       }
     }
   } finally {

@@ -48,6 +48,25 @@ async function ready(
 const refusal = async (...given: Parameters<typeof ready>) =>
   (await refusalOf(ready(...given))).replace(/http:\/\/127\.0\.0\.1:\d+/, '');
 
+it('says what else to ask for only where the server answered', async () => {
+  const hosts = ['shop.example'];
+  const refused = { origin: `http://${quietAddress}:${await closedPort(quietAddress)}`, page };
+  for (const how of [{}, { isThere: true } as const]) {
+    const check = { ...refused, hosts, protocol: protocols[0], ...how };
+    const text = await refusalOf(waitUntilReady(check, never, 300));
+    expect(text).toContain('ECONNREFUSED');
+    expect(text).not.toContain('shop.example');
+  }
+  expect(await refusal(tcpServer(), { hosts }, { limitMs: 1500 })).toMatch(/within 1\.5 s$/);
+  expect(
+    await refusal(
+      tcpServer((socket) => socket.end()),
+      { hosts },
+      { limitMs: 300 },
+    ),
+  ).toMatch(/ends the connection without an answer \(it serves shop\.example: --url /);
+});
+
 it('retries refused connections until the server is there', async () => {
   const port = await closedPort(quietAddress);
   const check = { origin: `http://${quietAddress}:${port}`, page, protocol: protocols[0] };
