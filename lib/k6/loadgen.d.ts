@@ -3,7 +3,8 @@ declare module 'k6/x/loadgen' {
   const loadgen: {
     /**
      * Runs one load phase and returns when it is over. Samples of loadgen_* and of k6's own metrics go out each second meanwhile.
-     * @throws Error on options that are unknown, out of range or do not go together
+     * @throws Error on options that are unknown, out of range or do not go together, and after 1.5 s in which all connections have
+     * failed, if no request was answered before
      */
     run(
       options: import('./load-plan.ts').LoadOptions & import('./load-plan.ts').CallOptions,

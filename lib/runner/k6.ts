@@ -216,6 +216,10 @@ export async function waitForK6(
 /** k6's line for an error of the module, which is Go's, or of the script. */
 const scriptError = /^\w*Error: /;
 
+/** The module's error for a load that the engine gave up (ErrNoAnswer), with the side's place if there are several. */
+const noAnswer =
+  /^GoError: loadgen\.alternate: (?:sides\[(?<place>\d+)\]: )?(?<reason>no request was answered.*)/;
+
 /**
  * Reads the outcomes of the phases from k6's folder. @param plan absent where the folder has no record
  * @throws Error with k6's error, or its last line, or how far the load came, if some are missing or it failed
@@ -233,6 +237,11 @@ export async function outcomesOf(
   const lines = await lastLines(files.log);
   // k6 sums up after the error.
   const error = lines.find((line) => scriptError.test(line));
+  const { place = 0, reason } = noAnswer.exec(error ?? '')?.groups ?? {};
+  if (reason !== undefined) {
+    const name = plan?.phases[0]?.sides[Number(place)]?.tags?.['variant'];
+    throw new Error(inOneLine(name === undefined ? reason : `${name}: ${reason}`));
+  }
   // Its own limit is no failure for k6.
   if (code === 0 && error === undefined && printed.includes(phaseBeginsLine))
     throw new Error(overran(files.record, plan));

@@ -104,6 +104,22 @@ test('phases are read after the load', async () => {
   await expect(read(1)).rejects.toThrow('k6 ended with code 1');
 });
 
+test('a load that the engine gave up has its reason and side', async () => {
+  const files = k6Files(folder);
+  writeFileSync(files.console, 'bakeoff-phase-begins\n');
+  const sides = [{ tags: { variant: 'a' } }, { tags: { variant: 'b' } }];
+  const plan = { phases: [{ sides }] } as unknown as LoadPlan;
+  const failed = (line: string, of?: LoadPlan) => {
+    writeFileSync(files.log, `GoError: loadgen.alternate: ${line}\n\tat runPhases (x.ts:1:2)\n\n`);
+    return expect(outcomesOf({ code: 0, signal: null }, folder, of)).rejects;
+  };
+  const why = 'no request was answered, and each of its 5 connections failed from the start: x';
+  await failed(`sides[1]: ${why}`, plan).toThrow(new Error(`b: ${why}`));
+  await failed(why, plan).toThrow(new Error(`a: ${why}`));
+  await failed(`sides[1]: ${why}`).toThrow(new Error(why));
+  await failed('sides[1].url: x', plan).toThrow(/^k6 ended with code 0: .*url: x$/);
+});
+
 test('a load that k6 ended at its limit says how far it came, by its record', async () => {
   const files = k6Files(folder);
   writeFileSync(files.console, 'bakeoff-phase-begins\n');

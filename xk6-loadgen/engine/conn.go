@@ -225,7 +225,9 @@ func (c *conn) countResponse() {
 	if l.current != l.outside {
 		c.responses++
 	}
-	c.failures = 0
+	if c.failures > 0 {
+		c.noteRecovery()
+	}
 	if l.plan.divided {
 		c.lastAt = l.clock - l.shared.away
 	}
@@ -278,9 +280,27 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 		kind = ErrTLS
 	}
 	c.drop()
-	c.failures++
+	c.noteFailure()
 	c.session.abort(kind, cause, example)
+	c.loop.giveUpIfHopeless(example)
 	c.reconnect()
+}
+
+func (c *conn) noteFailure() {
+	if c.failures++; c.failures == failuresOfHopeless {
+		c.loop.failing++
+	}
+}
+
+func (c *conn) noteRecovery() {
+	l := c.loop
+	if c.failures >= failuresOfHopeless {
+		l.failing--
+	}
+	if c.failures = 0; l.isHopeless {
+		l.isHopeless = false
+		l.shared.hopeless.loops.Add(-1)
+	}
 }
 
 // failCall fails the connection for the errno of a system call. Only the first error of a load makes a text.

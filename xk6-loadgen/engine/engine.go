@@ -60,7 +60,8 @@ type Result struct {
 	ErrorExample                   string  // the text of one of the errors
 }
 
-// Run loads the server until the load is complete or ctx ends; the result covers the time until that. Its errors name the option.
+// Run loads the server until the load is complete or ctx ends; the result covers the time until that. Its errors name the option;
+// with ErrNoAnswer, which ends a hopeless load, there are results.
 // onSecond, which may be nil, is called from a goroutine of its own. GOMAXPROCS is raised: a loop keeps a P for itself.
 func Run(ctx context.Context, options Options, onSecond func(Second)) (Result, error) {
 	p, err := newPlan(ctx, options)
@@ -131,6 +132,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	}
 	var collectors sync.WaitGroup
 	for i, r := range runs {
+		r.shared.hopeless.giveUp = stop
 		r.shared.startClock()
 		collectors.Go(func() { results[i] = collect(r.shared, r.loops, r.onSecond) })
 	}
@@ -146,8 +148,13 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		if t := results[i].Turns; t != nil && r.plan.Rate > 0 {
 			t.StoodStill = float64(c.stood) / float64(max(1, c.all))
 		}
+		if none := r.shared.hopeless.err(r.plan); none != nil && len(runs) > 1 {
+			err = cmp.Or(err, fmt.Errorf("sides[%d]: %w", i, none))
+		} else {
+			err = cmp.Or(err, none)
+		}
 	}
-	return results, nil
+	return results, err
 }
 
 // prepare starts the loops' threads. All must be inside their networks before one makes a socket.
@@ -205,6 +212,7 @@ type shared struct {
 	probeLatency int64 // probeLatency is the latency without a queue, see probeRequests.
 	probeDone    atomic.Bool
 	warmth       warmth
+	hopeless     hopeless
 }
 
 // now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is read often: the vDSO makes it no

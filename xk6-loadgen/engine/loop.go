@@ -59,7 +59,11 @@ type loop struct {
 	backoffs             []*conn // backoffs are slots that wait before they connect again, checked next at nextRetry
 	nextRetry            int64
 	inbox                *inbox // inbox brings what happens on connections over QUIC; nil without them
-	wire                 Wire   // wire is of the connections that have closed; tcpInfo is what the last of them came to
+	failing              int    // failing connections have failed failuresOfHopeless times in a row, or more often
+	isHopeless           bool   // see giveUpIfHopeless. hasAnswered: there was a response before the counts were reset.
+	hasAnswered          bool
+	loadBegan            int64
+	wire                 Wire // wire is of the connections that have closed; tcpInfo is what the last of them came to
 	tcpInfo              unix.TCPInfo
 	attempts
 	loopTurn
@@ -151,6 +155,7 @@ func (l *loop) run(entered chan<- error) {
 		l.claimCores()
 	}
 	l.joinTurn()
+	l.loadBegan = l.clock
 	l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
 	if l.plan.Warmup > 0 {
 		l.begin()

@@ -161,7 +161,7 @@ func (s *streaming) finish() {
 		c.loop.enqueue(c)
 		return
 	}
-	c.failures++
+	c.noteFailure()
 	c.reconnect()
 }
 

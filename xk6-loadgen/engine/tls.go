@@ -226,7 +226,7 @@ func (s *secure) advance(record []byte) {
 		h.result = s.takeOver()
 	}
 	if h.result != nil {
-		s.conn.fail(ErrTLS, CauseOther, explainTLS(h.result))
+		s.conn.fail(ErrTLS, CauseOther, l.plan.withoutName(explainTLS(h.result)))
 		return
 	}
 	l.clock = l.shared.now() // The client's own work for the handshake is part of the connect time
@@ -356,6 +356,20 @@ func (s *secure) close() {
 	}
 }
 
+const endedByAlert = "the server ended the TLS session: "
+
+// ofNoName are alerts of servers that have no certificate for the name, or without one (RFC 8446, section 6.2).
+var ofNoName = []string{"internal error", "unrecognized name", "handshake failure"}
+
+// withoutName adds to what a handshake failed for that an address has no name for SNI (RFC 6066, section 3), if that may be why.
+func (p *plan) withoutName(text string) string {
+	alert, isAlert := strings.CutPrefix(text, endedByAlert)
+	if name := p.tls.ServerName; !isAlert || !slices.Contains(ofNoName, alert) || net.ParseIP(name) == nil {
+		return text
+	}
+	return text + " (the load has no name for SNI, since its URL has an address: take the name of a site that the server has a certificate for)"
+}
+
 const speaksNoTLS = "the server does not speak TLS on this port; use http://"
 
 // explainTLS makes one line of a handshake's error, with what to do if that is known.
@@ -369,7 +383,7 @@ func explainTLS(err error) string {
 	case isAlert && alert == "no application protocol", err == errNoProtocol:
 		return errNoProtocol.Error()
 	case isAlert:
-		return "the server ended the TLS session: " + alert
+		return endedByAlert + alert
 	case errors.As(err, &certificate):
 		return "the server's certificate is not accepted (" + certificate.Err.Error() + "); set tls.insecureSkipVerify to take any"
 	case errors.As(err, &record):

@@ -325,6 +325,7 @@ func (l *loop) beginWindow() {
 func (l *loop) resetCounts(from int64) {
 	l.windowStart = from - l.shared.away
 	l.gap = loopGap{since: l.clock}
+	l.hasAnswered = l.hasAnswered || l.responses > 0
 	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.interval.Counts, l.outside.Counts = Counts{}, Counts{}
 	l.interval.latency.reset()
