@@ -1,4 +1,4 @@
-// Errors for the person at the terminal, and what they offer for a wrong word.
+// Errors for the user at the terminal, with suggestions for misspelt arguments.
 import { distance } from 'fastest-levenshtein';
 import { shownUrl } from './secrets.ts';
 
@@ -21,7 +21,7 @@ function shortened(message: string): string {
 /** A UserError for a wrong command line: exit code 2. */
 export const usageError = (message: string): UserError => new UserError(message, 2);
 
-/** Returns what `read` returns; a UserError of it gets `before` in front and the exit code. */
+/** Returns the result of `read`; prefixes a UserError with `before` and sets the exit code. */
 export function asWords<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): T {
   try {
     return read();
@@ -30,7 +30,7 @@ export function asWords<T>(read: () => T, before: string, exitCode: 1 | 2 = 2): 
   }
 }
 
-/** Removes what a terminal obeys or does not show: escapes, invisible letters, and letters that turn the direction of writing. */
+/** Removes control and invisible characters, and characters that change the direction of text. */
 export function printable(text: string): string {
   return text.replace(/[^\P{C}\n\t]|[\p{Default_Ignorable_Code_Point}\u2028\u2029]/gu, ' ');
 }
@@ -45,7 +45,7 @@ export function addressIn(text: string): string {
   return shownUrl(/^\S{0,255}/.exec(text)?.[0] ?? '');
 }
 
-/** Shortens what a message quotes of such a text to a word. A path stays. */
+/** Shortens a quotation of such a text to one word. Paths are kept. */
 export function withShortQuotes(message: string): string {
   return message.replace(/"([^"/][^"]*)"/g, (whole, quote: string) =>
     /\s|^.{60}/.test(quote) ? `"${wordIn(quote)}…"` : whole,

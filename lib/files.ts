@@ -19,13 +19,13 @@ import { tmpdir } from 'node:os';
 import { dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { UserError, messageOf } from './errors.ts';
 
-/** The umask that bakeoff was started with: it holds for what runs and writes for the person elsewhere. */
+/** The umask at bakeoff's start, for programs and files outside of bakeoff's folders. */
 export const userUmask = parseInt(
   /^Umask:\s*([0-7]+)/m.exec(textOf('/proc/self/status'))?.[1] ?? '022',
   8,
 );
 
-/** Makes all files and folders that this process makes from now on its user's alone. */
+/** From now on, this process creates private files and folders only. */
 export function closeNewFiles(): void {
   process.umask(0o077);
 }
@@ -45,7 +45,10 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Does work that keeps `what` in a folder of bakeoff's own. Throws UserError if the folder cannot be used, or the signal's reason. */
+/**
+ * Does work that stores `what` in one of bakeoff's folders. Throws UserError if the folder cannot be used, or the signal's
+ * reason.
+ */
 export async function inOwnFolder<T>(
   folder: string,
   what: string,
@@ -62,7 +65,7 @@ export async function inOwnFolder<T>(
   }
 }
 
-/** Makes a folder, or closes an existing one, for its owner alone. */
+/** Creates a private folder, or makes an existing one private. */
 export function makePrivateFolder(path: string): void {
   makeFolder(path);
   chmodSync(path, 0o700);
@@ -102,7 +105,7 @@ export async function freeBytes(folder: string): Promise<number> {
   }
 }
 
-/** Throws UserError if a folder has less space than `what` needs. @param otherwise what a person can do instead of freeing some */
+/** Throws UserError if a folder has less space than `what` needs. @param otherwise alternative to freeing space */
 export async function requireSpace(
   folder: string,
   neededBytes: number,

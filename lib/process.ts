@@ -75,7 +75,7 @@ const stillAt = (folder = '/'): string[] => [
   folder,
 ];
 
-/** Words before a command whose files are as open as those that the person makes. */
+/** A command prefix that restores the user's umask. */
 export const withUserUmask: readonly string[] = [
   'sh',
   '-c',
@@ -170,8 +170,8 @@ export async function startChild(options: ChildOptions): Promise<Child> {
 }
 
 /**
- * Kills a child, with its group, with the signal or after this time. Call the returned function once its work has ended: it says whether
- * the time was up.
+ * Kills a child and its process group on the signal or after this time. Call the returned function when the work has ended: it
+ * returns whether the time was up.
  */
 export function limitChild(child: Child, signal: AbortSignal, seconds: number): () => boolean {
   let isLate = false;
@@ -278,7 +278,7 @@ const sameWishMs = 500;
 
 const finishing = new Set<string>();
 
-/** Protects work from a second signal: half of it would leave a mess. @param what names the work */
+/** Protects work from a second signal, because partial work would leave a mess. @param what names the work */
 export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
   finishing.add(what);
   return work.finally(() => finishing.delete(what));

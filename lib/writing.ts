@@ -25,8 +25,8 @@ export async function checkWhole(file: string): Promise<void> {
 }
 
 /**
- * The path that a file is written to: a link of one's own, or of root, stays one. A link of another user may lead anywhere, and one that
- * appears later is replaced.
+ * The path to write a file to. Links of this user or root are followed. A link of another user may lead anywhere, so it is
+ * refused; a link that appears later is replaced.
  */
 async function placeOf(name: string): Promise<string> {
   const link = await lstat(name).catch(() => undefined);
@@ -69,7 +69,7 @@ async function written(
     throw found.isDirectory()
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
-  // The folder is opened once: whoever owns one above could put another in its place meanwhile.
+  // The folder is opened once, because the owner of a parent folder could replace it meanwhile.
   const folder = await open(dirname(file), constants.O_DIRECTORY);
   const place = join('/proc/self/fd', String(folder.fd), basename(file));
   const unfinished = `${place}.unfinished`;

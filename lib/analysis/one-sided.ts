@@ -34,7 +34,7 @@ export function mayExplain(
 
 /** A server is never stopped by chance: this difference is twice the tolerance of `same`. */
 const stopsMatter = 0.02;
-/** A single stop makes an outlier, which has rules of its own. */
+/** A single stop makes an outlier, which has separate rules. */
 const fewestStops = 2;
 
 /** @param more the variant that may have been stopped more than the other */
@@ -66,7 +66,8 @@ function oneStarved(
   const waited = byRound(more, ({ starved }) => starved?.waitedShare);
   const differences = differencesOf(waits, otherWaits).map((difference, round) => {
     const byItself = (waited[round] as number) > (waits[round] as number);
-    // Its tasks waited for each other too, and others may have had the time that it left: their use has to differ as well.
+    // The server's tasks also waited for each other, and other programs may only have used spare time. So their usage must differ
+    // between the sides as well.
     return byItself ? Math.min(difference, uses[round] as number) : difference;
   });
   if (differences.length < minimumRounds) return undefined;

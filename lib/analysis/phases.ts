@@ -29,8 +29,8 @@ export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): numbe
 }
 
 /**
- * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate that the server cannot
- * hold, those that came within its turns: the others are answered between them, or are from before.
+ * Responses per second over all phases of a round. Failed requests say nothing about the server's speed. At a rate beyond the
+ * server's capacity, only responses within the turns count: the others come between turns, or belong to earlier requests.
  */
 export function roundRps(phases: readonly LoadResult[]): number {
   if (queueGrowthOf(phases) === 0) return meanRps(phases);

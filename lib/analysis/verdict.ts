@@ -75,7 +75,7 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   /** The servers' host as the user named it; absent: this machine. */
   serverHost?: string;
   looks: readonly Look[];
-  /** The metric that decides. Absent: requests/s; at a rate p99, with p50 beside it; p50 of pages. */
+  /** The main metric. Default: requests/s; at a rate p99, with p50 as a second metric; for pages p50. */
   metric?: Metric | undefined;
 }
 
@@ -108,7 +108,7 @@ interface Question {
 
 /** The half-width of an interval at which a run may end early, as a share. */
 const usualPrecision = 0.01;
-/** An interval so narrow beside its effect, in logarithms, is exact enough too. */
+/** An interval this narrow relative to the effect (in logarithms) is also precise enough. */
 const exactPart = 0.1;
 
 /**
@@ -158,7 +158,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
   return questions.map((own) => compare(own, alpha, rules));
 }
 
-/** The first decides, the others have a verdict beside it. */
+/** The first metric decides; the others have additional verdicts. */
 function metricsOf(
   { baseline, variant }: Pair,
   { metric, control, sharedCores }: Rules,

@@ -1,4 +1,4 @@
-// Warnings below the table: what the figures give reason for, each with the next step.
+// Warnings below the table, derived from the figures, each with a next step.
 import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
 import type { Comparison, ErrorCause, Phase, Round, VariantResult } from '../result/result.ts';
 import {
@@ -306,7 +306,7 @@ function warmUpOf({ name, rounds }: VariantResult) {
 /** From this share of a core on, a server's CPU time without load shows in the ratios. */
 const idleMatters = 0.01;
 
-/** One for all variants that use CPU time while the others are loaded. */
+/** A single warning for all variants that use CPU time during other sides' turns. */
 function idleWarning(variants: readonly VariantResult[]): string | false {
   const busy = variants.flatMap(({ name, rounds }) => {
     const phases = rounds.flatMap((round) => round.phases);

@@ -19,9 +19,9 @@ import { say, terminalOf } from './run-output.ts';
 import { runScenario, type AskedOptions, type ScenarioOptions } from './run-scenario.ts';
 
 /**
- * Runs the article's scenarios in its order, those that take long with --quick, and writes article.html and article.md. What cannot be
- * run here is named, and the rest runs. Returns the greatest exit code of the runs, 1 if one could not be made.
- * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after the page of what was measured
+ * Runs the article's scenarios in order, long ones with --quick, and writes article.html and article.md. Names the scenarios that
+ * cannot run on this machine, and runs the others. Returns the highest exit code of the runs, or 1 if a scenario could not run.
+ * @throws UserError (exit code 2) for flags of a single scenario; Interrupted, after writing the page of the results so far
  */
 export async function runArticle(article: Article, options: ScenarioOptions): Promise<number> {
   requireNoSingle(options);

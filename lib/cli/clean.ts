@@ -1,4 +1,4 @@
-// npm run clean: removes what bakeoff keeps between runs.
+// npm run clean: removes the files that bakeoff keeps between runs.
 import { accessSync, closeSync, constants, existsSync } from 'node:fs';
 import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,9 @@ const cleanFlags = {
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
-/** Its `lock` file shows that the folder is bakeoff's, and whether it is in use. `lasts`: no run makes it again. */
+/**
+ * The `lock` file shows that the folder belongs to bakeoff, and whether it is in use. `lasts`: no run can recreate the contents.
+ */
 interface Kept {
   path: string;
   what: string;

@@ -22,7 +22,7 @@ export interface Tried extends Side {
   redirections: readonly string[];
 }
 
-/** Starts a side, asks it, and ends it again. Throws UserError that names it. */
+/** Starts a side, requests its page, and ends the side. Throws UserError with the side's name. */
 export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   const { given, source, load, server: spec } = side;
   const { tools, host, cores, signal } = run;

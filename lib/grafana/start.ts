@@ -202,7 +202,7 @@ function commandOf(
   return { command, args: ['run', '--rm', '--init', ...options, image, ...server] };
 }
 
-/** Leaves the cores to a run. Earlier, its start would take minutes beside a load. */
+/** Leaves the cores to a run. Not set earlier, because Grafana's start would take minutes during a load. */
 async function comeLast(pid: number): Promise<void> {
   await Promise.allSettled([
     // All threads of its process group, which is its own.

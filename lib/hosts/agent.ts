@@ -1,4 +1,5 @@
-// bakeoff's agent on another host starts servers and k6 for the bakeoff that started it over ssh. It ends them when its input ends.
+// bakeoff's agent on another host: starts servers and k6 on behalf of the bakeoff at the other end of ssh, and ends them when
+// stdin closes.
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -272,7 +273,7 @@ function ownAddress(): string {
 }
 
 /** Opens an echo for a single connection, to measure the link. Returns its port. */
-/** Says `token` to the one that connects, then repeats what it says. */
+/** Sends `token` to each client, then echoes the client's data. */
 async function openEcho(token: string): Promise<number> {
   const server = createServer((socket) => {
     socket.setNoDelay(true).on('error', () => undefined);

@@ -13,7 +13,7 @@ const throughputMs = 500;
 
 /**
  * Measures round trips and throughput over the agent's echo.
- * @param token what the echo says first: no other machine knows it
+ * @param token sent first by the echo; unknown to other machines
  * @throws the system's error, or an Error if another machine answers
  */
 export async function measureLink({ address, port }: Address, token: string): Promise<LinkFigures> {

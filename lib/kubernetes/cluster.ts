@@ -67,7 +67,7 @@ const endSeconds = 60;
 const pollMs = 1000;
 /** Problems that last longer are printed; kubectl may fail so long. */
 const patienceMs = 20_000;
-/** It takes long, and goes as it should: not printed. */
+/** A slow but normal step, which is not printed. */
 const underWay = 'it is under way';
 
 /** Throws UserError without a cluster or an operator, or while another run or load is there. */
@@ -389,7 +389,10 @@ async function requireSameServer(
   );
 }
 
-/** Why a pod does not run yet. Throws UserError if it never will. @param node the only one that may run it, if it had its time */
+/**
+ * Why a pod does not run yet. Throws UserError if the pod can never run. @param node the only permitted node; set after the time
+ * limit
+ */
 function troubleIn(pods: readonly ClusterObject[], node?: string): string | undefined {
   let first: string | undefined;
   for (const pod of pods) {

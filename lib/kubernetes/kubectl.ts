@@ -1,4 +1,4 @@
-// The cluster, by the user's own kubectl, and problems of its pods in plain words.
+// Access to the cluster through the user's kubectl, and descriptions of pod problems.
 import { printable, UserError } from '../errors.ts';
 import { causeLine, run } from '../process.ts';
 import { shellWord } from '../scenario/load/shell-words.ts';
@@ -117,7 +117,7 @@ export async function findKubectl(namespace: string | undefined) {
 /** Of DNS-1123, as the API server has it for these objects. */
 const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 
-/** Throws UserError for a name that is none: kubectl would take --server=… for its own word. */
+/** Throws UserError for an invalid name, because kubectl would read --server=… as a flag. */
 function requireName(kind: string, name: string | undefined): void {
   if (name === undefined || objectName.test(name)) return;
   throw new UserError(
@@ -205,7 +205,7 @@ export function podTrouble({
       ? `its image ${image} cannot be had (name it with --image)`
       : ended;
     const why = message ? `: ${message.trim().split('\n')[0]}` : '';
-    // A busy node asks again for what it has not got in time, such as a ConfigMap.
+    // A busy node retries requests that time out, for example for a ConfigMap.
     const fatal = !message?.includes('timed out waiting for the condition');
     return { text: `${what}: ${reason}${why}`, fatal };
   }

@@ -38,7 +38,7 @@ export function runHere(): Run {
   return { from: hostname(), about: aboutThis() };
 }
 
-/** How long a run waits for others, and what gets the line that names them. */
+/** How long a run waits for others, and the receiver of the line that names them. */
 interface Wait {
   seconds: number;
   signal: AbortSignal;
@@ -46,10 +46,10 @@ interface Wait {
 }
 
 /**
- * Returns once no other bakeoff of any user measures here; call the returned function at the end of the run. The kernel frees the lock,
- * an abstract unix socket, with its process. Each network namespace has its own. Runs that wait get it in the order in which they came.
- * @param run of which this process is a part, which may measure beside its other parts
- * @param wait absent: the command has no --wait
+ * Waits until no other bakeoff of any user measures on this machine; call the returned function at the end of the run. The lock
+ * is an abstract unix socket, which the kernel releases at the end of the process. Each network namespace has a separate lock.
+ * Waiting runs get it in order of arrival. @param run the run of which this process is a part; parts may measure at the same time
+ * @param wait absent if the command has no --wait
  * @throws UserError that names the other run, or the signal's reason
  */
 export async function oneRunAtATime(
@@ -177,7 +177,7 @@ async function pause(ms: number, signal: AbortSignal | undefined): Promise<void>
   await delay(ms, undefined, { signal }).catch(() => signal?.throwIfAborted());
 }
 
-/** Returns a function that closes it; undefined if another socket has the address. @param answer what each client gets */
+/** Returns a function that closes the socket; undefined if another socket has the address. @param answer sent to each client */
 function listen(address: string, answer: () => string): Promise<(() => void) | undefined> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => {

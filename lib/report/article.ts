@@ -1,4 +1,4 @@
-// The page of an article: its claims, its environment and its tables beside what was measured here.
+// The page of an article: claims, environment and tables, next to the measurements on this machine.
 import type { Environment, Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
@@ -31,7 +31,7 @@ const colours: Readonly<Record<ClaimState, Verdict>> = {
   'not decided': 'inconclusive',
 };
 
-/** Each claim, the article's figures, what was seen here, and whether it holds. */
+/** Each claim with the article's figures, the measured figures, and whether the claim holds. */
 export function claimsTable({ article, results, missing }: ArticleRun): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
@@ -97,7 +97,7 @@ export function scenarioPart(result: Result): Part {
   return { title: result.title, tables, below: verdictLines(result) };
 }
 
-/** What a reader opens below: each load as its tool printed it, published and here; and notes, with the kernel settings that were made. */
+/** Collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
 export function scenarioDetails(result: Result): Part[] {
   const notes = { title: 'Notes', tables: [], below: noteLines(result) };
   return [...loadPart(result), ...(notes.below.length === 0 ? [] : [notes])];

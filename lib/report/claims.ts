@@ -1,4 +1,4 @@
-// What an article claims, held against what was measured here, and against the article's own figures.
+// An article's claims, compared with the measurements on this machine and with the article's figures.
 import { comparisonOf, variantOf } from '../analysis/comparisons.ts';
 import { publishedBuckets, quantileBucket } from '../analysis/latency.ts';
 import { directions, headerBytesOf } from '../analysis/phases.ts';
@@ -25,7 +25,7 @@ const byWeight: readonly ClaimState[] = [
 ];
 
 /**
- * Decides a claim; all that it rests on has to hold.
+ * Decides a claim; all comparisons behind it must agree.
  * @param results by scenario
  * @param missing "SCENARIO: why it was not run"
  */
@@ -164,13 +164,13 @@ function amountsOf({ headersAtMost, packetsAtMost }: ClaimRest): Amounts | undef
 /** Sizes in words ("about 46 %", "1/15") are rounded; equal requests/s of single runs are never quite equal. */
 const roughly = 0.05;
 
-/** What the article's own figures make of its claim. `agrees`: they make what it says. */
+/** Whether the article's figures support the claim. */
 interface OwnFigures {
   text: string;
   agrees: boolean;
 }
 
-/** Holds a claim against the figures that its article printed; empty where it printed none, or its scenario was not run. */
+/** Compares a claim with the article's figures; empty if the article has none, or the scenario did not run. */
 export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result>): OwnFigures[] {
   return rests.flatMap((rest) => {
     const result = results.get(rest.scenario);

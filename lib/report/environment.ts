@@ -1,4 +1,4 @@
-// The machine of a run, and what else used it, as tables.
+// The machine of a run, and its use by other programs, as tables.
 import { metricNames } from '../analysis/latency.ts';
 import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';

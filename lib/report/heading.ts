@@ -16,7 +16,7 @@ import type { LoadProfile } from '../scenario/model.ts';
 import { networksText } from './network.ts';
 import { type Load, protocolName } from '../scenario/load.ts';
 
-/** All that the heading says, before a run or after it. */
+/** Contents of the heading, before or after a run. */
 export interface Heading {
   scenario: string;
   load: string;

@@ -68,7 +68,10 @@ type FigureOfLoad = {
 const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) => string) =>
   rightColumn(title, (load: Load) => figure(load[key], format));
 
-/** The line "finished in"; of several phases with their success as the article has it, to five digits, and what else was answered. */
+/**
+ * The line "finished in". For several phases it also has the success rate to five digits, like the article, and the other
+ * responses.
+ */
 export function finishTable(result: Result, title: string): Table {
   const phases = hasPhases(result);
   return loadTable(result, title, [

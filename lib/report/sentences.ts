@@ -103,12 +103,12 @@ function measuredInBrackets(comparison: Comparison, result: Result): string {
     : marks;
 }
 
-/** Whether the run ended early, which rows have no figures, and what a search found. */
+/** Lines on an early end, on rows without figures, and on the result of a search. */
 export function generalLines(result: Result): string[] {
   return [...partialLines(result), ...nothingLines(result), ...foundLines(result)];
 }
 
-/** Rates that were not reached, the limit, and for what the verdicts hold. */
+/** Lines on rates that were not reached, on the bottleneck, and on the scope of the verdicts. */
 export function circumstanceLines(result: Result): string[] {
   return [
     pageLines,

@@ -1,4 +1,4 @@
-// Percentiles that lie between quick and slow responses: chance says which of them a round shows.
+// Percentiles at the border between fast and slow responses, where chance decides which of the two a round shows.
 import { variantOf } from '../analysis/comparisons.ts';
 import { isLatency, metricNames, percentilePerRound, shareAbove } from '../analysis/latency.ts';
 import { extent } from '../analysis/statistics.ts';

@@ -37,7 +37,7 @@ export function pairsOf(result: Result) {
   });
 }
 
-/** A sentence for each comparison that was looked at, and what could not be. */
+/** A sentence for each examined comparison, and the reasons for missing ones. */
 export function whyLines(result: Result): string[] {
   return [
     ...pairsOf(result).map((pair) => {

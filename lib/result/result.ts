@@ -294,7 +294,7 @@ export const wireNames = [
   'wireBytesIn',
 ] as const;
 
-/** What k6 on another host says of a side. */
+/** A side's result from k6 on another host. */
 export const resultFromHost = open({
   ...loadFields,
   wire: optional(open(each(wireNames, figure))),
@@ -403,7 +403,7 @@ const load = v.pipe(
   ),
 );
 
-/** Two rounds far apart can give an interval whose ends are beyond all figures. */
+/** Two very different rounds can give an interval with infinite bounds. */
 const bound = within(0, Number.MAX_VALUE);
 const ci95 = v.strictTuple([bound, bound], two);
 const ratioFields = { ratio: figure, ci95 };
@@ -640,7 +640,7 @@ const whySide = open({
   functions: list(open(perRequest)),
 });
 export type WhySide = v.InferOutput<typeof whySide>;
-/** What the CPU time is made of. `missing`: what could not be looked at, a line each. */
+/** The parts of the CPU time. `missing`: the parts without data, a line each. */
 const why = open({ missing: texts, sides: list(whySide) });
 export type Why = v.InferOutput<typeof why>;
 

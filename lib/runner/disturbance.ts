@@ -1,4 +1,4 @@
-// Finds what makes a round's figures wrong. Such a round is dropped and repeated.
+// Detects disturbances that invalidate a round. The round is dropped and repeated.
 import { isUnanswered, pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
@@ -142,7 +142,7 @@ function whyStill({ noise, stoppedShare = 0 }: Phase, alarm: string | undefined)
     : `its log says: ${alarm}`;
 }
 
-/** What others need to have of a pause's time for it to be theirs. */
+/** The share of a pause that other programs must have used to be its cause. */
 const heldUpShare = 0.5;
 
 /**

@@ -262,7 +262,7 @@ export async function startK6There(
   const stop = async (graceMs = 0) => {
     await Promise.all(runs.map(({ end }) => end(graceMs)));
   };
-  // A failure ends the others: their parts alone are no load.
+  // A failure ends the other instances, because their parts alone are not the load.
   const exited = Promise.race([
     ends,
     ...runs.map(async ({ ended }) => {
@@ -303,7 +303,7 @@ const outcomeForm: Form<PhaseOutcome> = open({
   step: optional(open({ rates: figures, found: figures })),
 });
 
-/** Returns what k6 on another host says of a phase. Throws an Error if it is of another form: the host may be hostile. */
+/** Parses a phase's outcome from k6 on another host. Throws an Error for an invalid form, because the host may be hostile. */
 export function outcomeFromHost(outcome: PhaseOutcome): PhaseOutcome {
   const found = check(outcomeForm, outcome);
   if ('value' in found) return found.value;

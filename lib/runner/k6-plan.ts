@@ -235,7 +235,7 @@ export async function writeMixFiles(pages: readonly Page[], folder: string): Pro
   );
 }
 
-/** Removes what writeMixFiles wrote: the values of queries in it may be secret. */
+/** Removes the files of writeMixFiles, because query values in them may be secret. */
 export async function removeMixFiles(folder: string): Promise<void> {
   const mixFiles = namesIn(folder).filter((name) => /^requests-\w+\.ndjson$/.test(name));
   await Promise.all(mixFiles.map((name) => rm(join(folder, name), { force: true })));

@@ -1,4 +1,4 @@
-// Runs k6 on a load plan and reads what it writes.
+// Runs k6 on a load plan and reads its output.
 import { once } from 'node:events';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -78,7 +78,7 @@ export interface K6Options {
 export interface RunningK6 {
   /** Undefined on other hosts. */
   pid: number | undefined;
-  /** Settles when it has ended, or a part of it that the others need. */
+  /** Settles when k6 has ended, or a part that the others need. */
   exited: Promise<unknown>;
   /** As Child.stop. */
   stop(graceMs?: number): Promise<void>;

@@ -191,8 +191,8 @@ function looksOf(
 }
 
 /**
- * Whether verdicts may end the run: not without any, not if it is to find the noise floor, and not if the time will end it first, so
- * that its only look has the whole 5 %.
+ * Whether verdicts may end the run. They may not if there are none, if the run measures the noise floor, or if the time limit
+ * comes first; then the single look has the full 5 %.
  */
 function mayEndEarly(plan: PlanDraft): boolean {
   return (
@@ -241,7 +241,7 @@ function requireOpenFiles(
   { files }: GroupLimits,
 ): void {
   const needed = connections + otherFiles;
-  // The higher need comes first: whoever raises the limit for it has raised it for both.
+  // The higher requirement comes first, because raising the limit for it satisfies both.
   if (isConfigured(server) && (server.fileLimit ?? Infinity) > needed)
     fileLimitFor(
       `${name}: ${server.name}`,

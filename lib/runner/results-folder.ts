@@ -23,8 +23,8 @@ export async function checkResultsFolder(out: string, neededBytes: number): Prom
 
 export interface RunFolder {
   /**
-   * Where its files are. For root it leads by an open descriptor: whoever owns a folder above could otherwise put another in its place, whose
-   * script k6 would run as root.
+   * Path of the run's files. For root the path goes through an open descriptor. Otherwise the owner of a parent folder could
+   * replace the folder, and k6 would run a foreign script as root.
    */
   path: string;
   /** Its path as people know it. */

@@ -117,7 +117,7 @@ class Rounds {
   /** Lines on the answers. */
   #said: readonly string[] = [];
   #attempts = 0;
-  /** The plan's, with longer warm-ups, and sides apart, where that turned out to be needed. */
+  /** The plan's groups, with longer warm-ups and separated sides where needed. */
   #groups: readonly Group[];
   /** Failed tries at the next round. */
   #failures: RoundFailure[] = [];

@@ -1,4 +1,4 @@
-// Samples of what the servers, the generator, the network and others use during the load.
+// Samples of the usage by servers, generator, network and other programs during the load.
 import { setTimeout as delay } from 'node:timers/promises';
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';

@@ -79,14 +79,17 @@ export function searchIn(
   };
 }
 
-/** With known rates: below the lowest of them, by another factor in each round; `least` is the part of its own rate that is tried. */
+/**
+ * With known rates, the start is below the lowest of them, by a factor that varies by round; `least` is the lowest rate to try,
+ * as a share of the side's own rate.
+ */
 const beneath = { from: 0.6, to: 0.85, factor: 1.2, least: 0.25 };
 /** Without: `spread` is the range of begins in ln. */
 const unknown = { rate: 1000, spread: Math.LN2, factor: 2 };
 
 /**
- * Returns where each variant's search begins: all at the same rate, below all limits. A search whose limit is blurred by pauses ends near
- * its begin. If it began at its own earlier rate, a bad round would affect later rounds.
+ * Returns the start of each variant's search: the same rate for all, below all limits. If pauses blur the limit, a search ends
+ * near its start. With a start at the variant's earlier rate, a bad round would affect later rounds.
  */
 export function searchStarts(
   variants: readonly string[],

@@ -25,8 +25,9 @@ export function stoppedShareOf(
 const littleUpstream = 0.01;
 
 /**
- * Returns how long a server's tasks waited for its cores in its turns, also for each other, and how long others used these cores;
- * undefined if others cannot be told from the generator or a backend. @param workers of the server
+ * Returns how long a server's tasks waited for its cores during its turns, including waits for each other, and how long other
+ * programs used these cores; undefined if those cannot be distinguished from the generator or a backend. @param workers of the
+ * server
  */
 export function starvedOf(
   result: LoadResult,
@@ -58,6 +59,6 @@ function othersIn(result: LoadResult, { serverOthersShare }: Noise, cores: Noise
   const used = result.serverCpu?.cores;
   if (used === undefined || used.seconds === 0) return undefined;
   const { seconds, servers } = used;
-  // What servers do while they are not loaded has a warning of its own.
+  // Work of servers without load has a separate warning.
   return { seconds, cpuSeconds: othersOn(used, servers, seconds * cores.server, cores) };
 }

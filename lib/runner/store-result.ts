@@ -63,8 +63,8 @@ export async function storeSamples(
 }
 
 /**
- * Checks at the end of a run that the database has all kept rounds, and writes again what it lacks. Returns the result with the counts of
- * this check and lines on what is lost.
+ * Checks at the end of a run that the database has all valid rounds, and rewrites missing samples. Returns the result with the
+ * counts of this check, and lines on losses.
  */
 export async function settleStore(
   context: RunBase,
@@ -161,7 +161,7 @@ export async function storeResult(
 /** Behind all other sentences of a run. */
 const placeOfWhy = 1000;
 
-/** Writes what a look at causes found. Returns the database's error as a line. */
+/** Writes the causes. Returns the database's error as a line. */
 export async function storeWhy({ store }: RunBase, result: Result): Promise<string | null> {
   const sentences = whyLines(result).map((text) => ({ kind: 'found', text }));
   return store === null

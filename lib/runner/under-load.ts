@@ -1,4 +1,4 @@
-// Loads a group's servers with k6 and samples what all use meanwhile.
+// Loads a group's servers with k6, and samples usage meanwhile.
 import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -68,7 +68,7 @@ export interface Measurement {
   /** The side's results by phase. */
   results: LoadResult[];
   samples: readonly UsageSample[];
-  /** The server's own, as often as they were taken where it runs. */
+  /** The server's samples, at the rate of its host. */
   ofServer: readonly ServerSample[];
   quotas: string;
   recordFile: string;

@@ -1,4 +1,4 @@
-// What the verdict is made of: loads the servers twice more while perf looks on, after the rounds. docs/why.md says how to read it.
+// Causes of the verdict: after the rounds, loads the servers twice more under perf. docs/why.md explains the result.
 import { closeSync, openSync } from 'node:fs';
 import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -197,7 +197,10 @@ function shortened(
     : { ...load, rate, requests: Math.max(1, Math.round(rate * seconds)) };
 }
 
-/** Starts a perf that looks on once this returns. @param file for what it prints. @throws UserError with its last line if it ends instead */
+/**
+ * Starts perf, which records when this returns. @param file receives its output. @throws UserError with its last line if it ends
+ * instead
+ */
 async function startPerf(
   { folder, plan, signal }: RunContext,
   perf: string,

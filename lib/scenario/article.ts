@@ -1,4 +1,4 @@
-// Articles: texts that published the figures of scenarios, and what they claim.
+// Articles that published the figures of scenarios, and their claims.
 import * as v from 'valibot';
 import { inOneLine, UserError } from '../errors.ts';
 import {
@@ -22,7 +22,7 @@ const line = v.pipe(
 );
 const lines = list(line);
 
-/** What a claim rests on: two variants of a scenario, and what is said of the first. */
+/** A comparison behind a claim: two variants of a scenario, and the claim on the first. */
 const restFields = {
   scenario: line,
   variant: line,
@@ -30,7 +30,7 @@ const restFields = {
   is: orAbsent(oneOf(['faster', 'slower', 'same', 'not slower', 'not faster'])),
   /** The size that is claimed beside `is`: 1.46 is "46 % faster". */
   about: orAbsent(upTo(1e6)),
-  /** What the article printed of the two is not of what it claims here. */
+  /** The article's figures for the two variants do not measure this claim. */
   unpublished: orAbsent(trueOrAbsent),
   /** Header bytes or packets of a request, at most this share of the other side's. */
   ...each(['headersAtMost', 'packetsAtMost'], orAbsent(within(0, 1))),
@@ -46,7 +46,7 @@ const statements = ['is', 'headersAtMost', 'packetsAtMost', 'allSucceed', 'idleA
 const claimFields = {
   /** A sentence without its full stop. */
   text: line,
-  /** The article's own figures for it, and what they really make. */
+  /** The article's figures for the claim, and the actual result from them. */
   figures: line,
   /** All have to hold. */
   rests: list(closed(restFields)),
@@ -79,7 +79,10 @@ const articleFields = {
   scenarios: orAbsent(lines),
   claims: orAbsent(list(closed(claimFields))),
 };
-/** A text that published the figures of scenarios: what it measured on, and what it says of it. Absent: it does not say. */
+/**
+ * An article that published figures of scenarios: its environment and its claims. Fields are absent if the article does not state
+ * them.
+ */
 export interface Article extends Of<typeof articleFields> {}
 export const articleForm = closed(articleFields);
 

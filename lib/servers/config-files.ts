@@ -1,4 +1,4 @@
-// The files of a composed config and of a user's own, and the line in them that a server's error is about.
+// The files of composed configs and user configs, and the line to which a server's error refers.
 import { readdir, readFile, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// How a server ends: its processes, its last words, and alarms in its log.
+// The end of a server: its processes, its last output, and alarms in its log.
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
@@ -116,7 +116,7 @@ export interface LogAlarms {
 }
 
 const alarmWords: Record<ServerSpec['name'], { alarm?: RegExp; crash?: RegExp }> = {
-  // Without root it says so before it reads its config.
+  // Without root, nginx prints this before it reads the config.
   nginx: {
     alarm: /\[(?:alert|emerg)\](?! could not open error log file)/,
     crash: /\[alert\].* exited (?:on signal \d+|with fatal code)/,

@@ -8,7 +8,7 @@ import { UserError } from '../errors.ts';
 /** Longer than a server that is there takes. */
 const answerMs = 2500;
 const repeatMs = 100;
-/** Servers drop what is shorter (RFC 9000, section 14.1). */
+/** Servers drop shorter datagrams (RFC 9000, section 14.1). */
 const datagramBytes = 1200;
 
 /** A greeting in a reserved version (RFC 9000, section 15): a server answers its versions and `id`, and keeps nothing. */

@@ -21,7 +21,7 @@ export type Scope = Awaited<ReturnType<typeof openScope>>;
 
 /** Removing millions of files takes longer, and then goes on by itself. */
 const endMs = 15_000;
-/** For what a killed bakeoff has left: a process that hangs in the kernel never ends. */
+/** Time limit for ending leftovers of a killed bakeoff, because a process that hangs in the kernel never ends. */
 const leftMs = 5000;
 
 /**
@@ -39,7 +39,7 @@ export async function openScope(folder: string, user?: RunAs) {
   /** When each process began that was found by descent. */
   const seen = new Map<string, string>();
 
-  /** The leader's session, what carries the mark, and the descendants of both; what was once one of these stays one. */
+  /** The leader's session, processes with the mark, and the descendants of both. A process stays a member. */
   function byDescent(thorough: boolean): string[] {
     const isOwn = (pid: string) =>
       (seen.has(pid) && seen.get(pid) === startOf(pid)) ||
@@ -52,7 +52,9 @@ export async function openScope(folder: string, user?: RunAs) {
     return running;
   }
 
-  /** The ids of the processes that run now. @param thorough also what only its environment shows to be the server's, which takes longer */
+  /**
+   * The ids of running processes. @param thorough also finds processes that only their environment identifies, which takes longer
+   */
   function processes(thorough = false): string[] {
     if (cgroup !== undefined) return textOf(path.join(cgroup, 'cgroup.procs')).match(/\d+/g) ?? [];
     return user === undefined ? byDescent(thorough) : processesOf(user);
@@ -232,8 +234,8 @@ function startEnding({ cgroup = '', user, mark, folder }: Ending) {
 }
 
 /**
- * Ends what a killed bakeoff has left of a server: its processes, its cgroup and its folder, in which `temp` is the server's. Returns
- * after 5 s at the latest, and goes on by itself then.
+ * Ends a server's leftovers after bakeoff was killed: processes, cgroup and folder, in which `temp` belongs to the server.
+ * Returns after 5 s at the latest, and continues in the background.
  */
 export async function endLeft(folder: string): Promise<void> {
   const place = await cgroupPlace();

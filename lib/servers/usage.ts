@@ -100,7 +100,7 @@ function watchReaped(proc: string) {
     one.hasReaped = Number(stat[8]) > 0;
     one.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
   };
-  /** Whoever waited for a process has its time, and that of its children, in `reaped`. */
+  /** The parent that waited for a process has the CPU time of the process and its children in `reaped`. */
   const endOf = (ended: readonly Parent[]) => {
     for (const one of ended) {
       let waiter = parents.get(one.parent);

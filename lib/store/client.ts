@@ -217,7 +217,7 @@ async function request(
   }
 }
 
-/** Far more than a query of bakeoff's gets: what answers may be anything. */
+/** Far more than any response to bakeoff, because the address may be any server. */
 const mostLetters = 64e6;
 
 async function textOf({ url }: Influx, { body, status }: Response): Promise<string> {

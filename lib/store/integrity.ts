@@ -79,8 +79,8 @@ interface StoredRound extends RoundToCheck {
 }
 
 /**
- * Counts by two queries what the database has of a run at its end, since it may have lost what it had, or another one may be in its
- * place. Writes again what a round lacks. Never throws: `problems` says what is lost and why.
+ * Counts a run's samples in the database at its end by two queries, because the database may have lost samples or been replaced.
+ * Rewrites missing samples of a round. Never throws: `problems` lists the losses with reasons.
  * @returns the rounds' new counts, for those that changed
  */
 export async function checkRounds<R extends StoredRound>(
@@ -117,7 +117,7 @@ function rssPointsIn(lines: readonly string[]): number {
   return lines.filter((one) => one.startsWith('server_rss,')).length;
 }
 
-/** What was stored and is lost counts as lost, what was lost and is stored as written again. */
+/** Samples that were stored and are missing count as lost; samples that were lost and are stored count as rewritten. */
 function joined(before: RoundIntegrity, now: RoundIntegrity): RoundIntegrity {
   return { ...now, backfilled: Math.min(now.stored, before.backfilled + now.backfilled) };
 }

@@ -92,7 +92,7 @@ export async function startLocalInfluxd(options: LocalOptions) {
 
   async function revive() {
     if (stopped) return false;
-    // After its files were deleted, influxd goes on and answers from memory. Another program may have got its port.
+    // After its files are deleted, influxd continues and answers from memory. Another program may use its port by now.
     const keepsData =
       pidIn(folder) === pid &&
       listensOn(pid, { address: loopbackAddress, port: Number(influx.url.split(':')[2]) }) &&
@@ -180,7 +180,7 @@ async function launchUsable(
   const anyPort = '127.0.0.1:0';
   // Other processes may still use the last address.
   const lastAddress = addressIn(textOf(logIn(folder))) ?? anyPort;
-  // influxd makes it with its first points. Until then it would look deleted.
+  // influxd creates this folder with the first points. Before that, it would look deleted.
   makeFolder(join(folder, 'wal'));
   const password = randomBytes(24).toString('base64url');
   if (!existsSync(passwordIn(folder)))
@@ -212,7 +212,7 @@ async function launchUsable(
   return child;
 }
 
-/** Starts a new influxd where only this user reaches it, gives it its user, and ends it. */
+/** Starts a new influxd that only this user can reach, creates the database user, and ends influxd. */
 async function launchForUser(options: LocalOptions, lock: number): Promise<void> {
   const { folder, signal } = options;
   const { credentials } = reachedIn(folder);

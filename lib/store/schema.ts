@@ -304,7 +304,7 @@ interface ComparisonRow {
   /** Intervals of the ratio and of CPU time's ratio; undefined after the first round. */
   interval: [number, number] | undefined;
   cpuInterval: [number, number] | undefined;
-  /** What bars are drawn beside: the first row that is published and measured, else the first that is measured. */
+  /** The reference of the bars: the first row that is published and measured, otherwise the first measured row. */
   first: VariantResult | undefined;
   found: FoundRate | undefined;
   network: NetworkResult | null;
@@ -630,7 +630,7 @@ export const benchSentence = written<{ text: string }>()({
   fields: { text: { text: ({ text }) => text } },
 });
 
-/** A claim of an article, and what a run saw of it. */
+/** A claim of an article, with a run's result. */
 export interface ClaimRow {
   text: string;
   /** The article's own. */

@@ -152,7 +152,7 @@ async function storeOn(
     query: (influxql: string) => persistently(() => query(influx, influxql)),
     /**
      * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers.
-     * One that hung less than 30 s ago is not asked, so that it delays a run once.
+     * A database that hung less than 30 s ago gets no request, so that it delays a run only once.
      */
     revive,
     /** As revive. Also starts a local influxd that did not start before, which may take minutes. */

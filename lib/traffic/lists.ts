@@ -144,7 +144,7 @@ export function readTargets(file: string): Traffic {
   const text = textOfFile('--targets', file, mostBytes);
   const own = fromCallersFolder(file);
   const isAnothers = statSync(own).uid !== 0;
-  // A stranger's targets must not send root's files to a server: if they are root's by now, those beside them may be meant.
+  // Untrusted targets must not send root's files to a server. If the targets file belongs to root, files next to it are allowed.
   const mustBeOpen = (body: string) =>
     process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(own)));
   const found: Found[] = [];

@@ -18,7 +18,7 @@ export interface Traffic {
   requests: readonly LoadRequest[];
   /** The most frequent host of a log that names hosts. */
   host?: string;
-  /** What was read and what was left out, for the person. */
+  /** Report for the user: requests that were read and left out. */
   said: readonly string[];
   /** The requests have times (atMs) within so many seconds. */
   replaySeconds?: number;
@@ -147,7 +147,7 @@ export class LeftOut {
   }
 }
 
-/** Without what may be secret: values of a query, and the rest of the line. */
+/** Hides possible secrets: query values, and the rest of the line. */
 function exampleOf(line: string): string {
   const request = /"([^"]*)"/.exec(line)?.[1] ?? line;
   return JSON.stringify(printable(request.slice(0, 80)).replace(/=[^&\s]*/g, '=…'));
@@ -221,8 +221,8 @@ const usual: LineForm = {
 };
 
 /**
- * A variable is all up to the text after it, in which nginx escapes quotes. Variables without text between them cannot be told
- * apart: they have no value.
+ * A variable's value extends to the text after the variable; nginx escapes quotes in it. Variables without text between them
+ * cannot be separated, so they have no value.
  */
 function lineForm(format: string): LineForm {
   const variables: string[] = [];

@@ -1,4 +1,4 @@
-// The piece of a log that is replayed: its busiest one of a given length.
+// The part of a log to replay: the busiest part of a given length.
 import { total } from '../analysis/statistics.ts';
 import { usageError } from '../errors.ts';
 import { counts, duration, whole } from '../format.ts';

@@ -139,7 +139,7 @@ function settingsOf(text: string): string[] {
   });
 }
 
-/** Masks what differs with each start: ports, folders, and the remark on the line's file. */
+/** Masks values that change with each start: ports, folders, and the remark on the line's file. */
 function withoutPlace(line: string): string {
   return line
     .replace(/ *# (?:(?:from )?\/.*:\d+|this machine|[\w.-]+\.conf)$/, '')

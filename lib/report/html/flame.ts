@@ -11,7 +11,7 @@ export interface Stacks {
   us: number;
 }
 
-/** A function and what it calls, in µs per request. */
+/** A function and its callees, in µs per request. */
 interface Node {
   name: string;
   now: number;
@@ -44,7 +44,7 @@ function addStacks(root: Node, { folded, us }: Stacks, key: 'now' | 'before'): v
   }
 }
 
-/** What is gone keeps its width, so that it can be seen. */
+/** Vanished frames keep their width, to stay visible. */
 function widthOf({ now, before, children }: Node): number {
   return Math.max(now, before, total([...children.values()], widthOf));
 }

@@ -1,4 +1,4 @@
-// What replaces the addresses, files and backends of a user's own config while a copy of it runs here.
+// Replacements for the addresses, files and backends of a user config, for the copy that runs on this machine.
 import { once } from 'node:events';
 import path from 'node:path';
 import { Worker } from 'node:worker_threads';

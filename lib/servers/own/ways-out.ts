@@ -55,13 +55,13 @@ export function backendOf(directive: Directive): Directive | undefined {
   const port = backends.get(directive.name);
   const [first = '', ...others] = directive.args;
   const address = bareWord(first);
-  // One with a password is not looked up by its name, and not told.
+  // A backend with a password is not looked up by name, and not printed.
   if (port === undefined || address.includes('@')) return undefined;
   const whole = address.replace(/^((?:\w+:\/\/)?(?:\[[^\]]*\]|[^:/?@]+))(?=[/?]|$)/, `$1:${port}`);
   return whole === address ? directive : { ...directive, args: [quoted(whole), ...others] };
 }
 
-/** Throws UserError for a directive that may ask another machine. Notes what it asks on this one. */
+/** Throws UserError for a directive that may contact another machine. Records backends on this machine. */
 export function requireNoClient({ name, args, origin }: Directive, { said }: Here): void {
   const words = args.map(bareWord);
   const [first = ''] = words;
