@@ -75,7 +75,7 @@ test.each<[string, (file: string) => string]>([
       madeFor(file, 3650).replace(certificate, '') + certificate.exec(madeFor(file, 3650))?.[0],
   ],
   ['that is damaged', () => 'half a'],
-])('one %s is replaced', async (_, textFor) => {
+])('a certificate %s is replaced', async (_, textFor) => {
   const machine = machineWith('openssl');
   mkdirSync(folderOf(machine), { recursive: true });
   const file = join(folderOf(machine), 'localhost.pem');

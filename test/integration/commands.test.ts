@@ -237,7 +237,7 @@ it.each([
     /\/server\.cjs is no program that can be run: see that it is there, and executable \(chmod \+x\)$/,
   ],
 ])(
-  'a command that %s is refused, and nothing is left of it',
+  'a command that %s is refused, and leaves nothing behind',
   async (_, line, why) => {
     expect(await refusal(line)).toMatch(why);
   },

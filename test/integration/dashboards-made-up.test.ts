@@ -89,7 +89,7 @@ describe('a run of every scenario', () => {
     ],
     ['articles', []],
     ['history', []],
-  ] as const)('has an answer to every query of %s that can have one', async (name, never) => {
+  ] as const)('returns data for every query of %s that can have data', async (name, never) => {
     const empty: (readonly string[])[] = [];
     const offered = oneOfAKind.filter(
       (scenario) => name !== 'articles' || resultOf(scenario).article !== undefined,
@@ -116,7 +116,7 @@ describe('a run of every scenario', () => {
     ['comparison', 'Attempts that failed, by cause'],
     ['articles', '${scenario}: published beside measured'],
     ['articles', '${scenario}: what else the article prints of a row'],
-  ] as const)('shows a row per variant, as written, in %s, %s', async (name, title) => {
+  ] as const)('shows a row per variant with the stored figures in %s, %s', async (name, title) => {
     const overLinks = ['What went over the link', 'Attempts that failed, by cause'];
     const linked = ['nginx-tuning-under-delay'];
     for (const scenario of overLinks.includes(title) ? linked : results.keys())
@@ -398,7 +398,7 @@ describe('samples of k6 per second', () => {
   it.each([
     ['live', 'Responses/s'],
     ['comparison', 'Responses/s over time'],
-  ] as const)('is the rate that was measured, in %s, %s', async (name, title) => {
+  ] as const)('is the measured rate in %s, %s', async (name, title) => {
     const [lines = []] = await database.panel(name, title, choice);
     expect(
       Object.fromEntries(

@@ -97,7 +97,7 @@ it.each([
   ['-workers 4 -service 4ms', { connections: 500, rate: 1300 }, 1000, undefined],
   ['-workers 4 -service 2ms -uneven', { connections: 1000 }, 2000, undefined],
   ['-service 500us -stall 150ms -stall-each 500ms', { connections: 500 }, 1400, undefined],
-])('%s serves what its workers can', async (options, load, rps, cpuMicros) => {
+])('%s reaches the capacity of its workers', async (options, load, rps, cpuMicros) => {
   const seen = await (await started(options))({ ...load, warmup: '300ms', duration: '1s' });
   expectAbout(seen.rps, rps);
   if (cpuMicros !== undefined) expectAbout(seen.cpuMicros, cpuMicros, 5);
@@ -129,7 +129,7 @@ it.each([
   ['-workers 8 -service 50us -then 50ms', { connections: 100, requests: 500 }, 50.05],
   ['-service 1ms', { rate: 300, connections: 20, requests: 200 }, 1],
   ['-workers 4 -service 4ms', { rate: 300, connections: 20, requests: 200 }, 4],
-])('%s never answers sooner, and hardly later', async (options, load, leastMs) => {
+])('%s never answers early, and hardly late', async (options, load, leastMs) => {
   const { latencyMs } = await (await started(options))(load);
   expect(latencyMs.min).toBeGreaterThanOrEqual(leastMs);
   // The machine may be busy, but not during the whole load.

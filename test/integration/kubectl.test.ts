@@ -51,7 +51,7 @@ test.each([
   [{ name: '--server=http://192.0.2.1' }, undefined, '--server=http://192.0.2.1'],
   [{ name: 'pod-1' }, { nodeName: '--kubeconfig=/tmp/x' }, '--kubeconfig=/tmp/x'],
   [{ name: 'pod-1' }, { nodeName: '' }, ''],
-])('no name that a cluster tells is a word for kubectl %#', async (metadata, spec, told) => {
+])('no name from a cluster can become an argument of kubectl %#', async (metadata, spec, told) => {
   const folder = newFolder();
   const contexts = [{ name: 'here', context: {} }];
   writeFileSync(path.join(folder, 'config.json'), JSON.stringify({ contexts }));

@@ -123,7 +123,7 @@ it.each([
     inTls('ssl_certificate locked.pem;\nssl_certificate_key locked.pem;'),
     /^FILE:\d: .*: cannot load certificate key "\S+\/locked\.pem": .*; if the key has a password, .* ssl_password_file$/,
   ],
-])('nginx says by file and line what is wrong with %j', async (text, message) => {
+])('nginx reports the error in %j with file and line', async (text, message) => {
   const others = { inc: '\nroot;\nserver { }', 'locked.pem': await lockedPem() };
   const file = await written(text, others);
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
@@ -229,7 +229,7 @@ it.each([
     /^FILE:3: h2o \S+ does not know "file\.dirr": .*; H2O_BIN names another build$/,
   ],
   ['listen: 80\nhosts: !file inc\n', /^\/\S+\/inc:4: h2o \S+ does not know "gone"/],
-])('h2o says by file and line what is wrong with %j', async (text, message) => {
+])('h2o reports the error in %j with file and line', async (text, message) => {
   const file = await written(text, { inc: '\na:\n  paths:\n    /: {gone: 1}\n' });
   expect((await refusal(file)).replaceAll(file, 'FILE')).toMatch(message);
 });

@@ -206,15 +206,18 @@ asRoot.each([
     /^\/usr\/bin\/true runs as an unprivileged user, and root cannot become one here \(setpriv: .*\): give the container the capabilities/,
   ],
   [['setpriv', '--bounding-set=-setpcap'], /^an unprivileged user$/],
-])('says in one line why it cannot run as another user: %j', ([command = '', flag = ''], line) => {
-  const script = `
+])(
+  'reports in one line why a server cannot run as another user: %j',
+  ([command = '', flag = ''], line) => {
+    const script = `
       import { requireRunnable, unprivilegedUser } from './lib/servers/rights.ts';
       const user = unprivilegedUser();
       requireRunnable('/usr/bin/true', user).then(() => console.log(user.name), ({ message }) => console.log(message));`;
-  const args = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
-  const output = execFileSync(command, [...args, '-e', script], { encoding: 'utf8' });
-  expect(output.trim()).toMatch(line);
-});
+    const args = [flag, process.execPath, '--import', 'tsx/esm', '--input-type=module'];
+    const output = execFileSync(command, [...args, '-e', script], { encoding: 'utf8' });
+    expect(output.trim()).toMatch(line);
+  },
+);
 
 asRoot('is told that its binary is closed to other users', async () => {
   const { folder, spec } = await ownNginx(0o700, '');

@@ -101,7 +101,7 @@ it.each([
   [h2o, 'max-connections: many', '1: h2o', /max-connections, argument must/],
   [nghttpd, '\n--bogus=1', '2: nghttpd', /does not know "--bogus"/],
 ])(
-  "refuses a config of %o in the server's words, by file and line",
+  'refuses a config of %o with the message of the server, file and line',
   async (kind, text, place, message) => {
     const file = await ownConfig(text);
     const refused = await refusal(kind(['h2', file], { workers: 1 }));

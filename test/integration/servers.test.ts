@@ -87,7 +87,7 @@ describe('TLS', () => {
     [h2o(['h2-tuned'], { workers: 1 }), 'P-256:P-384', 'prime256v1'],
     [nghttpd(['h2'], { workers: 1 }), 'P-384:P-256', 'prime256v1'],
   ])(
-    "%j agrees to the article's cipher; of the curves %s to %s",
+    '%j negotiates the cipher of the article; from the curves %s it negotiates %s',
     async (spec, ecdhCurve, curve) => {
       const { origin } = await test.start(spec);
       expect(await negotiate(origin, { ...oldTls, ecdhCurve })).toEqual({

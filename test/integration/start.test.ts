@@ -83,7 +83,7 @@ test.each([
   ['--no-install', {}],
   ['scenario', { BAKEOFF_INSTALL: 'no' }],
 ])(
-  'a fresh clone says what is missing if nothing may be installed: %s',
+  'a fresh clone reports missing packages if it may not install them: %s',
   async (word, variables) => {
     const { machine, run, npmCalls } = freshClone(makesNodeModules);
     Object.assign(machine.env, variables);

@@ -153,13 +153,13 @@ it('writes a record that k6 has not sent, which does not count as a repair', asy
 
 it.each([
   [
-    'repairs from a record whose last line was cut off',
+    'repairs from a record with a cut last line',
     30,
     20,
     'InfluxDB lacks 10 of 30 requests of v, round 1',
   ],
   [
-    'says that more is stored than was made',
+    'reports more stored requests than were made',
     20,
     30,
     'InfluxDB holds 30 requests of v, round 1, more than the 20 that were made',
@@ -237,24 +237,29 @@ it('keeps lines while an external database is unavailable, but not refused lines
 });
 
 it.each([
-  ['will not take', '/write', 500, 'InfluxDB lacks 40 of 40 requests of v, round 1: '],
-  ['does not even count any more', '/', 502, ''],
-])('counts as lost what the database %s, and says why', async (_, paths, status, begin) => {
-  let opened = false;
-  const other = await spoilt((_body, path) => (opened && path.startsWith(paths) ? status : 'pass'));
-  opened = true;
-  const run = `lost-${status}`;
-  const { problems, ...counts } = await checked(other, {
-    run,
-    variant: 'v',
-    recordFile: writeRecord(run, 4),
-    requests: 40,
-  });
-  expect(counts).toEqual({ requests: 40, stored: 0, backfilled: 0, lost: 40 });
-  expect(problems).toEqual([
-    `${begin}InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`,
-  ]);
-});
+  ['refuses', '/write', 500, 'InfluxDB lacks 40 of 40 requests of v, round 1: '],
+  ['can no longer count', '/', 502, ''],
+])(
+  'counts samples as lost that the database %s, with the reason',
+  async (_, paths, status, begin) => {
+    let opened = false;
+    const other = await spoilt((_body, path) =>
+      opened && path.startsWith(paths) ? status : 'pass',
+    );
+    opened = true;
+    const run = `lost-${status}`;
+    const { problems, ...counts } = await checked(other, {
+      run,
+      variant: 'v',
+      recordFile: writeRecord(run, 4),
+      requests: 40,
+    });
+    expect(counts).toEqual({ requests: 40, stored: 0, backfilled: 0, lost: 40 });
+    expect(problems).toEqual([
+      `${begin}InfluxDB at ${other.influx.url}: ${refusal} (status ${status})`,
+    ]);
+  },
+);
 
 /** Stores and checks a round of 20 requests with server samples. */
 async function storedRound(of: Store, run: string) {

@@ -95,7 +95,7 @@ it.each([
   ['was killed', (pid: number) => void process.kill(pid, 'SIGKILL')],
   ['hangs', stopWhole],
 ])(
-  'is started again at its port with its data when it %s',
+  'is restarted on the same port with its data when it %s',
   async (_how, stop) => {
     const store = await open(newFolder());
     await store.write(['m value=1 1']);

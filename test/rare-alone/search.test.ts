@@ -145,26 +145,23 @@ test.skipIf(!mayKeepAwake && !mayGoFirst).each([
   ['at a rate at which it is awake all the time', `${name} ${oneRound} --rates 20k`, true, 0],
   ['in a search', `${name} ${oneRound} --within p99=1s`, true, 0],
   ['without a rate', `${name} ${oneRound}`, false, 0],
-])(
-  'idle cores wait awake and k6 goes first where that helps: %s',
-  async (_, args, isHeld, nice) => {
-    const out = newOut();
-    const run = start(out, args);
-    await underLoad(run, out, 1, loadBegins);
-    const children = descendants(run.pid);
-    const holders = [run.pid, ...children.map(({ pid }) => pid)].filter((pid) =>
-      namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice),
+])('idle cores stay awake and k6 has priority if that helps: %s', async (_, args, isHeld, nice) => {
+  const out = newOut();
+  const run = start(out, args);
+  await underLoad(run, out, 1, loadBegins);
+  const children = descendants(run.pid);
+  const holders = [run.pid, ...children.map(({ pid }) => pid)].filter((pid) =>
+    namesIn(`/proc/${pid}/fd`).some((fd) => linkOf(`/proc/${pid}/fd/${fd}`) === awakeDevice),
+  );
+  if (mayKeepAwake) expect(holders).toHaveLength(isHeld ? 1 : 0);
+  const k6 = children.find(({ command }) => command === 'k6');
+  if (mayGoFirst)
+    expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(
+      new RegExp(` nice ${nice}\n$`),
     );
-    if (mayKeepAwake) expect(holders).toHaveLength(isHeld ? 1 : 0);
-    const k6 = children.find(({ command }) => command === 'k6');
-    if (mayGoFirst)
-      expect(readFileSync(`/proc/${k6?.pid}/autogroup`, 'utf8')).toMatch(
-        new RegExp(` nice ${nice}\n$`),
-      );
-    run.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-  },
-);
+  run.kill('SIGINT');
+  expect(await run.ended).toBe(130);
+});
 
 test('a sweep measures each variant at each rate, and shows a curve', async () => {
   const out = newOut();

@@ -90,7 +90,7 @@ test.each<[string, (run: ScenarioRun) => Promise<RegExp> | RegExp]>([
       return /nginx crashed under load, as its log says: \[alert\] worker process exited on signal 11/;
     },
   ],
-])('%s costs a round, and a later one is kept and whole', async (_, act) => {
+])('%s invalidates a round, and a later round is complete', async (_, act) => {
   const out = newOut();
   const run = startScenario(args(out), home.env);
   const reason = await disturb(run, out, () => act(run));

@@ -182,7 +182,7 @@ test.each<[string, Faults, string]>([
     { starter: 'forbidden' },
     '-starter: violates PodSecurity "restricted:latest"',
   ],
-])('%s is said in one line, and nothing is left', async (_, faults, line) => {
+])('%s is a one-line error, and nothing is left', async (_, faults, line) => {
   const all = await there(faults);
   const run = all.start();
   expect(await run.ended, run.stdout()).toBe(1);

@@ -73,7 +73,7 @@ inCluster.each([
   ['nginx-open-file-cache', 4, 'workers,open-file-cache'],
   ['h2o-vs-nginx-h2', 4, 'nginx,h2o'],
 ])(
-  '%s: no round is dropped, all is stored and nothing is left',
+  '%s: no round is dropped, everything is stored and nothing is left',
   async (scenario, rounds, sides) => {
     const { out, run } = start(scenario, `--rounds ${rounds} --variants ${sides}`);
     expect(await run.ended, run.stderr()).toBe(0);

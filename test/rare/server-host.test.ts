@@ -164,7 +164,7 @@ it.each([
   ['in short turns', '1ms', ''],
   ['one after the other, since they wait', '300ms', '--load=wrk -c 400 -d 1s'],
   ['at a rate', '1ms', '--load=wrk -R 1000 -c 20 -d 1s'],
-])('have the CPU time of their requests, %s', async (_, delay, load) => {
+])('report the CPU time of their requests, %s', async (_, delay, load) => {
   const proxying = `events { worker_connections 4096; }
 http { access_log off; server { listen 80; location / { proxy_pass http://app; } } }`;
   const configs = await Promise.all(
@@ -373,7 +373,7 @@ it.each([
   ],
   ['a port without sshd', () => `${host.ssh} -p 1`, /refuses connections to its ssh/],
   ['no ssh here', () => 'no-such-ssh', /^there is no no-such-ssh here/],
-])('it says %s', async (_, ssh, line) => {
+])('reports %s', async (_, ssh, line) => {
   writeFileSync(
     join(host.folder, 'changed'),
     `${host.address} ${readFileSync(join(host.folder, 'user.pub'), 'utf8')}`,
@@ -385,7 +385,7 @@ it.each([
 it.each([
   ['nowhere.invalid', /^there is no host nowhere\.invalid/],
   ['root@192.0.2.1', /there is no way to root@192\.0\.2\.1 from here/],
-])('it reports that %s is out of reach', async (name, line) => {
+])('reports that %s is out of reach', async (name, line) => {
   await expect(openServerHost(name)).rejects.toThrow(line);
 });
 
@@ -456,6 +456,6 @@ it.each([
   ],
   [knobsCommand, 'a.conf --server-host web1', /leave --server-host and --generator-host out/],
   [scenarioCommand, 'nginx-tuning-under-delay --server-host web1', /networks of its own/],
-])('it says words that do not go together %#', async (start, flags, line) => {
+])('refuses conflicting flags %#', async (start, flags, line) => {
   await expect(start(flags.split(' '))).rejects.toThrow(line);
 });

@@ -102,7 +102,7 @@ test('deletes nothing during a run, or while the database or Grafana is in use',
 test.skipIf(process.geteuid?.() !== 0).each([
   ['k6/lock', 0o644],
   ['grafana', 0o755],
-])('%s of another user is told, and nothing is removed', async (name, mode) => {
+])('%s of another user is reported, and nothing is removed', async (name, mode) => {
   keep(all);
   chownSync(join(folder, name), 65534, 65534);
   chmodSync(join(folder, name), mode);

@@ -145,7 +145,7 @@ test('arguments of a command, and a body and headers from a file, are stored onl
 test.each([
   ['goes', []],
   ['stays for --keep-secrets', ['--keep-secrets']],
-])("the file with a log's queries %s", async (_, flags) => {
+])('the file with queries from a log %s', async (_, flags) => {
   const folder = join(home.folder, `logged-${flags.length}`);
   mkdirSync(folder);
   for (const name of ['a.conf', 'b.conf'])

@@ -65,12 +65,12 @@ test('a finished scenario does not run again, and is on the page', async () => {
 
 test.each<[string, Changes, string[]?]>([
   ['is not complete', { state: 'partial' }],
-  ['is of no article, as of an older version', { article: undefined }],
-  ['had another number of rounds', { looks: [8] }],
+  ['has no article, like a result of an older version', { article: undefined }],
+  ['had a different number of rounds', { looks: [8] }],
   ['was a first look', { quick: true }],
   ['had shorter loads', {}, ['--duration', '7s']],
   [
-    'was in another boot',
+    'was before the last boot',
     {
       environment: {
         ...readEnvironment(readProcessors(), { serverCpus: [1], generatorCpus: [0] }, {}),

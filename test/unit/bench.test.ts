@@ -113,7 +113,7 @@ test.each<[string, Partial<BenchLoad>, string]>([
   ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],
   ['HTTP/1.1', { protocol: 'http/1.1', streams: 1 }, '-t 1 --h1 -c 100 -m 1 -D 8'],
   ['a number', { length: { requests: 1000, runs: 8 } }, '-t 1 -c 100 -m 10 -n 1000'],
-])('commands of h2load: %s', (_, changes, args) => {
+])('command line of h2load: %s', (_, changes, args) => {
   expect(h2load.command(url, { ...load, ...changes })).toEqual({
     args: [...args.split(' '), url],
     runs: changes.length === undefined ? 1 : 8,

@@ -31,7 +31,7 @@ asRoot.each([
   ['a link', nginx('link'), { secret: 0o600 }],
   ['a file of h2o', 'listen: 80\nhosts:\n a: !file secret', { secret: 0o600 }],
 ])(
-  'an include of %s that the server may not read is refused with its line',
+  'an include of %s without read permission for the server is refused, with the line',
   async (_, text, modes) => {
     const files = { 'own.conf': text, secret, 'in/deep/secret': secret };
     const folder = await withModes(files, modes as Record<string, number>);
@@ -89,22 +89,19 @@ it.each([
   ['root:$6$hunter2:1:0:99999:7:::\nme:hunter2:1:0\n', /^\S+ is not a config of nginx/],
   ['http { token hunter2 hunter2 }', /"token" and its words do not end with ";"$/],
   ['listen: 80\nhosts: {a: hunter2\nhunter2 b', /^h2o config \S+:\d+: [^"]*$/],
-])(
-  'a config that is a link to a secret file tells a word of it at most: %j',
-  async (text, line) => {
-    const folder = await ownFiles({ secret: text });
-    symlinkSync('secret', path.join(folder, 'own.conf'));
-    const message = await refusalOf(readOwnConfig(path.join(folder, 'own.conf')));
-    expect(message).toMatch(line);
-    expect(message).not.toContain('hunter2');
-  },
-);
+])('the error for a link to a secret file quotes at most one word: %j', async (text, line) => {
+  const folder = await ownFiles({ secret: text });
+  symlinkSync('secret', path.join(folder, 'own.conf'));
+  const message = await refusalOf(readOwnConfig(path.join(folder, 'own.conf')));
+  expect(message).toMatch(line);
+  expect(message).not.toContain('hunter2');
+});
 
 it.each([
   ['unknown directive "hunter2 of root"', 'unknown directive "hunter2…"'],
   [`invalid value "${'a'.repeat(70)}"`, `invalid value "${'a'.repeat(60)}…"`],
   ['invalid port in "a:b" of "listen"', 'invalid port in "a:b" of "listen"'],
   ['open() "/a b/c" failed', 'open() "/a b/c" failed'],
-])('a message quotes at most a word of a file: %s', (message, short) => {
+])('a message quotes at most one word of a file: %s', (message, short) => {
   expect(withShortQuotes(message)).toBe(short);
 });

@@ -91,7 +91,7 @@ test.each([
   ['--h3', 'h2load -c 100 -m 10 -t 1 -D 10 --h3'],
   ['--h3, --load, h2load -c 2 -m 3 -D 1', 'h2load -c 2 -m 3 -D 1 --h3'],
   ['--load, h2load -c 2 -D 1 --h3', 'h2load -c 2 -D 1 --h3'],
-])('HTTP/3 takes the port that has it: %s', async (flags, command) => {
+])('HTTP/3 uses the port that supports it: %s', async (flags, command) => {
   const of = config('nginx', plain, tls, { ...quic, port: 8443 });
   for (const { listen, load } of await twoSides(of, of, flags))
     expect([listen.port, load.protocol, load.command]).toEqual([8443, 'h3', command]);
@@ -118,7 +118,7 @@ test.each([
   [nghttpd, '--load, wrk -c 5', /speaks HTTP\/2 only on port 8080: take h2load$/],
   [nginxH2, '--load, h2load --h3 -n 5', /^a\.conf has no port with both TLS and HTTP\/3: give/],
   [config('nginx', quic, { ...quic, port: 8443 }), '--h3', /say which to load, such as/],
-])('what does not fit is refused: %#', async (config, flags, message) => {
+])('flags that do not match the config are refused: %#', async (config, flags, message) => {
   const exitCode = config.listens.length === 0 ? 1 : 2;
   const asked = twoSides(config, nginx, flags);
   await expect(asked).rejects.toMatchObject({ message: expect.stringMatching(message), exitCode });
@@ -137,7 +137,7 @@ test.each([
       ],
     },
   ],
-])('%s asks for page %j', async (flags, page) => {
+])('%s requests page %j', async (flags, page) => {
   for (const side of await twoSides(nginx, nginx, flags)) expect(side.page).toEqual(page);
 });
 
@@ -304,7 +304,7 @@ test.each([
   ['root www;', 0],
   ['location / { alias "www/"; }', 0],
   ['include site.conf;', 0],
-])('one text in two folders, with %s: %i groups of equal sides', async (line, groups) => {
+])('the same text in two folders, with %s: %i groups of equal sides', async (line, groups) => {
   const text = `events { }\nhttp { server { listen 80; ${line} } }`;
   const [a, b] = await Promise.all([1, 2].map(() => ownFiles({ 'a.conf': text, 'site.conf': '' })));
   const sides = await sidesFor(await readSides([`a=${a}/a.conf`, `b=${b}/a.conf`]));

@@ -63,7 +63,7 @@ it.each([
   ['h2o', '[/c:2] in command proxy.reverse.url, failed to parse URL: hunter1 hunter2 "hunter3"'],
   ['nghttpd', '-n: Bad option value: hunter1 hunter2 "hunter3"'],
   ['nghttpd', "nghttpd: unrecognized option '--hunter1 hunter2'"],
-] as const)("%s's own words: %#", (name, directives) => {
+] as const)('errors of %s: %#', (name, directives) => {
   const config = `a: "hunter1 hunter2 \\"hunter3\\""  # own.conf:1\n`;
   const spec = { name, config: ['own.conf'], workers: 1 };
   const message = complaintOf(
@@ -89,7 +89,7 @@ it.each([
     '[/c:1] in command listen, failed to resolve the listening address: Name not known',
     /: Name not known$/,
   ],
-] as const)("%s's own words stay: %s", (name, directives, expected) => {
+] as const)('errors of %s without quotes are kept: %s', (name, directives, expected) => {
   const spec = { name, config: ['own.conf'], workers: 1 };
   const build = { version: '1', answer: '' };
   expect(complaintOf(serverKinds[name], directives, 'a: "b"  # own.conf:1\n', build, spec)).toMatch(

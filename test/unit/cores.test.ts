@@ -103,14 +103,14 @@ test.each<[MadeUp, string, string, number?]>([
   [{ siblings: alone(8), nodes: ['0-3', '4-7'] }, '6-7', '6-7 / 4-5'],
   [{ siblings: apart }, '', '2 / 0', 2],
   [{ siblings: apart }, '3,7', '3,7 / 0-1', 4],
-])('cores asked for of %j as "%s" are %s, with a quota of %s', (machine, text, cores, quota) => {
+])('of cores %j, "%s" selects %s, with a quota of %s', (machine, text, cores, quota) => {
   expect(written(divideCores(madeUp(machine, quota), asked(text)))).toBe(cores);
 });
 
 test.each([
   ['0-2', '', '0-2 / 0-2', true],
   ['0-2', '/ 2', '0-1 / 2', false],
-])('%s as "%s" in a scenario that shares cores', (allowed, text, cores, isShared) => {
+])('%s as "%s" for a scenario with shared cores', (allowed, text, cores, isShared) => {
   const divided = divideCores(plain(allowed), asked(text), { sharedCores: true });
   expect([written(divided), sharesCores(divided)]).toEqual([cores, isShared]);
 });

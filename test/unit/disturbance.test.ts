@@ -87,7 +87,7 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   ['before it', [2000, 3000], undefined],
   ['for 1/1000 of it', [3000, 5000], undefined],
   ['for more', [3000, 4980], 'held the run back for 2.00 ms'],
-])('a quota that held the run back: %s', (_, monotonicMs, message) => {
+])('a quota that throttled the run: %s', (_, monotonicMs, message) => {
   const throttled = { 0: 10, 1000: 10, 2000: 42, 3000: 42, 5000: 44 };
   const samples = Object.entries(throttled).map(
     ([atMs, throttledMs]) => ({ ...nothing, atMs: Number(atMs), throttledMs }) as UsageSample,
@@ -164,7 +164,7 @@ test.each([
   [190, 0.2, { responses: { '2xx': 1, '3xx': 0, '4xx': 0, '5xx': 0 } }, undefined],
   [190, 0.2, { errors: { ...phase({ requests: 0 }).errors, total: 1 } }, undefined],
   [1300, 10, {}, 'for 1.30 s of its 10.00 s while'],
-])('a standstill without an answer: %i ms of %f s', (longestGapMs, seconds, changes, message) => {
+])('a standstill without a response: %i ms of %f s', (longestGapMs, seconds, changes, message) => {
   const of = phase({ requests: 0, latencyMs: noLatency, seconds, longestGapMs, ...changes });
   expectFound({ of: { ...of, monotonicMs: loaded } }, message);
 });

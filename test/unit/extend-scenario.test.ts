@@ -24,7 +24,7 @@ test.each<[string, Omit<Parameters<typeof extendScenario>[1], 'name'>]>([
   ['phases', { phases: { count: 2, pauseSeconds: 1 } }],
   ['limit', { within: { metric: 'p99', ms: 5 } }],
   ['config', { configs: { nginx: ['tls'] } }],
-])('with another %s, figures of the article and its facts are left out', (_, changes) => {
+])('with a different %s, the figures and facts of the article are left out', (_, changes) => {
   const extended = extendScenario(base, { name: 'own', ...changes });
   expect(publishedIn(extended)).toEqual([]);
   expect(extended).not.toHaveProperty('article');

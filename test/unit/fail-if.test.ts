@@ -64,7 +64,7 @@ test.each<[string, Partial<Comparison>, string]>([
   ['p99>3%', { latency }, 'it has no p99'],
   ['cpu>3%', { verdict: 'none' }, 'it has no verdict, so'],
   ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
-])('%s is not answered with %j', (gates, changes, why) => {
+])('%s is undecided with %j', (gates, changes, why) => {
   const asked = () => answer(having({ verdict: 'same', ...changes }), gates);
   expect(asked).toThrow(UserError);
   expect(asked).toThrow(new RegExp(`^--fail-if ${gates} cannot be told of ${pair}: .*${why}`));

@@ -236,7 +236,7 @@ test.each([
   [factsAt('0.0.0.0'), 'address "0.0.0.0" has to be the IPv4 address of a host'],
   [{ ...factsAt('192.0.2.1'), processors: { cores: [], quota: null } }, /cores has to have a core/],
   [{ ...factsAt('192.0.2.1'), environment: null }, 'environment has to be an object'],
-])('facts of an agent that are none %#', async (answer, problem) => {
+])('invalid facts from an agent %#', async (answer, problem) => {
   agentOf({ id: 1, answer });
   const message = await refusalOf(openAgent('web1'));
   expect(message).toMatch(/^web1: bakeoff's agent there gives no right answer to "facts": [^\n]+$/);
@@ -273,7 +273,7 @@ test.each([
   [{ origin: 'nowhere' }, /no right answer to "start": origin "nowhere" has to be http:/],
   [{ origin: 'http://192.0.2.1:80@127.0.0.1:80' }, /no right answer to "start": origin /],
   [{ answer: null }, /no right answer to "start": answer has to be an object/],
-])('a server that an agent says to have started: %j', async (wrong, problem) => {
+])('an invalid started server from an agent: %j', async (wrong, problem) => {
   const page = { status: 200, bytes: 1, hash: '', encoding: '', type: '', location: '' };
   const about = { id: 1, name: 'nginx', version: '1', origin: 'http://192.0.2.1:80', workers: 1 };
   const started = { ...about, redirections: [], upstreams: [], answer: page, ...wrong };

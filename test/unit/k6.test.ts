@@ -52,14 +52,17 @@ test.each([
   [2, 'SIGSEGV: segmentation violation', '', '\\nPC=0x46f3c1 m=0\\n\\nrax    0x0\\n'],
   [2, 'fatal error: runtime: no memory', '', '\\n\\nruntime stack:\\nx(...)\\n\\tx.go\\n'],
   [3, 'it said nothing'],
-])('a k6 without phases ends with code %i and its reason: %s', async (code, reason, ...around) => {
-  const text = around.join(reason);
-  const binary = join(folder, 'k6');
-  writeFileSync(binary, `#!/bin/sh\nprintf '${text}' >&2\nexit ${code}\n`, { mode: 0o755 });
-  const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
-  const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
-  await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
-});
+])(
+  'a k6 run without phases is reported with code %i and reason: %s',
+  async (code, reason, ...around) => {
+    const text = around.join(reason);
+    const binary = join(folder, 'k6');
+    writeFileSync(binary, `#!/bin/sh\nprintf '${text}' >&2\nexit ${code}\n`, { mode: 0o755 });
+    const loadPlan = { scenario: 'x', tags: {}, maxDurationSeconds: 1, phases: [{ sides: [] }] };
+    const k6 = await startK6({ binary, script: 'x', folder, cpus: [0], loadPlan, output: null });
+    await expect(k6.results()).rejects.toThrow(new Error(`k6 ended with code ${code}: ${reason}`));
+  },
+);
 
 test('the rate in a record is followed', () => {
   const point = (metric: string, value: number) =>

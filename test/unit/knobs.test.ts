@@ -142,17 +142,20 @@ test.each([
 test.each([
   ['main', 'worker_processes 2;'],
   ['http', 'access_log ... buffer=64k;'],
-])('a knob of nginx in %s, %s changes nothing of what says so already', async (context, lines) => {
-  const text = 'worker_processes "auto"; http { access_log off; server { listen 80; } }';
-  expect(await nginx(context, lines, text, { cores: 2 })).toEqual([]);
-});
+])(
+  'an nginx knob in %s, %s does not change lines that already have the setting',
+  async (context, lines) => {
+    const text = 'worker_processes "auto"; http { access_log off; server { listen 80; } }';
+    expect(await nginx(context, lines, text, { cores: 2 })).toEqual([]);
+  },
+);
 
 test.each([
   ['^~ /img/', '/img/a.png'],
   ['~* \\.PNG$', '/a.png'],
   ['~ (?<a>x', '/'],
   ['@fallback', '/'],
-])('a knob of nginx wins in location %s, asked for %s', async (location, asked) => {
+])('an nginx knob takes effect in location %s for a request of %s', async (location, asked) => {
   const text = `http { etag on; server { listen 80; location ${location} { etag on; } } }`;
   const changed = await nginx('http', 'etag off;', text, { paths: [asked] });
   expect(changed).toContain(`location ${location} { } at own.conf:1:`);
@@ -264,7 +267,7 @@ test.each<[string | undefined, Candidate['knob']['where'], Partial<Surroundings>
   ['only where files are served', { static: true }, { facts: facts({ proxied: true }) }],
   ['only where requests accept gzip', { acceptsGzip: true }],
   [undefined, { acceptsGzip: true }, gzipped],
-])('a knob is left out: %s: %j', (why, where = {}, surroundings = {}) => {
+])('a knob is skipped: %s: %j', (why, where = {}, surroundings = {}) => {
   const knob = candidate('a', 'a on;', 'http', { where });
   expect(whyNot(knob, { ...here, ...surroundings }, changes)?.split(':')[0]).toBe(why);
 });

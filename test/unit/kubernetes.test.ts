@@ -271,7 +271,7 @@ it.each([
   ['generator 12', { 'job-name': 'nginx-2-12' }],
   ["the operator's starter", { 'job-name': 'nginx-starter' }],
   ['the pod pod-x', {}],
-])('pods are called %s', (text, labels) => expect(podWords(pod(labels))).toBe(text));
+])('pods are described as %s', (text, labels) => expect(podWords(pod(labels))).toBe(text));
 
 const unschedulable = {
   type: 'PodScheduled',
@@ -302,7 +302,7 @@ it.each([
     false,
     'it does not start: CreateContainerConfigError: failed to sync configmap cache: timed out',
   ],
-])('pods that wait have their reason: %j', (status, fatal, text) => {
+])('a waiting pod has a reason: %j', (status, fatal, text) => {
   const error = { text: expect.stringContaining(text), fatal };
   expect(podTrouble(pod({}, status))).toEqual(error);
 });
@@ -314,7 +314,7 @@ it.each([
     '1 was "not" ready',
   ],
   ['the last line', 'one\ntwo\n', 'two'],
-])('pods that ended have their last words: %s', async (_, log, text) => {
+])('an ended pod has its last output: %s', async (_, log, text) => {
   const kubectl = { log: () => Promise.resolve(log) } as unknown as Kubectl;
   const ended = pod({}, container({ state: { terminated: { exitCode: 108 } } }));
   expect(await lastWords(kubectl, ended)).toBe(`it ended with code 108: ${text}`);

@@ -14,7 +14,7 @@ import { isRunning } from '../fixtures/processes.ts';
 it.each([
   ['may tidy up', 'while kill -0 $1 2>&-; do sleep 0.01; done; sleep 0.1; rm -r tidy', false],
   ['is killed if it stays', 'trap "" TERM; while :; do sleep 1; done', true],
-])('after its server a helper %s', async (_, helper, isUntidy) => {
+])('after the end of the server, a helper %s', async (_, helper, isUntidy) => {
   const folder = await ownFiles({ 'tidy/x': '' });
   const scope = await openScope(path.join(newFolder(), 'scope'));
   const child = await startChild({

@@ -96,7 +96,7 @@ test.each<[string, 'http' | 'https' | undefined, object]>([
   ['vegeta attack -duration=1s', 'http', { protocol: 'http/1.1', connections: 50, requests: 50 }],
   ['vegeta attack -duration=1s -h2c', 'http', { protocol: 'h2c', connections: 1 }],
   ['vegeta attack -duration=1s -http2=false', 'https', { protocol: 'http/1.1' }],
-])('the URL says with "%s" (server: %s) which protocol it is', (line, scheme, load) => {
+])('the URL determines the protocol with "%s" (server: %s)', (line, scheme, load) => {
   expect(loadOfLine(line, scheme).load).toMatchObject(load);
 });
 
@@ -122,7 +122,7 @@ test.each([
     'h2load -n 1 -d body.json -H "A: b" https://localhost/',
     { method: 'POST', body: '{"a":1}', headers: { A: 'b' } },
   ],
-])('what is asked by "%s" is %o', (line, request) => {
+])('the request of "%s" is %o', (line, request) => {
   const { load } = loadOfLine(line);
   expect(load).toMatchObject(request);
   expect(fitLoad(load, { generatorCores: 1, exact: false, quick: true })).toMatchObject(request);
@@ -138,7 +138,7 @@ test.each([
     'vegeta attack -duration=1s -workers=5 -http2=false -connections=9 -output=a.bin',
     vegeta('-duration=1s -http2=false'),
   ],
-])('what is asked: "%s" is honoured', (line, { command: _, ...profile }) => {
+])('request flags: "%s" is supported', (line, { command: _, ...profile }) => {
   const { command: __, ...load } = loadOfLine(line).load;
   expect(load).toEqual(profile);
 });

@@ -148,6 +148,6 @@ test.each([
   ['-n 15 -c 10', 10, 'a request for each connection'],
   ['-n 100000 -c 100 -m 100', 40_000, 'all streams filled four times'],
   ['-n 100000 -c 1020 -m 1020', 10_000, 'a tenth, where the article never fills the streams'],
-])('fitLoad: quick makes of "%s" %i requests: %s', (line, requests) => {
+])('fitLoad: quick turns "%s" into %i requests: %s', (line, requests) => {
   expect(fit(h2load(line), { quick: true })).toMatchObject({ requests, warmupSeconds: 0 });
 });

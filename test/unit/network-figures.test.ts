@@ -88,7 +88,7 @@ test.each([
   ['beyond 2 % of the other direction, without its own', specOf(0, 50), [late(1.01)], false],
   ['beyond it in one round of three', specOf(100, 0), [late(1), late(138), late(1)], true],
   ['of 0 ms', specOf(0, 0), [late(138)], true],
-] as const)('a delay: %s: held or not', (_, spec, uses, held) => {
+] as const)('whether a delay is accurate: %s', (_, spec, uses, held) => {
   const phases = uses.map((use) => phaseOverLink(100, use));
   expect(figures(phases, spec).delayHeld).toBe(held);
 });

@@ -33,7 +33,7 @@ test.each([
       'net.ipv4.conf.eth0/1.rp_filter 0',
     ],
   ],
-])('kernel settings are read in the notation of sysctl.conf: %j', (text, settings) => {
+])('kernel settings are parsed in the syntax of sysctl.conf: %j', (text, settings) => {
   expect(read(text).map((pair) => pair.join(' '))).toEqual(settings);
 });
 
@@ -80,7 +80,7 @@ const user = { uid: 1000, gid: 1000 };
 test.each([
   [[], 'unshare'],
   [['unshare'], 'nsenter'],
-])('a network takes commands: with %j %s is missing', async (commands, missing) => {
+])('a network needs commands: with %j, %s is missing', async (commands, missing) => {
   await expect(requireNetworks(testMachine({ commands }), root, signal)).rejects.toThrow(
     `a network of the run's own cannot be made: ${missing} is missing: install util-linux`,
   );
@@ -89,7 +89,7 @@ test.each([
 test.each([
   [root, 'network namespaces are not allowed here (unshare failed: not permitted): a container '],
   [user, 'namespaces are not allowed to this user (unshare failed: not permitted): start as root'],
-])('a network takes namespaces, which %o has to be allowed', async (caller, line) => {
+])('a network needs permission for namespaces: %o', async (caller, line) => {
   const machine = testMachine({ commands: ['nsenter'] });
   script(machine, 'unshare', 'echo "unshare: unshare failed: not permitted" >&2; exit 1');
   expect(await refusalOf(requireNetworks(machine, caller, signal))).toContain(line);
@@ -149,7 +149,7 @@ test('a link that ends reports how', async () => {
 test.each([
   ['echo "TUN: not permitted" >&2; exit 1', 'ended with code 1: TUN: not permitted'],
   ['echo hello; cat', 'the link says "hello" instead of an answer'],
-])('a link that does not open is one line: %s', async (text, line) => {
+])('a link that does not open is a one-line error: %s', async (text, line) => {
   const { opening, folder } = open(`echo $$ >pid\nread order\n${text}`);
   await expect(opening).rejects.toThrow(line);
   expect(isRunning(await pidIn(join(folder, 'pid')))).toBe(false);

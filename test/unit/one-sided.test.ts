@@ -49,7 +49,7 @@ test.each<[string, Shares[], Shares[]]>([
     waitsForHalf(0.4, 0.4, 0.41, 0.4),
     ofManyTasks(0.5, 0.5, 0.51, 0.5),
   ],
-])('a verdict stands where %s', (_, ofA, ofB) => {
+])('there is a verdict if %s', (_, ofA, ofB) => {
   expect(judged(ofA, ofB)).toEqual({
     verdict: 'slower',
     why: 'the whole interval is below 1',
@@ -93,7 +93,7 @@ test.each<[string, Shares[], Shares[], string, RegExp]>([
     'b waited in 12 % of its time for cores that another program used, a in 1.0 %',
     /^b waited in 12 % /,
   ],
-])('no verdict stands where %s', (_, ofA, ofB, why, note) => {
+])('there is no verdict if %s', (_, ofA, ofB, why, note) => {
   const warnings = [expect.stringMatching(note)];
   expect(judged(ofA, ofB)).toEqual({ verdict: 'none', why, warnings });
   // CPU time per response is not affected.
@@ -113,7 +113,7 @@ test.each<[string, Shares[], Shares[], RegExp]>([
     waits(0.01, 0.01, 0.02, 0),
     /^a waited in 31 % /,
   ],
-])('a verdict stands, with a note, where %s', (_, ofA, ofB, note) => {
+])('there is a verdict with a note if %s', (_, ofA, ofB, note) => {
   const { verdict, warnings } = judged(ofA, ofB);
   expect([verdict, warnings]).toEqual(['slower', [expect.stringMatching(note)]]);
 });

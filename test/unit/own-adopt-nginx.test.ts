@@ -77,7 +77,7 @@ it.each([
     'proxy_pass "http://127.0.0.1:9$request_uri"; proxy_pass "http://127.0.0.1:9";',
     'proxy_pass http://$back:1$request_uri at stub:1ms, which',
   ],
-])('has in %j what stands for backends', async (http, expected, messages) => {
+])('replaces backends in %j by stubs', async (http, expected, messages) => {
   const { lines, redirections } = await nginx(`http { ${http} }`, {
     upstreams: [
       { name: 'app:9000', to: '127.0.0.1:7', address: '127.0.0.1:7' },
@@ -272,7 +272,7 @@ it.each([
   ['worker_processes 2;', 'reuseport', 0],
   ['', '', 0],
 ])(
-  'listens for HTTP/3 with a word on workers that share a port: %s %s',
+  'listens for HTTP/3 with a note on workers that share a port: %s %s',
   async (main, word, lines) => {
     const text = `${main} http { server { listen 443 ssl; listen 443 quic ${word}; } }`;
     const messages = saidOf(await nginx(text, { http3: true }));
@@ -383,7 +383,7 @@ it.each([
   'modsecurity_rules_remote key https://10.0.0.1/;',
   'server { location / { proxy_connect; } }',
   'server { location / { app_protect_security_log f syslog:server=10.0.0.1:514; } }',
-])('backends that may be elsewhere are refused, however they are written: %s', async (http) => {
+])('backends that may be on another machine are refused in any form: %s', async (http) => {
   expect(await refusalOf(http)).toMatch(/^own\.conf:2: \w+.* may leave this machine/);
 });
 
@@ -403,7 +403,7 @@ it.each([
   ['vod_base_url https://cdn.example;'],
   ['pagespeed unplugged;'],
   ['auth_gss off;'],
-])('what modules ask on this machine stays: %s', async (line, ...messages) => {
+])('backends of modules on this machine are kept: %s', async (line, ...messages) => {
   await expectBeside(['', line], line, messages);
 });
 
@@ -433,7 +433,7 @@ it.each([
   'proxy_pass http://127.0.0.1?$args',
   'statsd_server 127.0.0.1:8125',
   'add_header X-A syslog:',
-])('backends of this machine are taken as they are: %s', async (line) => {
+])('backends on this machine are kept unchanged: %s', async (line) => {
   const { lines } = await nginx(`http { server { listen 8000; location / { ${line}; } } }`);
   expect(lines).toContain(`${line};`);
 });

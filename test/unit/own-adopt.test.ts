@@ -153,7 +153,7 @@ it.each([
   ['proxy.connect: ["+*"]', 'proxy.connect'],
   ['redirect: {url: "http://x.example/", internal: YES}', 'redirect http://x.example/'],
   ['error-doc: [{status: 404, url: "//x.example/x"}]', 'error-doc //x.example/x'],
-])('h2o refuses to ask another machine: %s', async (handler, expected) => {
+])('h2o must not contact another machine: %s', async (handler, expected) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {/:\n {${handler}}}}}`);
   expect(message).toMatch(/^own\.conf:3: .* may leave this machine/);
   expect(message).toContain(expected);
@@ -184,7 +184,7 @@ it.each([
     'redis keys.example',
   ],
   ['quic-nodes: {self: 1, mapping: {1: "10.0.0.1:443"}}', 'quic-nodes'],
-])('h2o refuses to send keys or packets to another machine: %s', async (line, expected) => {
+])('h2o must not send keys or packets to another machine: %s', async (line, expected) => {
   const message = await refusal(h2oKind, `listen: 80\nhosts: {a: {paths: {}}}\n${line}`);
   expect(message).toMatch(/^own\.conf:[34]: .* may leave this machine/);
   expect(message).toContain(expected);
@@ -193,7 +193,7 @@ it.each([
 it.each([
   'redirect: {url: "http://example.org/", status: 301}',
   'redirect: {url: /x, internal: YES, status: 302}',
-])('h2o leaves to the client what the client follows: %s', async (handler) => {
+])('h2o addresses that only the client follows are kept: %s', async (handler) => {
   const { redirections } = await h2o(`listen: 80\nhosts: {a: {paths: {/: {${handler}}}}}`);
   expect(redirections).toEqual(['listen 80 → 127.0.0.1:9000', threads]);
 });

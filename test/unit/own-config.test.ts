@@ -49,7 +49,7 @@ it.each([
   ['', 1],
   ['worker_processes "auto";', 'server-cores'],
   ['worker_processes \'4\'; master_process "off";', 1],
-])('a config of nginx with %j has %s workers', async (line, workers) => {
+])('an nginx config with %j has %s workers', async (line, workers) => {
   expect((await read(`${line} http { server {} }`)).workers).toBe(workers);
 });
 
@@ -60,7 +60,7 @@ it.each([
     'server { listen 80 http2; } server { listen 81; http2 on; } server { listen 443 ssl http2; }',
     'http2 http2Only, http2, tls http2',
   ],
-])('a config of nginx with %s has ports with %s', async (http, expected) => {
+])('an nginx config with %s has ports with %s', async (http, expected) => {
   const { listens } = await read(`http { ${http} }`);
   const messages = listens.map((listen) =>
     (['tls', 'http2', 'http2Only'] as const).filter((name) => listen[name]).join(' '),
@@ -73,15 +73,18 @@ it.each([
   ['.*.conf', [83]],
   ['[!a-]?.conf', [82]],
   ['*/x', [84, 85]],
-])('a config of nginx with the pattern %s includes what glob(3) finds', async (pattern, ports) => {
-  const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
-  const others = Object.entries(files).map(([name, port]) => [
-    `sites/${name}`,
-    `server { listen ${port}; }`,
-  ]);
-  const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
-  expect(portsOf(config)).toEqual(ports);
-});
+])(
+  'an nginx config with the pattern %s includes the same files as glob(3)',
+  async (pattern, ports) => {
+    const files = { 'a1.conf': 81, 'b1.conf': 82, '.h.conf': 83, 'dir/x': 84, 'e/x': 85 };
+    const others = Object.entries(files).map(([name, port]) => [
+      `sites/${name}`,
+      `server { listen ${port}; }`,
+    ]);
+    const config = await read(`http { include sites/${pattern}; }`, Object.fromEntries(others));
+    expect(portsOf(config)).toEqual(ports);
+  },
+);
 
 it('is read once, so later changes have no effect', async () => {
   const folder = await ownFiles({ 'own.conf': 'http { include c/*; }', 'c/a': 'server { }' });
@@ -118,7 +121,7 @@ it.each([
     'http { server {\n listen 80; location / {\n  content_by_lua_block { ngx.say("}") } }',
     'nginx config /own.conf:3: "{" without its "}"',
   ],
-])('a config of nginx refuses %j', async (text, message) => {
+])('an nginx config refuses %j', async (text, message) => {
   await expect(refusal(text, { broken: 'a 1;\n}' })).resolves.toMatch(message);
 });
 
@@ -173,7 +176,7 @@ it.each([
   ['listen: 80\nhosts: !file bad.yaml', 'h2o config /bad.yaml:2: '],
   ['listen: 80\nhosts: |hunter2$1\n  x', 'extra characters: |hunter2$1'],
   ['listen: "my secret 1"\nhosts: {}', '/own.conf:1: listen: "my…" is no port'],
-])('a config of h2o refuses %j', async (text, message) => {
+])('an h2o config refuses %j', async (text, message) => {
   expect(
     await refusal(text, { 'loop.yaml': '\npaths: !file own.conf', 'bad.yaml': 'a: 1\nb: {' }),
   ).toContain(message);
@@ -187,7 +190,7 @@ it.each([
   [
     `a0: &a0 x\n${Array.from({ length: 200 }, (_, n) => `a${n + 1}: &a${n + 1} [*a${n}]\n`).join('')}`,
   ],
-])('a config of h2o that is nested too deep is refused: %.20s…', async (text) => {
+])('an h2o config with too deep nesting is refused: %.20s…', async (text) => {
   expect(await refusal(`listen: 80\nhosts:\n  x: y\n${text}`)).toMatch(/nested more than 100 deep/);
 });
 
@@ -237,11 +240,14 @@ it.each([
   ['x; include [z-a]*', / has no server \{ \} in http/],
   ['x; include [*', / has no server \{ \} in http/],
   ['x; include *d*.conf', /^\/own.conf:2: includes "\/a\\nd.conf", which has control characters/],
-])('a config of nginx with much or strange is refused: %.20s…', async (text, message) => {
-  const files = { big: `#${'x'.repeat(8e6)}`, 'a\nd.conf': '' };
-  const refused = await refusal(`events {}\nhttp { add_header a ${text}; }`, files);
-  expect(refused).toMatch(message);
-});
+])(
+  'an nginx config with excessive or strange content is refused: %.20s…',
+  async (text, message) => {
+    const files = { big: `#${'x'.repeat(8e6)}`, 'a\nd.conf': '' };
+    const refused = await refusal(`events {}\nhttp { add_header a ${text}; }`, files);
+    expect(refused).toMatch(message);
+  },
+);
 
 it.each<[string, string[], string[]]>([
   ['*', ['a', 'a.b', 'a\nb'], ['.a']],
@@ -270,7 +276,7 @@ it('a config that is removed meanwhile is measured unchanged', async () => {
 it.each([
   ['--no-tls\r\n-n 4\r\n8080 # mine\r\n', 4, { port: 8080, tls: false }],
   ['--htdocs=/srv\n', 1, { port: 443, tls: true }],
-])('a config of nghttpd has the workers and the port of %j', async (text, workers, listen) => {
+])('an nghttpd config has the workers and the port of %j', async (text, workers, listen) => {
   expect(await read(text)).toMatchObject({
     server: 'nghttpd',
     workers,

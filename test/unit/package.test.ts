@@ -115,7 +115,7 @@ describe('user configs and pages', () => {
     ["['base', 'knob.conf']", undefined, ' "knob.conf": write ./knob.conf if it is beside'],
     ["['base']", './none', 'docroot ./none: there is no FOLDER/none'],
     ["['base']", 'scenarios/www', 'write ./scenarios/www if it is beside the scenario'],
-  ])('%s with docroot %s is one line', async (config, docroot, message) => {
+  ])('%s with docroot %s is a one-line error', async (config, docroot, message) => {
     const file = write('wrong.ts', config, docroot);
     const error = await findScenario(file).catch((thrown: unknown) => thrown as Error);
     expect(error).toMatchObject({ message: expect.stringMatching(`^${file}: .*$`), exitCode: 1 });

@@ -126,7 +126,7 @@ test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
   ['the cores of the server', { generatorCpus: [1] }, {}, false],
   ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],
   ['fewer cores than threads', {}, {}, false],
-])('a plan lets the generator spin on cores of its own: on %s', (title, other, target, spins) => {
+])('the generator may spin only on separate cores: on %s', (title, other, target, spins) => {
   const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });
   const [phase] = loadPlanOf(plan, targetsWith(target)).phases;
   expect(phase?.sides.map(({ spin = false }) => spin)).toEqual([spins, spins]);
@@ -137,7 +137,7 @@ test.each([
   [{ rounds: 8 }, {}, 8],
   [{ rounds: 8 }, { quick: true }, 4],
 ])(
-  'has the rounds that are asked for, else of the scenario, else 10: %j %j',
+  'has the requested number of rounds, or that of the scenario, or 10: %j %j',
   (own, options, rounds) => {
     expect(planOf(options, { scenario: { ...cached, ...own } }).rounds).toBe(rounds);
   },
@@ -151,7 +151,7 @@ test.each<[Partial<PlanOptions>, number[]]>([
   [{ rounds: 10 }, [10]],
   [{ quick: true }, [4]],
   [{ precision: 0.01 }, [5, 10, 20, 40, 80]],
-])('a plan looks at the verdicts once if the number of rounds is set: %j', (options, looks) => {
+])('a plan with a fixed number of rounds has a single look: %j', (options, looks) => {
   const plan = planOf(options);
   expect(looksOf(plan)).toEqual(looks);
   expect(plan).toMatchObject({ rounds: looks.at(-1), sameWithin: 0.01 });
@@ -192,7 +192,7 @@ test.each<[Partial<PlanOptions>, string | null]>([
   [{ rounds: 4, maxTimeSeconds: 14.1 }, null],
   [{ rounds: 3 }, 'takes 4 rounds: --rounds 4 or more'],
   [{ precision: 0.01, maxTimeSeconds: 14 }, '4 rounds, about 14 s: give a --max-time above'],
-])('a plan with --fail-if has rounds for a verdict: %j', (options, message) => {
+])('a plan with --fail-if has enough rounds for a verdict: %j', (options, message) => {
   const make = () => planOf({ failIf: {}, ...options });
   if (message === null) make();
   else expect(make).toThrow(message);

@@ -184,7 +184,7 @@ test.each([
   ['waits 20 ms', { meanMs: 30, p50Ms: 30 }, { p50Ms: 22 }],
   ['burns 30 ms each second', { rps: 6000, cpuMicros: 97 }, { rps: 5820, cpuMicros: 100 }],
   ['burns 30 ms each second', { cpuMicros: null }, { cpuMicros: null }],
-])('one that %s and alone has %j should have %j', async (name, alone, expected) => {
+])('a server that %s, with %j alone, should have %j', async (name, alone, expected) => {
   expect(await expectedOf(name, knownFigures(alone))).toMatchObject(expected);
 });
 
@@ -212,7 +212,7 @@ test.each([
   { workers: 1, serviceMs: 5, rate: 180 },
   { workers: 4, serviceMs: 4, rate: 500 },
   { workers: 4, serviceMs: 4, rate: 900 },
-])('the latency of a queue by formula is that of a simulation: %j', (queue) => {
+])('the latency of a queue by formula equals a simulation: %j', (queue) => {
   const sorted = simulated(queue, 1_000_000, 7).sort((a, b) => a - b);
   for (const quantile of [0.5, 0.9, 0.99]) {
     const ratio = latencyMs(queue, quantile) / (sorted[quantile * sorted.length] as number);

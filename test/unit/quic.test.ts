@@ -42,7 +42,7 @@ test.each<[string, (datagram: Buffer) => Buffer | undefined]>([
   ['says nothing', () => undefined],
   ['sends the datagram back', (datagram) => datagram],
   ['answers somebody else', () => versions(Buffer.alloc(8))],
-])('a port that %s has no HTTP/3, which is told within 3 s', async (_, answer) => {
+])('a port that %s has no HTTP/3, which is detected within 3 s', async (_, answer) => {
   const origin = await answering(answer);
   const began = performance.now();
   expect(await refusalOf(requireQuic(origin, never))).toMatch(

@@ -129,7 +129,7 @@ describe.each(protocols)('over %s', (protocol) => {
       }, protocol),
       /^\/ answers with a body that did not end within 1\.5 s: give a page that ends$/,
     ],
-  ])('gives up after its limit on a server that %s', async (_, server, message) => {
+  ])('gives up after the limit on a server that %s', async (_, server, message) => {
     expect(await refusal(server, { protocol }, { limitMs: 1500 })).toMatch(message);
   });
 });
@@ -157,7 +157,7 @@ it.each<[string, string, RegExp]>([
     '1',
     /\/ did not answer over http\/1\.1 within 2 s: its answer breaks off$/,
   ],
-])('a broken answer has its reason (%#)', async (headers, body, message) => {
+])('a broken response is reported with a reason (%#)', async (headers, body, message) => {
   const server = tcpServer((socket) => socket.end(`HTTP/1.1 200 OK\r\n${headers}\r\n\r\n${body}`));
   expect(await refusal(server, {}, { limitMs: 2000 })).toMatch(message);
 });
@@ -284,7 +284,7 @@ describe('a server of another protocol', () => {
     ['http', 'h2', 'the load is h2, which needs TLS, and http://127.0.0.1:1/ has none: choose'],
     ['http', 'h3', 'the load is h3, which needs TLS, '],
     ['https', 'h2c', 'the load is h2c, which has no TLS, and https://127.0.0.1:1/ has it: choose'],
-  ] as const)('%s is refused for %s before it is asked', async (scheme, protocol, message) => {
+  ] as const)('%s is refused for %s before a request', async (scheme, protocol, message) => {
     const check = { origin: `${scheme}://127.0.0.1:1`, page, protocol };
     expect(await refusalOf(waitUntilReady(check, never))).toContain(message);
   });

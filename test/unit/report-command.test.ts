@@ -118,7 +118,7 @@ test.each([
     JSON.stringify(compared(both, { roundRatios: Array(100_000).fill(1.1) })),
     'comparisons[0].roundRatios has more than 1000',
   ],
-])('says in one line that a result is none: %s', async (_, text, message) => {
+])('reports an invalid result in one line: %s', async (_, text, message) => {
   const file = join(aRun('odd', text), 'result.json');
   const line = await refused(['odd'], 1);
   expect(line.startsWith(file)).toBe(true);
@@ -134,7 +134,7 @@ test.each([
   ['"round":1,', '"round":1e300,', `round 1e+300 ${number} a whole number from 1 to 10000`],
   ['"name":"workers"', '"name":"../x"', `variants[0].name "../x" ${names}`],
   ['"name":"nginx"', '"name":"../x"', 'variants[0].server.name "../x" may have no / in it'],
-])('says in one line which field is wrong: %s as %s', async (was, is, message) => {
+])('reports the invalid field in one line: %s as %s', async (was, is, message) => {
   aRun('odd', text.replace(both.run, 'odd').replace(was, is));
   expect(await refused(['odd'], 1)).toContain(message);
 });

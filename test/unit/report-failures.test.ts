@@ -101,7 +101,7 @@ test.each([
     { serverCpuSeconds: null, generatorCpuSeconds: 5 },
     'the generator was not at its limit, so the server',
   ],
-])('a rate that was not reached has its cause: %j', (changes, cause) => {
+])('a rate that was not reached has a cause: %j', (changes, cause) => {
   expect(notesOn(atRate(late(changes)))[0]).toContain(`; ${cause}`);
 });
 
@@ -230,7 +230,7 @@ test.each([
   ],
   [phase({ requests: 0, latencyMs: noLatency }), 'no request ended within the load'],
 ])(
-  'a load without a successful request has its cause, also in the error that ends the command (%#)',
+  'a load without a successful request has a cause, also in the final error of the command (%#)',
   async (failing, why) => {
     const of = result([workers, changed(openFileCache, () => failing)]);
     expect(findingLines(of)).toContain(`No request of open-file-cache succeeded: ${why}.`);

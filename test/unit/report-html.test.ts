@@ -151,7 +151,7 @@ test.each<[string, MeasuredVariant, string]>([
     },
     'side server load workers nginx 1.22.1 HTTP/1.1, wrk -c 100 -t 10 -d 10 open-file-cache h2o 2.2.5 HTTP',
   ],
-])('what differs has %s', (_, variant, text) => {
+])('the differences show %s', (_, variant, text) => {
   const of = result([workers, variant]);
   expect(plain(differencesHtml(of, configs, nothing))).toContain(text);
 });
@@ -204,7 +204,7 @@ test.each([
     userConfig('two.conf', '    sendfile on;  # from /a/two.conf:4\n'),
     ['+ http › sendfile on;'],
   ],
-])('the lines in which configs differ are shown %s', (_, before, after, lines) => {
+])('different config lines are shown %s', (_, before, after, lines) => {
   expect(differences(before, after)).toEqual(lines);
 });
 

@@ -157,7 +157,7 @@ test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
     'no delay to the server, 10 Mbit/s, 0.5 % lost',
   ],
   [{ delayMs: 0 }, { delayMs: 0 }, 'no delay'],
-])('a network in words: %j and back %j', (toServer, toClient, text) => {
+])('description of a network: %j and back %j', (toServer, toClient, text) => {
   expect(linkText({ ...delayed, toServer, toClient })).toBe(text);
 });
 

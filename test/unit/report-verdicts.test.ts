@@ -56,7 +56,7 @@ test.each<[Metric, number, [number, number], Comparison['verdict'], string]>([
   ['cpu', 0.22, [0.14, 0.34], 'faster', 'cheaper here: uses 22 % of the CPU; 14 % to 34 %'],
   ['cpu', 8.13, [7.9, 8.4], 'slower', 'costlier here: uses 8.13 times the CPU; 7.9 to 8.4 times'],
 ])(
-  'has percent up to double, then times, and shares of the CPU: %s %f',
+  'shows percent up to double, then factors, and shares for CPU time: %s %f',
   (metric, ratio, ci95, verdict, text) => {
     const said = sentence({ metric, ratio, ci95, verdict, publishedRatio: null });
     expect(said).toBe(`open_file_cache is ${text.replace('; ', ' (95 % interval ')}).`);
@@ -174,7 +174,7 @@ test.each([
   [16, 9.8, 'Both sides were at their limit: nginx at 97 %, the generator at 98 %'],
   [11, 7, 'Neither was the limit: nginx at 66 %, the generator at 70 %'],
 ])(
-  'the limit is the side that used its CPU: %f µs, %f s',
+  'the bottleneck is the side that used its CPU time: %f µs, %f s',
   (cpuMicros, generatorCpuSeconds, text) => {
     const counts = [604_000, 604_300, 604_120, 603_900];
     const its = rounds(counts, cpuMicros, 1, 2, 3, generatorCpuSeconds);
@@ -267,7 +267,7 @@ test.each([
     /^again is called faster than a, although they are the same: \+4 % .*one of 20 runs; /,
   ],
   [{ rps: [1000] }, /^No verdict on again against a: needs 4 rounds \(measured /],
-])('a config against itself is not spoken of as faster (%#)', async (again, text) => {
+])('a config against itself is never called faster (%#)', async (again, text) => {
   expect(verdictLines(await aa(again))[0]).toMatch(text);
 });
 
@@ -337,7 +337,7 @@ describe('requests/s by streams', async () => {
       { 'streams-100': failing(900_000), 'streams-1': failing(60_000) },
       /: 2\.45 times with 50 streams per connection, \+18 % with 2 streams\.$/,
     ],
-  ])('are one sentence on those with a verdict (%#)', async (changes, text) => {
+  ])('give one sentence on streams with a verdict (%#)', async (changes, text) => {
     const line = verdictLines(await sweepOf(changes)).find((candidate) =>
       candidate.includes('over HTTP/2'),
     );

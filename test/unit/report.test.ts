@@ -207,7 +207,7 @@ test.each<[Partial<Heading>, string]>([
     { protocol: 'HTTP/1.1 and HTTP/2 over TLS', network: '5 ms each way' },
     '612 B over HTTP/1.1 and HTTP/2 over TLS · 5 ms each way · 6 rounds, about 2 min 20 s',
   ],
-])('the heading says what is measured: %j', (changes, line) => {
+])('the heading describes the measurement: %j', (changes, line) => {
   expect(headingLines({ ...heading, ...changes })[0]).toBe(`some · wrk -c 10 · ${line}`);
 });
 
@@ -215,7 +215,7 @@ test.each<[Partial<Heading>, string]>([
   [{}, 'nginx 1.22.1 on core 1, k6 2.2.0 on core 0'],
   [on([4, 5, 6, 7], [0, 1, 3]), 'nginx 1.22.1 on cores 4-7, k6 2.2.0 on cores 0-1,3'],
   [on([0, 1], [0, 1]), 'nginx 1.22.1 and k6 2.2.0 on cores 0-1, shared'],
-])('the heading says on what: %j', (changes, line) => {
+])('the heading describes the servers: %j', (changes, line) => {
   expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
 });
 
@@ -229,7 +229,7 @@ test.each([
   [wrk('-t 10 -d 10'), { durationSeconds: 1.5 }, 'wrk -t 10 -d 10 (here 1 thread, 1.5 s)'],
   [ab('-c 1 -n 100000'), { quick: true }, 'ab -c 1 -n 100000 (here 10,000 requests)'],
 ])(
-  'the heading has the load as written, and what differs here: %j with %j',
+  'the heading has the load as written, with differences on this machine: %j with %j',
   (profile, options, text) => {
     expect(
       loadText(profile, fitLoad(profile, { exact: false, generatorCores: 1, ...options })),

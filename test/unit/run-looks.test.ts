@@ -70,7 +70,7 @@ test('a server that is still cold gets a longer warm-up; that does not count as 
 test.each<[string, [number, number], RegExp]>([
   ['the sides differ', [1.09, 1], /^workers: .* against continuous load are \+9\.0 %/],
   ['all gain', [1.5, 1.5], /^workers: requests\/s in turns against continuous load are \+50/],
-])('turns that do not agree with continuous load are left: %s', async (_, inTurns, line) => {
+])('turns that disagree with continuous load are given up: %s', async (_, inTurns, line) => {
   const { result, said, groups } = await runOf([...clear, ...clear], {}, inTurns);
   expect(said).toEqual([expect.stringMatching(line)]);
   expect(result.warnings.join()).toContain('4 rounds were dropped and the sides loaded one after');

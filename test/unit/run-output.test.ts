@@ -50,7 +50,7 @@ test.each<[Partial<Given>, string[], string]>([
   [{ ...long, exact: true }, [], 'fewer --rounds, a --max-time'],
   [{ ...long, precision: 0.01 }, [], 'a wider --precision, a --max-time'],
   [{ quick: true, rounds: 1, durationSeconds: 300 }, ['fewer --variants'], 'fewer --variants'],
-])('a run with %j can be made shorter by its ways and %j: %s', (given, ways, advice) => {
+])('advice for a shorter run with %j and %j: %s', (given, ways, advice) => {
   expect(shorterLine(planOf(scenario, given, two), { ...options, ...given }, ways)).toEqual(
     advice === '' ? [] : [`To make it shorter: ${advice}.`],
   );

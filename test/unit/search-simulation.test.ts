@@ -68,10 +68,15 @@ type Expected = [width: number, steps: number, below: number, beyond: number];
 
 test.each<[string, number, Noise, Expected]>([
   ['the machine is quiet', 10, quiet, [0.04, 16, 0.85, 0.2]],
-  ['pauses seldom break the limit', 10, usual, [0.12, 18, 0.55, 0.45]],
-  ['short pauses blur it', 5, { ...usual, pauses: 15, pauseMs: 1.5 }, [0.15, 18, 0.55, 0.45]],
+  ['pauses rarely break the limit', 10, usual, [0.12, 18, 0.55, 0.45]],
+  [
+    'short pauses blur the limit',
+    5,
+    { ...usual, pauses: 15, pauseMs: 1.5 },
+    [0.15, 18, 0.55, 0.45],
+  ],
 ])(
-  'where %s equal sides differ in one search of twenty at most',
+  'if %s, equal sides are called different in at most one search of twenty',
   (_, ms, noise, [width, steps, below, beyond]) => {
     const seen = searches(noise, ms, 0, true);
     expect(seen.intervals).toHaveLength(trials);

@@ -83,8 +83,8 @@ test('a search ends if no rate keeps the limit, or if all rates do', () => {
 
 test.each([
   ['the first rate was broken by a pause', 1, false, 40_000],
-  ['one far beyond was kept by luck', 3, true, 1500],
-])('a search finds its way where %s', (_, at, luck, limit) => {
+  ['a much higher rate was kept by luck', 3, true, 1500],
+])('a search recovers if %s', (_, at, luck, limit) => {
   const { search, tried } = walk((rate, number) => (number === at ? luck : rate <= limit));
   expect(farFrom(limit, search)).toBeLessThan(0.04);
   expect(tried.length).toBeLessThanOrEqual(30);
@@ -130,14 +130,14 @@ const half: Within = { metric: 'p50', ms: 5 };
 const failed = { responses: answers({ '2xx': 1900, '5xx': 100 }) };
 test.each<[string, Phase, Within, RateEnd, string]>([
   [
-    'that was not made',
+    'that was not reached',
     step(1700, 1, { unsent: 300 }),
     within,
     'broken',
     '1,700 requests/s were made',
   ],
   [
-    'not made by a pause',
+    'not reached because of a pause',
     step(1900, 1, { unsent: 100 }),
     half,
     'open',

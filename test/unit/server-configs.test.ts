@@ -88,7 +88,7 @@ describe('nginx', () => {
         server { server_name localhost; ${page} } }`,
       [],
     ],
-  ])("%s has the article's lines", async (name, article, ours) => {
+  ])('%s has the lines of the article', async (name, article, ours) => {
     const normalised = (text: string) =>
       codeLines(text)
         .join(' ')
@@ -137,7 +137,7 @@ describe('nginx', () => {
     ['listen 80; http2 on;', 'h2c', 'listen 127.0.0.1:8099;'],
     ['listen 443; ssl on;', 'http/1.1', 'listen 127.0.0.1:8099;'],
     ['', 'http/1.1', 'listen 127.0.0.1:8099;'],
-  ])('with "%s" it speaks %s', async (lines, protocol, listen) => {
+  ])('with "%s" the protocols are %s', async (lines, protocol, listen) => {
     const config = await compose(await ownConfig(`events { } http { server { ${lines} } }`));
     expect(config).toMatchObject({ protocol, tls: /ssl/.test(lines) });
     expect(codeLines(config.text)).toContain(listen);
@@ -180,14 +180,14 @@ describe('files for nginx', () => {
     ['open-file-cash', 'there is no nginx config "open-file-cash": did you mean open-file-cache?'],
     ['/nowhere/own.conf', 'cannot read the nginx config /nowhere/own.conf'],
     ['./mine.conf', 'named by its absolute path'],
-  ])('are refused if they are not there: %s', async (name, message) => {
+  ])('are refused if missing: %s', async (name, message) => {
     await expect(textOf('base', name)).rejects.toThrow(message);
   });
 
   it.each([
     ['a second server', 'http { map $a $b { x y; } server { listen 81; } server { listen 82; } }'],
     ['a stream', 'stream { server { listen 9000; } }'],
-  ])('are refused with %s, which would not be on loopback, also in an include', async (_, text) => {
+  ])('are refused with %s, which would not be on loopback, even in an include', async (_, text) => {
     const including = 'events { } include inc; http { server { listen 80; } }';
     const folder = await ownFiles({ 'own.conf': including, inc: text });
     for (const file of [await ownConfig(`events { } ${text}`), `${folder}/own.conf`])
@@ -204,7 +204,7 @@ describe('h2o', () => {
       'listen: 80\nhosts: {"127.0.0.1:80": {paths: {/: {file.dir: /usr/local/nginx/html}}}}',
     ],
     ['tuned', 'num-threads: 16\nnum-name-resolution-threads: 1\nmax-connections: 10240'],
-  ])("%s is article 000's, word by word", async (name, article) => {
+  ])('%s is the config of article 000, verbatim', async (name, article) => {
     expect(parse(await shippedText(`h2o/${name}`))).toEqual(parse(article));
   });
 

@@ -20,7 +20,7 @@ describe('a version', () => {
     ['nginx', 'nginx version: openresty/1.25.3', '1.25.3'],
     ['h2o', 'h2o version 2.3.0-DEV', '2.3.0-DEV'],
     ['nghttpd', 'nghttpd nghttp2/1.52.0', '1.52.0'],
-  ] as const)('%s says it', async (name, text, version) => {
+  ] as const)('is read from %s', async (name, text, version) => {
     expect(await versionOf(name, answering(text))).toBe(version);
   });
 
@@ -41,7 +41,7 @@ describe('a version', () => {
     ['nginx', 'nginx version: nginx/1.16.1', '1.16.1, and bakeoff needs 1.18.0 ', 'NGINX_BIN'],
     ['h2o', 'h2o version 2.1.0', '2.1.0, and bakeoff needs 2.2.0 ', 'H2O_BIN'],
     ['nghttpd', 'nghttpd nghttp2/0.7.15', '0.7.15, and bakeoff needs 1.0.0 ', 'NGHTTPD_BIN'],
-  ] as const)('%s that is too old is refused', async (name, text, message, variable) => {
+  ] as const)('of an old %s is refused', async (name, text, message, variable) => {
     const refusal = await refusalOf(versionOf(name, answering(text)));
     expect(refusal).toContain(` is ${name} ${message}`);
     expect(refusal).toContain(`set ${variable} to a newer one`);
@@ -53,7 +53,7 @@ describe('the limit of open files', () => {
     ['h2o', undefined, 3840, 4096],
     ['nghttpd', 1024, 5000, 1024],
   ])(
-    "is the hard limit or the variant's own: of %s with %s for %i",
+    'is the hard limit or that of the variant: %s with %s for %i',
     (name, fileLimit, load, limit) => {
       expect(fileLimitFor(name, fileLimit, load, 4096)).toBe(limit);
     },

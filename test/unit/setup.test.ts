@@ -96,7 +96,7 @@ test.each([
   ['apt-get', 'apt-get install --no-install-recommends', 'nghttp2-server', 'apache2-utils'],
   ['pacman', 'pacman -S', undefined, 'apache'],
 ])(
-  'without root, %s: one line for each missing tool, with the command',
+  'without root, %s: one line per missing tool, with the command',
   async (manager, command, nghttpd, ab) => {
     const machine = testMachine();
     script(machine, manager, 'exit 1');

@@ -214,7 +214,7 @@ describe('any false verdict, of a run whose variants are not all equal,', () => 
     ['all but one are far too small to be found', 0.03, 'star', butOne(1e-6)],
     ['all but one are just no longer the same', 0.002, 'star', [...none(7).fill(edge), 0]],
     ['all are just no longer the same', 0.002, 'ladder', none(8).fill(edge)],
-  ])('is in one of twenty at most: %s', (_, size, shape, steps) => {
+  ])('is in at most one of twenty: %s', (_, size, shape, steps) => {
     let sum = 0;
     const effects = shape === 'ladder' ? steps.map((step) => (sum += step)) : steps;
     const noise: Noise = (random) => () => size * normal(random);
@@ -271,7 +271,7 @@ test.each([
   [6, 0.06],
   [10, 0.05],
   [20, 0.03],
-])('an outlier is found in few comparisons of %i undisturbed rounds', (rounds, most) => {
+])('few comparisons of %i undisturbed rounds have an outlier', (rounds, most) => {
   const random = uniform(rounds);
   const isFound = () => outliersOf(times(rounds, () => sd * normal(random))).length > 0;
   expect(frequency(5000, isFound)).toBeLessThanOrEqual(most);
@@ -295,7 +295,7 @@ test.each([
   ['10', onlyLook(10), 0.35],
   ['4, 6 or 10', usualLooks, 0.48],
 ])(
-  'a variant that is ahead but for one round of ten is called faster too often: of %s rounds',
+  'a variant that is ahead except in one round of ten is called faster too often: with %s rounds',
   (_, looks, expected) => {
     const random = uniform(10);
     const calledFaster = frequency(3000, () => {
@@ -365,7 +365,7 @@ describe('power', () => {
   test.each([
     ['faster', Math.log(1.03)],
     ['same', 0],
-  ])('as many rounds as are said to be needed decide: %s', (verdict, effect) => {
+  ])('the estimated number of rounds is enough for a verdict: %s', (verdict, effect) => {
     // The same two values, around the effect.
     const needed = roundsToDecide([effect - sd, effect + sd], 0.05, 0.01) as number;
     expect(verdicts(1000, 5, needed, effect, verdict)).toBeGreaterThanOrEqual(0.93);

@@ -134,7 +134,7 @@ describe('with BAKEOFF_K6_OUTPUT=xk6-influxdb', () => {
   it.each([
     [[], 'no bucket'],
     [[{ orgID: 'a' }, { orgID: 'b' }], '2 buckets'],
-  ])('says so when it is not clear which organization that is: %j', async (buckets, shown) => {
+  ])('reports an ambiguous organization: %j', async (buckets, shown) => {
     const { host } = await withBuckets(...buckets);
     await expect(open(`t@${host}`)).rejects.toThrow(
       `InfluxDB at http://${host} shows this token ${shown} bakeoff`,
@@ -260,7 +260,7 @@ describe('writing', () => {
   it.each([
     [400, '{"error":"partial write: field type conflict"}', 'partial write: field type conflict'],
     [413, '{"error":"Request Entity Too Large"}', 'Request Entity Too Large'],
-  ])('does not repeat a line that is refused with %i', async (status, body, message) => {
+  ])('does not retry a line that is refused with %i', async (status, body, message) => {
     const { host, asked } = await fakeInflux(({ path }) =>
       path.startsWith('/write') ? { status, body } : undefined,
     );
@@ -279,7 +279,7 @@ it.each([
   ['{"results":[{"series":[null]}]}', 'is not InfluxDB'],
   ['{"results":[{"series":[{"values":[null]}]}]}', 'is not InfluxDB'],
   ['{"error":{"a":1}}', ': {"a":1}'],
-])('names in a line what is wrong with an answer of status 200: %j', async (body, message) => {
+])('reports an invalid response with status 200 in one line: %j', async (body, message) => {
   const { host } = await answering((asked) => ({
     body: asked.includes('SELECT') ? body : databases('bakeoff'),
   }));

@@ -45,7 +45,7 @@ describe('instants', () => {
     ['2026-01-02T03:04:05.000000001+09:00', 1767290645000000001n],
     ['2026-01-02 03:04', null],
     ['2026-13-02T03:04:05Z', null],
-  ])('reads %s to the nanosecond', (text, expected) => {
+  ])('parses %s with nanosecond precision', (text, expected) => {
     expect(parseGoTime(text)).toBe(expected);
   });
 

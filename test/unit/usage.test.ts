@@ -322,7 +322,7 @@ describe('a backend', () => {
     [[4000], null],
     [[5000], null],
     [[3000, 4000], null],
-  ])('at %j is unknown if nobody listens, or another user: %s', (ports, used) => {
+  ])('at %j is unknown without a listener, or if another user listens: %s', (ports, used) => {
     listen('tcp', [3000, '77'], [4000, '78']);
     showOne(10, 1, { sockets: ['77'] });
     const addresses = ports.map((port) => ({ port }));

@@ -359,7 +359,7 @@ test.each([
   // A variant without a comparison.
   [known(1.5, 0.5, 'none'), []],
 ])(
-  'more rounds are for what is open, or wider than 1 %% and a tenth of its effect: %#',
+  'more rounds are needed if a comparison is undecided, or wider than 1 %% and a tenth of the effect: %#',
   (all, open) => {
     expect(names(all)).toEqual(open);
   },
