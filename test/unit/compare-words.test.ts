@@ -25,7 +25,7 @@ test.each([
   [Array(17).fill('a.conf').join(', '), /at most 16 sides/],
   ['a.conf, :8080', / http:\/\/127\.0\.0\.1:8080\/$/],
   ['a.conf, server.mjs', /^there is no file .*\/server\.mjs, and no program server\.mjs$/],
-  ['a.conf, app.mjs', /app\.mjs .* in quotes, .* 'node server\.mjs'$/, 1],
+  ['a.conf, app.mjs', /app\.mjs is a program: give its command, 'node .*app\.mjs', /, 1],
   ['a.conf, ', /^a side is empty: give /],
   ['a.conf, x=', /^the side x is empty: give/],
   ['a.conf, ws://localhost/', / ws:\/\/ cannot be loaded/],

@@ -290,8 +290,7 @@ it('refuses text in place of a number', async () => {
 
 it.each([
   ['# nothing\n\n   # at all', 'the config /own.conf is empty'],
-  ['example.org {\n\troot * /var/www\n\tfile_server\n}\n', "'caddy run --config /own.conf'"],
-  ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
+  ['some = words\n', "another server's command in the foreground"],
   ['server {\n  listen 80;\n}\n', '/own.conf is a part of an nginx config, without http { }'],
   ['upstream a { server 127.0.0.1:9; }', 'or the one to put it into by --in /etc/nginx/nginx.conf'],
   [Buffer.of(0), 'cannot read the config /own.conf: it is not text'],
@@ -301,6 +300,43 @@ it.each([
   ],
 ])('anything else is refused: %j', async (text, message) => {
   expect(await refusal(text)).toContain(message);
+});
+
+it.each([
+  [
+    'example.org {\n\troot * /var/www\n\tfile_server\n}\n',
+    "of Caddy: give its command, 'caddy run --adapter caddyfile --config /own.conf' (it has to listen on 127.0.0.1, at {$PORT}, or at a port of its own that --port says)",
+  ],
+  [
+    '{\n  "apps": { "http": { "servers": { "a": {\n  "listen": [":8080"] } } } }\n}',
+    "'caddy run --config /own.conf'",
+  ],
+  [
+    'defaults\n  mode http # all\nfrontend page\n  bind 127.0.0.1:8080\n  http-request return status 200\n',
+    "of HAProxy: give its command, 'haproxy -db -f /own.conf' (it has to listen on 127.0.0.1, at ${PORT}, ",
+  ],
+  ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
+  ['DefaultRuntimeDir ${APACHE_RUN_DIR}\nListen 80\n', '. /etc/apache2/envvars; exec apache2 '],
+  ['server.port = 80\nserver.document-root = "/srv"\n', "'lighttpd -D -f /own.conf'"],
+  ['static_resources:\n  clusters:\n  - hosts: []\n', "'envoy -c /own.conf'"],
+  ['entryPoints:\n  web:\n    address: :80\n', "'traefik --configFile=/own.conf'"],
+  ['vcl 4.1;\nbackend default { .host = "127.0.0.1"; }\n', "'varnishd -F -a 127.0.0.1:{port} "],
+])('a config of another server has its command: %j', async (text, message) => {
+  const said = await refusal(text);
+  expect(said).toContain(message);
+  expect(
+    said.match(/caddy run|haproxy -db|apache2 -D|lighttpd -D|envoy -c|traefik -|varnishd/g),
+  ).toHaveLength(1);
+});
+
+it.each([
+  ['Caddyfile', '(mine) {\n}\n', /^.* of Caddy: .*--adapter caddyfile --config \/Caddyfile'/],
+  ['haproxy.cfg', 'resolvers mine\n', /^.* of HAProxy: .*'haproxy -db -f \/haproxy.cfg'/],
+  ['server.mjs', 'import http from "node:http";\n', /is a program: .*'node \/server.mjs', which /],
+])('a file with the name %s, too', async (name, text, message) => {
+  const folder = await ownFiles({ [name]: text });
+  const said = await refusalOf(readOwnConfig(path.join(folder, name)));
+  expect(said.replaceAll(folder, '')).toMatch(message);
 });
 
 it('may contain any bytes in a comment', async () => {

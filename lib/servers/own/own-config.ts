@@ -7,6 +7,7 @@ import { readNghttpd } from '../nghttpd.ts';
 import { changesBetween, type PageAt, type ReadConfig } from './changes.ts';
 import { readText } from '../config-files.ts';
 import { readH2o } from './h2o.ts';
+import { otherServerHint, otherServerOf } from './other-servers.ts';
 import { readNginx } from './lay-nginx.ts';
 import type { OwnConfig } from './redirect.ts';
 
@@ -60,6 +61,7 @@ function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
   if (/(?:^|[\s;}])(?:http|events)\s*\{/.test(bare)) return 'nginx';
   if (/^include\s[^\n]*;/m.test(bare) && !/^(?:server|location|upstream)\b/m.test(bare))
     return 'nginx';
+  if (otherServerOf(bare) !== undefined) throw new UserError(otherServerHint(bare, file));
   if (lines.every((line) => /^(?:--?[A-Za-z]|\d+(?:\s+\S+\s+\S+)?$)/.test(line))) return 'nghttpd';
   if (/^[{ \t]*(["']?)(?:hosts|listen)\1\s*:/m.test(bare)) return 'h2o';
   if (
@@ -68,7 +70,5 @@ function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
     )
   )
     return 'site';
-  throw new UserError(
-    `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line): give another server's command in the foreground, in quotes, such as 'caddy run --config ${file}', 'apache2 -DFOREGROUND -f ${file}' or 'node server.mjs'`,
-  );
+  throw new UserError(otherServerHint(bare, file));
 }

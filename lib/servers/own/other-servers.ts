@@ -1,0 +1,117 @@
+// Servers that bakeoff starts by a command only: whose config a file is, by what it says or by its name, and with what command.
+import path from 'node:path';
+
+interface Other {
+  /** As it calls itself. */
+  name: string;
+  /** All are in its configs, and in none of nginx, h2o or nghttpd. */
+  says: readonly RegExp[];
+  named: RegExp;
+  /** In the foreground. @param file quoted for a shell */
+  command(file: string, text: string): string;
+  /** How the config takes its port from the environment; '' if it cannot. */
+  port: string;
+}
+
+const others: readonly Other[] = [
+  {
+    name: 'Caddy',
+    says: [
+      /^(?:(?:file_server|reverse_proxy|respond|root \*|encode|php_fastcgi|tls internal|auto_https)\b[^;\n]*|handle(?:_path|_errors)?\b[^;\n]*\{|\{?[ ]*"apps":.*)$/m,
+    ],
+    named: /(?:^|\.)caddy(?:file)?(?:\.|$)/i,
+    command: (file, text) =>
+      `caddy run ${/^\{\s*"/.test(text) ? '' : '--adapter caddyfile '}--config ${file}`,
+    port: '{$PORT}',
+  },
+  {
+    name: 'HAProxy',
+    says: [
+      /^(?:global|defaults|frontend|backend|listen)\b[^;:{=\n]*$/m,
+      /^(?:bind|server|mode|timeout|default_backend|maxconn)\s[^;\n]*$/m,
+    ],
+    named: /haproxy/i,
+    command: (file) => `haproxy -db -f ${file}`,
+    port: '${PORT}',
+  },
+  {
+    name: 'Apache',
+    says: [
+      /^(?:<(?:VirtualHost|Directory|Location|IfModule|Files)\b|(?:Listen|ServerRoot|DocumentRoot|LoadModule|ServerName)\s[^;\n]*$)/m,
+    ],
+    named: /apache|httpd/i,
+    command: (file, text) =>
+      text.includes('${APACHE_')
+        ? `sh -c ". /etc/apache2/envvars; exec apache2 -DFOREGROUND -f ${file}"`
+        : `apache2 -DFOREGROUND -f ${file}`,
+    port: '${PORT}',
+  },
+  {
+    name: 'lighttpd',
+    says: [/^(?:server|mimetype|index-file|dir-listing|url)\.[a-z-]+\s*\+?:?=/m],
+    named: /lighttpd/i,
+    command: (file) => `lighttpd -D -f ${file}`,
+    port: 'env.PORT',
+  },
+  {
+    name: 'Envoy',
+    says: [/^"?(?:static_resources|dynamic_resources)"?\s*:/m],
+    named: /envoy/i,
+    command: (file) => `envoy -c ${file}`,
+    port: '',
+  },
+  {
+    name: 'Traefik',
+    says: [/^(?:entryPoints\s*:|\[entryPoints)/m],
+    named: /traefik/i,
+    command: (file) => `traefik --configFile=${file}`,
+    port: '',
+  },
+  {
+    name: 'Varnish',
+    says: [/^vcl\s+4/m],
+    named: /\.vcl$/i,
+    command: (file) => `varnishd -F -a 127.0.0.1:{port} -f ${file}`,
+    port: '',
+  },
+];
+
+/** Programs by what their files end in. */
+const interpreters: Readonly<Record<string, string>> = {
+  '.js': 'node',
+  '.mjs': 'node',
+  '.cjs': 'node',
+  '.ts': 'node',
+  '.py': 'python3',
+  '.rb': 'ruby',
+  '.go': 'go run',
+  '.jar': 'java -jar',
+};
+
+const isOf = ({ says }: Other, text: string): boolean => says.every((one) => one.test(text));
+
+/** Whose config a file is by what it says. @param text without comments */
+export function otherServerOf(text: string): string | undefined {
+  return others.find((other) => isOf(other, text))?.name;
+}
+
+/** Says what to give instead of a file that is no config of nginx, h2o or nghttpd. @param text without comments */
+export function otherServerHint(text: string, file: string): string {
+  const base = path.basename(file);
+  const other =
+    others.find((other) => isOf(other, text)) ?? others.find(({ named }) => named.test(base));
+  const shown = /^[\w./:@%+-]+$/.test(file) ? file : JSON.stringify(file);
+  if (other !== undefined) {
+    const { name, command, port } = other;
+    const given = command(shown, text);
+    const at = port === '' ? 'at the port' : `at ${port}, or at a port of its own`;
+    const how = given.includes('{port}')
+      ? ''
+      : ` (it has to listen on 127.0.0.1, ${at} that --port says)`;
+    return `${file} is a config of ${name}: give its command, '${given}'${how}`;
+  }
+  const interpreter = interpreters[path.extname(base)];
+  if (interpreter !== undefined)
+    return `${file} is a program: give its command, '${interpreter} ${shown}', which listens at the port in PORT`;
+  return `${file} is not a config of nginx (http { }), h2o (hosts:) or nghttpd (one flag a line): give another server's command in the foreground, in quotes, such as 'node server.mjs'`;
+}
