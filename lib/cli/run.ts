@@ -19,7 +19,6 @@ import { byText } from '../report/sentences.ts';
 import { resultJson, type Environment } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
-import { prepare } from '../runner/preparation.ts';
 import { fewAnswersLines, runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import {
@@ -35,6 +34,7 @@ import { runRounds, type RunOutcome } from '../runner/run.ts';
 import { settleStore, storeWhy } from '../runner/store-result.ts';
 import { lookWhy, secondsOfWhy } from '../runner/why.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
+import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isLoopback, type Answer } from '../servers/index.ts';
 import { delaylinkBeside } from '../setup/k6.ts';
@@ -308,7 +308,7 @@ export function preparing(
     if (!isTold) tell(line);
     isTold = true;
   };
-  return () => prepare({ command, signal, say });
+  return () => runBeforeStart({ command, signal, say });
 }
 
 async function addCauses(

@@ -5,8 +5,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { inOneLine, UserError } from '../errors.ts';
 import { lastLine, startChild, type Child } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
-import { watchLifecycle } from '../servers/lifecycle.ts';
-import { makeScratch, type Scratch } from '../servers/scratch.ts';
+import { watchLifecycle } from './lifecycle.ts';
+import { makeScratch, type Scratch } from './scratch.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
 /** What takes longer belongs before the run. */
@@ -19,7 +19,7 @@ const mostKept = 64 * 1024;
 /** For output that is on its way when all processes have ended. One that hangs in the kernel may keep it open. */
 const lastOutputMs = 1000;
 
-export interface Preparation {
+export interface BeforeStart {
   /** For sh, in the caller's folder, without input. */
   command: string;
   signal: AbortSignal;
@@ -33,12 +33,12 @@ export interface Preparation {
  * Runs the command to its end, and then ends what it has left running (TERM, KILL 5 s later). Keeps none of its output.
  * @throws UserError if it fails or takes longer than 60 s; the signal's reason
  */
-export async function prepare({
+export async function runBeforeStart({
   command,
   signal,
   say,
   limitSeconds = prepareSeconds,
-}: Preparation): Promise<void> {
+}: BeforeStart): Promise<void> {
   signal.throwIfAborted();
   const what = `prepare '${shownPart(command)}'`;
   const scratch = await makeScratch();

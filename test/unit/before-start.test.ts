@@ -3,12 +3,12 @@ import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { prepare, type Preparation } from '../../lib/runner/preparation.ts';
+import { runBeforeStart, type BeforeStart } from '../../lib/servers/before-start.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { isRunning } from '../fixtures/processes.ts';
 
 /** Runs a command in a new folder, where its files are; temporary folders of servers are beside it. */
-function prepared(command: string, more: Partial<Preparation> = {}) {
+function prepared(command: string, more: Partial<BeforeStart> = {}) {
   const folder = newFolder();
   const temporary = join(folder, 'tmp');
   mkdirSync(temporary);
@@ -16,7 +16,7 @@ function prepared(command: string, more: Partial<Preparation> = {}) {
   vi.stubEnv('TMPDIR', temporary);
   const said: string[] = [];
   const { signal } = new AbortController();
-  const ended = prepare({ command, signal, say: (line) => said.push(line), ...more });
+  const ended = runBeforeStart({ command, signal, say: (line) => said.push(line), ...more });
   const textOf = (name: string) => readFileSync(join(folder, name), 'utf8').trim();
   /** The id that the command has written to `pid`. */
   const pid = () => Number(textOf('pid'));
@@ -26,7 +26,7 @@ function prepared(command: string, more: Partial<Preparation> = {}) {
 /** Writes its id for the test when it is complete, and does not end. */
 const stays = (program: string) => `${program} & echo $! >id; mv id pid`;
 
-test('a command runs as the caller, in the caller’s folder, with a shell', async () => {
+test('a command runs as the caller, in the folder of the call, with a shell', async () => {
   const { ended, textOf, said, temporary } = prepared('id -u | cat >user && echo "$PWD" >place');
   await ended;
   expect(textOf('user')).toBe(String(process.getuid?.()));
@@ -61,17 +61,17 @@ test('credentials of a command are not shown, nor all of a long one', async () =
 
 test('a command that hangs is ended with its children', async () => {
   const { ended, pid, temporary } = prepared(`echo waiting; ${stays('sleep 1000')}; wait`, {
-    limitSeconds: 1,
+    limitSeconds: 4,
   });
   await expect(ended).rejects.toThrow(
-    /has not ended within 1 s, so it was ended: do what takes longer before the run; its output ends: waiting$/,
+    /has not ended within 4 s, so it was ended: do what takes longer before the run; its output ends: waiting$/,
   );
   expect(isRunning(pid())).toBe(false);
   expect(readdirSync(temporary)).toEqual([]);
 });
 
 test('a command that writes without end is ended, and its output is kept nowhere', async () => {
-  const { ended, temporary } = prepared('yes "all work and no play"', { limitSeconds: 1 });
+  const { ended, temporary } = prepared('yes "all work and no play"', { limitSeconds: 4 });
   await expect(ended).rejects.toThrow(/; its output ends: [alworkndpy ]+$/);
   expect(readdirSync(temporary)).toEqual([]);
 });
