@@ -1,6 +1,5 @@
 // The person's own command before the servers start: --prepare, or a scenario's `prepare`. It comes from a command line or a scenario
 // file alone, so it runs as the caller, with all rights that the caller has.
-import { once } from 'node:events';
 import { setTimeout as delay } from 'node:timers/promises';
 import { inOneLine, UserError } from '../errors.ts';
 import { lastLine, startChild, type Child } from '../process.ts';
@@ -46,8 +45,7 @@ export async function runBeforeStart({
   const output = watchOutput(child);
   // It writes no log.
   const { gone, stop } = watchLifecycle(what, child, '/dev/null', scratch, true);
-  const over = AbortSignal.any([signal, AbortSignal.timeout(limitSeconds * 1000)]);
-  if (!over.aborted) await Promise.race([child.exited, once(over, 'abort')]);
+  await untilOver(child, signal, limitSeconds);
   const isLate = !child.hasExited();
   await stop();
   const last = await output.lastLine();
@@ -85,6 +83,19 @@ async function startIn(scratch: Scratch, command: string): Promise<Child> {
     await scratch.end();
     throw error;
   }
+}
+
+/** Waits for the child's end, the signal or the time. */
+async function untilOver(child: Child, signal: AbortSignal, seconds: number): Promise<void> {
+  // Not AbortSignal.any or .timeout: their signals may be collected as garbage, and then never come.
+  const patience = new AbortController();
+  const giveUp = () => patience.abort();
+  signal.addEventListener('abort', giveUp);
+  if (signal.aborted) giveUp();
+  const time = delay(seconds * 1000, undefined, { signal: patience.signal });
+  await Promise.race([child.exited, time.catch(() => undefined)]);
+  giveUp();
+  signal.removeEventListener('abort', giveUp);
 }
 
 function watchOutput({ process: { stdout } }: Child) {
