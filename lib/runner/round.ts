@@ -60,7 +60,7 @@ export async function runGroup(
     const lost = [host, ...generators].flatMap((one) => one?.lost() ?? [])[0];
     if (lost === undefined) throw error;
     throw new UserError(
-      `${lost}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
+      `${lost.replace(/\.$/, '')}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
     );
   }
 }

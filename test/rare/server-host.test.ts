@@ -335,7 +335,7 @@ it('end when the connection is lost during a round', async () => {
   process.kill((connection as Seen).pid, 'SIGKILL');
   expect(await run.ended).toBe(1);
   expect(run.stderr()).toMatch(
-    new RegExp(`the connection to ${host.name} ended.*: the run ends in round 1, and keeps `),
+    new RegExp(`the connection to ${host.name} ended.*[^.]: the run ends in round 1, and keeps `),
   );
   expect(run.stderr()).not.toMatch(/repeated|twice/);
   await vi.waitFor(() => expect(stillRunning(servers)).toEqual([]), {
