@@ -13,7 +13,7 @@ import {
   scriptManifest,
   serverManifests,
 } from '../kubernetes/manifests.ts';
-import { byName, present } from '../present.ts';
+import { byName, present, repeated } from '../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';
 import { isRunnable } from '../scenario/variants.ts';
@@ -145,6 +145,8 @@ function readPlacement(words: Words): Placement {
     selectorForm,
     'give a label of a node, KEY=VALUE, such as disktype=ssd',
   );
+  const twice = repeated(labels.map(({ key }) => key));
+  if (twice !== undefined) throw usageError(`--node-selector ${twice}=… is given twice`);
   const taints = readEach(
     words,
     'toleration',
