@@ -40,7 +40,7 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
   }));
   return tableOf(rows, [
     leftColumn('the article says', ({ text }) => text),
-    leftColumn('and that', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
+    leftColumn('state', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
     leftColumn('its figures', ({ figures }) => figures),
     leftColumn('which make', ({ own }) => {
       const text = madeBy(own);
@@ -51,6 +51,9 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
   ]);
 }
 
+/** They have no part in a load. */
+const ofNoLoad: ReadonlySet<string> = new Set(['node', 'influxdb']);
+
 /** The article's machine beside this one. */
 function environmentsTable({
   article: { machine = {}, commands = [] },
@@ -59,7 +62,9 @@ function environmentsTable({
   const [first] = results.values();
   const here = first === undefined ? [] : environmentHere(first.environment);
   const versions = [...results.values()].flatMap(({ environment }) =>
-    Object.entries(environment.versions).map(([name, version]) => `${name} ${version}`),
+    Object.entries(environment.versions)
+      .filter(([name]) => !ofNoLoad.has(name))
+      .map(([name, version]) => `${name} ${version}`),
   );
   const [hardware = '', os = '', kernel = ''] = here;
   const rows: [string, string | undefined, string][] = [

@@ -117,7 +117,9 @@ function decideComparison(rest: ClaimRest, result: Result): Finding {
   const name = `${variant} against ${against}`;
   if (verdict === 'none') return undecided(`${name}: ${why}`);
   const claimed = about === undefined ? '' : `; the article says ${amount(about)}`;
-  const because = verdict === 'inconclusive' ? ` (${why})` : '';
+  // The interval is there to be seen.
+  const because =
+    verdict === 'inconclusive' ? ` (${why.replace(/^the interval includes 1: /, '')})` : '';
   return {
     state: stateOf(rest.is, verdict),
     seen: `${name}: ${metricMark(metric)}${effect(ratio, ci95)} ${verdictWord(metric, verdict)}${because}${claimed}`,

@@ -186,7 +186,23 @@ export function loadPart(result: Result): Part[] {
   const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
   return tables.length === 0
     ? []
-    : [{ title: 'Each load in detail:', tables, below: [below, ...savingsLines(result)] }];
+    : [
+        {
+          title: 'Each load in detail:',
+          tables,
+          below: [below, ...underWayLines(result), ...savingsLines(result)],
+        },
+      ];
+}
+
+/** A load of a set length ends while requests are under way: they are no failures. */
+function underWayLines({ variants }: Result): string[] {
+  const phases = variants.flatMap((variant) => phasePairs(variant));
+  return phases.some(
+    ({ here: load }) => load?.outcomes && load.outcomes.started > load.outcomes.done,
+  )
+    ? ['Requests that were started and are not done were under way when a round ended.']
+    : [];
 }
 
 /** HPACK saves most after a connection's first requests, of which a short run has relatively many. */
@@ -287,6 +303,11 @@ function turnsTable({ variants }: Result): Table {
 /** An interval of more times its middle is too wide. */
 const mostHalves = 10;
 
+/** Whether an interval is that of equal values: half of it, at most what sums of them lose. */
+function isRounding(half: number, middle: number): boolean {
+  return half <= Math.abs(middle) * 1e-9;
+}
+
 function perRequestTable(
   { variants }: Result,
   title: string,
@@ -300,8 +321,8 @@ function perRequestTable(
       const text = (value: number) => String(Number(value.toPrecision(3)));
       if (values.length === 1) return text(middle);
       // Two rounds far apart say nothing of a third.
-      const isWide = half > mostHalves * middle;
-      return `${text(middle)} ${isWide ? '[too wide]' : `± ${Number(half.toPrecision(1))}`}`;
+      if (half > mostHalves * middle) return `${text(middle)} [too wide]`;
+      return `${text(middle)} ± ${isRounding(half, middle) ? 0 : Number(half.toPrecision(1))}`;
     });
   return tableOf(variants, [
     leftColumn(title, ({ name }) => name),

@@ -3,7 +3,15 @@ import { expect, test } from 'vitest';
 import { decideClaim, ownFigures } from '../../lib/report/claims.ts';
 import { articleMarkdown } from '../../lib/report/article.ts';
 import { articlePage } from '../../lib/report/html/article-page.ts';
-import type { Comparison, Result, VariantResult } from '../../lib/result/result.ts';
+import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
+import { byName } from '../../lib/present.ts';
+import {
+  counterNames,
+  wireNames,
+  type Comparison,
+  type Result,
+  type VariantResult,
+} from '../../lib/result/result.ts';
 import { articlesOf, findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import type { Scenario } from '../../lib/scenario/model.ts';
 import { defineArticle, type Claim, type ClaimRest } from '../../lib/scenario/article.ts';
@@ -230,6 +238,55 @@ test('the page shows the claims, both machines and the tables', async () => {
   expect(html).toContain('<dt>open-file-cache</dt>');
   // Relative to the first row's requests/s.
   expect(html).toContain('<span>1.00 here</span>');
+});
+
+test('a reader sees why a claim is open, what has a part in a load, and no noise of sums', () => {
+  // Sums of equal numbers differ in their last digits.
+  const counts = (round: number) => ({
+    ...byName([...counterNames, ...wireNames], () => 0.1 + 0.2 + round * 1e-17),
+    readBytes: round % 2 === 0 ? 0.3 : 0.1 + 0.2,
+  });
+  const withCounts = (variant: MeasuredVariant): MeasuredVariant => ({
+    ...variant,
+    rounds: variant.rounds.map((round) => ({
+      ...round,
+      phases: round.phases.map((one) => ({
+        ...one,
+        inFlight: variant.name === 'workers' ? 100 : 0,
+        perRequest: counts(round.round),
+      })),
+    })),
+  });
+  const of = result([withCounts(workers), withCounts(openFileCache)]);
+  const [one] = of.comparisons as [Comparison];
+  const open = {
+    ...of,
+    environment: {
+      ...of.environment,
+      versions: { node: '20.20.2', k6: '2.2.0', influxdb: '1.6.7', nginx: '1.22.1' },
+    },
+    comparisons: [
+      {
+        ...one,
+        verdict: 'inconclusive' as const,
+        why: 'the interval includes 1: about 16 rounds would probably decide',
+      },
+    ],
+  };
+  const claims = [{ text: 't', figures: 'f', rests: [{ ...rest, is: 'same' as const }] }];
+  const markdown = articleMarkdown({
+    article: { id: 'x', title: 't', date: '2017', claims },
+    results: new Map([['s', open]]),
+    missing: [],
+  });
+  expect(markdown).toContain('| the article says | state | its figures |');
+  expect(markdown).toContain(' inconclusive (about 16 rounds would probably decide) |');
+  expect(markdown).toContain('| programs | it does not say | k6 2.2.0, nginx 1.22.1 |');
+  expect(markdown).toContain('| 0.3 ± 0 |');
+  expect(markdown).not.toMatch(/± \S*e-/);
+  expect(markdown).toContain(
+    'Requests that were started and are not done were under way when a round ended.',
+  );
 });
 
 const sound = { id: 'own-1.b', title: 't', date: '2026', claims: [] };
