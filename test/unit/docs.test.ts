@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { loadScenarios } from '../../lib/scenario/catalogue.ts';
+import { articlesOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { main } from '../commands.ts';
 
@@ -61,7 +61,9 @@ for (const name of 'scenario compare knobs k8s report grafana clean bench'.split
   helps.set(name, log.mock.calls.splice(0).join('\n'));
 }
 log.mockRestore();
-const scenarios = (await loadScenarios()).map(({ name }) => name);
+const shipped = await loadScenarios();
+const articles = articlesOf(shipped);
+const scenarios = shipped.map(({ name }) => name);
 
 /** Commands in sh blocks and in backquotes. A quoted argument is one word. */
 const linesOf = (page: string) => {
@@ -132,6 +134,39 @@ test('docs/proof.md shows all plots', () => {
 test('docs/articles.md and docs/http3.md name every scenario', () => {
   const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
   expect(allIn(page, /^\| `([^`]+)` \|/gm).toSorted()).toEqual(scenarios);
+});
+
+/** Claims and their states, as the page of an article has them. */
+const claimsOf = (file: string) =>
+  [
+    ...textOf(file).matchAll(
+      /^\| ([^|]+) \| (holds|does not hold|opposite|not decided)( here)? \|/gm,
+    ),
+  ].map(([, claim = '', state = '', more = '']) => [claim.trim(), state + more]);
+
+test('docs/articles.md has every claim of the pages with its state there, and no figures of theirs', () => {
+  const index = textOf('docs/articles.md');
+  const rows = [
+    ...index.matchAll(/^\| (?:\[(\d+)\]\(articles\/\d+\.md\))? *\| (.*) \| (.*) \|$/gm),
+  ];
+  const listed = rows.filter(([, , , state = '']) => / here$|^not decided$/.test(state));
+  let id = '';
+  const byPage = new Map<string, string[][]>();
+  for (const [, begins, claim = '', state = ''] of listed) {
+    id = begins ?? id;
+    byPage.set(id, [...(byPage.get(id) ?? []), [claim, state]]);
+  }
+  for (const { id: article, claims = [] } of articles) {
+    const onPage = claimsOf(`docs/articles/${article}.md`);
+    expect(onPage.map(([claim]) => claim)).toEqual(claims.map(({ text }) => text));
+    expect(byPage.get(article)).toEqual(onPage);
+    const held = onPage.filter(([, state]) => state === 'holds here').length;
+    expect(textOf('README.md')).toContain(
+      `[${held}/${onPage.length}](docs/articles/${article}.md)`,
+    );
+  }
+  // Intervals are of what was measured.
+  expect(index).not.toMatch(/\[[−\d.]+, [−\d.]+\]/);
 });
 
 const page = textOf('docs/architecture.md');
