@@ -158,9 +158,8 @@ export async function openServerHost(name: string) {
   ) {
     const { hostname, port } = new URL(origin);
     const socket = connectTo({ host: hostname, port: Number(port) });
-    const until = AbortSignal.any([AbortSignal.timeout(reachLimitMs), signal]);
     try {
-      await once(socket, 'connect', { signal: until });
+      await once(socket, 'connect', { signal: limited(signal, reachLimitMs) });
     } catch {
       signal.throwIfAborted();
       throw new UserError(

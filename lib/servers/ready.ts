@@ -6,6 +6,7 @@ import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from
 import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
+import { limited } from '../limited.ts';
 import { hundredths, percent, whole } from '../format.ts';
 import { total } from '../analysis/statistics.ts';
 import { present } from '../present.ts';
@@ -236,12 +237,11 @@ async function askPages(
 }
 
 async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
-  const limited = () => AbortSignal.any([signal, AbortSignal.timeout(pageLimitMs)]);
   const asked: { request: LoadRequest; answer: Answer | Error }[] = [];
   let silent = 0;
   for (let from = 0; from < requests.length && silent < named; from += batch) {
     const some = requests.slice(from, from + batch);
-    const together = await onConnection(check, limited(), (ask) =>
+    const together = await onConnection(check, limited(signal, pageLimitMs), (ask) =>
       Promise.all(some.map((request) => ask(request).catch(() => undefined))),
     ).catch(() => []);
     for (const [place, request] of some.entries()) {
@@ -252,7 +252,7 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
           : error;
       const answer =
         together[place] ??
-        (await onConnection(check, limited(), (ask) => ask(request)).catch(alone));
+        (await onConnection(check, limited(signal, pageLimitMs), (ask) => ask(request)).catch(alone));
       signal.throwIfAborted();
       asked.push({ request, answer });
       if (answer instanceof Error && ++silent === named) break;
