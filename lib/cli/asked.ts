@@ -254,6 +254,7 @@ export async function readAsked(words: Words, given: readonly Given[]) {
     ...(await readPages(words, given)),
     ...present({
       acceptsDifferences: flags.has('accept-differences') || undefined,
+      isOfHar: flags.has('har') || undefined,
       request: readRequest(words),
       status: status === undefined ? undefined : Number(status),
       /** The loads are HTTP/3, whatever their lines say. */

@@ -20,6 +20,8 @@ export interface Side extends Given {
   server: ServerSpec;
   /** Any share of the requests may have another status than the log says. */
   acceptsDifferences?: true;
+  /** The requests are of a HAR, not of a log. */
+  isOfHar?: true;
 }
 
 /** Decides page, address, load and server of each side. Throws UserError (exit code 2) for words that do not fit. */
@@ -52,7 +54,7 @@ export function sidesOf(
       page: { path, ...present({ host, requests, status: asked.status }) },
       load: asAsked(loadFor(side, line ?? readLoadLine(usual)), asked),
       server: serverOf(side, asked),
-      ...present({ acceptsDifferences: asked.acceptsDifferences }),
+      ...present({ acceptsDifferences: asked.acceptsDifferences, isOfHar: asked.isOfHar }),
     };
   });
 }

@@ -59,8 +59,9 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
 
 type Place = Pick<ReadyRun, 'host' | 'cores' | 'signal' | 'tools'>;
 
-function checkOf({ page, load, acceptsDifferences }: Side) {
-  return { page, protocol: load.protocol, request: load, tls: load.tls, acceptsDifferences };
+function checkOf({ page, load, acceptsDifferences, isOfHar }: Side) {
+  const { protocol, tls } = load;
+  return { page, protocol, request: load, tls, acceptsDifferences, isOfHar };
 }
 
 /** Asks for gzip, unless the load sets Accept-Encoding. undefined for a wrong answer. */

@@ -240,7 +240,10 @@ function sweepLines(sweep: StreamSweep | undefined): string[] {
 /** For a run that ended early, the rounds that count, and that no verdict is final. */
 export function partialLines({ state, endedBy, variants, comparisons, looks }: Result): string[] {
   if (state === 'complete') return [];
-  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.${endedBy === undefined ? '' : ` The reason: ${endedBy}.`}`;
+  const reason = endedBy === undefined ? '' : ` The reason: ${endedBy}.`;
+  if (wholeRounds(variants) === 0)
+    return [`Ended early, before a round was complete: nothing is compared.${reason}`];
+  const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.${reason}`;
   return [
     hasVerdict(comparisons)
       ? `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`

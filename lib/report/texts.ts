@@ -56,12 +56,20 @@ export function terminalReport(
       ...pagesPart(result, 10),
       ...(verbose ? [...loadPart(result), ...whyPart(result)] : []),
       ...tableParts(result),
-    ].flatMap((part) => [...terminalLines(part, options), '']),
+    ].flatMap((part) => {
+      const lines = terminalLines(part, options);
+      return lines.length === 0 ? [] : [...lines, ''];
+    }),
     ...wrapLines(lines, width),
   ];
 }
 
-function terminalLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
+/** None without a row and a line. */
+function terminalLines(part: Part, options: TerminalOptions): string[] {
+  const { title, below } = part;
+  // A run that ended in its first round has none.
+  const tables = part.tables.filter(({ rows }) => rows.length > 0);
+  if (tables.length + below.length === 0) return [];
   return [
     ...wrapLines(title === '' ? [] : [title], options.width),
     ...tables.flatMap((table, index) => [

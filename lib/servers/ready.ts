@@ -183,7 +183,8 @@ async function askPages(
   requests: readonly LoadRequest[],
   signal: AbortSignal,
 ): Promise<Partial<Answer>> {
-  const { origin, page, anyLength, acceptsDifferences } = check;
+  const { origin, page, anyLength, acceptsDifferences, isOfHar } = check;
+  const record = isOfHar ? 'HAR' : 'log';
   const { status: expected = 200, bodyBytes } = page;
   const asked = await askEach(check, requests, signal);
   const wrong = asked.flatMap(({ request, answer }) => {
@@ -209,10 +210,10 @@ async function askPages(
   const such = others.map(
     ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
   );
-  const otherStatuses = `${percent(share)} of the requests with another status than the log: ${firstOf(such)}`;
+  const otherStatuses = `${percent(share)} of the requests with another status than the ${record}: ${firstOf(such)}`;
   if (share > mostOthers && !acceptsDifferences)
     throw new UserError(
-      `${origin} answers ${otherStatuses}: have it serve what the log has, take a log of this site, or add --accept-differences`,
+      `${origin} answers ${otherStatuses}: have it serve what the ${record} has, take a ${record} of this site, or add --accept-differences`,
     );
   const mean = (of: (bytes: number) => number) =>
     total(pages, ({ weight, answer }) => weight * of(answer.bytes)) / total(pages, weightOf);

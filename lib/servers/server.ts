@@ -95,6 +95,8 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   allPages?: true;
   /** Any share of a log's requests may have another status than the log says. */
   acceptsDifferences?: true | undefined;
+  /** The requests are of a HAR, not of a log. */
+  isOfHar?: true | undefined;
   /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;
   user?: string | undefined;

@@ -217,6 +217,25 @@ it.each([
   expect(await refusal(answering(always(status, body)))).toContain(` answers with ${message}`);
 });
 
+it.each([
+  [undefined, 'log'],
+  [true, 'HAR'],
+] as const)('names what the requests were recorded in (HAR: %s)', async (isOfHar, record) => {
+  const requests = [
+    { target: '/', status: 200 },
+    { target: '/gone', status: 404 },
+  ];
+  const check = {
+    page: { path: '/', requests },
+    allPages: true,
+    anyLength: true,
+    isOfHar,
+  } as const;
+  expect(await refusal(answering(always(200, '12345')), check)).toContain(
+    `with another status than the ${record}: /gone (200, not 404): have it serve what the ${record} has, take a ${record} of this site,`,
+  );
+});
+
 it('accepts any length without docroot, or if the length may change', async () => {
   const server = answering(always(200, '1234567'));
   expect(await ready(server, { page: { path: '/' } })).toMatchObject({

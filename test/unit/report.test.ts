@@ -140,6 +140,14 @@ test('Markdown shows verdict, table, notes and load, and collapses the rest', ()
   expect(collapsed).toMatch(/\| round \| open-file-cache \/ workers \|[^]*<\/details>\n*$/);
 });
 
+test('a run that ended in its first round has no empty table', () => {
+  const none = result([], { state: 'partial', looks: [4, 6, 10] });
+  expect(terminalReport(none, ['The end.'], plain)).toEqual([
+    'Ended early, before a round was complete: nothing is compared.',
+    'The end.',
+  ]);
+});
+
 test('the terminal shows the table and sentences; --verbose adds loads and footnotes', () => {
   const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
   const lines = terminalReport(noted, ['The end.'], plain);
