@@ -1,6 +1,6 @@
 // What full accept queues of servers did to a load.
 import { enumeration, whole } from '../format.ts';
-import type { Phase, VariantResult } from '../result/result.ts';
+import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { extent, total } from './statistics.ts';
 
 /** A server's overflows. Without a backlog they may be another server's. */
@@ -16,13 +16,20 @@ const leastWaitMs = 200;
 /** The overflows of a variant's rounds in which requests failed, or took so long. */
 export function overflowsOf({ name, rounds }: Pick<VariantResult, 'name' | 'rounds'>): Overflows {
   const felt = rounds.filter(({ phases }) => phases.some(isFelt));
-  // Each phase has those of the round's whole load.
   const queues = felt.flatMap(({ phases }) => phases[0]?.acceptQueue ?? []);
   return {
     name,
-    count: total(queues, ({ overflows }) => overflows),
+    count: total(felt, overflowsIn),
     backlog: queues.find(({ backlog }) => backlog !== undefined)?.backlog,
   };
+}
+
+function overflowsIn({ phases }: Round): number {
+  // An emulated network counts within the window of each phase, as in the table; the server's own count is of the whole load.
+  const [first] = phases;
+  return first === undefined || first.network === null
+    ? (first?.acceptQueue?.overflows ?? 0)
+    : total(phases, ({ network }) => network?.listenOverflows ?? 0);
 }
 
 function isFelt({ errors, hung, latencyMs, connectMs }: Phase): boolean {

@@ -8,6 +8,7 @@ import { textOf } from '../../lib/report/table.ts';
 import type { Phase, Result } from '../../lib/result/result.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
+import { networkUse } from '../fixtures/link.ts';
 import { answers, latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
 import { columnOf } from '../fixtures/table.ts';
@@ -182,6 +183,11 @@ test('accept queues that overflowed are named, where requests failed or were slo
   ]);
   expect(notesOf(overflowing({ latencyMs: latency(1, 90, 1100) }))).toEqual([
     lines(", or another side's,", ''),
+  ]);
+  // In a network it is the table's count.
+  const network = networkUse(1000, { listenOverflows: 12 });
+  expect(notesOf(overflowing({ hung: 3, network }, 300, 5))).toEqual([
+    lines(' (for 5)', ' (6 always find room)').replace('1,800 times', '72 times'),
   ]);
   // Nobody noticed, or there was none.
   expect(notesOf(overflowing({ latencyMs: latency(1, 90, 150) }, 300, 5))).toEqual([]);
