@@ -35,7 +35,7 @@ export const noInstall = {
   'no-install': {
     group: 'machine',
     rare: true,
-    help: 'install no packages, but say which are missing (as BAKEOFF_INSTALL=no)',
+    help: 'install and build nothing, but say what is missing (as BAKEOFF_INSTALL=no)',
   },
 } as const satisfies Record<string, Flag>;
 

@@ -123,7 +123,7 @@ export async function delaylinkBeside(k6: string): Promise<string | undefined> {
 /** Bytes of each program by name, written once they are on the disk. */
 const sizesFile = 'sizes.json';
 
-/** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go. */
+/** Returns the path of k6, and a function to build it if it is missing. Throws UserError without Go, and if nothing may be built. */
 export async function lookForK6(
   machine: Machine,
 ): Promise<{ path: string; build?: (signal: AbortSignal) => Promise<void> }> {
@@ -131,8 +131,12 @@ export async function lookForK6(
   if (packaged !== undefined) return { path: packaged };
   const go = await findGo(machine);
   const path = await k6Path(machine, go);
-  if (!(await isWholeBuild(path)))
-    return { path, build: (signal) => build(machine, go, path, signal) };
+  const isThere = await isWholeBuild(path);
+  if (!isThere && !machine.mayInstall)
+    throw new UserError(
+      'k6 is not built yet, and nothing may be installed or built: leave out --no-install and BAKEOFF_INSTALL=no once, or set K6_BIN to a k6 with k6/x/loadgen in it',
+    );
+  if (!isThere) return { path, build: (signal) => build(machine, go, path, signal) };
   // The builds used last are kept. Another user cannot set the time.
   await utimes(path, new Date(), new Date()).catch(() => undefined);
   return { path };

@@ -60,8 +60,12 @@ function k6Says(path: string) {
 
 test('k6 is built once, and again only when its sources change', async () => {
   const machine = goMachine();
+  await expect(ensureTools(['k6'], { ...machine, mayInstall: false })).rejects.toThrow(
+    /^k6 is not built yet, and nothing may be .* --no-install .*K6_BIN/,
+  );
   const { k6 } = await ensureTools(['k6'], machine);
   expect(k6Says(k6)).toBe('one');
+  expect(await ensureTools(['k6'], { ...machine, mayInstall: false })).toEqual({ k6 });
   expect(k6Says((await delaylinkBeside(k6)) ?? '')).toBe('one');
   expect(k6.startsWith(`${machine.bakeoffFolder}/k6/`)).toBe(true);
   const built = statSync(k6).ino;
