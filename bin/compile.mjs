@@ -11,7 +11,7 @@ import {
   statSync,
   writeFileSync,
 } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { nodeModules } from './bundle.mjs';
 
@@ -29,8 +29,13 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
   const dist = join(projectRoot, 'dist');
   const main = join(dist, 'main.mjs');
   const stateFile = join(dist, 'state');
-  const state = stateOf(projectRoot);
-  if (read(stateFile) === state) return main;
+  const sources = sourcesOf(projectRoot);
+  const [seen, content] = (read(stateFile) ?? '').split('\n');
+  const seenNow = seenOf(projectRoot, sources);
+  if (seen === seenNow) return main;
+  const contentNow = contentOf(projectRoot, sources);
+  // A copy at another path, which may be read-only.
+  if (content === contentNow) return main;
   const { build } = await import('esbuild');
   mkdirSync(dist, { recursive: true });
   // Another command may compile at the same time, to the same files. So each file is renamed into place, and the state comes
@@ -47,7 +52,7 @@ export async function compiledCommands(projectRoot, keptMs = dayMs) {
     outputFiles.forEach(({ contents }, index) =>
       writeFileSync(join(fresh, names[index]), contents),
     );
-    writeFileSync(join(fresh, 'state'), state);
+    writeFileSync(join(fresh, 'state'), `${seenNow}\n${contentNow}\n`);
     for (const name of [...names, 'state']) renameSync(join(fresh, name), join(dist, name));
     removeOld(dist, names, keptMs);
   } finally {
@@ -78,23 +83,29 @@ function read(file) {
   }
 }
 
-/** A hash of the sources' names, sizes and times, and of the lock file, which pins the compiler. */
-function stateOf(projectRoot) {
-  const sources = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
+/** All that may be compiled, and the compiler's version; below the project's folder. */
+function sourcesOf(projectRoot) {
+  const files = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile())
-      .map((entry) => join(entry.parentPath, entry.name)),
+      .filter((one) => one.isFile())
+      .map((one) => relative(projectRoot, join(one.parentPath, one.name))),
   );
+  return [...files.sort(), 'package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'];
+}
+
+/** Quick to tell, and another one where the checkout was copied or cloned. */
+function seenOf(projectRoot, sources) {
   const hash = createHash('sha256');
-  for (const file of [
-    ...sources.sort(),
-    ...['package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'].map((name) =>
-      join(projectRoot, name),
-    ),
-  ]) {
-    const { size, mtimeMs } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  for (const file of sources) {
+    const { size, mtimeMs } = statSync(join(projectRoot, file), { throwIfNoEntry: false }) ?? {};
     hash.update(`${file} ${size} ${mtimeMs}\n`);
   }
+  return hash.digest('hex');
+}
+
+function contentOf(projectRoot, sources) {
+  const hash = createHash('sha256');
+  for (const file of sources) hash.update(`${file} ${read(join(projectRoot, file)) ?? ''}\n`);
   return hash.digest('hex');
 }
 

@@ -1,5 +1,5 @@
-// The commands are compiled when their sources change.
-import { mkdirSync, readdirSync, utimesSync, writeFileSync } from 'node:fs';
+// The commands are compiled once for each state of their sources.
+import { cpSync, mkdirSync, readdirSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { expect, test } from 'vitest';
@@ -45,6 +45,29 @@ test('once; anew when a source has changed', async () => {
   await compiledCommands(root);
   expect(parts()).toHaveLength(2);
   expect(parts()).not.toContain(old);
+});
+
+test('a copy of a compiled project starts where nothing can be written or compiled', async () => {
+  const { root, say } = project();
+  say("export const word: string = 'one';");
+  await compiledCommands(root);
+  const copy = `${newFolder()}/`;
+  cpSync(root, copy, { recursive: true });
+  utimesSync(join(copy, 'lib/word.ts'), new Date(0), new Date(0));
+  const before = readdirSync(join(copy, 'dist'), { withFileTypes: true }).map(({ name }) =>
+    statSync(join(copy, 'dist', name)),
+  );
+  const main = await compiledCommands(copy);
+  expect(await load(main)).toEqual({
+    said: 'one',
+    place: pathToFileURL(join(copy, 'lib/cli/main.ts')).href,
+  });
+  const after = readdirSync(join(copy, 'dist')).map((name) => statSync(join(copy, 'dist', name)));
+  expect(after.map(({ ino, mtimeMs }) => [ino, mtimeMs])).toEqual(
+    before.map(({ ino, mtimeMs }) => [ino, mtimeMs]),
+  );
+  writeFileSync(join(copy, 'lib/word.ts'), "export const word: string = 'two';");
+  expect(await load(`${await compiledCommands(copy)}?two`)).toMatchObject({ said: 'two' });
 });
 
 test('a failed compilation leaves no files behind', async () => {
