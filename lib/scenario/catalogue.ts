@@ -102,7 +102,10 @@ async function loadModules(files: readonly string[]): Promise<unknown[]> {
       ({ errors: [first] }: BuildFailure) => {
         if (first === undefined) throw new Error('it cannot be compiled');
         const line = first.location === null ? '' : ` (line ${first.location.line})`;
-        throw new Error(`${first.text}${line}`);
+        const meant = /^Could not resolve "bakeoff/.test(first.text)
+          ? ': the package is "server-bakeoff"'
+          : '';
+        throw new Error(`${first.text}${meant}${line}`);
       },
     );
     const compiled = files.map((_, index) => path.join(folder, `${index}.mjs`));

@@ -24,9 +24,10 @@ export function fromCallersFolder(path: string): string {
   return resolve(folder === projectRoot ? (process.env.INIT_CWD ?? folder) : folder, path);
 }
 
-/** A command as the user types it: `npm run scenario --`, or `npx bakeoff scenario` with the installed package. */
+/** A command as the user types it: `npm run scenario --`, or `npx server-bakeoff scenario` with the installed package. */
 export function typed(command: string): string {
-  return basename(process.argv[1] ?? '') === 'bakeoff'
-    ? `npx bakeoff ${command}`
+  // The package's name: where it is not installed, npx would fetch another's package called bakeoff.
+  return ['bakeoff', 'server-bakeoff'].includes(basename(process.argv[1] ?? ''))
+    ? `npx server-bakeoff ${command}`
     : `npm run ${command} --`;
 }

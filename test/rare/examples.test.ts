@@ -268,7 +268,7 @@ test('types: strict, including those of the package; mistakes are found', async 
 test('each packed command finds its modules and prints a usage line', async () => {
   const say = (...args: string[]) => inProject(installed.folder, ['bakeoff', ...args]);
   const { stdout: list } = await say('--help');
-  expect(list).toMatch(/^Commands, each as npx bakeoff NAME …\n/);
+  expect(list).toMatch(/^Commands, each as npx server-bakeoff NAME …\n/);
   // k6 prints its own help.
   const commands = [...list.matchAll(/^ {2}(?!k6 )(\w+) /gm)].map(([, name]) => name as string);
   expect(commands).toEqual(expect.arrayContaining(['scenario', 'compare']));
@@ -283,7 +283,7 @@ test('each packed command finds its modules and prints a usage line', async () =
   for (const [index, help] of helps.entries())
     expect(help, commands[index]).toMatchObject({ code: 0, stderr: '' });
   expect(helps[commands.indexOf('scenario')]?.stdout).toMatch(
-    /^npx bakeoff scenario NAME\|FILE\.ts \[flags\] [^]*\n {2}--rounds N /m,
+    /^npx server-bakeoff scenario NAME\|FILE\.ts \[flags\] [^]*\n {2}--rounds N /m,
   );
   expect((await say('scenario')).stdout).toMatch(/^ {2}nginx-open-file-cache +\d+ s /m);
 });

@@ -80,7 +80,7 @@ const isFlagOf = (help: string, flag: string) => new RegExp(`^ +${flag}( |$)`, '
 
 const wrongIn = (line: string) => {
   const [, name, rest = ''] =
-    /\b(?:npm run(?: -s)? |npm (?=test\b)|npx bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
+    /\b(?:npm run(?: -s)? |npm (?=test\b)|npx server-bakeoff )([a-z0-9:-]+)(.*)/.exec(line) ?? [];
   if (name === undefined) return [];
   if (!(name in scripts)) return [`${line}: no command ${name}`];
   const [first = '', ...args] = rest

@@ -126,6 +126,7 @@ describe('user configs and pages', () => {
     const file = join(folder, 'elsewhere.ts');
     for (const [from, why] of [
       ['none', 'Could not resolve "none"'],
+      ['bakeoff', 'Could not resolve "bakeoff": the package is "server-bakeoff"'],
       ['server-bakeoff', 'No matching export in ".*" for import "x"'],
     ]) {
       writeFileSync(file, `import { x } from '${from}';\nexport default x;`);
