@@ -227,6 +227,12 @@ test.each<[Partial<Heading>, string]>([
   expect(headingLines({ ...heading, ...changes })[1]).toBe(`${line} · Linux 6.18 · Xeon`);
 });
 
+test('the heading says what runs before the servers', () => {
+  expect(headingLines(heading)).toHaveLength(2);
+  const [, , line] = headingLines({ ...heading, prepare: 'make -s' });
+  expect(line).toBe('before the servers start, in each round: make -s');
+});
+
 test('the heading names commands by side, and servers by version', () => {
   const server = { ...nginxWith(), name: 'node', version: '' };
   const of = result([workers, { ...workers, name: 'mine', server }]);
