@@ -207,6 +207,21 @@ it('the Dockerfile has the same versions as the project', () => {
   for (const [, name] of dockerfile.matchAll(commented)) expect(name).toBe(imageName);
 });
 
+it('the image has no package that development alone needs, though npm installs it', () => {
+  const { packages } = JSON.parse(read('package-lock.json')) as {
+    packages: Record<string, { devOptional?: true; optionalDependencies?: Record<string, string> }>;
+  };
+  const places = Object.entries(packages).flatMap(([place, one]) => {
+    if (one.devOptional !== true) return [];
+    const scopes = Object.keys(one.optionalDependencies ?? {}).map((name) => name.split('/')[0]);
+    return [place, ...new Set(scopes.map((scope) => `node_modules/${scope}`))];
+  });
+  expect(places).toContain('node_modules/typescript');
+  const install = argumentsOf('RUN').find((line) => line.includes('npm ci --omit=dev ')) ?? '';
+  const removed = /&& rm -rf (.*)$/.exec(install)?.[1]?.split(' ') ?? [];
+  expect(removed).toEqual(expect.arrayContaining(places));
+});
+
 it('the Dockerfile installs the packages of the setup, pinned', () => {
   const [, packages = ''] =
     /apt-get install \S+ \S+ (.*?) &&/.exec(argumentsOf('RUN').join('\n')) ?? [];
