@@ -14,14 +14,13 @@ import (
 // mostDrawn limits the samples that are drawn from a second.
 const mostDrawn = 100
 
-// k6Metrics makes samples of k6's own metrics from the seconds of a load, so that a request costs next to nothing. Counts are exact. The times
+// k6Metrics makes samples of k6's own metrics from the seconds of a load, so that no request costs anything. Counts are exact. The times
 // of a second are drawn from its histogram, and a Rate gets ones and zeros with the second's share of failed requests as their mean.
 type k6Metrics struct {
 	builtin              *metrics.BuiltinMetrics
 	tags                 *metrics.TagSet
 	expected, unexpected *metrics.TagSet // tags of responses with and without an expected status
 	durations            timeDraw
-	waiting, receiving   timeDraw // the two parts of durations
 	failures             failureDraw
 }
 
@@ -68,8 +67,6 @@ func (m *k6Metrics) second(batch metrics.Samples, s engine.Second) metrics.Sampl
 	if s.Unexpected == 0 {
 		tags = m.expected // With others among them, the histogram does not tell them apart
 	}
-	batch = m.spread(batch, m.builtin.HTTPReqWaiting, tags, s, m.waiting.draw(s.WaitingMs))
-	batch = m.spread(batch, m.builtin.HTTPReqReceiving, tags, s, m.receiving.draw(s.ReceivingMs))
 	return m.spread(batch, m.builtin.HTTPReqDuration, tags, s, m.durations.draw(s.LatencyMs))
 }
 

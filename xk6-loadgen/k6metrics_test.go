@@ -184,33 +184,13 @@ func TestK6sOwnCountsAreThoseOfTheResult(t *testing.T) {
 	}
 }
 
-func TestADurationIsWaitingAndReceiving(t *testing.T) {
-	const headersAfter, bodyAfter = 20 * time.Millisecond, 200 * time.Millisecond
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		time.Sleep(headersAfter) // what is measured
-		w.(http.Flusher).Flush()
-		time.Sleep(bodyAfter)
-		io.WriteString(w, "x")
-	}))
-	defer server.Close()
-	value, samples, err := script(t, context.Background(), `loadgen.run({ url: '`+server.URL+`/', connections: 3, requests: 9 })`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := k6Sums(samples)
-	waiting, receiving, durations := sum(samples, "http_req_waiting", nil), sum(samples, "http_req_receiving", nil), sum(samples, "http_req_duration", nil)
-	if got["http_req_waiting samples"] != 9 || got["http_req_receiving samples"] != 9 || waiting < 9*headersAfter.Seconds()*1000 || receiving <= 0 || math.Abs((waiting+receiving)/durations-1) > 0.01 {
-		t.Errorf("waiting %v ms, receiving %v ms, durations %v ms of %v", waiting, receiving, durations, value.Export())
-	}
-}
-
 func TestK6sOwnMetricsCanBeLeftOut(t *testing.T) {
 	for _, code := range []string{`loadgen.run({ url: '%s/', requests: 9, k6Metrics: false })`, `loadgen.alternate({ k6Metrics: false, sides: [{ url: '%s/', requests: 9 }] })`} {
 		_, samples, err := script(t, context.Background(), fmt.Sprintf(code, page(t)))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum(samples, "loadgen_requests", nil) != 9 || sum(samples, "http_reqs", nil)+sum(samples, "http_req_waiting", nil) != 0 {
+		if sum(samples, "loadgen_requests", nil) != 9 || sum(samples, "http_reqs", nil) != 0 {
 			t.Errorf("%s: %v", code, slices.Sorted(maps.Keys(k6Sums(samples))))
 		}
 	}

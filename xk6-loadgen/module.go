@@ -69,7 +69,6 @@ func (m *instance) run(state *lib.State, value sobek.Value) (map[string]any, err
 	if err != nil {
 		return nil, err
 	}
-	load.Parts = call.makesK6Metrics()
 	push := m.pusherOf(state, load, call)
 	result, err := engine.Run(m.vu.Context(), load.Options, push.second)
 	if err == nil || errors.Is(err, engine.ErrNoAnswer) {
@@ -95,7 +94,6 @@ func (m *instance) alternate(state *lib.State, value sobek.Value) ([]any, error)
 				return nil, err
 			}
 		}
-		side.Parts = call.makesK6Metrics()
 		push := m.pusherOf(state, side.loadOptions, call)
 		pushers = append(pushers, push)
 		sides = append(sides, engine.Side{Options: side.Options, CPUOf: side.CPUOf, OnSecond: push.second})

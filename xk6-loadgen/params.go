@@ -40,8 +40,6 @@ type callOptions struct {
 	StartAt   time.Time `js:"startAt"`
 }
 
-func (c callOptions) makesK6Metrics() bool { return c.Samples && c.K6Metrics }
-
 func newCallOptions() callOptions { return callOptions{Samples: true, K6Metrics: true} }
 
 type tagList []engine.Header

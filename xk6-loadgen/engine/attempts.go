@@ -209,11 +209,7 @@ func (l *loop) response(a *attempt, from int64, status int, headerBytes, decoded
 		return
 	}
 	// A latency counts by its request's start, so that a turn's last requests, which end after the window, are not left out.
-	to := l.recordsTo()
-	to.latency.record(l.clock - from)
-	if to.parts != nil {
-		to.parts.record(from, a.firstAt, l.clock)
-	}
+	l.recordsTo().latency.record(l.clock - from)
 	if len(l.plan.Buckets) > 0 {
 		l.bucketCounts[bucketOf(l.plan.Buckets, l.clock-from)]++
 	}

@@ -9,7 +9,6 @@ import (
 // of its own.
 type collector struct {
 	shared           *shared
-	plan             *plan
 	onSecond         func(Second)
 	gathering, whole *pendingSecond // gathering is the present second, whole the one before it.
 	running          int            // running loops have not ended; reported are those that have reported past the second's shortest length
@@ -23,15 +22,9 @@ type collector struct {
 type pendingSecond struct {
 	Counts
 	latency     *recorder
-	parts       *parts
 	connections int
 	start, end  int64
 	from, to    cpuReading // from and to are the process's CPU time at start and end.
-}
-
-// newPendingSecond returns an empty second, with parts of latencies only if the plan asks for them.
-func newPendingSecond(p *plan) *pendingSecond {
-	return &pendingSecond{latency: newRecorder(), parts: newParts(p)}
 }
 
 // collect is a goroutine of each side. It receives the loops' intervals until each has sent its last one, and gives them back for reuse.
@@ -39,8 +32,8 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 	var result Result
 	total := newRecorder()
 	c := &collector{
-		shared: s, plan: loops[0].plan, onSecond: onSecond, running: len(loops), reported: map[*loop]bool{}, leastEnd: -1, open: map[*loop]int{},
-		gathering: newPendingSecond(loops[0].plan),
+		shared: s, onSecond: onSecond, running: len(loops), reported: map[*loop]bool{}, leastEnd: -1, open: map[*loop]int{},
+		gathering: &pendingSecond{latency: newRecorder()},
 	}
 	for c.running > 0 {
 		i := <-s.intervals
@@ -50,7 +43,6 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 		if !i.last {
 			i.Counts = Counts{}
 			i.latency.reset()
-			i.parts.reset()
 			i.loop.spare <- i
 		}
 	}
@@ -74,7 +66,6 @@ func (c *collector) add(i *interval) {
 	p := c.gathering
 	p.Counts.add(&i.Counts)
 	p.latency.merge(i.latency)
-	p.parts.merge(i.parts)
 	if i.end > p.end {
 		p.end, p.to = i.end, i.cpu
 	}
@@ -95,14 +86,13 @@ func (c *collector) add(i *interval) {
 func (c *collector) next() {
 	done, free := c.gathering, c.whole
 	if free == nil {
-		free = newPendingSecond(c.plan)
+		free = &pendingSecond{latency: newRecorder()}
 	} else {
 		c.emit(free)
 	}
 	done.connections = c.connections
 	free.Counts = Counts{}
 	free.latency.reset()
-	free.parts.reset()
 	free.start, free.end, free.from, free.to = done.end, done.end, done.to, done.to
 	c.whole, c.gathering = done, free
 	clear(c.reported)
@@ -116,7 +106,6 @@ func (c *collector) finish(end int64, cpu cpuReading) {
 		if end-c.whole.end < second/2 {
 			c.whole.Counts.add(&last.Counts)
 			c.whole.latency.merge(last.latency)
-			c.whole.parts.merge(last.parts)
 			last = c.whole
 		} else {
 			c.emit(c.whole)
@@ -137,10 +126,9 @@ func (c *collector) emit(p *pendingSecond) {
 	// more than the machine has.
 	cpu := float64(p.to.used-p.from.used) / float64(max(1, p.to.at-p.from.at))
 	cpu = min(max(0, cpu), float64(runtime.NumCPU()))
-	waiting, receiving := p.parts.distributions()
 	c.onSecond(Second{
 		End: c.shared.epoch.Add(time.Duration(p.end + p.to.away)), Seconds: float64(p.end-p.start) / 1e9, Counts: p.Counts,
-		LatencyMs: p.latency.distribution(), WaitingMs: waiting, ReceivingMs: receiving, Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: cpu,
+		LatencyMs: p.latency.distribution(), Buckets: p.latency.buckets(), Connections: p.connections, GeneratorCPU: cpu,
 	})
 }
 

@@ -20,13 +20,10 @@ type Second struct {
 	End     time.Time // on the wall clock; no two seconds of a run share it
 	Seconds float64
 	Counts
-	LatencyMs LatencyDistribution // zero without responses
-	// With Options.Parts, unless requests are Together: WaitingMs is the part of LatencyMs up to the response's first byte (of its headers
-	// with HTTP/2), ReceivingMs the rest, which is 0 where one read brought the whole response. Of many responses they are those of some.
-	WaitingMs, ReceivingMs LatencyDistribution
-	Buckets                []Bucket
-	Connections            int     // Connections are open, or being opened, at the second's end.
-	GeneratorCPU           float64 // CPU seconds per second of the process
+	LatencyMs    LatencyDistribution // zero without responses
+	Buckets      []Bucket
+	Connections  int     // Connections are open, or being opened, at the second's end.
+	GeneratorCPU float64 // CPU seconds per second of the process
 }
 
 // Result is a load's outcome. Times and counts are of the window unless a field says otherwise.

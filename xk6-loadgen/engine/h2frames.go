@@ -327,7 +327,6 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 		}
 	default:
 		c.firstByte()
-		st.attempt.firstAt = c.loop.clock
 		st.status, st.length = int32(b.status), b.length
 		if ends {
 			s.complete(st)

@@ -172,7 +172,6 @@ func (s *h3) endStream(st *h3Stream) {
 		c.answered = true
 		l.firstByteTimes.record(st.firstAt - c.openedAt)
 	}
-	st.attempt.firstAt = st.firstAt
 	switch {
 	case f == nil:
 		if !st.isSent.Load() {

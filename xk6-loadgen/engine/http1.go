@@ -62,9 +62,6 @@ func (s *http1) received(p []byte) {
 		s.conn.loop.enqueue(s.conn)
 		return
 	}
-	if s.firstAt == 0 {
-		s.firstAt = s.conn.loop.clock
-	}
 	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
 	switch {
 	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:

@@ -80,7 +80,6 @@ type Options struct {
 	// NetNS is the path of the network namespace for all sockets; empty: the process's. Host names are resolved outside.
 	NetNS   string          `js:"netns,filled"`
 	Buckets []time.Duration `js:"buckets"` // Buckets are the ascending upper ends of Result.Buckets
-	Parts   bool            // seconds have the two parts of their latencies, see Second
 	Segment Segment         // this process's part of a rate, where several processes make one load
 	StartAt time.Time       // when the load begins, at most a minute ahead; zero: at once
 	seed    uint64          // seed of the arrivals and the order of the mix.

@@ -214,7 +214,7 @@ func newCycles(runs []*run) *cycles {
 
 // startCycles has the loop record by cycle from now on, beside what it has of the window, so that a cycle can be left out.
 func (l *loop) startCycles() {
-	l.cycle = &cycle{interval: interval{latency: newRecorder(), parts: newParts(l.plan)}, before: l.tally}
+	l.cycle = &cycle{interval: interval{latency: newRecorder()}, before: l.tally}
 	l.tally = newTally(l.plan)
 	l.current = &l.cycle.interval
 }
@@ -226,7 +226,6 @@ func (l *loop) endCycle(keep bool) {
 		l.growth.kept = len(l.growth.parts)
 		l.interval.Counts.add(&c.Counts)
 		l.interval.latency.merge(c.latency)
-		l.interval.parts.merge(c.parts)
 		c.before.add(&l.tally)
 	} else {
 		l.growth.parts = l.growth.parts[:l.growth.kept]
@@ -237,7 +236,6 @@ func (l *loop) endCycle(keep bool) {
 	}
 	c.Counts = Counts{}
 	c.latency.reset()
-	c.parts.reset()
 	l.tally.reset()
 }
 

@@ -17,7 +17,6 @@ const (
 type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
-	firstAt    int64 // when its response began; 0 before that
 	request    *request
 	expected   expected
 	isOfRamp   bool // at a rate: it was due in a ramp, and does not count

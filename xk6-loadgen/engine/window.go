@@ -117,21 +117,16 @@ type interval struct {
 	connections int
 	Counts
 	latency *recorder
-	parts   *parts // nil unless they are asked for
-}
-
-func newInterval(l *loop) *interval {
-	return &interval{loop: l, latency: newRecorder(), parts: newParts(l.plan)}
 }
 
 // newMeasurement makes two intervals, one in use and one spare, so that seconds allocate nothing.
 func newMeasurement(l *loop, connections int) measurement {
 	m := measurement{
 		unreached: connections, spare: make(chan *interval, 2), tally: newTally(l.plan),
-		interval: newInterval(l), outside: &interval{latency: newRecorder()},
+		interval: &interval{loop: l, latency: newRecorder()}, outside: &interval{latency: newRecorder()},
 	}
 	m.current = m.interval
-	m.spare <- newInterval(l)
+	m.spare <- &interval{loop: l, latency: newRecorder()}
 	return m
 }
 
@@ -334,7 +329,6 @@ func (l *loop) resetCounts(from int64) {
 	l.warmup, l.responses, l.failures = l.responses+l.failures, 0, 0
 	l.interval.Counts, l.outside.Counts = Counts{}, Counts{}
 	l.interval.latency.reset()
-	l.interval.parts.reset()
 	l.tally.reset()
 	l.example = ""
 }
