@@ -52,7 +52,7 @@ export function withShortQuotes(message: string): string {
   );
 }
 
-/** As printable, in one line. */
+/** Makes a text printable, on one line. */
 export function inOneLine(text: string): string {
   return printable(text).replace(/[\n\t]/g, ' ');
 }

@@ -118,7 +118,7 @@ export async function requireSpace(
   );
 }
 
-/** As of path_resolution(7). */
+/** The kernel's limit, see path_resolution(7). */
 const mostLinks = 40;
 
 /**

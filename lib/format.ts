@@ -16,7 +16,7 @@ export function perSecond(value: number): string {
   return value < 1000 ? hundredths(value) : whole(value);
 }
 
-/** With two decimals: 1,237.36. */
+/** Formats with two decimals: 1,237.36. */
 export function hundredths(value: number): string {
   return grouped(value.toFixed(2));
 }
@@ -41,7 +41,7 @@ function tick(ms: number): string {
   return `${Number(value)} ${unit}`;
 }
 
-/** In steps of 1024, like h2load and wrk, with the units' right names. */
+/** Scales in steps of 1024 like h2load and wrk, but with the correct unit names. */
 export function scaledBytesPerSecond(bytesPerSecond: number): string {
   let value = bytesPerSecond;
   let unit = 'B';

@@ -401,7 +401,7 @@ export interface RunOptions extends Omit<ChildOptions, 'stdio'> {
   started?: (pid: number) => void;
 }
 
-/** In characters. */
+/** Limit of captured output in characters. */
 const mostOutput = 128e6;
 
 export type Finished = Awaited<ReturnType<typeof run>>;

@@ -14,7 +14,7 @@ export async function writeWhole(file: string, text: string, mode = 0o666): Prom
   await written(file, text, mode, rename);
 }
 
-/** As writeWhole, with the mode of any file that the person makes. */
+/** Like writeWhole, with the user's usual file mode. */
 export async function writeForUser(file: string, text: string): Promise<void> {
   await written(file, text, 0o600, rename, 0o666 & ~userUmask);
 }
@@ -38,8 +38,8 @@ async function placeOf(name: string): Promise<string> {
 }
 
 /**
- * Throws UserError if root is to write into a folder that every user may change, such as by putting a link in place of a file. A folder
- * like /tmp, where nobody may replace what is another's, is none. The folder may not exist yet.
+ * Throws UserError if root would write into a folder in which any user can replace files, for example by a link. Sticky folders
+ * like /tmp are allowed, because users cannot replace files of others there. The folder may not exist yet.
  */
 export function requireClosedToOthers(folder: string, otherwise: string): void {
   if (process.geteuid?.() !== 0) return;

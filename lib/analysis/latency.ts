@@ -14,7 +14,7 @@ import { byName } from '../present.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';
 
-/** As quantiles, 0 to 1. */
+/** The percentiles as quantiles, 0 to 1. */
 export const percentiles = {
   p50: 0.5,
   p75: 0.75,
@@ -31,7 +31,7 @@ export function mergedLatency(parts: readonly LatencyDistribution[]): LatencyFig
   return figures;
 }
 
-/** As mergedLatency, with the histogram. */
+/** Like mergedLatency, with the histogram. */
 export function mergedDistribution(parts: readonly LatencyDistribution[]): LatencyDistribution {
   const counted = parts.map((part) => ({ part, n: valuesIn(part) })).filter(({ n }) => n > 0);
   const [first] = counted;
@@ -86,7 +86,7 @@ export function valuesIn({ histogram }: LatencyDistribution): number {
   return total(histogram, ([, count]) => count);
 }
 
-/** Of all values together. 0 without values. */
+/** Share of all values together; 0 without values. */
 export function shareAbove(parts: readonly LatencyDistribution[], ms: number): number {
   const above = total(
     parts.flatMap(({ histogram }) => histogram.filter(([atMostMs]) => atMostMs > ms)),

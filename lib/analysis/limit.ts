@@ -148,7 +148,7 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
 /** Late sends of this share of the latency deserve a warning. */
 const lateMatters = 0.25;
 
-/** With a shortfall of less than this, all figures are within 1 %. */
+/** A smaller shortfall changes no figure by more than 1 %. */
 const tolerableShortfall = 0.01;
 
 /** In requests/s, `growthPerSecond` as queueGrowthOf; null without a rate, and if the variant was not run. */
@@ -228,7 +228,7 @@ export function lateSends(variant: VariantResult) {
     : { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
-/** With a larger share, latency at a rate gets no verdict. */
+/** A larger share prevents a verdict on latency at a rate. */
 export const mostStoodStill = 0.2;
 
 /** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */

@@ -11,8 +11,9 @@ export interface Look {
 // test/unit/looks.test.ts simulates them: tables of boundaries, such as Pocock's (Biometrika 64, 1977), are for a known variance.
 
 /**
- * Of a run without flags. A large effect needs no narrow interval, so that little is spent on the early looks, and the last interval is
- * only 3.5 % wider than without them. Equal shares (2.09 %) would make it 24 % wider, and end earlier only where rounds differ little.
+ * The looks of a run without flags. A large effect needs no narrow interval, so the early looks spend little of the error, and
+ * the last interval is only 3.5 % wider than without them. Equal shares (2.09 %) would make it 24 % wider, and end earlier only
+ * where rounds differ little.
  */
 export const usualLooks: readonly Look[] = [
   { rounds: 4, alpha: 0.005 },
@@ -21,8 +22,8 @@ export const usualLooks: readonly Look[] = [
 ];
 
 /**
- * Of a run with --precision, which ends at any of its looks, as soon as the interval is narrow: the error is spent in proportion to the
- * rounds (Lan & DeMets, Biometrika 70, 1983).
+ * The looks of a run with --precision. The run ends at the first look with a narrow interval, so the error is spent in proportion
+ * to the rounds (Lan & DeMets, Biometrika 70, 1983).
  */
 export const preciseLooks: readonly Look[] = [
   { rounds: 5, alpha: 0.0032 },
@@ -32,7 +33,7 @@ export const preciseLooks: readonly Look[] = [
   { rounds: 80, alpha: 0.0315 },
 ];
 
-/** Of a run with a set number of rounds. */
+/** The single look of a run with a fixed number of rounds. */
 export function onlyLook(rounds: number): readonly Look[] {
   return [{ rounds, alpha: alphaOf() }];
 }

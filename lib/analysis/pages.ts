@@ -4,11 +4,11 @@ import { measuredComparisons, variantOf } from './comparisons.ts';
 import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';
 
-/** With fewer answers in a round, a page's time alone is left to chance. */
+/** With fewer responses per round, a page's time alone is too random. */
 const fewestAlone = 5;
 /** A page feels the answer before it, by up to 3 % of its time. */
 const carriedOver = 0.03;
-/** So many of the largest are compared: with each more the intervals of all grow. */
+/** Number of the largest pages to compare. Every further page widens all intervals. */
 const mostCompared = 10;
 
 export type PageSum = ReturnType<typeof pagesOf>[number];

@@ -48,7 +48,7 @@ const growthMatters = 0.01;
 /** Chance makes a settled queue seem to grow by fewer standard errors. */
 const clearGrowth = 3;
 
-/** By how many requests per second the queue of a rate grows, over all phases; 0 if the server holds the rate, and without a rate. */
+/** Growth of the queue in requests per second, over all phases; 0 if the server keeps the rate, and without a rate. */
 export function queueGrowthOf(phases: readonly LoadResult[]): number {
   const seconds = total(phases, (phase) => phase.seconds);
   let growth = 0;
@@ -153,7 +153,7 @@ function asPublished(phase: PhaseResult, rounds: readonly Phase[]): Published {
   };
 }
 
-/** As h2load counts them; but a request that timed out is in `timeout` alone, not in `errored` too. */
+/** Counts requests like h2load, except that a timed-out request is only in `timeout`, not in `errored`. */
 function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']> {
   const done = total(phases, (phase) => phase.requests);
   const started = done + total(phases, (phase) => phase.inFlight);

@@ -8,7 +8,7 @@ export const falseNotes = 0.02;
 /** Chance that such a run goes on to its next look, which costs only rounds. */
 export const falseHolds = 0.1;
 
-/** With less scatter, dependence does not matter. */
+/** Below this scatter, dependence does not matter. */
 const leastScatter = 0.001;
 
 /**

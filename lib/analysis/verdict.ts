@@ -112,8 +112,9 @@ const usualPrecision = 0.01;
 const exactPart = 0.1;
 
 /**
- * Those that need more rounds: not exact enough, swayed by a single round, of dependent rounds, or inconclusive, but not if the
- * interval is as narrow as was asked for. @param precision asked for, as a share
+ * Returns the comparisons that need more rounds: imprecise, decided by a single round, based on dependent rounds, or
+ * inconclusive. An inconclusive comparison needs none if its interval has the requested precision. @param precision requested, as
+ * a share
  */
 export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');

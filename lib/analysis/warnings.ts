@@ -173,7 +173,7 @@ function noiseWarnings(
   const unsettled = settled ? [] : all;
   // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** In a list, such as "12 % of the server's cores in every round". */
+  /** A list item, such as "12 % of the server's cores in every round". */
   const high = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',

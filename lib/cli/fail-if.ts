@@ -8,7 +8,7 @@ import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result
 
 /** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
 interface Gate {
-  /** As given. */
+  /** The flag's value as given. */
   text: string;
   verdict: 'slower' | 'faster' | 'different' | 'inconclusive';
   /** A share, such as 0.03; absent: the verdict itself. */

@@ -122,7 +122,7 @@ function scriptOf(draft: PlanDraft): ScenarioScript {
       sameWithin,
       looks,
       metric,
-      // Of the servers nothing is known.
+      // Unknown for these servers.
       serverCores: 1,
       generatorCores: generatorCores(cores),
       sharedCores: false,

@@ -80,7 +80,7 @@ const knobFlags = {
 
 /** Measured seconds per round. In a look, more rounds help more than longer ones: with few rounds the t quantile is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
-/** Of both looks; twice as long over TLS, for the handshakes. */
+/** Warm-up of both measurements; twice as long over TLS, for the handshakes. */
 const lookWarmupSeconds = 0.2;
 /** A closer look at more knobs would take as long as the first. */
 const mostCloser = 5;

@@ -17,7 +17,7 @@ import { report, say } from './run-output.ts';
 export type ScenarioOptions = RunOptions & {
   exact: boolean;
   variants?: readonly string[];
-  /** Of an article: scenarios with a result are not run again. */
+  /** For an article: skip scenarios that have a result. */
   resume?: true;
 };
 

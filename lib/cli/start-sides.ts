@@ -17,7 +17,7 @@ import type { ReadyRun } from './run.ts';
 /** A side that was started, and its answer. */
 export interface Tried extends Side {
   answer: Answer;
-  /** Of the answer to a request that accepts gzip; absent if the load sets Accept-Encoding. */
+  /** The response to a request that accepts gzip; absent if the load sets Accept-Encoding. */
   offered?: Pick<Answer, 'encoding' | 'bytes'>;
   redirections: readonly string[];
 }

@@ -15,7 +15,7 @@ const groupTitles = {
 } as const;
 
 export interface Flag {
-  /** Where a help in groups has it. Absent: before the groups. */
+  /** Group in the help; by default before the groups. */
   group?: keyof typeof groupTitles;
   /** A help in groups has it under `--help all` only. */
   rare?: true;
@@ -105,7 +105,7 @@ export function onlyWord([word, extra]: readonly string[], what: string): string
   throw usageError(`one ${what} at a time: "${extra}" is one word too many`);
 }
 
-/** In a terminal, a long line continues below its text. */
+/** On a terminal, long lines are wrapped and aligned with their text. */
 export function printHelp(lines: readonly string[], flags?: Readonly<Record<string, Flag>>): void {
   const textAt = (line: string) => /^ *\S.*? {2,}(?=\S)|^ */.exec(line)?.[0].length ?? 0;
   const all = [...lines, ...(flags === undefined ? [] : ['', ...flagLines(flags)])];

@@ -108,7 +108,7 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   const deaths = new Map<number, (how: string) => void>();
   const listeners = new Map<number, (text: string) => void>();
   let count = 0;
-  /** Of the answers under way. */
+  /** Size limits of responses in progress. */
   const bounds = new Map<number, number>();
   const allowLines = () => connection.allowLines(Math.max(usualLineBytes, ...bounds.values()));
   const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
@@ -224,10 +224,10 @@ async function greeted(name: string, connection: Connection, text: Buffer) {
   };
 }
 
-/** In characters. An installation tells a few lines. */
+/** Limit of progress text in characters; an installation prints a few lines. */
 const mostTold = 100_000;
 
-/** Of a message, in characters. */
+/** Limit of a message in characters. */
 const longestSaid = 4000;
 
 /** Properties that keep all characters: bodies of requests, files, and the output of scripts. */

@@ -48,7 +48,7 @@ async function openGeneratorHost(name: string) {
   let there: string | undefined;
   let count = 0;
   return {
-    /** As the user named it. */
+    /** The name as given by the user. */
     name,
     address,
     /** CPUs that k6 may use there. */
@@ -99,7 +99,7 @@ async function openGeneratorHost(name: string) {
   };
 }
 
-/** Of an answer with k6's complete record. */
+/** Limit of a response with k6's complete record. */
 const mostRecordBytes = 256e6;
 
 /** k6 has about 65 MB. */

@@ -58,7 +58,7 @@ async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs'
   return { p50: quantile(0.5), p99: quantile(0.99) };
 }
 
-/** In bytes/s. */
+/** Measures the throughput in bytes/s. */
 async function throughput(socket: Socket): Promise<number> {
   const chunk = Buffer.alloc(chunkBytes);
   const beganMs = performance.now();

@@ -33,7 +33,7 @@ export interface SampleThere extends ServerSample, TreeUsage {
 /** Between samples of a server's use. */
 export const watchMs = 20;
 
-/** In JSON. */
+/** Size of a sample as JSON. */
 export const mostSampleBytes = 1000;
 
 /** An answer, a server that has ended by itself, output of a k6 script, or a line for the user. */

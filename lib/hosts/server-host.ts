@@ -24,7 +24,7 @@ import { mostSampleBytes, watchMs, type SampleThere, type SentFile } from './mes
 import { addressesOf, usualLineBytes } from './ssh.ts';
 
 interface HostedServer extends RunningServer {
-  /** As alarmsIn finds them in its log. */
+  /** Alarms in the server's log, see alarmsIn. */
   alarms(): Promise<LogAlarms>;
   /** Samples its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
   watch(): Promise<() => Promise<SampleThere[]>>;
@@ -62,7 +62,7 @@ export async function openServerHost(name: string) {
     path.join(await send(path.dirname(file)), path.basename(file));
   let link: Promise<ServerHostFacts> | undefined;
   return {
-    /** As the user named it. */
+    /** The name as given by the user. */
     name,
     address,
     bootId: environment.bootId,
@@ -77,7 +77,7 @@ export async function openServerHost(name: string) {
         { names, mayInstall },
         { limitMs: mayInstall ? Infinity : startLimitMs, signal },
       ),
-    /** As startServer, there. Sends the user's own files. The agent chooses `folder` and `address`. */
+    /** Like startServer, on the host. Sends the user's files. The agent chooses `folder` and `address`. */
     async start(
       spec: ServerSpec,
       {

@@ -53,10 +53,10 @@ export async function addressesOf(host: string): Promise<string[]> {
   return found.map(({ address }) => address);
 }
 
-/** For the agent's end; servers get 5 s. */
+/** Time for the agent to end; servers get 5 s. */
 const closeMs = 10_000;
 
-/** Of a line of the agent. */
+/** Limit of a line from the agent. */
 export const usualLineBytes = 4e6;
 
 /** Runs a script there in sh. Throws UserError without ssh, or for a wrong BAKEOFF_SSH. */

@@ -26,7 +26,7 @@ export interface LoadOptions {
   arrivals?: 'constant' | 'poisson';
   /** Upper ends of latency buckets, ascending: ['150us', '1ms']. A last bucket takes the rest. Default: none. */
   buckets?: readonly string[];
-  /** For https:// addresses. */
+  /** Only for https:// addresses. */
   tls?: {
     /** true: the server's certificate is not checked. Default: false. */
     insecureSkipVerify?: boolean;
@@ -142,7 +142,7 @@ export interface Meeting {
 /** A search for the highest rate at which each side keeps a limit. */
 export interface SearchPlan {
   within: Within;
-  /** Of each side. */
+  /** Start of each side's search. */
   from: readonly SearchStart[];
   /** The expected class of answers of each side. */
   expected: readonly Pick<Phase, 'expected'>[];

@@ -32,7 +32,7 @@ export interface ScriptSide {
   example: string;
   /** Path and query of the page, for an address without a path. */
   path: string;
-  /** For https. */
+  /** Options for https addresses. */
   options: SideOptions;
   expected: Pick<Phase, 'expected'>;
   measured: Pick<MeasuredVariant, 'name' | 'against' | 'load' | 'series'>;
@@ -70,7 +70,7 @@ const loads = sides.map((side): SideOptions => {
     : { ...options, url };
 });
 
-/** Of each comparison, with the tags variant and against. */
+/** Gauges per comparison, with the tags variant and against. */
 const gauges = {
   ratio: new Gauge('bakeoff_ratio'),
   low: new Gauge('bakeoff_ratio_low'),

@@ -25,7 +25,7 @@ import { valueNames, type Candidate } from './catalogue.ts';
 export interface Tested {
   name: string;
   server: ConfiguredServer;
-  /** With the length of its answer. */
+  /** The page, with the length of its body. */
   page: Page & { bodyBytes: number };
 }
 

@@ -160,7 +160,7 @@ async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<nu
 
 interface StartedServer {
   pod: string;
-  /** By the pod's address: a name server may answer with that of the last round. */
+  /** Uses the pod's address, because DNS may still return the previous round's pod. */
   origin: string;
 }
 

@@ -15,7 +15,7 @@ export interface ClusterObject {
     annotations?: Record<string, string>;
     deletionTimestamp?: string;
   };
-  /** Of an event. */
+  /** Only in events. */
   involvedObject?: { name: string };
   message?: string;
   spec?: { nodeName?: string };
@@ -114,7 +114,7 @@ export async function findKubectl(namespace: string | undefined) {
   };
 }
 
-/** Of DNS-1123, as the API server has it for these objects. */
+/** A DNS-1123 name, as the API server requires for these objects. */
 const objectName = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 
 /** Throws UserError for an invalid name, because kubectl would read --server=… as a flag. */

@@ -74,12 +74,12 @@ export interface ClusterRun {
   image: string;
   placement: Placement;
   namespace: string | undefined;
-  /** Of each server. */
+  /** Resources of each server. */
   server: Resources;
-  /** Of each generator. */
+  /** Resources of each generator. */
   generator: Resources;
   generators: number;
-  /** As the cluster reaches it, for samples and for the generators' common start. */
+  /** The database as seen from the cluster, for samples and for the generators' common start. */
   influx: Influx;
   /** The Secret with its username and password, if it needs them. */
   influxSecret: string | undefined;
@@ -375,7 +375,7 @@ async function pagesOf({ docroot }: Page, variant: string) {
   return filesMade((folder) => copyDocroot(docroot, path.join(folder, 'www')));
 }
 
-/** For the operator to start all. */
+/** Time for the operator to start all generators. */
 const withinSeconds = 50;
 
 const scriptFile = 'script.js';

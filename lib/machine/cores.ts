@@ -13,7 +13,10 @@ export interface Cores {
   generatorCpus: number[];
   /** The host of the server's cores, as the user named it; absent: this machine. */
   serverHost?: string;
-  /** As the user named them; absent: `generatorCpus` make the load. `overheadSeconds`: of each load; absent: the usual. */
+  /**
+   * Generator hosts as named by the user; without them, `generatorCpus` make the load. `overheadSeconds`: per load, if not the
+   * usual one.
+   */
   generatorHosts?: { names: readonly string[]; coresEach: number; overheadSeconds?: number };
   /** The hard limits of open files on other hosts; absent: this machine's. */
   serverFiles?: FilesThere;
@@ -68,7 +71,7 @@ function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
     : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
-/** By node and type: the fastest type, then the largest group, then the order of CPUs. */
+/** Groups cores by node and type, sorted by speed of the type, then size of the group, then CPU number. */
 function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   const types: PhysicalCore[][] = [];
   let fastest = Infinity;

@@ -18,7 +18,7 @@ import {
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 
-/** As long as the kernel's field: Node before 22 pads a shorter name. */
+/** As long as the kernel's field, because Node before 22 pads shorter names. */
 export const machineName = 'server-bakeoff measures'.padEnd(107, '.');
 
 /** A stopped process accepts connections and sends nothing. */

@@ -56,7 +56,7 @@ function allowedCpus(root: string, cpuFolder: string): number[] {
   return parseCpuList(list, 'Cpus_allowed_list').filter((cpu) => there?.has(cpu) ?? true);
 }
 
-/** By cpu_capacity if the CPUs differ in it, otherwise by their highest clock. */
+/** Returns each CPU's speed: cpu_capacity if it differs between CPUs, otherwise the maximum clock rate. */
 function capacities(cpus: readonly number[], cpuFolder: string): (cpu: number) => number {
   for (const file of ['cpu_capacity', 'cpufreq/cpuinfo_max_freq']) {
     const values = new Map(

@@ -44,7 +44,7 @@ const port = 8080;
 const answerSeconds = 10;
 /** The link itself waits 10 s at most to be empty. */
 const reportSeconds = 30;
-/** So that packets leave on time. Needs root. */
+/** High priority, so that packets leave on time. Needs root. */
 const linkNice = -15;
 
 /**

@@ -12,7 +12,7 @@ import { detailLines, paragraphs, partLines } from './texts.ts';
 /** An article and what was measured of it. */
 export interface ArticleRun {
   article: Article;
-  /** By scenario, in the article's order. */
+  /** Results by scenario, in the article's order. */
   results: ReadonlyMap<string, Result>;
   /** Scenarios that could not be run, a line each. */
   missing: readonly string[];

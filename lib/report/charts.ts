@@ -261,7 +261,7 @@ function linkFigures(result: Result): Figure[] {
   ];
 }
 
-/** By the metric of the verdict. Empty for a curve, and unless two variants succeeded. */
+/** Figures per round, by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
   const { metric, axis, points } = roundPoints(result);
   const names = [...new Set(points.map(({ name }) => name))];
@@ -329,7 +329,7 @@ export function roundsTable(result: Result): Table {
   );
 }
 
-/** With more variants the lines of single rounds are left out. */
+/** With more variants, the chart omits lines of single rounds. */
 const mostWithRounds = 4;
 
 /** Latency over 1 / (1 − p), as HdrHistogram plots it; a figure per load phase. */

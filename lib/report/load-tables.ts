@@ -113,7 +113,7 @@ const distributions = [
   ['requests/s of a thread', 'perThreadRps', hundredths],
 ] as const;
 
-/** Of figures per connection: a single connection has a value and no distribution. */
+/** Figures per connection: a single connection has a value instead of a distribution. */
 const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
 
 /** A single value as a distribution. */
@@ -121,7 +121,7 @@ function singleOf(of: PublishedDistribution | undefined): Partial<PublishedDistr
   return of === undefined ? {} : { mean: of.mean };
 }
 
-/** As wrk and h2load print them. Empty for a curve of many loads. */
+/** The details of each load, like the output of wrk and h2load. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
   const tables = [

@@ -56,7 +56,7 @@ export function pagesPart(result: Result, most: number): Part[] {
   return [{ title: 'By page, under the load:', tables: [table], below }];
 }
 
-/** For each comparison, the pages on which the sides differ. */
+/** Lines on the pages where the sides differ, per comparison. */
 export function pageLines(result: Result): string[] {
   return measuredComparisons(result).flatMap(({ variant, baseline, pages: effects = [] }) => {
     const differing = effects.filter(({ verdict }) => verdict === 'faster' || verdict === 'slower');

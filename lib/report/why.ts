@@ -6,13 +6,13 @@ import { effect, counts, enumeration, hundredths, short } from '../format.ts';
 import { perfCounts, type Result, type VariantResult, type WhySide } from '../result/result.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
-/** In a run's folder, of the sides' stacks. */
+/** Folder of the sides' stacks inside a run's folder. */
 export const stacksFolder = 'stacks';
 export const stacksFile = (variant: string): string => `${stacksFolder}/${variant}.folded`;
 
-/** In standard deviations: of 20 equal parts, one is named in 2 % of runs. */
+/** Threshold in standard deviations: with 20 equal parts, 2 % of runs name one by chance. */
 const surely = 3.3;
-/** Of the CPU time of a request; less explains nothing. */
+/** Share of a request's CPU time; a smaller difference explains nothing. */
 const leastShare = 0.02;
 /** Per request. How often a server waits for its next request depends on the load. */
 const leastCalls = { usual: 0.05, waiting: 0.3, share: 0.1 };

@@ -111,7 +111,7 @@ const outcomeFields = {
   perConnectionRps: distribution,
   /** Responses per second of each event loop. */
   perThreadRps: distribution,
-  /** As negotiated, in OpenSSL's names; null without TLS, or if no handshake was completed. */
+  /** The negotiated parameters in OpenSSL's names; null without TLS, or if no handshake completed. */
   tls: orNull(open(each(['version', 'cipher', 'keyExchange'], text))),
 };
 
@@ -178,7 +178,7 @@ const loadFields = {
   /** The end of the warm-up, which is load without turns; null without a warm-up. */
   continuous: optional(orNull(continuous)),
   /**
-   * Of HTTP; with TLS, inside its records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
+   * HTTP bytes; with TLS, inside the records. `headers` as received (HPACK's blocks), `headersDecoded` the size of names and
    * values, `body` without framing and padding, `received` and `sent` everything.
    */
   bytes: open(each(byteFields, count)),
@@ -207,7 +207,7 @@ const loadResult = open(loadFields);
 /** What `loadgen.run` returns, and `loadgen.alternate` for each side. */
 export interface LoadResult extends v.InferOutput<typeof loadResult> {
   /**
-   * Of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
+   * CPU time of the processes in SideOptions.cpuOf; null without them. `seconds` in the side's turns, ramps and drains included;
    * `idleShare` in cores, during the turns of others (0 for a side without turns). `cores`: CPU seconds of all processes, of
    * interrupts and of all sides' servers, on its cores in its turns, which took `seconds`; all 0 if unknown.
    */
@@ -310,7 +310,10 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
-  /** As shares of the cores that it can use, in its turns: the wait of its tasks for a core, and other programs' use; absent if unknown. */
+  /**
+   * Shares of the cores that the server can use, during its turns: the wait of its tasks for a core, and the usage by other
+   * programs; absent if unknown.
+   */
   starved: optional(open(each(['waitedShare', 'othersShare'], figure))),
   /** Share of the samples in which a process of the server was stopped; absent if unknown. */
   stoppedShare: optional(figure),
@@ -372,7 +375,7 @@ const networkResult = open({
   packetsPerRequest: bothWays,
   /** Packets dropped by the queue's limit per packet, 0 to 1. */
   droppedShare: bothWays,
-  /** Of the later direction. */
+  /** Lateness of the later direction. */
   latenessMs: open(each(['p50', 'p99'], figure)),
   /** `serverIdleShare`: unused part of the server's cores, 0 to 1. */
   ...each(['retransmitsPerRequest', 'listenOverflows', 'serverIdleShare'], figure),
@@ -383,7 +386,10 @@ export type NetworkResult = v.InferOutput<typeof networkResult>;
 
 const optionalCounts = <const N extends string>(names: readonly N[]) =>
   each(names, optional(figure));
-/** As fitted here. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `together`: latencies are of pages. */
+/**
+ * The load as fitted to this machine. `command` and `asWritten`: before the fit. `searched`: at the rates of a search.
+ * `together`: latencies are of pages.
+ */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
   v.objectWithRest(
@@ -488,7 +494,7 @@ const comparison = open({
     p90: null,
     p99: null,
   })),
-  /** In the order of the rounds; empty if nothing can be compared. */
+  /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */
   outliers: list(roundNumber),
@@ -580,9 +586,9 @@ export const environmentForm = open({
   /** Warnings about these cores. */
   coreNotes: optional(texts),
   versions: v.record(text, text, 'has to be an object'),
-  /** Where the servers run, if not here. */
+  /** The host of the servers, if not this machine. */
   serverHost: optional(serverHost),
-  /** Where the load is made, if not here. */
+  /** The hosts of the generators, if not this machine. */
   generatorHosts: optional(list(generatorHost)),
   /** Where both are, if in a cluster: `serverCpus` then are the cores of each server. */
   cluster: optional(cluster),

@@ -66,7 +66,7 @@ export interface K6Options {
   /** An existing folder for all that k6 writes. */
   folder: string;
   cpus: readonly number[];
-  /** As in ChildOptions. */
+  /** See ChildOptions. */
   before?: readonly string[] | undefined;
   loadPlan: LoadPlan;
   /** Raises its priority above everything else on its cores (needs root). */
@@ -80,7 +80,7 @@ export interface RunningK6 {
   pid: number | undefined;
   /** Settles when k6 has ended, or a part that the others need. */
   exited: Promise<unknown>;
-  /** As Child.stop. */
+  /** See Child.stop. */
   stop(graceMs?: number): Promise<void>;
   files: ReturnType<typeof k6Files>;
   /** Outcomes of the phases, once k6 has ended: as outcomesOf. */

@@ -153,7 +153,7 @@ interface Sample {
   frames: Frame[];
 }
 
-/** Of perf's memory: a file with symbols may be endless. */
+/** Limit of perf's memory, because a file with symbols may be endless. */
 const mostMemoryBytes = 1e9;
 
 /** CAP_SYSLOG, which shows the addresses of the kernel's functions. */
@@ -163,8 +163,8 @@ const seesKernel = (): boolean => {
 };
 
 /**
- * Whom perf reads samples as: it opens all programs and maps of symbols (/tmp/perf-PID.map) that processes name, with links in place of
- * them. For servers of another user than root that is one who owns nothing.
+ * The user as whom perf reads samples. perf opens all programs and symbol maps (/tmp/perf-PID.map) that processes name, and
+ * follows links there. For servers that do not run as root, this is a user who owns nothing.
  */
 async function readerOf(perf: string, server: StartedServer): Promise<ChildOptions['user']> {
   const isRoots = server.processes().some((pid) => userOf(pid) === 0);

@@ -49,7 +49,7 @@ export interface Plan {
   maxTimeSeconds?: number;
   /** The run goes on until each interval is within this of its ratio (0.01: 1 %), or within a tenth of its effect. */
   precision?: number;
-  /** As in Result. */
+  /** See Result. */
   sameWithin: number;
   /** Metric of the verdicts, instead of the load's default. */
   metric?: Metric;
@@ -80,7 +80,7 @@ export interface GroupLimits {
   memoryBytes: number;
 }
 
-/** With more, each would wait too long for its next turn. */
+/** With more sides, each would wait too long for its next turn. */
 const mostTogether = 100;
 /** File descriptors of k6 besides its connections, as the engine counts them. */
 export const otherFiles = 64;
@@ -313,7 +313,7 @@ export interface Stage {
 /** A variant's part of a round. */
 export interface VariantRound {
   server: NonNullable<VariantResult['server']>;
-  /** In a search, the kept step nearest to the rate found. */
+  /** For a search: the kept step nearest to the resulting rate. */
   phases: Phase[];
   search?: {
     /** `step` is the index of the kept phase nearest to `rate`, in requests/s; `atLeast` as in FoundRate. */
@@ -344,7 +344,7 @@ export interface Attempt {
   answers?: Map<string, Answer>;
   /** Called before the load of servers that were started for the first time. */
   onAnswers?(): void;
-  /** In a search: rates found in earlier rounds, in requests/s by variant. */
+  /** For a search: the rates from earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
   /** Called after each step of a search. */
   onStep?(steps: readonly SearchStep[]): void;
@@ -360,7 +360,7 @@ export class Disturbance extends RoundFailure {}
 
 /** A server still got faster after its warm-up. The round is repeated with longer ones. */
 export class StillCold extends RoundFailure {
-  /** Of the cold variants, in later rounds. */
+  /** Warm-up of cold variants in later rounds. */
   readonly warmupSeconds: ReadonlyMap<string, number>;
 
   constructor(message: string, warmupSeconds: ReadonlyMap<string, number>) {

@@ -92,7 +92,7 @@ export const writeReasons: Readonly<Record<string, string>> = {
 /** The files of another round need more. */
 const fullBelowBytes = 250e3;
 
-/** As folderError. If the file system is full, the line says so: each part fails with other words. */
+/** Like folderError. If the file system is full, the error says so, because each part fails with a different message. */
 export async function explainFailure({ path, name }: RunFolder, error: unknown): Promise<unknown> {
   const isFull = (await freeBytes(path)) < fullBelowBytes;
   return folderError(name, isFull ? { code: 'ENOSPC' } : error, path);

@@ -267,7 +267,7 @@ async function openStage(
       network = await openNetwork({
         binary: tools.delaylink as string,
         spec,
-        // In a round all sides lose the same packets.
+        // All sides of a round lose the same packets.
         seed: round,
         cores,
         signal,

@@ -23,7 +23,7 @@ interface SharedUse {
   linkToServerCpuSeconds: number;
   /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
-  /** As ThrottlingWatch.read. */
+  /** See ThrottlingWatch.read. */
   throttledMs: number;
   machine: MachineReading;
 }
@@ -169,7 +169,7 @@ export interface NoiseCores {
   generator: number;
   /** Both sides use the same cores. */
   shared: boolean;
-  /** As of interruptsApart. */
+  /** See interruptsApart. */
   interruptsApart: boolean | undefined;
   hasUpstreams: boolean;
 }
@@ -295,7 +295,7 @@ export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeco
     (error: Error) => error,
   );
   return {
-    /** In order of time. */
+    /** Samples in order of time. */
     samples,
     /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
     stop() {

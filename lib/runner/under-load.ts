@@ -63,7 +63,7 @@ import { starvedOf, stoppedShareOf } from './starved.ts';
 
 /** What was measured of a side. */
 export interface Measurement {
-  /** Of all sides, by phase. */
+  /** Outcomes of all sides, by phase. */
   outcomes: readonly PhaseOutcome[];
   /** The side's results by phase. */
   results: LoadResult[];
@@ -271,7 +271,7 @@ function readersOf(
   };
 }
 
-/** Of a server that bakeoff did not start here: unknown. */
+/** The usage of a server that bakeoff did not start here is unknown. */
 const noUsage = {
   cpuSeconds: 0,
   waitedSeconds: 0,

@@ -236,7 +236,7 @@ async function endPerf(child: Child, signal: AbortSignal): Promise<void> {
   atEnd();
 }
 
-/** Of perf; what it samples goes to its standard output. */
+/** Arguments of perf; the samples go to stdout. */
 export const samplerArgs = (): string[] =>
   `record -q -B -N -g -e cpu-clock --freq ${samplesPerSecond} --max-size=200M --output -`.split(
     ' ',

@@ -61,7 +61,7 @@ const articleFields = {
   ),
   title: line,
   author: orAbsent(line),
-  /** As exactly as it is known: 2017, 2015-05-06. */
+  /** As precise as known: 2017, 2015-05-06. */
   date: line,
   url: orAbsent(v.pipe(line, v.regex(/^https?:\/\//, 'has to begin with http:// or https://'))),
   machine: orAbsent(

@@ -42,10 +42,10 @@ const composed =
 /** An nginx with a config of these files, the base first: names in `server-configs/nginx/` without `.conf`, or paths such as ./knob.conf. */
 export const nginx = composed('nginx');
 
-/** As `nginx`, with files of `server-configs/h2o/`. */
+/** Like `nginx`, with files of `server-configs/h2o/`. */
 export const h2o = composed('h2o');
 
-/** As `nginx`, with files of `server-configs/nghttpd/`: flags of its command line. It speaks HTTP/2 only. */
+/** Like `nginx`, with files of `server-configs/nghttpd/`, which contain command-line flags. nghttpd supports HTTP/2 only. */
 export const nghttpd = composed('nghttpd');
 
 /** A command of your own: `command('node server.js')`, `command('caddy file-server --listen 127.0.0.1:{port} --root www')`. */

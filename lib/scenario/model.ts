@@ -302,11 +302,11 @@ const figureFields = (object: ObjectForm) => {
     perConnectionRps: orAbsent(distribution),
     /** All bytes that the generator read, with headers and without TLS records. */
     receivedBytes: orAbsent(figure),
-    /** As sent, so compressed with HTTP/2. */
+    /** Bytes as sent, so compressed with HTTP/2. */
     headerBytes: orAbsent(figure),
     /** Share of the headers' size that HPACK saved. */
     headerSavingsPercent: orAbsent(signed),
-    /** Of both directions, from a packet dump. */
+    /** Packets in both directions, from a packet dump. */
     packetsPerRequest: orAbsent(figure),
     /** The same by kind; kinds without a packet are left out. */
     packets: orAbsent(
@@ -329,7 +329,7 @@ const figureFields = (object: ObjectForm) => {
     successRatio: orAbsent(figure),
     /** h2load's "status codes"; classes without a response are left out. */
     responses: orAbsent(object(each(['2xx', '3xx', '4xx', '5xx'], orAbsent(count)))),
-    /** As negotiated, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
+    /** The negotiated parameters, such as TLSv1.2, ECDHE-RSA-AES128-GCM-SHA256, P-384. */
     tls: orAbsent(object(each(['version', 'cipher', 'keyExchange'], text))),
     /** Responses per latency bucket. toSeconds null: the last bucket. */
     buckets: orAbsent(list(object({ fromSeconds: figure, toSeconds: orNull(figure), count }))),

@@ -1,7 +1,7 @@
 // The names of the shipped configs, for editors: the files of server-configs/.
 import type { ServerName } from './model.ts';
 
-/** By server, without `.conf`. */
+/** Names of the shipped configs by server, without `.conf`. */
 export const shippedConfigs = {
   nginx: [
     'accept-mutex-delay',

@@ -9,7 +9,7 @@ import { thisMachine, type Machine } from '../setup/machine.ts';
 import { lastLine, run } from '../process.ts';
 import { ensureTools } from '../setup/tools.ts';
 
-/** As in article 002. */
+/** Same as in article 002. */
 const validDays = 3650;
 /** No run takes so long. */
 const renewMs = 30 * 24 * 3600 * 1000;

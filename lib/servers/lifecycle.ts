@@ -165,7 +165,7 @@ function countKind(counts: Record<string, number>, kind: string): void {
 function withoutTime(line: string): string {
   return (
     shownCommand(printable(line))
-      // Of a request.
+      // Hide the values of query parameters.
       .replace(/([?&][^=&\s"]*=)[^&\s"]+/g, '$1…')
       .replace(/^\d{4}\/\d\d\/\d\d \d\d:\d\d:\d\d /, '')
       .replace(/ \d+#\d+:(?: \*\d+)?/, '')

@@ -12,7 +12,7 @@ interface Flag {
   /** The long form: a knob may say -m for --max-concurrent-streams of its base. */
   name: string;
   value?: string;
-  /** As of Layer. */
+  /** See Layer. */
   origin: string;
 }
 
@@ -33,7 +33,7 @@ const longForms: Record<string, string> = {
   W: 'connection-window-bits',
 };
 
-/** As getopt_long(3) reads it: `daem` means `daemon`. No flag that bakeoff changes begins another. */
+/** Expands abbreviations like getopt_long(3): `daem` means `daemon`. No flag that bakeoff changes is a prefix of another. */
 function unabbreviated(long: string): string {
   return (
     ['address', 'daemon', 'htdocs', 'no-tls', 'workers'].find(

@@ -16,12 +16,12 @@ import type { Build } from './server.ts';
 export interface Directive {
   /** Without quotes. */
   name: string;
-  /** As written, quotes included. */
+  /** Arguments as written, with quotes. */
   args: readonly string[];
   block?: Directive[];
   /** The text of a block of Lua code. */
   code?: string;
-  /** As of Layer. */
+  /** See Layer. */
   origin: string;
 }
 
@@ -82,7 +82,7 @@ export function asWritten({ name, args }: Directive): string {
   return [asWord(name), ...args].join(' ');
 }
 
-/** In any block. */
+/** Finds directives by name in any block. */
 export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
   return directives.flatMap((directive) => [
     ...(directive.name === name ? [directive] : []),
@@ -129,7 +129,7 @@ export function tempModules({ answer }: Build): string[] {
 const tokenPattern =
   /#[^\n]*|[{};]|"[^"\\]*(?:\\.[^"\\]*){0,4096}"|'[^'\\]*(?:\\.[^'\\]*){0,4096}'|(?:\\.|\$\{|[^ \t\r\n{};"'\\])[^ \t\r\n{;\\$]*(?:(?:\\.|\$\{|\$)[^ \t\r\n{;\\$]*){0,4096}|[^ \t\r\n]/gs;
 
-/** As of nginx (NGX_CONF_BUFFER). */
+/** Same limit as nginx (NGX_CONF_BUFFER). */
 const longestWord = 4096;
 /** Far more levels than a config has. */
 const mostNested = 100;
@@ -222,10 +222,10 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
   return top;
 }
 
-/** As with their texts, the first list of a pattern's files stays. */
+/** File lists of include patterns; read once and kept, like the files' contents. */
 const lists = new Map<string, readonly string[]>();
 
-/** In letters, of all files. A file may be included many times. */
+/** Limit in characters over all files, because a file may be included many times. */
 const mostIncluded = 64e6;
 
 /**

@@ -280,7 +280,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return [directive];
     case 'root':
     case 'alias': {
-      // As with nginx -p; if there is nothing beside the config, nginx looks in its prefix.
+      // Same as with nginx -p: relative to the config's folder. If the file is not there, nginx looks in its prefix.
       const folder = path.join(here.ownFolder, first);
       if (!isRelative(directive) || !existsSync(folder)) return [directive];
       return instead(quoted(folder), `${folder}, beside the config`);

@@ -22,7 +22,7 @@ import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './
 const retryMs = 20;
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
-/** As in the load. */
+/** Same limit as in the load. */
 const mostHeaderBytes = 64 * 1024;
 /** Codes of errors for which no connection came up. */
 const unreached = /^E(?:CONNREFUSED|TIMEDOUT|HOSTUNREACH|NETUNREACH|NOTFOUND|AI_\w+)$/;
@@ -147,7 +147,7 @@ function withName({ origin, page, hosts = [] }: ReadyCheck): string {
     : ` (it serves ${name}: --url ${origin.split(':')[0]}://${name}${shownUrl(pathOfPage(page))}; in a scenario page.host)`;
 }
 
-/** By code and message. Node's words follow a colon at the end. */
+/** Patterns for code and message. A colon at the end is followed by Node's message. */
 const wrongProtocols: readonly [RegExp, string?][] = [
   // Caddy answers so until it has made its certificate, for seconds on a busy machine.
   [/tlsv1 alert internal error/],

@@ -67,7 +67,7 @@ export function hardFilesLimit(): number {
   return Math.min(hardLimit('open files'), Number(readFileSync('/proc/sys/fs/nr_open', 'utf8')));
 }
 
-/** Of a server's user, threads counted: far more than a server has, and fewer than would fill the machine. */
+/** Limit of processes and threads for a server's user: far more than a server has, and too few to exhaust the machine. */
 const mostProcesses = 4096;
 
 /** The limit of processes for a server's user. */

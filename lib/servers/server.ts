@@ -25,7 +25,7 @@ export interface Answer {
   each?: readonly Pick<Answer, 'status' | 'encoding' | 'bytes' | 'hash'>[];
   /** How many have another status, and which, to follow "answers". */
   otherStatuses?: string;
-  /** Of the body; of several pages the first one's. */
+  /** Hash of the body; for several pages, of the first page. */
   hash: string;
   /** The headers Content-Encoding, Content-Type and Location; '' without. */
   encoding: string;
@@ -102,7 +102,7 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   user?: string | undefined;
   /** The server's names, which errors suggest if the page has no host. */
   hosts?: readonly string[];
-  /** As in AdoptedConfig. */
+  /** See AdoptedConfig. */
   hangsUp?: string | undefined;
 }
 

@@ -17,7 +17,7 @@ export interface TreeUsage {
   rssBytes: number;
   /** Milliseconds for which CPU quotas of the processes' control groups held them back, as ThrottlingWatch.read. */
   quotaThrottledMs: number;
-  /** As ThrottlingWatch.quotas. */
+  /** See ThrottlingWatch.quotas. */
   quotas: string;
   /** A process is stopped: by a signal, or by a debugger that is none of these processes. */
   stopped: boolean;
@@ -82,7 +82,7 @@ interface Parent {
   parent: string;
   /** Its own, without children. */
   own: number;
-  /** Of all descendants that were waited for, rounded down to clock ticks. */
+  /** CPU time of all awaited descendants, rounded down to clock ticks. */
   reaped: number;
   /** The part of `reaped` that was counted, here or as a descendant's own. */
   counted: number;
@@ -186,7 +186,7 @@ const noUse: TaskUse = { cpuSeconds: 0, waitedSeconds: 0 };
 
 /** The task's use since it began; undefined if it has ended. */
 function useOf(task: string): TaskUse | undefined {
-  // In ns. Kernels without it have clock ticks.
+  // In ns. Kernels without schedstat only have clock ticks.
   const schedstat = readIfThere(`${task}/schedstat`);
   if (schedstat) {
     const [ran = 0, waited = 0] = schedstat.split(' ').map(Number);

@@ -78,7 +78,7 @@ export async function k6Path(machine: Machine, go: Go): Promise<string> {
 export const k6Package = (architecture: string): string =>
   `server-bakeoff-k6-linux-${architecture}`;
 
-/** In such a package: the hash of the sources of its k6. */
+/** File in such a package with the hash of its k6's sources. */
 export const sourcesFile = 'sources.sha256';
 
 /** The k6 of a package, if it is of these sources and whole. Prints why a package is of no use. */

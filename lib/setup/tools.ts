@@ -56,7 +56,7 @@ export async function ensureTools<N extends ToolName>(
   return paths;
 }
 
-/** Of the tools, those that are neither here nor can be installed by this user, each with what to do. */
+/** Returns the tools that are missing and that this user cannot install, each with a remedy. */
 export async function missingTools(
   names: readonly ToolName[],
   machine: Machine = thisMachine(),

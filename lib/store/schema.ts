@@ -146,7 +146,7 @@ export const serverRss = written<{ rssBytes: number }>()({
   fields: { bytes: { value: ({ rssBytes }) => rssBytes } },
 });
 
-/** In a round, or medians over the rounds. Absent on loopback. */
+/** Figures of a round, or medians over the rounds. Absent on loopback. */
 const networkFields = fieldsOf<{ network?: NetworkResult | null | undefined }>()({
   packets: {
     packets_to_server_per_request: ({ network }) => network?.packetsPerRequest.toServer,
@@ -193,11 +193,11 @@ const errorCauseFields = fieldsOf<Loads>()({
 export interface RoundRow extends Omit<Phase, 'network'> {
   /** Round and variant, for a mark on a time axis. */
   label: string;
-  /** Of the comparison's metric, to the baseline's in the same round and phase. */
+  /** Ratio of the comparison's metric to the baseline's, in the same round and phase. */
   ratio?: number | undefined;
   /** Over the rounds up to this one. */
   soFar?: Pick<Comparison, 'ratio' | 'ci95' | 'roundRatios'> | undefined;
-  /** As sharesOf returns it. */
+  /** See sharesOf. */
   generatorShare?: number | undefined;
   network?: NetworkResult | null | undefined;
   /** The phase alone. */
@@ -217,7 +217,7 @@ export const benchRound = written<RoundRow>()({
     text: { label: ({ label }) => label },
     'requests/s': {
       measured_rps: ({ rps }) => rps,
-      // Of requests that are due and have no answer, in a second.
+      // Growth per second of requests that are due and have no response.
       queue_growth: ({ queueGrowth }) => queueGrowth?.perSecond,
     },
     µs: {
@@ -308,7 +308,7 @@ interface ComparisonRow {
   first: VariantResult | undefined;
   found: FoundRate | undefined;
   network: NetworkResult | null;
-  /** Of all rounds. */
+  /** Phases of all rounds. */
   phases: readonly Phase[];
 }
 
@@ -340,7 +340,7 @@ export const benchComparison = written<ComparisonRow>()({
     },
     'requests/s': {
       published_rps: ({ variant }) => variant.published?.rps,
-      // For a search, the rate that it found.
+      // For a search: the resulting rate.
       measured_rps: ({ variant }) => variant.rps?.median,
       found_low: ({ found }) => found?.ci95?.[0],
       found_high: ({ found }) => found?.ci95?.[1],
@@ -349,7 +349,7 @@ export const benchComparison = written<ComparisonRow>()({
     },
     ratio: {
       published_ratio: ({ comparison }) => comparison?.publishedRatio,
-      // Of requests/s, to the row that bars are drawn beside.
+      // Ratio of requests/s to the first row of the bars.
       published_to_first: ({ variant, first }) =>
         quotient(variant.published?.rps, first?.published?.rps),
       measured_to_first: ({ variant, first }) => quotient(variant.rps?.median, first?.rps?.median),
@@ -581,7 +581,7 @@ interface WhyRow {
   position: number;
   us: number;
   sdUs: number;
-  /** Of the part's system call; undefined for another part. */
+  /** Calls per request if the part is a system call; otherwise undefined. */
   perRequest: number | undefined;
 }
 
@@ -666,7 +666,7 @@ export interface RunRow extends Pick<
   places?: RunPlaces;
 }
 
-/** In words: where the figures of a run and of its article are from. */
+/** Descriptions of the origin of a run's figures and its article's figures. */
 export interface RunPlaces {
   /** Path of the run's page. */
   report: string;

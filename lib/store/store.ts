@@ -138,7 +138,7 @@ async function storeOn(
     /** How k6 writes there. Ask again for every round: the port may have changed. */
     k6Output,
     write,
-    /** As write, for lines that no file has: if the database is away, the next call sends them. */
+    /** Like write, for lines that no file has: if the database is unavailable, the next call sends them. */
     writeOrKeep: async (lines: readonly string[]) => {
       const all = [...kept, ...lines];
       kept = [];
@@ -155,7 +155,7 @@ async function storeOn(
      * A database that hung less than 30 s ago gets no request, so that it delays a run only once.
      */
     revive,
-    /** As revive. Also starts a local influxd that did not start before, which may take minutes. */
+    /** Like revive. Also starts a local influxd that did not start before, which may take minutes. */
     reopen,
     /** Why the local influxd did not start; null if it did. */
     failure: () => (isDown ? (local?.failure() ?? null) : null),

@@ -48,7 +48,7 @@ export async function readLog(
   files: readonly string[],
   { methods = 'safe', host: site, formats = [], pace }: LogOptions = {},
 ): Promise<Traffic> {
-  /** By host, and by method, status and target. */
+  /** Counts by host, and by method, status and target. */
   const hosts = new Map<string, Counts<string>>();
   const leftOut = new LeftOut();
   const forms = formats.map(lineForm);
@@ -205,7 +205,7 @@ function mixOf(counted: ReadonlyMap<string, number>) {
   };
 }
 
-/** In characters. */
+/** Limit of a line in characters. */
 const longestLine = 64 * 1024;
 
 /** A form of text lines, such as nginx's log_format: the variable of each group. */
@@ -299,7 +299,7 @@ function secondsOf(time: unknown): number {
 /** The end of the year 9999. */
 const latestSeconds = 253_402_300_800;
 
-/** As a server may be asked for it: bytes that a log escapes (\xC3), and letters beyond ASCII, as %C3. */
+/** Makes a target valid for a request: bytes that a log escapes (\xC3) and non-ASCII characters become %C3. */
 function sendable(target: string): string {
   return wellFormed(target)
     .replace(/#.*$/s, '')

@@ -76,7 +76,7 @@ export class BusiestPiece {
     if (count > this.#best.count) this.#best = { last: this.#step, count };
   }
 
-  /** In no order. */
+  /** Lines in no particular order. */
   lines(): Timed[] {
     this.#judge();
     return this.#stepsTo(this.#best.last).flat();

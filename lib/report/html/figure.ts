@@ -10,9 +10,9 @@ export interface Bars {
 interface Axis {
   title: string;
   isLog?: boolean;
-  /** Where a vertical axis without logarithms begins. Default: 0. */
+  /** Start of a linear vertical axis. Default: 0. */
   from?: number;
-  /** Of a horizontal axis. */
+  /** Ticks of a horizontal axis. */
   ticks?: { at: number; text: string }[];
 }
 

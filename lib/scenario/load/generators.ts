@@ -265,7 +265,7 @@ const vegetaGenerator: Generator = {
   },
 };
 
-/** As in Go's client: HTTP/2 with TLS, and without TLS only for -h2c. */
+/** The same rule as in Go's client: HTTP/2 with TLS, and without TLS only for -h2c. */
 function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
   const plain = flags.has('h2c') && flags.get('h2c') !== 'false';
   if (scheme === 'http' || (scheme === undefined && plain)) return plain ? 'h2c' : 'http/1.1';

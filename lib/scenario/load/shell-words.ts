@@ -4,7 +4,7 @@ import { UserError } from '../../errors.ts';
 export interface ShellWord {
   /** The word as the program gets it. */
   text: string;
-  /** As written, with its quotes. */
+  /** The word as written, with quotes. */
   written: string;
 }
 

@@ -295,7 +295,7 @@ function changeConnect(tree: Tree, here: Here): Tree {
 
 /** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
 function requireLocal(tree: Tree, key: string, usualPort: number, here: Here): void {
-  // Of several, memcached's last one counts for h2o 2.2, and the first one elsewhere.
+  // If there are several, h2o 2.2 uses the last one for memcached, otherwise the first.
   const hosts = pairsOf(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
   if (away !== undefined)

@@ -52,7 +52,7 @@ function writtenListens({ block = [] }: Directive): Directive[] {
   return block.filter(({ name }) => name === 'listen');
 }
 
-/** Those not for HTTP/3, or nginx's default for a server without any. */
+/** The listen directives except those for HTTP/3; nginx's default if the server has none. */
 export function listensOf(server: Directive): Directive[] {
   const written = writtenListens(server);
   if (written.length > 0) return written.filter((listen) => !isQuic(listen));

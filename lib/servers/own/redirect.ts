@@ -121,7 +121,7 @@ export async function beginHere(
 
   const here = {
     place,
-    /** Where relative names of the config begin. */
+    /** Base folder of relative names in the config. */
     folder: path.dirname(place.within ?? file),
     /** Changes other than of addresses, a line each. */
     said,

@@ -88,7 +88,7 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
   const limits = limit ? [limit] : [];
   const { ticks = [] } = x;
   const { from: bottom = 0 } = y;
-  // As many as have room.
+  // Show as many labels as fit.
   const every = Math.ceil(
     (ticks.length * (8 + 7 * Math.max(...ticks.map((one) => one.text.length)))) / (width - 90),
   );
