@@ -9,6 +9,7 @@ import path from 'node:path';
 import { asWords, messageOf, UserError, usageError } from '../errors.ts';
 import { runHere } from '../machine/locks.ts';
 import type { Processors } from '../machine/processors.ts';
+import { limited } from '../limited.ts';
 import { machineClock } from '../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/result.ts';

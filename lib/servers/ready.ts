@@ -253,7 +253,9 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
           : error;
       const answer =
         together[place] ??
-        (await onConnection(check, limited(signal, pageLimitMs), (ask) => ask(request)).catch(alone));
+        (await onConnection(check, limited(signal, pageLimitMs), (ask) => ask(request)).catch(
+          alone,
+        ));
       signal.throwIfAborted();
       asked.push({ request, answer });
       if (answer instanceof Error && ++silent === named) break;
