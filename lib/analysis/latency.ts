@@ -1,4 +1,4 @@
-// Distributions of latency: merged, their percentiles and buckets; and the metrics of comparisons.
+// Distributions of latency: merged, their percentiles and buckets.
 import type {
   BucketShare,
   Distribution,
@@ -6,9 +6,7 @@ import type {
   LatencyDistribution,
   LatencyFigures,
   LatencyMetric,
-  Metric,
   Phase,
-  Round,
 } from '../result/result.ts';
 import { byName } from '../present.ts';
 import type { Published } from '../scenario/model.ts';
@@ -120,43 +118,12 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
   };
 }
 
-export const latencyMetrics: readonly LatencyMetric[] = ['p50', 'p90', 'p99'];
-export const metrics: readonly Metric[] = ['rps', 'cpu', ...latencyMetrics];
-
-export const metricNames: Readonly<Record<Metric, string>> = {
-  rps: 'requests/s',
-  cpu: 'CPU per request',
-  p50: 'p50',
-  p90: 'p90',
-  p99: 'p99',
-};
-
 /** Responses that a round needs for the percentile: 10 beyond it. */
 export const responsesNeeded: Readonly<Record<LatencyMetric, number>> = {
   p50: 20,
   p90: 100,
   p99: 1000,
 };
-
-/** In milliseconds, over all phases of each round; null if a round has too few responses. */
-export function percentilePerRound(
-  rounds: readonly Round[],
-  metric: LatencyMetric,
-): number[] | null {
-  const figures = rounds.flatMap(({ phases }) => {
-    const parts = phases.map(({ latencyMs }) => latencyMs);
-    return total(parts, valuesIn) < responsesNeeded[metric] ? [] : [mergedLatency(parts)[metric]];
-  });
-  return figures.length < rounds.length ? null : figures;
-}
-
-export function lessIsBetter(metric: Metric): boolean {
-  return metric !== 'rps';
-}
-
-export function isLatency(metric: string): metric is LatencyMetric {
-  return latencyMetrics.some((one) => one === metric);
-}
 
 /** Buckets of a load phase over all rounds. Empty unless the load asks for them. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {

@@ -1,12 +1,11 @@
 // Figures over the rounds of a variant: of its load phases and its emulated network.
-import { isLatency, meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
+import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
 import type {
   LinkTraffic,
   LoadResult,
-  Metric,
   NetworkResult,
   NetworkUse,
   PacketKind,
@@ -72,12 +71,6 @@ export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
 /** NaN if the CPU time is unknown, NaN or ∞ without responses. */
 export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
-}
-
-/** A round's figure by a metric: requests/s, ms, or CPU time per response in µs. */
-export function figureOf(metric: Metric, phases: readonly Phase[]): number {
-  if (isLatency(metric)) return mergedLatency(phases.map(({ latencyMs }) => latencyMs))[metric];
-  return metric === 'rps' ? roundRps(phases) : 1e6 * serverCpuSecondsPerResponse(phases);
 }
 
 /** With more failures, requests/s and latency say nothing about the server's speed. */

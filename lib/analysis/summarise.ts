@@ -3,7 +3,7 @@ import { byName, present } from '../present.ts';
 import type { Comparison, FoundRate, VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { againstContinuous } from './continuous.ts';
-import { latencyMetrics, mergedDistribution, percentilePerRound } from './latency.ts';
+import { mergedDistribution } from './latency.ts';
 import { sharesOf, usableCores } from './limit.ts';
 import {
   networkResult,
@@ -14,6 +14,7 @@ import {
   trafficOf,
 } from './phases.ts';
 import { pageEffects } from './pages.ts';
+import { figuresPerRound, metricNames } from './metrics.ts';
 import { noiseFloorOf } from './rounds.ts';
 import {
   alphaOf,
@@ -46,9 +47,8 @@ export function summarise(
     ...one,
     ...(variants[index] as VariantResult),
     figures: {
+      ...byName(metricNames, (metric) => figuresPerRound(metric, one.rounds)),
       rps: rpsPerRound(one),
-      cpu: one.rounds.map((round) => serverCpuSecondsPerResponse(round.phases)),
-      ...byName(latencyMetrics, (metric) => percentilePerRound(one.rounds, metric)),
     },
   }));
   const compared = comparisonsOf(facts, contenders, asked);

@@ -12,7 +12,6 @@ import type {
   Verdict,
 } from '../result/result.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
-import { isLatency, latencyMetrics, lessIsBetter, responsesNeeded } from './latency.ts';
 import {
   isServerAtLimit,
   limitOf,
@@ -22,6 +21,7 @@ import {
   stoodStill,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
+import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
@@ -81,7 +81,7 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
 
 export interface Contender
   extends VariantResult, Pick<MeasuredVariant, 'setup' | 'setupOnMoreCores' | 'found'> {
-  /** Per round: requests/s, the server's CPU seconds per response, and percentiles. */
+  /** Per round, as figuresPerRound. */
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
@@ -166,11 +166,15 @@ function metricsOf(
 ): readonly [Metric, ...Metric[]] {
   if (metric !== undefined) return [metric];
   const both = [baseline, variant];
-  if (both.some((one) => filesOf(one) > 1)) return ['p50'];
-  if (both.some(rateIsSet)) return ['p99', 'p50'];
-  // A server at its limit has as many requests/s as its CPU time per request allows. On shared cores no share is a limit.
-  const decides = !control && !sharedCores && both.every(isServerAtLimit);
-  return decides && both.every(({ found }) => found === undefined) ? ['rps', 'cpu'] : ['rps'];
+  return judgedBy({
+    ofPages: both.some((one) => filesOf(one) > 1),
+    atRate: both.some(rateIsSet),
+    // On shared cores no share is a limit. A search ends where the latency does.
+    atLimit:
+      !control &&
+      !sharedCores &&
+      both.every((one) => one.found === undefined && isServerAtLimit(one)),
+  });
 }
 
 function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
@@ -276,7 +280,11 @@ function disagreementOf(
 
 /** @param logs ln(variant / baseline) per round */
 function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judged {
-  return verdictOf(lessIsBetter(metric) ? logs.map((log) => -log) : logs, alpha, sameWithin);
+  return verdictOf(
+    metrics[metric].lessIsBetter ? logs.map((log) => -log) : logs,
+    alpha,
+    sameWithin,
+  );
 }
 
 const isLogged = ({ load }: Contender): boolean => load['arrivals'] === 'logged';
@@ -314,12 +322,11 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const stood = both.find((one) => stoodStill(one) > mostStoodStill);
   if (ofLatency && stood !== undefined)
     return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
+  const { missing, missingInLog, isOfSpeed } = metrics[metric];
   if (figuresOf(pair, metric) === null)
-    return ofLatency
-      ? `${metric} needs ${whole(responsesNeeded[metric])} responses in each round: ${both.some(isLogged) ? 'the log has too few for its pace' : 'give it a longer --duration'}`
-      : 'no CPU time was measured in a whole round';
+    return both.some(isLogged) ? (missingInLog ?? missing) : missing;
   // It does not change the CPU time of a response.
-  const disturbed = metric === 'cpu' ? undefined : oneSided(baseline, variant);
+  const disturbed = isOfSpeed ? oneSided(baseline, variant) : undefined;
   if (disturbed !== undefined && (ofLatency || mayExplain(disturbed, roughly(pair, metric))))
     return disturbed.why;
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
@@ -361,10 +368,11 @@ function answerTo(
   if (why !== undefined) return none(why);
   const logs = logRatios(...(figuresOf(pair, metric) as Figures));
   const verdict = judge(metric, logs, alpha, sameWithin);
-  const held = control || metric === 'cpu' ? undefined : heldBack(verdict, pair);
+  const { isOfSpeed, lessIsBetter } = metrics[metric];
+  const held = control || !isOfSpeed ? undefined : heldBack(verdict, pair);
   if (held !== undefined) return none(`the generator was the limit with ${held.name}`);
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
-  const [better, worse] = lessIsBetter(metric) ? ['below', 'above'] : ['above', 'below'];
+  const [better, worse] = lessIsBetter ? ['below', 'above'] : ['above', 'below'];
   const reasons = {
     same: `the 90 % interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,

@@ -1,9 +1,8 @@
 // --fail-if: the conditions under which a run in CI fails.
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { isLatency, lessIsBetter, metricNames } from '../analysis/latency.ts';
+import { isLatency, metricNames, metrics, verdictWord } from '../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { enumeration, success, effect } from '../format.ts';
-import { verdictWord } from '../report/verdict-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 
 /** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
@@ -29,7 +28,9 @@ const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
   inconclusive: ['inconclusive'],
 };
 const words = Object.keys(verdicts) as Gate['verdict'][];
-const form = /^(slower|faster|cpu|p50|p90|p99|success)([<>])(\d+(?:\.\d+)?)%$/;
+/** Requests/s have the verdict's own words. */
+const limited = metricNames.filter((metric) => metric !== 'rps');
+const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d+(?:\\.\\d+)?)%$`);
 
 /** Throws UserError (exit code 2). */
 export function readFailIf(flag: string, text: string) {
@@ -47,7 +48,7 @@ export function readFailIf(flag: string, text: string) {
       else gates.push({ ...gate, verdict: 'slower', metric: subject as Metric });
     } else if (/[<>:=%]/.test(one))
       throw usageError(
-        `${flag} ${one}: write slower>3%, faster>3%, cpu>3%, p50>5%, p90>5%, p99>5% or success<99%`,
+        `${flag} ${one}: write slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,
       );
     else throw unknownWord(flag, one, words);
   }
@@ -92,7 +93,7 @@ export function failIfCode(
         ? `its delay was not held with ${enumeration(row.delayNotHeld)}, so the difference may be the link's`
         : row.verdict === 'none'
           ? `it has no verdict, ${row.why}`
-          : `it has no ${metricNames[gate.metric ?? 'rps']}`;
+          : `it has no ${metrics[gate.metric ?? 'rps'].name}`;
     throw new UserError(
       `--fail-if ${gate.text} cannot be told of ${row.variant} against ${row.baseline}: ${why}`,
     );
@@ -134,7 +135,7 @@ function endsBeyond(
   { verdict }: Gate,
   { ci95: [low, high], metric }: Figure,
 ): [near: number, far: number] {
-  return lessIsBetter(metric) === (verdict === 'slower')
+  return metrics[metric].lessIsBetter === (verdict === 'slower')
     ? [low - 1, high - 1]
     : [1 - high, 1 - low];
 }
@@ -143,7 +144,7 @@ function finding(gate: Gate, row: Comparison): string {
   const { metric, variant, baseline, verdict } = row;
   if (gate.verdict === 'inconclusive') return `${variant} against ${baseline}`;
   if (gate.beyond === undefined)
-    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricNames[metric]}`}`;
+    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metrics[metric].name}`}`;
   const { ratio, ci95, metric: by } = figureOf(gate, row) ?? row;
-  return `${variant} against ${baseline}: ${metricNames[by]} ${effect(ratio, ci95)}`;
+  return `${variant} against ${baseline}: ${metrics[by].name} ${effect(ratio, ci95)}`;
 }

@@ -1,6 +1,8 @@
 // npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that run already.
 import { fileURLToPath } from 'node:url';
+import { latencyMetrics, metrics } from '../analysis/metrics.ts';
 import { inOneLine, messageOf, usageError } from '../errors.ts';
+import { enumeration } from '../format.ts';
 import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
 import { divideCores, generatorCores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
@@ -85,9 +87,9 @@ export async function writeK6Script(
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
 function requireScript({ scenario, variants, within, metric }: PlanDraft): void {
-  if (metric === 'cpu')
+  if (metric && metrics[metric].ofProcesses !== undefined)
     throw usageError(
-      '--metric cpu: a k6 script knows no CPU time of servers: take rps, p50, p90 or p99',
+      `--metric ${metric}: a k6 script knows no ${metrics[metric].ofProcesses} of servers: take ${enumeration(['rps', ...latencyMetrics], 'or')}`,
     );
   const refuse = (what: string) => {
     throw usageError(

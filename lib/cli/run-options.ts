@@ -1,8 +1,8 @@
 // The flags of every command that runs a comparison.
-import { isLatency, metrics } from '../analysis/latency.ts';
+import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
-import { whole } from '../format.ts';
+import { enumeration, whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import type { Reader } from '../scenario/load/flags.ts';
@@ -73,7 +73,7 @@ export const runFlags = {
   metric: {
     group: 'verdict',
     value: 'p99',
-    help: 'judge by rps, cpu, p50, p90 or p99 (rps; at a rate p99 and p50; of pages p50)',
+    help: `judge by ${enumeration(metricNames, 'or')} (rps; at a rate p99 and p50; of pages p50)`,
   },
   within: {
     group: 'verdict',
@@ -195,7 +195,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
       arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
       within: read('within', readWithin),
       rates: read('rates', readRates),
-      metric: read('metric', oneOf(metrics)),
+      metric: read('metric', oneOf(metricNames)),
       failIf: read('fail-if', readFailIf),
       waitSeconds: read('wait', seconds(1)),
       durationSeconds: read('duration', seconds(0.1)),

@@ -13,7 +13,7 @@ import type {
   Variant,
 } from '../scenario/model.ts';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
-import { lessIsBetter } from '../analysis/latency.ts';
+import { metrics } from '../analysis/metrics.ts';
 import { halfWidth } from '../analysis/statistics.ts';
 import { percent, effect, tolerance, whole, isTooWide } from '../format.ts';
 import { metricMark } from '../report/verdict-words.ts';
@@ -110,7 +110,7 @@ export function ranked(candidates: readonly Candidate[], first: Result, closer?:
 
 /** How many times better; below 1: worse. */
 export function gain({ metric, ratio }: Comparison): number {
-  return lessIsBetter(metric) && ratio > 0 ? 1 / ratio : ratio;
+  return metrics[metric].lessIsBetter && ratio > 0 ? 1 / ratio : ratio;
 }
 
 /** The first `most` candidates that help, then those that may help. */

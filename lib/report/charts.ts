@@ -9,27 +9,18 @@ import {
 } from '../analysis/comparisons.ts';
 import {
   allBuckets,
-  isLatency,
   percentileNames,
   percentiles,
   publishedBuckets,
   quantileBucket,
   sameBucket,
 } from '../analysis/latency.ts';
-import { isFailing, figureOf, responsesOf } from '../analysis/phases.ts';
+import { metrics } from '../analysis/metrics.ts';
+import { isFailing, responsesOf } from '../analysis/phases.ts';
 import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/limit.ts';
-import {
-  bar,
-  bucketLabel,
-  exactPercent,
-  isTooWide,
-  perSecond,
-  scaledTime,
-  short,
-  whole,
-} from '../format.ts';
+import { bar, bucketLabel, exactPercent, isTooWide, scaledTime, whole } from '../format.ts';
 import type { PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
@@ -185,14 +176,14 @@ export function publishedQuantile(published: Published, quantile: number): strin
 
 function roundPoints(result: Result) {
   const metric = result.comparisons[0]?.metric ?? 'rps';
-  const others = metric === 'cpu' ? 'CPU µs per request' : 'requests/s';
+  const { of, axis, text } = metrics[metric];
   const points = result.variants
     .filter((variant) => !isFailing(variant))
     .flatMap(({ name, rounds }) =>
-      rounds.map(({ round, phases }) => ({ name, round, value: figureOf(metric, phases) })),
+      rounds.map((one) => ({ name, round: one.round, value: of(one) })),
     )
     .filter(({ value }) => Number.isFinite(value));
-  return { metric, axis: isLatency(metric) ? `${metric}, ms` : others, points };
+  return { axis, text, points };
 }
 
 const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
@@ -209,7 +200,7 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
 
 /** Two or more series by the one number of their links that differs. Intervals of fewer rounds are too wide. */
 function linkFigures(result: Result): Figure[] {
-  const { metric, axis, points } = roundPoints(result);
+  const { axis, text, points } = roundPoints(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
     const values = points.filter((one) => one.name === variant).map(({ value }) => value);
     return name === undefined ||
@@ -225,7 +216,6 @@ function linkFigures(result: Result): Figure[] {
   const names = [...new Set(measured.map(({ name }) => name))];
   if (number === undefined || another !== undefined || names.length < 2) return [];
   const { title: x, of } = number;
-  const text = metric === 'rps' ? perSecond : short;
   const marks = measured
     .map(({ name, spec, values }) => {
       const at = { name, x: of(spec), y: median(values) };
@@ -263,7 +253,7 @@ function linkFigures(result: Result): Figure[] {
 
 /** Figures per round, by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */
 function roundFigures(result: Result): Figure[] {
-  const { metric, axis, points } = roundPoints(result);
+  const { axis, text, points } = roundPoints(result);
   const names = [...new Set(points.map(({ name }) => name))];
   if (names.length < 2 || curvesOf(result).length > 0) return [];
   const column = (name: string) =>
@@ -271,7 +261,7 @@ function roundFigures(result: Result): Figure[] {
       name,
       (round: number) => {
         const point = points.find((one) => one.name === name && one.round === round);
-        return figure(point?.value, metric === 'rps' ? perSecond : short);
+        return figure(point?.value, text);
       },
       axis,
     );

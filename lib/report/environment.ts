@@ -1,5 +1,5 @@
 // The machine of a run, and its use by other programs, as tables.
-import { metricNames } from '../analysis/latency.ts';
+import { metrics } from '../analysis/metrics.ts';
 import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
@@ -39,7 +39,7 @@ const facts: readonly Fact[] = [
     'judged by',
     ({ search, comparisons }) =>
       search === undefined
-        ? [...new Set(comparisons.map(({ metric }) => metricNames[metric]))].join(', ')
+        ? [...new Set(comparisons.map(({ metric }) => metrics[metric].name))].join(', ')
         : `the highest rate with ${limitText(search.within)}`,
   ],
   ['network', (result) => resultHeading(result).network],

@@ -28,9 +28,9 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Integrity, Result, Search } from '../result/result.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
-import { besideVerdicts, effectText, verdictWord } from './verdict-words.ts';
+import { besideVerdicts, effectText } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
-import { metricNames } from '../analysis/latency.ts';
+import { metrics, verdictWord } from '../analysis/metrics.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { tailLines } from './tails.ts';
@@ -170,7 +170,7 @@ export function comparisonParts(
       `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
     ];
   }
-  const same = `as ${metric === 'cpu' ? 'cheap' : 'fast'} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
+  const same = `${metrics[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
   return [`${subject} is ${claim}`, measured + article];
 }
@@ -204,12 +204,12 @@ export function measuredChange(
   { metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>,
   verb = 'at',
 ): string {
-  const isCpu = metric === 'cpu';
-  const end = (at: number) => amount(at, isCpu, ratio);
+  const isShare = metrics[metric].shareOf !== undefined;
+  const end = (at: number) => amount(at, isShare, ratio);
   const ends = isTooWide([low, high])
     ? 'too wide to tell'
     : `${end(low).replace(/ times$/, '')} to ${end(high)}`;
-  return `${isCpu ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
+  return `${isShare ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
@@ -265,7 +265,7 @@ export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Result): s
   if (isTooWide([1 / noiseFloor.ratio, noiseFloor.ratio]))
     return [`Noise floor: ${noiseFloor.rounds} rounds on this machine are too far apart to tell.`];
   return [
-    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metricNames[metric]} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
+    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metrics[metric].name} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
   ];
 }
 

@@ -1,6 +1,7 @@
 // Percentiles at the border between fast and slow responses, where chance decides which of the two a round shows.
 import { variantOf } from '../analysis/comparisons.ts';
-import { isLatency, metricNames, percentilePerRound, shareAbove } from '../analysis/latency.ts';
+import { shareAbove } from '../analysis/latency.ts';
+import { figuresPerRound, isLatency, metrics } from '../analysis/metrics.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Comparison, LatencyMetric, Result, VariantResult } from '../result/result.ts';
@@ -19,9 +20,7 @@ function tailLine(
 ): string | undefined {
   if (!isLatency(metric) || verdict !== 'inconclusive') return undefined;
   const sides = [baseline, variant].map((name) => variantOf(result, name) as VariantResult);
-  const [low, high] = extent(
-    sides.flatMap(({ rounds }) => percentilePerRound(rounds, metric) ?? []),
-  );
+  const [low, high] = extent(sides.flatMap(({ rounds }) => figuresPerRound(metric, rounds) ?? []));
   if (high < leastLeap * low) return undefined;
   const betweenMs = Math.sqrt(low * high);
   const [base, other] = sides.map(({ name, rounds }) => {
@@ -32,4 +31,4 @@ function tailLine(
 }
 
 const leapText = (metric: LatencyMetric, low: number, high: number): string =>
-  `By round ${metricNames[metric]} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;
+  `By round ${metrics[metric].name} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;

@@ -10,24 +10,19 @@ import type {
   Verdict,
 } from '../result/result.ts';
 import type { Cell } from './table.ts';
-import { isLatency, latencyMetrics, metricNames } from '../analysis/latency.ts';
+import { isLatency, latencyMetrics, metrics, verdictWord } from '../analysis/metrics.ts';
 
 /** An effect with its metric: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
-  if (metric !== 'cpu') return metricMark(metric) + amount(ratio);
+  const { shareOf } = metrics[metric];
+  if (shareOf === undefined) return metricMark(metric) + amount(ratio);
   const text = amount(ratio, true);
-  return `${text}${text.endsWith('%') ? ' of' : ''} the CPU`;
+  return `${text}${text.endsWith('%') ? ' of' : ''} ${shareOf}`;
 }
 
 /** The metric before a ratio, "p99 "; '' for requests/s. */
 export function metricMark(metric: Metric): string {
-  return metric === 'rps' ? '' : `${metricNames[metric]} `;
-}
-
-/** The verdict in words; for CPU time "cheaper" and "costlier". */
-export function verdictWord(metric: Metric, verdict: Verdict): string {
-  if (metric !== 'cpu') return verdict;
-  return verdict === 'faster' ? 'cheaper' : verdict === 'slower' ? 'costlier' : verdict;
+  return metric === 'rps' ? '' : `${metrics[metric].name} `;
 }
 
 /** The other percentiles that have a verdict, if the comparison is by latency. */

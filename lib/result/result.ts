@@ -466,7 +466,7 @@ export type VariantResult = v.InferOutput<typeof variant>;
 const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']);
 /** Responses per second, the server's CPU time per response, or a percentile of the latency. */
 export type Metric = v.InferOutput<typeof metric>;
-export type LatencyMetric = Exclude<Metric, 'rps' | 'cpu'>;
+export type LatencyMetric = Extract<Metric, `p${number}`>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
 

@@ -1,7 +1,8 @@
 // Makes the plan of a run, before anything is installed or started.
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
-import { isLatency, responsesNeeded } from '../analysis/latency.ts';
+import { responsesNeeded } from '../analysis/latency.ts';
+import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration, enumeration, whole } from '../format.ts';
@@ -284,17 +285,20 @@ function requireShort({ groups }: PlanDraft): void {
 
 function requireMetric({ metric, variants }: PlanDraft): void {
   const open = variants.find(({ load }) => load.rate !== undefined);
+  const ofProcesses = metricNames.filter((one) => metrics[one].ofProcesses !== undefined);
   if (metric === 'rps' && open !== undefined)
     refuse(
-      `--metric rps: ${open.load.command} sets requests/s itself: take p50, p90, p99 or cpu, or a load without a rate`,
+      `--metric rps: ${open.load.command} sets requests/s itself: take ${enumeration([...latencyMetrics, ...ofProcesses], 'or')}, or a load without a rate`,
     );
   const [address] = variants.flatMap(({ variant: { server } }) =>
     server.name === 'address' ? [server.origin] : [],
   );
-  if (metric === 'cpu' && address !== undefined)
-    refuse(
-      `--metric cpu: how much CPU what runs at ${address} uses is not known: take ${open === undefined ? 'rps, ' : ''}p50, p90 or p99`,
-    );
+  const what = metric && metrics[metric].ofProcesses;
+  if (what === undefined || address === undefined) return;
+  const others = open === undefined ? ['rps', ...latencyMetrics] : latencyMetrics;
+  refuse(
+    `--metric ${metric}: the ${what} of what runs at ${address} is not known: take ${enumeration(others, 'or')}`,
+  );
 }
 
 function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {

@@ -3,7 +3,8 @@ import { realpathSync } from 'node:fs';
 import { join } from 'node:path';
 import { comparisonOf, comparable } from '../analysis/comparisons.ts';
 import { sharesOf, usableCores } from '../analysis/limit.ts';
-import { figureOf, networkResult } from '../analysis/phases.ts';
+import { metrics } from '../analysis/metrics.ts';
+import { networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
 import { claimsOfRun, placesOf } from '../report/run-claims.ts';
@@ -215,6 +216,7 @@ function roundPoints(
   ) {
     if (search !== undefined) return roundRatios[rounds.findIndex((one) => one.round === round)];
     const baselinePhase = phasesOf(baseline)[index];
-    return baselinePhase && figureOf(metric, [phase]) / figureOf(metric, [baselinePhase]);
+    const { of } = metrics[metric];
+    return baselinePhase && of({ round, phases: [phase] }) / of({ round, phases: [baselinePhase] });
   }
 }

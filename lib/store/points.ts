@@ -1,5 +1,6 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
-import { publishedBuckets, sameBucket, metricNames } from '../analysis/latency.ts';
+import { publishedBuckets, sameBucket } from '../analysis/latency.ts';
+import { metrics } from '../analysis/metrics.ts';
 import { comparisonOf, hasRatio, comparable, curvesOf } from '../analysis/comparisons.ts';
 import { pagesOf } from '../analysis/pages.ts';
 import { phasePairs } from '../analysis/phases.ts';
@@ -111,7 +112,7 @@ export function tablePoints(result: Result): string[] {
       server: variant.server?.name,
       version: variant.server?.version,
       baseline: comparison?.baseline,
-      metric: metric === 'rps' ? undefined : metricNames[metric],
+      metric: metric === 'rps' ? undefined : metrics[metric].name,
       within: variant.server === null ? undefined : search && limitText(search.within),
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { meanDistribution, mergedLatency, percentilePerRound } from '../../lib/analysis/latency.ts';
+import { meanDistribution, mergedLatency } from '../../lib/analysis/latency.ts';
+import { figuresPerRound } from '../../lib/analysis/metrics.ts';
 import { mean, variance } from '../../lib/analysis/statistics.ts';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
@@ -77,5 +78,5 @@ test('the percentile of a round is computed over all phases', () => {
     requests: 1,
     latencyMs: of(Array.from({ length: 500 }, (_, i) => i + 1)),
   });
-  expect(percentilePerRound([{ round: 1, phases: [single, single] }], 'p99')).toEqual([495]);
+  expect(figuresPerRound('p99', [{ round: 1, phases: [single, single] }])).toEqual([495]);
 });

@@ -4,9 +4,9 @@ import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration, isTooWide } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { bytesLines, comparisonParts, generalLines, noiseFloorLines } from '../sentences.ts';
-import { effectText, verdictCell, verdictWord } from '../verdict-words.ts';
+import { effectText, verdictCell } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
-import { isLatency, lessIsBetter } from '../../analysis/latency.ts';
+import { metrics, verdictWord } from '../../analysis/metrics.ts';
 
 /** One comparison is the headline; several stand below a headline that counts them. */
 export function headlineHtml(result: Result): Html {
@@ -72,8 +72,9 @@ function claim(one: Comparison, result: Result): string {
   const size = effectText(one);
   if (result.control === true || (verdict !== 'faster' && verdict !== 'slower'))
     return comparisonParts(one, undefined, result)[0].replace(/ here, within /, ', within ');
-  if (metric === 'cpu') return `${variant} uses ${size} of ${baseline}`;
-  if (isLatency(metric)) return `${variant} is ${verdict} than ${baseline}: ${size}`;
+  if (metrics[metric].shareOf !== undefined) return `${variant} uses ${size} of ${baseline}`;
+  if (metric !== 'rps')
+    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}: ${size}`;
   return size.endsWith('%')
     ? `${variant} is ${size.slice(1)} ${verdict} than ${baseline}`
     : `${variant} is ${size} as fast as ${baseline}`;
@@ -90,7 +91,7 @@ const publishedOf = ({ metric, publishedRatio }: Comparison): readonly number[] 
 
 /** The natural logarithm of how many times better a ratio is. */
 const gain = ({ metric }: Comparison, ratio: number): number =>
-  lessIsBetter(metric) ? -Math.log(ratio) : Math.log(ratio);
+  metrics[metric].lessIsBetter ? -Math.log(ratio) : Math.log(ratio);
 
 /** Better effects go to the right. The interval is over the effect, the article's effect is a line. */
 function barHtml(one: Comparison, { sameWithin }: Result, reach: number): Html {
@@ -105,8 +106,9 @@ function barHtml(one: Comparison, { sameWithin }: Result, reach: number): Html {
 }
 
 function endsHtml({ metric }: Comparison, reach: number): Html {
-  const isCpu = metric === 'cpu';
-  const [worse, better] = isCpu ? ['more CPU', 'less CPU'] : ['slower', 'faster'];
-  const end = (gained: number) => amount(Math.exp(lessIsBetter(metric) ? -gained : gained), isCpu);
+  const { ends, lessIsBetter, shareOf } = metrics[metric];
+  const [worse, better] = ends;
+  const end = (gained: number) =>
+    amount(Math.exp(lessIsBetter ? -gained : gained), shareOf !== undefined);
   return html`<div class="ends" aria-hidden="true"><span>${worse}, ${end(-reach)}</span><span>the same</span><span>${better}, ${end(reach)}</span></div>`;
 }
