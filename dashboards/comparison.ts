@@ -125,6 +125,25 @@ const causes = tablePanel({
   ],
 });
 
+const ofServers = tablePanel({
+  id: 43,
+  title: 'Of the servers: memory and start-up',
+  description:
+    'Medians of the rounds: the memory of all processes at the end of the load (shared pages by part: PSS), and the time from exec to the first good ' +
+    'answer. The changes have 95 % intervals, and a verdict only with --metric or --fail-if. No start-up where servers started beside each other.',
+  grid: { x: 0, y: 93, w: 24, h: 8 },
+  from: benchComparison,
+  where: pickedRun,
+  columns: [
+    { ...variantColumn, width: 220 },
+    { name: 'baseline', title: 'against', width: 170 },
+    { name: 'memory_bytes', title: 'memory', width: 110, decimals: 1 },
+    { name: 'memory_effect', title: 'memory, 95 %' },
+    { name: 'startup_ms', title: 'start-up', width: 110 },
+    { name: 'startup_effect', title: 'start-up, 95 %' },
+  ],
+});
+
 const pages = tablePanel({
   id: 42,
   title: 'By page',
@@ -218,6 +237,7 @@ export function comparisonDashboard(): Dashboard {
         behindTheFigures,
         causes,
         pages,
+        ofServers,
       ]),
     )
     .withPanel(

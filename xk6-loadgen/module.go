@@ -145,7 +145,7 @@ func summary(r engine.Result) map[string]any {
 		}
 		buckets = append(buckets, entry)
 	}
-	var negotiated, maxConcurrentStreams, turns, serverCPU, continuous, queueGrowth any
+	var negotiated, maxConcurrentStreams, turns, serverCPU, serverMemory, continuous, queueGrowth any
 	if r.TLS != nil {
 		negotiated = map[string]any{"version": r.TLS.Version, "cipher": r.TLS.Cipher, "keyExchange": r.TLS.KeyExchange}
 	}
@@ -174,6 +174,9 @@ func summary(r engine.Result) map[string]any {
 			},
 		}
 	}
+	if r.ServerMemoryBytes > 0 {
+		serverMemory = r.ServerMemoryBytes
+	}
 	return map[string]any{
 		"unexpected": r.Unexpected, "pages": pages(r.Pages),
 		"requests": r.Requests, "warmupRequests": r.WarmupRequests, "inFlight": r.InFlight, "hung": r.Hung, "unsent": r.Unsent,
@@ -191,7 +194,8 @@ func summary(r engine.Result) map[string]any {
 			"resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
 		},
 		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
-		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU, "continuous": continuous, "queueGrowth": queueGrowth,
+		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU, "serverMemoryBytes": serverMemory,
+		"continuous": continuous, "queueGrowth": queueGrowth,
 	}
 }
 

@@ -1,10 +1,19 @@
 // The metrics of comparisons. A new one is an object here, and its name in the format of results (lib/result/result.ts).
 import { perSecond, short, whole } from '../format.ts';
 import { present } from '../present.ts';
-import type { LatencyMetric, Metric, Round, Verdict } from '../result/result.ts';
+import type {
+  BesideRatio,
+  Comparison,
+  LatencyMetric,
+  Metric,
+  Result,
+  Round,
+  ServerMetric,
+  Verdict,
+} from '../result/result.ts';
 import { mergedLatency, responsesNeeded, valuesIn } from './latency.ts';
 import { roundRps, serverCpuSecondsPerResponse } from './phases.ts';
-import { total } from './statistics.ts';
+import { median, total } from './statistics.ts';
 
 /** What a pair's loads are like. */
 interface Loads {
@@ -43,6 +52,15 @@ export interface MetricFacts {
   ofProcesses?: string;
   /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
+  /** Shown only where it is asked for. */
+  whereAsked?: {
+    /** Of `of`. */
+    unit: string;
+    /** A difference that nobody asked for is told if each round has at least so much of it, in the unit of `of`. */
+    tells: number;
+    /** "b uses 31 % less memory than a". @param share of the baseline's figure, above 0 */
+    sentence: (variant: string, baseline: string, share: string, isLess: boolean) => string;
+  };
 }
 
 const speed = { faster: 'faster', slower: 'slower', same: 'as fast' };
@@ -100,11 +118,51 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   ),
   p90: percentile('p90'),
   p99: percentile('p99', ({ ofPages, atRate }) => (!ofPages && atRate ? 'first' : undefined)),
+  memory: {
+    name: 'memory',
+    axis: 'memory at the end of the load, MB',
+    text: short,
+    lessIsBetter: true,
+    words: { faster: 'smaller', slower: 'larger', same: 'as small' },
+    ends: ['more memory', 'less memory'],
+    of: ({ memoryBytes = NaN }) => memoryBytes / 1e6,
+    missing: 'its memory is not known in a whole round',
+    isOfSpeed: false,
+    ofProcesses: 'memory',
+    whereAsked: {
+      unit: 'MB',
+      tells: 1,
+      sentence: (variant, baseline, share, isLess) =>
+        `${variant} uses ${share} ${isLess ? 'less' : 'more'} memory than ${baseline}`,
+    },
+  },
+  startup: {
+    name: 'start-up',
+    axis: 'start-up, ms',
+    text: short,
+    lessIsBetter: true,
+    words: { faster: 'quicker to start', slower: 'slower to start', same: 'as quick to start' },
+    ends: ['slower to start', 'quicker to start'],
+    of: ({ startupMs = NaN }) => startupMs,
+    missing: 'how long it takes to start is not known in a whole round',
+    isOfSpeed: false,
+    ofProcesses: 'start-up time',
+    whereAsked: {
+      unit: 'ms',
+      tells: 50,
+      sentence: (variant, baseline, share, isLess) =>
+        `${variant} takes ${share} ${isLess ? 'less' : 'more'} time to start than ${baseline}`,
+    },
+  },
 };
 
 export const metricNames = Object.keys(metrics) as Metric[];
 
 export const latencyMetrics = ['p50', 'p90', 'p99'] as const satisfies LatencyMetric[];
+
+export const serverMetrics = metricNames.filter(
+  (metric): metric is ServerMetric => metrics[metric].whereAsked !== undefined,
+);
 
 export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((one) => one === metric);
@@ -116,6 +174,42 @@ export function figuresPerRound(metric: Metric, rounds: readonly Round[]): numbe
   const isEnough = ({ phases }: Round) =>
     needed === 0 || total(phases, ({ latencyMs }) => valuesIn(latencyMs)) >= needed;
   return rounds.every(isEnough) ? rounds.map(of) : null;
+}
+
+/** A comparison by another metric than requests/s; null if it is not known. */
+export function besideOf(
+  { cpu, latency, ofServer = {} }: Pick<Comparison, 'cpu' | 'latency' | 'ofServer'>,
+  metric: Metric,
+): BesideRatio | null {
+  if (metric === 'rps') return null;
+  if (metric === 'cpu') return cpu;
+  return isLatency(metric) ? latency[metric] : (ofServer[metric] ?? null);
+}
+
+/** A round's median figure; undefined if a round's is not known. */
+export function typicalOf(metric: Metric, rounds: readonly Round[]): number | undefined {
+  const figures = figuresPerRound(metric, rounds) ?? [];
+  return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
+}
+
+/** As typicalOf, in bytes. */
+export function memoryBytesOf(rounds: readonly Round[]): number | undefined {
+  const megabytes = typicalOf('memory', rounds);
+  return megabytes === undefined ? undefined : Math.round(1e6 * megabytes);
+}
+
+/** The metrics of servers that a run was asked for. */
+export function askedOf({
+  comparisons,
+  alsoAsked = [],
+}: Pick<Result, 'comparisons' | 'alsoAsked'>) {
+  const asked = new Set<Metric>([...comparisons.map(({ metric }) => metric), ...alsoAsked]);
+  return serverMetrics
+    .filter((metric) => asked.has(metric))
+    .flatMap((metric) => {
+      const { whereAsked, ...facts } = metrics[metric];
+      return whereAsked === undefined ? [] : { ...facts, metric, whereAsked };
+    });
 }
 
 /** The metrics that judge a pair: the first decides, the others have a verdict beside it. */

@@ -1,6 +1,6 @@
 // From the rounds' figures to verdicts. The method: docs/verdicts.md.
 import { percent, tolerance, whole } from '../format.ts';
-import { byName } from '../present.ts';
+import { byName, present } from '../present.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -8,6 +8,7 @@ import type {
   Metric,
   Result,
   Round,
+  ServerMetric,
   VariantResult,
   Verdict,
 } from '../result/result.ts';
@@ -21,7 +22,7 @@ import {
   stoodStill,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
-import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
+import { isLatency, judgedBy, latencyMetrics, metrics, serverMetrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
@@ -77,6 +78,8 @@ export interface RunFacts extends Pick<Result, 'quick' | 'sameWithin'> {
   looks: readonly Look[];
   /** The main metric. Default: requests/s; at a rate p99, with p50 as a second metric; for pages p50. */
   metric?: Metric | undefined;
+  /** Metrics of servers that get a verdict beside it. */
+  alsoAsked?: readonly ServerMetric[];
 }
 
 export interface Contender
@@ -162,11 +165,12 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
 /** The first metric decides; the others have additional verdicts. */
 function metricsOf(
   { baseline, variant }: Pair,
-  { metric, control, sharedCores }: Rules,
+  { metric, alsoAsked = [], control, sharedCores }: Rules,
 ): readonly [Metric, ...Metric[]] {
-  if (metric !== undefined) return [metric];
+  const beside = serverMetrics.filter((one) => one !== metric && alsoAsked.includes(one));
+  if (metric !== undefined) return [metric, ...beside];
   const both = [baseline, variant];
-  return judgedBy({
+  const usual = judgedBy({
     ofPages: both.some((one) => filesOf(one) > 1),
     atRate: both.some(rateIsSet),
     // On shared cores no share is a limit. A search ends where the latency does.
@@ -175,6 +179,7 @@ function metricsOf(
       !sharedCores &&
       both.every((one) => one.found === undefined && isServerAtLimit(one)),
   });
+  return [...usual, ...beside];
 }
 
 function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
@@ -196,6 +201,7 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
     ...uncompared(pair, metric, why),
     cpu: beside('cpu'),
     latency: byName(latencyMetrics, beside),
+    ...present({ ofServer: ofServer(beside) }),
     delayNotHeld: [baseline, variant]
       .filter(({ network }) => network?.delayHeld === false)
       .map(({ name }) => name),
@@ -220,6 +226,15 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
       cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin),
     ...answer,
   };
+}
+
+/** Absent if none is known. */
+function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['ofServer'] {
+  const known = serverMetrics.flatMap((metric) => {
+    const ratio = beside(metric);
+    return ratio === null ? [] : [[metric, ratio] as const];
+  });
+  return known.length === 0 ? undefined : Object.fromEntries(known);
 }
 
 /** A comparison without a ratio, but for that of the article. */

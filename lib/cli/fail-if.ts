@@ -1,6 +1,6 @@
 // --fail-if: the conditions under which a run in CI fails.
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { isLatency, metricNames, metrics, verdictWord } from '../analysis/metrics.ts';
+import { besideOf, isLatency, metricNames, metrics, verdictWord } from '../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { enumeration, success, effect } from '../format.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
@@ -126,7 +126,7 @@ function figureOf({ metric }: Gate, row: Comparison): Figure | null {
   // Without a verdict there are too few rounds for an interval.
   if (row.verdict === 'none') return null;
   if (metric === undefined || metric === row.metric) return row;
-  const beside = metric === 'cpu' ? row.cpu : isLatency(metric) ? row.latency[metric] : null;
+  const beside = besideOf(row, metric);
   return beside === null ? null : { ...beside, metric };
 }
 

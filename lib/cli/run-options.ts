@@ -1,5 +1,5 @@
 // The flags of every command that runs a comparison.
-import { isLatency, metricNames } from '../analysis/metrics.ts';
+import { isLatency, metricNames, serverMetrics } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
@@ -89,7 +89,7 @@ export const runFlags = {
   'fail-if': {
     group: 'verdict',
     value: 'slower>3%',
-    help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%; several with commas',
+    help: 'exit 3 on slower, faster, different, inconclusive, cpu>3%, p99>5%, memory>5%; several with commas',
   },
   'same-within': {
     group: 'verdict',
@@ -218,7 +218,9 @@ export function readRunOptions({ flags, lists, read }: Words) {
     quick: flags.has('quick'),
     /** Which comparisons get a look at their cause: all, those that differ, or none. */
     why: (flags.has('why') ||
-    (['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag))
+    ((['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag)) &&
+      // perf sees what a request costs.
+      !serverMetrics.some((metric) => metric === flags.get('metric')))
       ? 'all'
       : 'none') as 'all' | 'decided' | 'none',
     store: readStore(flags.get('store'), flags.get('influx')),

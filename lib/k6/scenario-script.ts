@@ -139,7 +139,7 @@ function withRound({ warmupLimit, ...load }: SideOptions, round: number): SideOp
 
 /** What runs at an address has no CPU time, and nothing is known of other programs. */
 function phaseOf(loaded: LoadResult, expected: ScriptSide['expected']): Phase {
-  const { serverCpu: _, wire: __, ...result } = loaded;
+  const { serverCpu: _, serverMemoryBytes: ___, wire: __, ...result } = loaded;
   return {
     ...result,
     ...expected,

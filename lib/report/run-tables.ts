@@ -6,6 +6,7 @@ import {
   comparable,
 } from '../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../analysis/limit.ts';
+import { askedOf, besideOf, typicalOf } from '../analysis/metrics.ts';
 import { headerBytesOf, responsesOf, succeeded } from '../analysis/phases.ts';
 import { minimumRounds, total } from '../analysis/statistics.ts';
 import {
@@ -20,7 +21,7 @@ import {
   success,
   whole,
 } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
@@ -163,14 +164,16 @@ export function variantTable(result: Result): Table {
     measured('CPU µs/req', ({ serverCpuMicrosPerRequest: cpu }) =>
       figure(cpu?.median, (value) => value.toFixed(1)),
     ),
-    leftColumn(
-      'CPU change',
-      ({ comparison, rounds }) =>
-        figure(comparison?.cpu, ({ ratio, ci95 }) =>
-          effect(ratio, rounds.length < minimumRounds ? undefined : ci95),
-        ),
-      here,
-    ),
+    changeColumn('CPU change', 'cpu'),
+    ...askedOf(result).flatMap(({ metric, whereAsked, name, text }) => [
+      measured(`${name} ${whereAsked.unit}`, ({ rounds }) =>
+        figure(typicalOf(metric, rounds), text),
+      ),
+      // Where it decides, the verdict has it.
+      ...(rows.some(({ comparison }) => comparison?.metric === metric)
+        ? []
+        : [changeColumn(`${name} change`, metric)]),
+    ]),
     latency('p50'),
     latency('p99'),
     latency('max'),
@@ -179,6 +182,17 @@ export function variantTable(result: Result): Table {
     count('unsent'),
     ...(failed ? [] : [successColumn]),
   ]);
+}
+
+function changeColumn(title: string, metric: Metric): Column<Row> {
+  return leftColumn(
+    title,
+    ({ comparison, rounds }) =>
+      figure(comparison && besideOf(comparison, metric), ({ ratio, ci95 }) =>
+        effect(ratio, rounds.length < minimumRounds ? undefined : ci95),
+      ),
+    here,
+  );
 }
 
 /** "95,000 of 300,000": made of asked, or if most responses were errors, successful of all. */

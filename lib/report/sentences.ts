@@ -31,6 +31,7 @@ import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { besideVerdicts, effectText } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
 import { metrics, verdictWord } from '../analysis/metrics.ts';
+import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { tailLines } from './tails.ts';
@@ -116,6 +117,7 @@ export function circumstanceLines(result: Result): string[] {
     missedRateLines,
     tailLines,
     lateLines,
+    serverLines,
     headerLines,
     linkLines,
     limitLines,

@@ -216,6 +216,8 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
     idleShare: number;
     cores: { seconds: number; processes: number; interrupts: number; servers: number };
   } | null;
+  /** Of the same processes at the window's end, as memoryBytes of a round; null if unknown. */
+  serverMemoryBytes?: number | null;
   /** Counts of all its connections, warm-up included, each as of its close. */
   wire?: Record<(typeof wireNames)[number], number>;
 }
@@ -334,7 +336,14 @@ const phase = open({
 });
 export type Phase = v.InferOutput<typeof phase>;
 
-const round = open({ round: roundNumber, phases: list(phase) });
+const round = open({
+  round: roundNumber,
+  phases: list(phase),
+  /** Proportional set size of all processes of the server at the end of the load, connections open; absent if it is not known. */
+  memoryBytes: optional(figure),
+  /** From the server's exec to its first good answer; absent if it is not known, or another server started at the same time. */
+  startupMs: optional(figure),
+});
 export type Round = v.InferOutput<typeof round>;
 
 /** Medians over the rounds. `headerSavingsPercent`: 100 · (1 − headers / headersDecoded). */
@@ -463,8 +472,11 @@ const variant = open({
 });
 export type VariantResult = v.InferOutput<typeof variant>;
 
-const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99']);
-/** Responses per second, the server's CPU time per response, or a percentile of the latency. */
+/** Metrics of a round's server, of which a comparison has those that are known. */
+const serverMetrics = ['memory', 'startup'] as const;
+export type ServerMetric = (typeof serverMetrics)[number];
+const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99', ...serverMetrics]);
+/** Responses per second, the server's CPU time per response, a percentile of the latency, or one of `serverMetrics`. */
 export type Metric = v.InferOutput<typeof metric>;
 export type LatencyMetric = Extract<Metric, `p${number}`>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
@@ -494,6 +506,8 @@ const comparison = open({
     p90: null,
     p99: null,
   })),
+  /** They have a verdict where they were asked for. */
+  ofServer: optional(open(each(serverMetrics, optional(besideRatio)))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */
@@ -673,6 +687,8 @@ const result = open({
   comparisons: list(comparison),
   /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
   search: optional(search),
+  /** Metrics that --fail-if names. */
+  alsoAsked: optional(list(oneOf(serverMetrics))),
   /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
   precision: optional(figure),

@@ -67,6 +67,7 @@ export function buildResult(
     looks: plan.looks,
     sameWithin: plan.sameWithin,
     metric: plan.metric,
+    ...present({ alsoAsked: plan.alsoAsked }),
   };
   const { variants, comparisons, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const steps = known.kept.flatMap(({ outcomes }) =>
@@ -97,6 +98,7 @@ export function buildResult(
         steps: [...steps, ...known.unfinished],
       },
     }),
+    ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
     looks: plan.looks.map(({ rounds }) => rounds),
     ...present({ precision: plan.precision, prepare: plan.prepare && shownCommand(plan.prepare) }),
     sameWithin: plan.sameWithin,
@@ -193,7 +195,11 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     server,
     load: { ...keptLoad(load), ...asked },
     ...present({ answer: answer && byName(['encoding', 'type'], (part) => answer[part]) }),
-    rounds: outcomes.map(({ round, outcome }): Round => ({ round, phases: outcome.phases })),
+    rounds: outcomes.map(({ round, outcome: { phases, memoryBytes, startupMs } }): Round => ({
+      round,
+      phases,
+      ...present({ memoryBytes, startupMs }),
+    })),
     ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupWith(server.workers),
     setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),

@@ -2,12 +2,19 @@
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
-import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/metrics.ts';
+import {
+  isLatency,
+  latencyMetrics,
+  metricNames,
+  metrics,
+  serverMetrics,
+} from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
+import type { Metric, ServerMetric } from '../result/result.ts';
 import { isAtRate, secondsFor } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
@@ -42,7 +49,7 @@ export interface PlanOptions
   /** Not with `precision`. */
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
-  failIf?: object;
+  failIf?: { gates?: readonly { metric?: Metric }[] };
   /** Length of a round's measured window. */
   durationSeconds?: number;
   /** Length of each warm-up. */
@@ -123,6 +130,7 @@ export function makePlan(
       maxTimeSeconds,
       precision,
       metric,
+      alsoAsked: alsoAskedBy(options),
       within,
       keepSecrets: options.keepSecrets,
       prepare: options.prepare ?? scenario.prepare,
@@ -283,7 +291,14 @@ function requireShort({ groups }: PlanDraft): void {
   }
 }
 
-function requireMetric({ metric, variants }: PlanDraft): void {
+/** Metrics of servers that conditions of the exit code name; undefined without any. */
+function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
+  const asked = serverMetrics.filter((one) => failIf?.gates?.some(({ metric }) => metric === one));
+  return asked.length === 0 ? undefined : asked;
+}
+
+function requireMetric(draft: PlanDraft): void {
+  const { metric, alsoAsked = [], variants, cores } = draft;
   const open = variants.find(({ load }) => load.rate !== undefined);
   const ofProcesses = metricNames.filter((one) => metrics[one].ofProcesses !== undefined);
   if (metric === 'rps' && open !== undefined)
@@ -293,12 +308,19 @@ function requireMetric({ metric, variants }: PlanDraft): void {
   const [address] = variants.flatMap(({ variant: { server } }) =>
     server.name === 'address' ? [server.origin] : [],
   );
-  const what = metric && metrics[metric].ofProcesses;
-  if (what === undefined || address === undefined) return;
   const others = open === undefined ? ['rps', ...latencyMetrics] : latencyMetrics;
-  refuse(
-    `--metric ${metric}: the ${what} of what runs at ${address} is not known: take ${enumeration(others, 'or')}`,
-  );
+  const asked = [
+    ...(metric === undefined ? [] : [{ flag: '--metric', one: metric }]),
+    ...alsoAsked.map((one) => ({ flag: '--fail-if', one })),
+  ];
+  for (const { flag, one } of asked) {
+    const what = metrics[one].ofProcesses;
+    const place = address ?? (one !== 'cpu' && cores.serverHost);
+    if (what && place)
+      refuse(
+        `${flag} ${one}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,
+      );
+  }
 }
 
 function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {

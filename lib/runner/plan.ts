@@ -7,7 +7,7 @@ import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
-import type { Metric, Phase, SearchStep, VariantResult } from '../result/result.ts';
+import type { Metric, Phase, SearchStep, ServerMetric, VariantResult } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type {
   NetworkSpec,
@@ -53,6 +53,8 @@ export interface Plan {
   sameWithin: number;
   /** Metric of the verdicts, instead of the load's default. */
   metric?: Metric;
+  /** Others that are asked for, by a condition of the exit code. */
+  alsoAsked?: readonly ServerMetric[];
   /** Limit of a search. */
   within?: Within;
   quick: boolean;
@@ -304,6 +306,8 @@ export interface Stage {
   server: RunningServer;
   /** null on loopback. */
   network: Network | null;
+  /** Of the server; absent where it is not known, or another one started beside it. */
+  startupMs?: number;
   /** Settles when server or network ends by itself, with a line that says how. */
   died: Promise<string>;
   /** Ends both. Never throws; may be called twice. */
@@ -320,6 +324,9 @@ export interface VariantRound {
     found: { step: number; rate: number; atLeast: boolean };
     steps: SearchStep[];
   };
+  /** As in Round. */
+  memoryBytes?: number;
+  startupMs?: number;
   /** All requests that k6 made. */
   requests: number;
   /** Warnings about the server's log, its answers and its network. */

@@ -1,6 +1,7 @@
 // A group in a round: starts its networks and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { coldCosts } from '../analysis/continuous.ts';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -25,6 +26,7 @@ import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSampled, requireSound } from './disturbance.ts';
 import {
   asRoundFailure,
+  orderOfRound,
   StillCold,
   type Group,
   type PlannedVariant,
@@ -160,7 +162,7 @@ function outcomeOf(
   phasesOfSides: readonly Phase[][],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
-  const { planned, server, network } = stages[side] as Stage;
+  const { planned, server, network, startupMs } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
   const { within, cores } = plan;
   const { page, load, variant } = planned;
@@ -186,6 +188,10 @@ function outcomeOf(
     server: facts,
     phases,
     requests,
+    ...present({
+      memoryBytes: measurement.results.at(-1)?.serverMemoryBytes ?? undefined,
+      startupMs: startupMs,
+    }),
     notes: [
       ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
       ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),
@@ -209,8 +215,12 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
   };
 }
 
+/** A start that takes longer does not hold up the next side's, unless its time was asked for. */
+const startPatienceMs = 1000;
+
 /**
- * Runs the plan's `prepare`, and starts the servers and networks of all sides at once. Leaves none when it throws.
+ * Runs the plan's `prepare`, and starts the servers and networks of all sides, in a round's order one after the other, so that none
+ * takes another's cores. Leaves none when it throws.
  * @throws UserError if `prepare` or a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
@@ -220,10 +230,20 @@ export async function openStages(
 ): Promise<Stage[]> {
   const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
   await context.prepare?.();
-  const opened = await Promise.allSettled(
-    sides.map((planned) => openStage(context, planned, round, answers)),
-  );
+  const { metric, alsoAsked = [] } = context.plan;
+  const patienceMs = [metric, ...alsoAsked].includes('startup') ? Infinity : startPatienceMs;
+  const opening = new Map<PlannedVariant, Promise<Stage>>();
+  let isAlone = true;
+  for (const planned of orderOfRound(sides, round, context.plan.run)) {
+    const stage = openStage(context, planned, round, answers);
+    opening.set(planned, stage);
+    const state = await stateWithin(stage, patienceMs);
+    if (state === 'failed') break;
+    if (state === 'pending') isAlone = false;
+  }
+  const opened = await Promise.allSettled(sides.flatMap((planned) => opening.get(planned) ?? []));
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  if (!isAlone) for (const stage of stages) delete stage.startupMs;
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) {
     if (isFirst) onAnswers?.();
@@ -233,6 +253,23 @@ export async function openStages(
   context.signal.throwIfAborted();
   if (isFirst) throw failed.reason;
   return asRoundFailure(failed.reason);
+}
+
+/** What became of a promise within some time. */
+async function stateWithin(
+  work: Promise<unknown>,
+  ms: number,
+): Promise<'done' | 'failed' | 'pending'> {
+  const outcome = work.then(
+    () => 'done' as const,
+    () => 'failed' as const,
+  );
+  if (ms === Infinity) return outcome;
+  const over = new AbortController();
+  const late = delay(ms, 'pending' as const, { signal: over.signal }).catch(
+    () => 'pending' as const,
+  );
+  return Promise.race([outcome, late]).finally(() => over.abort());
 }
 
 async function stopAll(stages: readonly Stage[]): Promise<void> {
@@ -296,6 +333,7 @@ async function openStage(
           : { ...planned, page: { ...page, ...present({ requests }) } },
       server,
       network,
+      ...present({ startupMs: (isStarted(server) && server.startupMs) || undefined }),
       died: died.then((how) => `${name}: ${how}`),
       stop,
     };

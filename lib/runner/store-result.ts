@@ -6,6 +6,7 @@ import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { metrics } from '../analysis/metrics.ts';
 import { networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { writeWhole } from '../writing.ts';
 import { claimsOfRun, placesOf } from '../report/run-claims.ts';
 import { verdictSentences } from '../report/sentences.ts';
@@ -182,6 +183,10 @@ function roundPoints(
 ): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   const phasesOf = (name: string): readonly Phase[] => outcomes.get(name)?.phases ?? [];
+  const roundOf = (name: string, phase: Phase) => {
+    const { memoryBytes, startupMs } = outcomes.get(name) ?? {};
+    return { round, phases: [phase], ...present({ memoryBytes, startupMs }) };
+  };
   return plan.variants.flatMap((planned) => {
     const { variant, load } = planned;
     const result = variants[plan.shown.indexOf(variant)] as VariantResult;
@@ -193,13 +198,15 @@ function roundPoints(
         phase: String(index + 1),
         protocol: load.protocol,
       };
-      const alone = { round, phases: [phase] };
+      const alone = roundOf(variant.name, phase);
+      const { memoryBytes, startupMs } = alone;
       return roundPoint(
         {
           tags,
           ratio: comparison && ratioOf(comparison, result, phase, index),
           soFar,
           generatorShare: sharesOf(alone, result, cores).generatorShare,
+          ...present({ memoryBytes, startupMs }),
           network: networkResult(result.network?.spec, [alone], usableCores(result, cores).server),
         },
         phase,
@@ -210,13 +217,13 @@ function roundPoints(
   /** In a search it is the ratio of the found rates, not of the reported steps. */
   function ratioOf(
     { metric, baseline, roundRatios }: Comparison,
-    { rounds }: VariantResult,
+    { name, rounds }: VariantResult,
     phase: Phase,
     index: number,
   ) {
     if (search !== undefined) return roundRatios[rounds.findIndex((one) => one.round === round)];
     const baselinePhase = phasesOf(baseline)[index];
     const { of } = metrics[metric];
-    return baselinePhase && of({ round, phases: [phase] }) / of({ round, phases: [baselinePhase] });
+    return baselinePhase && of(roundOf(name, phase)) / of(roundOf(baseline, baselinePhase));
   }
 }

@@ -338,7 +338,7 @@ export function phasesOf(
   // Without them a wait for a backend looks like a wait for another program.
   const backendsAreKnown = isConfigured(planned.variant.server);
   return results.map((loaded) => {
-    const { serverCpu = null, wire: _, ...result } = loaded;
+    const { serverCpu = null, serverMemoryBytes: __, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
     const networkUse = link && networkUseBetween(link.samples, link.report, window);

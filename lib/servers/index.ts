@@ -23,6 +23,7 @@ import { prepareCommand, prepareConfigured } from './prepare.ts';
 import { waitUntilReady, waitUntilReadyInside } from './ready.ts';
 import { processesLimit, unprivilegedUser } from './rights.ts';
 import { makeScratch, type Scratch } from './scratch.ts';
+import { commandBegan } from './startup.ts';
 import type { Prepared, RunningServer, StartedServer, StartOptions } from './server.ts';
 import { watchUsage } from './usage.ts';
 
@@ -151,6 +152,7 @@ async function startPrepared(
   ];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
+  const began = commandBegan(pid, [its.command, ...its.args], child.hasExited);
   scratch.led(pid);
   const who = `${about.name} (pid ${pid})`;
   const unbound = boundLog(logFile, isCommand ? undefined : mostConfigLogBytes);
@@ -165,8 +167,11 @@ async function startPrepared(
   const { page, request, protocol = check.protocol } = options;
   const asked = { ...check, origin, page, protocol, request, tls: options.tls };
   try {
+    let readyAtMs = NaN;
     const answer = await whileItRuns(died, signal, async (until) => {
-      const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs);
+      const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs).finally(() => {
+        readyAtMs = performance.now();
+      });
       // Only a command may listen elsewhere, which is told before it answers.
       if (!isCommand) await ready;
       const [answered] = await Promise.all([
@@ -180,7 +185,19 @@ async function startPrepared(
     });
     scratch.forget();
     const usage = watchUsage(processes, { cpuSecondsOfGroup: scratch.cpuSeconds });
-    return { ...about, pid, origin, answer, logFile, processes, usage, died, stop };
+    const startupMs = readyAtMs - ((await began) ?? NaN);
+    return {
+      ...about,
+      pid,
+      startupMs: network === undefined && startupMs > 0 ? startupMs : null,
+      origin,
+      answer,
+      logFile,
+      processes,
+      usage,
+      died,
+      stop,
+    };
   } catch (error) {
     const hasEnded = child.hasExited();
     await stop();

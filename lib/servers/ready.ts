@@ -17,9 +17,9 @@ import { requestName, requestsOf, serverNameOf, pathOfPage } from '../scenario/p
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import { requireQuic } from './quic.ts';
+import { retryAfter } from './startup.ts';
 import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './server.ts';
 
-const retryMs = 20;
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
 /** Same limit as in the load. */
@@ -54,9 +54,10 @@ export async function waitUntilReady(
   const late = new AbortController();
   const timer = setTimeout(() => late.abort(), limitMs);
   const until = AbortSignal.any([signal, late.signal]);
+  const beganMs = performance.now();
   try {
     // A server that answers no connection, or not in time, does so for all names.
-    for (let last = '', hint = ''; ; await delay(retryMs)) {
+    for (let last = '', hint = ''; ; await delay(retryAfter(performance.now() - beganMs))) {
       const askedAtMs = performance.now();
       try {
         const answer = await onConnection(check, until, (ask) => ask(first));

@@ -52,6 +52,8 @@ export interface RunningServer {
 
 export interface StartedServer extends RunningServer {
   pid: number;
+  /** From the command's exec to its first good answer, within 1 % or 2 ms; null in a network of the run, where others ask for it. */
+  startupMs: number | null;
   /** The ids of the processes that run now. */
   processes(): string[];
   usage(): TreeUsage;

@@ -70,7 +70,10 @@ export function roundPoint(
   {
     tags,
     ...known
-  }: Pick<RoundRow, 'ratio' | 'soFar' | 'generatorShare' | 'network'> & {
+  }: Pick<
+    RoundRow,
+    'ratio' | 'soFar' | 'generatorShare' | 'network' | 'memoryBytes' | 'startupMs'
+  > & {
     tags: Tags<typeof benchRound>;
   },
   phase: Phase,

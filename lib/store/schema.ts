@@ -3,6 +3,7 @@
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../analysis/limit.ts';
+import { besideOf, memoryBytesOf, typicalOf } from '../analysis/metrics.ts';
 import {
   clientErrorsOf,
   delayText,
@@ -27,6 +28,8 @@ import type {
   LoadResult,
   Phase,
   Result,
+  Round,
+  ServerMetric,
   StatusClass,
   VariantResult,
 } from '../result/result.ts';
@@ -189,8 +192,8 @@ const errorCauseFields = fieldsOf<Loads>()({
   },
 });
 
-/** A phase of a round; the comparison is known later. */
-export interface RoundRow extends Omit<Phase, 'network'> {
+/** A phase of a round, with what is known of the round's server; the comparison is known later. */
+export interface RoundRow extends Omit<Phase, 'network'>, Pick<Round, 'memoryBytes' | 'startupMs'> {
   /** Round and variant, for a mark on a time axis. */
   label: string;
   /** Ratio of the comparison's metric to the baseline's, in the same round and phase. */
@@ -270,12 +273,15 @@ export const benchRound = written<RoundRow>()({
       first_byte_mean_ms: ({ firstByteMs }) => firstByteMs.mean,
       first_byte_max_ms: ({ firstByteMs }) => firstByteMs.max,
       send_delay_p99_ms: ({ sendDelayMs }) => sendDelayMs.p99,
+      startup_ms: ({ startupMs }) => startupMs,
     },
     bytes: {
       header_bytes: ({ bytes }) => bytes.headers,
       body_bytes: ({ bytes }) => bytes.body,
       total_bytes: ({ bytes }) => bytes.received,
       server_rss_bytes: ({ serverRssBytes }) => serverRssBytes,
+      // At the end of the load, shared pages by part.
+      memory_bytes: ({ memoryBytes }) => memoryBytes,
     },
     MHz: {
       server_mhz_begin: ({ noise }) => noise?.serverMhz?.[0],
@@ -316,6 +322,15 @@ const latencyOf =
   (part: 'p50' | 'p99' | 'max') =>
   ({ variant }: ComparisonRow) =>
     queueGrows(variant) ? null : variant.latencyMs?.[part];
+
+/** The change in a metric of servers, with its interval. */
+const effectBy =
+  (metric: ServerMetric) =>
+  ({ measured }: ComparisonRow) => {
+    const beside = measured && besideOf(measured, metric);
+    const interval = measured && intervalOf({ ...measured, ...beside });
+    return measured && (beside ? effect(beside.ratio, interval) : '–');
+  };
 
 /** A row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
@@ -370,6 +385,8 @@ export const benchComparison = written<ComparisonRow>()({
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
       effect: ({ measured, interval }) =>
         measured && (hasRatio(measured) ? effect(measured.ratio, interval) : '–'),
+      memory_effect: effectBy('memory'),
+      startup_effect: effectBy('startup'),
       verdict: ({ comparison: one, result }) => one && one.verdict + marksOf(one, result),
       why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
       looks: ({ result }) => result.looks.join(', '),
@@ -399,9 +416,11 @@ export const benchComparison = written<ComparisonRow>()({
       p50_ms: latencyOf('p50'),
       p99_ms: latencyOf('p99'),
       max_ms: latencyOf('max'),
+      startup_ms: ({ variant }) => typicalOf('startup', variant.rounds),
     },
     bytes: {
       published_header_bytes_per_request: ({ variant }) => headerBytesOf.published(variant),
+      memory_bytes: ({ variant }) => memoryBytesOf(variant.rounds),
       header_bytes_per_request: ({ phases }) =>
         total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
       total_bytes_per_request: ({ phases }) =>

@@ -39,6 +39,7 @@ beforeEach(async () => {
     'deaf.cjs': `process.on('SIGTERM', () => {}); ${server}`,
     'loud.cjs': `const line = 'x'.repeat(1e6); setInterval(() => { for (let i = 0; i < 20; i++) require('node:fs').writeSync(1, line); }, 10); ${server}`,
     'late.cjs': `const http = require('node:http'); http.createServer().listen(0, '127.0.0.1'); setTimeout(() => { ${server} }, 300);`,
+    'slow.cjs': `setTimeout(() => { ${server} }, 1000);`,
     'broken.cjs': `console.log('reading its config'); throw new Error('the database is not there');`,
   });
 });
@@ -109,6 +110,15 @@ it('a command runs in the given folder on the cores of the server, with a tempor
   expect(existsSync(env['TMPDIR'] as string)).toBe(true);
   await stop();
   expect(existsSync(env['TMPDIR'] as string)).toBe(false);
+});
+
+it('the time that a command takes to start is its own, up to its answer', async () => {
+  const beganMs = performance.now();
+  const { startupMs } = await start(command('node slow.cjs'));
+  const wholeMs = performance.now() - beganMs;
+  expect(startupMs).toBeLessThan(wholeMs);
+  // It waits for a second; on a busy machine its begin is seen late.
+  expect(startupMs).toBeGreaterThan(500);
 });
 
 it('a command may have a fixed port', async () => {

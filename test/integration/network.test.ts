@@ -116,6 +116,7 @@ describe('a server', () => {
     expect((await network.report()).toServer.packets).toBe(0);
     expect(await readFile(`/proc/${server.pid}/comm`, 'utf8')).toBe('nginx\n');
     expect(server.usage().rssBytes).toBeGreaterThan(1_000_000);
+    expect(server.startupMs).toBeNull();
     const page = await run({
       before: atClient(network),
       command: process.execPath,

@@ -40,6 +40,13 @@ beforeAll(async () => {
     join(configs, 'h2o.yaml'),
     `listen: 8090\nhosts:\n  default:\n    paths:\n      /:\n        file.dir: ${www}\n`,
   );
+  // It has touched as many bytes before it listens.
+  writeFileSync(
+    join(configs, 'holds.cjs'),
+    `const [port, bytes] = process.argv.slice(2).map(Number);
+const held = Buffer.alloc(bytes, 1);
+require('node:http').createServer((_, answer) => answer.end(String(held[0]))).listen(port, '127.0.0.1');\n`,
+  );
   writeFileSync(join(configs, 'nghttpd.conf'), `--no-tls\n--htdocs=${www}\n8099\n`);
 }, 300_000);
 
@@ -119,6 +126,31 @@ test('--fail-if slower exits with 3; without perf only the cause is missing', as
   // The header arrived, so the body is compressed; random hex digits compress to half.
   expect(bodyOf(slow)).toBeLessThan(30_000);
 });
+
+test('--metric memory and a condition on start-up: both are of the servers themselves', async () => {
+  const out = newOut();
+  const sides = ['0', '80000000'].map(
+    (bytes, index) => `${'ab'[index]}=node holds.cjs {port} ${bytes}`,
+  );
+  const gates = ['--fail-if', 'memory>50%, startup>9000%'];
+  const run = startCommand(
+    ['compare', ...sides, '--metric', 'memory', ...gates, '--out', out, ...short],
+    { ...home.env, INIT_CWD: configs },
+  );
+  expect(await run.ended, run.stderr()).toBe(3);
+  expect(run.stderr()).toMatch(/^--fail-if memory>50%: b against a: memory /m);
+  expect(run.stdout()).toMatch(/^variant .* memory MB .* start-up ms +start-up change/m);
+  const { variants, comparisons, alsoAsked } = readResult(out);
+  expect(comparisons).toMatchObject([{ metric: 'memory', verdict: 'slower' }]);
+  expect(alsoAsked).toEqual(['memory', 'startup']);
+  const [a = [], b = []] = variants.map(({ rounds }) => rounds);
+  for (const [index, { memoryBytes = NaN, startupMs }] of b.entries()) {
+    const held = memoryBytes - (a[index]?.memoryBytes ?? NaN);
+    expect(held / 80e6).toBeGreaterThan(0.9);
+    expect(held / 80e6).toBeLessThan(1.1);
+    expect(startupMs).toBeGreaterThan(0);
+  }
+}, 180_000);
 
 test('nginx, h2o and nghttpd, each over its protocol', async () => {
   const out = newOut();

@@ -25,7 +25,10 @@ test.each([
   ['scenari', /^there is no command "scenari": did you mean scenario\?$/],
   ['scenario ngin-open', /"ngin-open": did you mean nginx-open-file-cache\?$/],
   ['scenario http1-vs-h2-small-file --variants nginx-spdy', /nginx-spdy: published only/],
-  ['scenario h2o-vs-nginx-h2-rate --metric rps', /^--metric rps: vegeta .* take p50, p90, p99 /],
+  [
+    'scenario h2o-vs-nginx-h2-rate --metric rps',
+    /^--metric rps: vegeta .* take p50, p90, p99, cpu, /,
+  ],
   ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
   [
     'scenario h2o-vs-nginx-h2 --warmup 1s',

@@ -50,6 +50,22 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
     [`: ${pair}: CPU per request +66 % [38, 98]`],
   ],
   ['p99>5%', { latency: { ...latency, p99 } }, 3, [`: ${pair}: p99 +20 % [10, 30]`]],
+  [
+    'slower>3%, memory>5%',
+    {
+      ratio: 1,
+      ci95: [0.99, 1.01],
+      ofServer: { memory: { ratio: 1.1, ci95: [1.06, 1.14], verdict: 'slower' } },
+    },
+    3,
+    [`: ${pair}: memory +10 % [6, 14]`],
+  ],
+  [
+    'startup>10%',
+    { ofServer: { startup: { ratio: 1.05, ci95: [1.02, 1.09], verdict: 'slower' } } },
+    0,
+    [],
+  ],
 ])('%s with %j is %i', (gates, changes, code, message) => {
   const last = gates.split(', ').at(-1);
   const answered = answer(having({ verdict: 'slower', ...changes }), gates);
@@ -62,6 +78,7 @@ test.each<[string, Partial<Comparison>, number, string[]]>([
 test.each<[string, Partial<Comparison>, string]>([
   ['cpu>3%', { cpu: null }, 'it has no CPU per request'],
   ['p99>3%', { latency }, 'it has no p99'],
+  ['startup>3%', { ofServer: {} }, 'it has no start-up'],
   ['cpu>3%', { verdict: 'none' }, 'it has no verdict, so'],
   ['slower', { verdict: 'slower', delayNotHeld: ['workers'] }, 'delay was not held with workers'],
 ])('%s is undecided with %j', (gates, changes, why) => {

@@ -213,7 +213,7 @@ test('the metric of a plan must be measured', () => {
   expect(planOf({}, given).metric).toBeUndefined();
   expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
   expect(() => planOf({ metric: 'rps' }, given)).toThrow(
-    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99 or cpu/,
+    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99, cpu, memory or startup, or a load/,
   );
   const scenario = defineScenario({
     ...cached,
@@ -223,6 +223,11 @@ test('the metric of a plan must be measured', () => {
   expect(() => planOf({ metric: 'cpu' }, { scenario })).toThrow(
     /^--metric cpu: .* http:\/\/127\.0\.0\.1:8080 .*: take rps, p50, p90 or p99$/,
   );
+  const gates = [{ metric: 'startup' as const }];
+  expect(() => planOf({ failIf: { gates } }, { scenario })).toThrow(
+    /^--fail-if startup: the start-up time of what runs at http:\/\/127\.0\.0\.1:8080 is not known: leave it out$/,
+  );
+  expect(planOf({ failIf: { gates } }, { scenario: cached }).alsoAsked).toEqual(['startup']);
   const variants = scenario.variants.slice(0, 1);
   expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
 });

@@ -5,7 +5,7 @@ import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { tryOnce } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import type { ServerHost } from '../../lib/hosts/server-host.ts';
-import { RoundFailure, type RunContext, type Group } from '../../lib/runner/plan.ts';
+import { RoundFailure, type RunContext, type Group, type Plan } from '../../lib/runner/plan.ts';
 import { openStages } from '../../lib/runner/round.ts';
 import { command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
@@ -82,6 +82,47 @@ test('a failed first start ends the run; a later failure invalidates the round',
   await expect(openStages(context, group, { round: 2, answers })).rejects.toEqual(
     new RoundFailure('b: cannot be'),
   );
+});
+
+/** A run whose servers are ready when they are told so. */
+function waitingRun(plan: Partial<Plan> = {}) {
+  const { context, group } = runOn();
+  const ready = new Map<string, () => void>();
+  const start = ({ command: name }: CommandServer) =>
+    new Promise<RunningServer>((resolve) => {
+      const server = Object.assign(serverOf(name), { pid: 1, startupMs: 12 });
+      ready.set(name, () => resolve(server));
+    });
+  const own = { ...context, host: { start }, plan: { ...context.plan, ...plan } };
+  return { context: own as unknown as RunContext, group, ready };
+}
+
+test('sides start one after the other, in another order each round, and their times are known', async () => {
+  const { context, group, ready } = waitingRun({ metric: 'startup' });
+  for (const [round, first, second] of [
+    [1, 'a', 'b'],
+    [2, 'b', 'a'],
+  ] as const) {
+    ready.clear();
+    const opening = openStages(context, group, { round });
+    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first]));
+    ready.get(first)?.();
+    await vi.waitFor(() => expect([...ready.keys()]).toEqual([first, second]));
+    ready.get(second)?.();
+    const stages = await opening;
+    expect(stages.map(({ server, startupMs }) => [server.name, startupMs])).toEqual([
+      ['a', 12],
+      ['b', 12],
+    ]);
+  }
+});
+
+test('a slow start does not hold up the next, and then none has a time', async () => {
+  const { context, group, ready } = waitingRun();
+  const opening = openStages(context, group, { round: 1 });
+  await vi.waitFor(() => expect([...ready.keys()]).toEqual(['a', 'b']), { timeout: 10_000 });
+  for (const tell of ready.values()) tell();
+  expect((await opening).map(({ startupMs }) => startupMs)).toEqual([undefined, undefined]);
 });
 
 type Watched = Awaited<ReturnType<ServerHost['start']>>;

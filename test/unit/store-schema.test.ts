@@ -58,6 +58,8 @@ it('writes a phase as one wide point', () => {
         ratio: 1.25,
         soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] },
         generatorShare: 0.005,
+        memoryBytes: 9e6,
+        startupMs: 12.5,
         network: networkResult(),
       },
       { ...phase, perRequest: byName([...counterNames, ...wireNames], () => 1.5) },
@@ -67,6 +69,8 @@ it('writes a phase as one wide point', () => {
   expect(point.time).toBe(0n);
   expect(point.fields).toMatchObject({
     label: 'round 2: v',
+    memory_bytes: 9e6,
+    startup_ms: 12.5,
     user_cpu_us: 1.5,
     ratio_so_far: 1.2,
     ci_high: 1.3,

@@ -34,6 +34,7 @@ type Result struct {
 	Wire                     Wire
 	Turns                    *TurnFigures // Turns is nil for one side alone, ServerCPU where the server's processes are not known
 	ServerCPU                *ServerCPU
+	ServerMemoryBytes        int64        // ServerMemoryBytes is of the server's processes at the window's end, while connections are open; 0: unknown
 	Continuous               *Continuous  // nil without a warm-up
 	QueueGrowth              *QueueGrowth // nil except at a rate
 	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
@@ -140,7 +141,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	collectors.Wait()
 	for i, r := range runs {
 		results[i].Turns, results[i].ServerCPU = r.shared.figures()
-		results[i].Continuous = r.shared.warmth.continuous
+		results[i].Continuous, results[i].ServerMemoryBytes = r.shared.warmth.continuous, r.shared.memory.bytes
 		growth, served := queueGrowthOf(r.loops)
 		if results[i].QueueGrowth = growth; growth != nil && len(runs) > 1 {
 			results[i].RPS = served
@@ -208,6 +209,10 @@ type shared struct {
 	windowOpening
 	gap         sharedGap
 	hasOwnCores bool // the server's processes are known, and may use none of the generator's cores
+	memory      struct {
+		sync.Once
+		bytes int64
+	}
 	turn
 	probeLatency int64 // probeLatency is the latency without a queue, see probeRequests.
 	probeDone    atomic.Bool

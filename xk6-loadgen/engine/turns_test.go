@@ -26,12 +26,35 @@ func TestAsServer(t *testing.T) {
 		t.Skip("runs in a process of its own")
 	}
 	answer := always(ok)
-	if os.Getenv(serverVariable) == worksAfterwards {
+	switch os.Getenv(serverVariable) {
+	case worksAfterwards:
 		answer = worksAfter(answer)
+	case holdsMemory:
+		answer = holding(answer)
 	}
 	s := serve(t, answer)
 	fmt.Println("serving " + s.url)
 	bufio.NewReader(os.Stdin).ReadByte()
+}
+
+// holdsMemory is a server that holds memoryHeld bytes for each connection while it is open.
+const (
+	holdsMemory = "holds"
+	memoryHeld  = 10 << 20
+)
+
+func holding(answer func(*testServer, net.Conn)) func(*testServer, net.Conn) {
+	return func(s *testServer, c net.Conn) {
+		held, err := syscall.Mmap(-1, 0, memoryHeld, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+		if err != nil {
+			panic(err)
+		}
+		for i := range held {
+			held[i] = 1
+		}
+		defer syscall.Munmap(held)
+		answer(s, c)
+	}
 }
 
 // worksAfterwards is a server that uses up CPU time for each connection's bytes after its answer, 20 ms behind at most.

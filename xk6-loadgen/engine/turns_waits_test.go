@@ -165,6 +165,26 @@ func TestTheServersCPUIsThatOfItsOwnTurns(t *testing.T) {
 	})
 }
 
+// Memory that a server holds for its connections is given back with them.
+func TestTheServersMemoryIsThatWhileConnectionsAreOpen(t *testing.T) {
+	urlA, a := serverProcessThat(t, holdsMemory)
+	urlB, b := serverProcess(t)
+	for _, threads := range []int{1, 2} {
+		sides := []Side{{Options: options(urlA), CPUOf: []int{a}}, {Options: options(urlB), CPUOf: []int{b}}, {Options: options(urlB)}}
+		for i := range sides {
+			sides[i].Duration, sides[i].Warmup, sides[i].Threads = 200*time.Millisecond, 100*time.Millisecond, threads
+		}
+		r := alternate(t, 10*time.Millisecond, sides...)
+		held := float64(r[0].ServerMemoryBytes-r[1].ServerMemoryBytes) / float64(sides[0].Connections*memoryHeld)
+		if r[1].ServerMemoryBytes == 0 || held < 0.9 || held > 1.1 {
+			t.Errorf("with %d threads it holds %.3f of what it took: %d and %d bytes", threads, held, r[0].ServerMemoryBytes, r[1].ServerMemoryBytes)
+		}
+		if unknown := r[2].ServerMemoryBytes; unknown != 0 {
+			t.Errorf("a server without processes has %d bytes", unknown)
+		}
+	}
+}
+
 func TestWorkAfterTheAnswersIsThatOfTheTurn(t *testing.T) {
 	urlA, a := serverProcessThat(t, worksAfterwards)
 	urlB, b := serverProcess(t)

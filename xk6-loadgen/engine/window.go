@@ -373,6 +373,9 @@ func (l *loop) finish() {
 	l.warmup += l.outside.Requests
 	last := l.interval
 	last.end, last.last, last.connections, last.cpu, last.measured = l.windowEnd, true, l.open, l.endCPU, l.phase == measuring
+	if l.phase == measuring {
+		s.memory.Do(func() { s.memory.bytes = s.server.processes.Memory() }) // Others wait, and keep their connections
+	}
 	for i := range l.conns {
 		l.conns[i].close()
 	}

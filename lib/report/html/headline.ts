@@ -63,7 +63,7 @@ function summary(shown: readonly Comparison[]): string {
 }
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
-function headline(one: Comparison, result: Result): string {
+export function headline(one: Comparison, result: Result): string {
   return claim(one, result) + (result.control === true ? '' : marksOf(one, result));
 }
 

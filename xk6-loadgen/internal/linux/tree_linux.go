@@ -3,13 +3,17 @@ package linux
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // ProcessTree reads the CPU time of processes and of all their descendants, even if these begin and end between two readings. If the processes
@@ -159,6 +163,17 @@ func (t *ProcessTree) IsRunning() bool {
 // scan finds the processes and threads that there are now.
 func (t *ProcessTree) scan() {
 	t.scannedAt, t.tasks = time.Now(), nil
+	t.walk(func(pid int, tasks []string) {
+		if t.processes[pid] == nil {
+			t.processes[pid] = &process{}
+		}
+		t.processes[pid].readStat(pid)
+		t.tasks = append(t.tasks, tasks...)
+	})
+}
+
+// walk visits each process that there is now once, with its threads' folders in /proc.
+func (t *ProcessTree) walk(visit func(pid int, tasks []string)) {
 	seen := map[int]bool{}
 	var add func(pid int)
 	add = func(pid int) {
@@ -166,12 +181,8 @@ func (t *ProcessTree) scan() {
 			return
 		}
 		seen[pid] = true
-		if t.processes[pid] == nil {
-			t.processes[pid] = &process{}
-		}
-		t.processes[pid].readStat(pid)
 		tasks, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*", pid))
-		t.tasks = append(t.tasks, tasks...)
+		visit(pid, tasks)
 		for _, task := range tasks {
 			children, _ := os.ReadFile(task + "/children")
 			for _, child := range strings.Fields(string(children)) {
@@ -184,6 +195,43 @@ func (t *ProcessTree) scan() {
 	for _, root := range t.roots {
 		add(root)
 	}
+}
+
+// Memory is the proportional set size (PSS) of the processes in bytes, in which a page that n processes share counts 1/n for each, with
+// what is swapped out, and huge pages. 0: unknown, since one may not be read: the sum of the others would be another figure. It may be
+// called while others read the tree.
+func (t *ProcessTree) Memory() (bytes int64) {
+	if t == nil {
+		return 0
+	}
+	isKnown := true
+	t.walk(func(pid int, tasks []string) {
+		if len(tasks) == 0 {
+			return // It has ended
+		}
+		used, err := memoryOf(fmt.Sprintf("/proc/%d", pid))
+		isKnown = isKnown && err == nil
+		bytes += used
+	})
+	if !isKnown {
+		return 0
+	}
+	return bytes
+}
+
+var memoryLine = regexp.MustCompile(`(?m)^(?:Pss|SwapPss|Private_Hugetlb): +(\d+) kB$`)
+
+// memoryOf reads what a process uses from its folder in /proc; nothing of one that has ended.
+func memoryOf(folder string) (bytes int64, err error) {
+	text, err := os.ReadFile(folder + "/smaps_rollup")
+	if _, gone := os.Stat(folder); errors.Is(err, unix.ESRCH) || errors.Is(gone, os.ErrNotExist) {
+		return 0, nil
+	}
+	for _, line := range memoryLine.FindAllSubmatch(text, -1) {
+		kilobytes, _ := strconv.ParseInt(string(line[1]), 10, 64)
+		bytes += kilobytes << 10
+	}
+	return bytes, err
 }
 
 // processCPU is the CPU time of all threads of a process, ended ones too (clock_getcpuclockid(3)); 0 if it is gone. A process that has

@@ -179,6 +179,29 @@ func groupsFor(t *testing.T) map[string]string {
 }
 
 // The truth is what the kernel tells the worker of itself and of all that it has waited for.
+func TestMemoryIsTheProportionalSetSize(t *testing.T) {
+	folder := t.TempDir()
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, "smaps_rollup"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("0-1 ---p 00 00:00 0 [rollup]\nRss:  900 kB\nPss:  100 kB\nPss_Anon:  90 kB\nSwap:  70 kB\nSwapPss:  20 kB\nPrivate_Hugetlb:  2048 kB\n")
+	if bytes, err := memoryOf(folder); bytes != 1024*(120+2048) || err != nil {
+		t.Errorf("%d bytes, %v", bytes, err)
+	}
+	if bytes, err := memoryOf(filepath.Join(folder, "gone")); bytes != 0 || err != nil {
+		t.Errorf("a process that has ended: %d bytes, %v", bytes, err)
+	}
+	if _, err := memoryOf(t.TempDir()); err == nil {
+		t.Error("a process that may not be read has a figure")
+	}
+	if bytes := (*ProcessTree)(nil).Memory(); bytes != 0 {
+		t.Errorf("no process has %d bytes", bytes)
+	}
+}
+
 func TestTheCPUTimeOfChildrenCountsOnce(t *testing.T) {
 	for name, group := range groupsFor(t) {
 		t.Run(name, func(t *testing.T) {

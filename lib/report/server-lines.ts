@@ -1,0 +1,62 @@
+// What a run shows of its servers without being asked: a large difference in memory or start-up.
+import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import {
+  askedOf,
+  figuresPerRound,
+  metrics,
+  serverMetrics,
+  typicalOf,
+} from '../analysis/metrics.ts';
+import { isFailing } from '../analysis/phases.ts';
+import { minimumRounds } from '../analysis/statistics.ts';
+import { counts, percent } from '../format.ts';
+import type { Comparison, Result, ServerMetric } from '../result/result.ts';
+
+/** In each round one side has at least this multiple of the other's figure. */
+const leastTimes = 1.1;
+/** Of a metric. */
+const mostLines = 3;
+
+/** A line for each such difference. They have no part in a run's chance of error: all rounds have to agree, by a margin. */
+export function serverLines(result: Result): string[] {
+  if (result.control === true) return [];
+  const asked = askedOf(result).map(({ metric }) => metric);
+  const others = serverMetrics.filter((metric) => !asked.includes(metric));
+  return others.flatMap((metric) => {
+    const lines = measuredComparisons(result).flatMap(
+      (one) => serverLine(one, metric, result) ?? [],
+    );
+    const more = lines.length - mostLines;
+    return more <= 0
+      ? lines
+      : [
+          ...lines.slice(0, mostLines),
+          `${counts(more, 'more comparison')} ${more === 1 ? 'differs' : 'differ'} as clearly in ${metrics[metric].name}: --metric ${metric} shows all.`,
+        ];
+  });
+}
+
+function serverLine(
+  { variant, baseline }: Comparison,
+  metric: ServerMetric,
+  result: Result,
+): string | undefined {
+  const { whereAsked, text } = metrics[metric];
+  const variants = [variant, baseline].flatMap((name) => variantOf(result, name) ?? []);
+  const sides = variants.map(({ rounds }) => rounds);
+  // Failed requests, and other numbers of them at a time, say nothing about the server.
+  const loads = variants.map(({ load: { connections, streams } }) => `${connections} ${streams}`);
+  if (variants.some(isFailing) || new Set(loads).size > 1) return undefined;
+  const [now, before] = sides.map((rounds) => figuresPerRound(metric, rounds) ?? []);
+  const [typical, usual] = sides.map((rounds) => typicalOf(metric, rounds));
+  if (whereAsked === undefined || now === undefined || before === undefined) return undefined;
+  if (typical === undefined || usual === undefined || now.length < minimumRounds) return undefined;
+  const isLess = typical < usual;
+  const isClear = now.every((figure, round) => {
+    const [low, high] = isLess ? [figure, before[round] ?? 0] : [before[round] ?? Infinity, figure];
+    return high >= leastTimes * low && high - low >= whereAsked.tells;
+  });
+  if (!isClear) return undefined;
+  const share = percent(Math.abs(typical / usual - 1));
+  return `${whereAsked.sentence(variant, baseline, share, isLess)}: ${text(typical)} against ${text(usual)} ${whereAsked.unit}, in all ${now.length} rounds.`;
+}
