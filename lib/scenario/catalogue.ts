@@ -102,7 +102,7 @@ async function loadModules(files: readonly string[]): Promise<unknown[]> {
       ({ errors: [first] }: BuildFailure) => {
         if (first === undefined) throw new Error('it cannot be compiled');
         const line = first.location === null ? '' : ` (line ${first.location.line})`;
-        const meant = /^Could not resolve "bakeoff/.test(first.text)
+        const meant = first.text.startsWith('Could not resolve "bakeoff')
           ? ': the package is "server-bakeoff"'
           : '';
         throw new Error(`${first.text}${meant}${line}`);
