@@ -58,8 +58,10 @@ export interface MetricFacts {
     unit: string;
     /** A difference that nobody asked for is told if each round has at least so much of it, in the unit of `of`. */
     tells: number;
-    /** "b uses 31 % less memory than a". @param share of the baseline's figure, above 0 */
-    sentence: (variant: string, baseline: string, share: string, isLess: boolean) => string;
+    /** "b uses 31 % less memory than a". @param change such as "31 % less" */
+    sentence: (variant: string, baseline: string, change: string) => string;
+    /** "b uses 4.5 times the memory of a". */
+    timesSentence: (variant: string, baseline: string, times: string) => string;
   };
 }
 
@@ -132,8 +134,9 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
     whereAsked: {
       unit: 'MB',
       tells: 1,
-      sentence: (variant, baseline, share, isLess) =>
-        `${variant} uses ${share} ${isLess ? 'less' : 'more'} memory than ${baseline}`,
+      sentence: (variant, baseline, change) => `${variant} uses ${change} memory than ${baseline}`,
+      timesSentence: (variant, baseline, times) =>
+        `${variant} uses ${times} the memory of ${baseline}`,
     },
   },
   startup: {
@@ -150,8 +153,10 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
     whereAsked: {
       unit: 'ms',
       tells: 50,
-      sentence: (variant, baseline, share, isLess) =>
-        `${variant} takes ${share} ${isLess ? 'less' : 'more'} time to start than ${baseline}`,
+      sentence: (variant, baseline, change) =>
+        `${variant} takes ${change} time to start than ${baseline}`,
+      timesSentence: (variant, baseline, times) =>
+        `${variant} takes ${times} as long to start as ${baseline}`,
     },
   },
 };

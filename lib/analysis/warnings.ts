@@ -38,6 +38,8 @@ export const warning = {
     `--max-time ended the run after ${rounds} of at most ${most} rounds`,
   alone: (variant: string, why: string) =>
     `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
+  withoutWarmup: (variants: string) =>
+    `${variants}: the load counts requests from the first connection on, so there is no warm-up: a server that compiles its code or fills caches meanwhile is measured cold. For a warm one give a time instead (--duration 2s, or -D 5 with h2load, -t 5 with ab)`,
   notInTurns: (variant: string, ratio: RatioInterval, rounds: number) =>
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
   turnsDiffer: (variant: string, ratio: RatioInterval) =>
@@ -145,6 +147,8 @@ interface VariantRound {
   noise: RoundNoise;
   /** The server was below its limit, so that it may have waited for the generator. */
   hadTime: boolean;
+  /** The load sets requests/s. */
+  atRate: boolean;
 }
 
 /**
@@ -162,7 +166,10 @@ function noiseWarnings(
       const noise = noiseOf(one);
       const { serverShare } = sharesOf(one, variant, cores);
       const hadTime = (serverShare ?? 0) < limit;
-      return noise === null ? [] : [{ name: variant.name, round: one.round, noise, hadTime }];
+      const atRate = variant.load['rate'] !== undefined;
+      return noise === null
+        ? []
+        : [{ name: variant.name, round: one.round, noise, hadTime, atRate }];
     }),
   );
   const tookTurns = measured.every(({ rounds }) =>
@@ -195,6 +202,9 @@ function noiseWarnings(
   const upstreams = all.map(({ noise: { upstreamShare } }) => upstreamShare);
   const host = facts.serverHost ?? 'this machine';
   const butBackend = upstreams.some((one) => one !== undefined) ? ', but not the backend,' : '';
+  const slower = all.every((one) => one.atRate)
+    ? ''
+    : 'requests/s are understated, those of the faster side most; ';
   return [
     ...(['server', 'generator'] as const)
       .flatMap((side) =>
@@ -206,7 +216,7 @@ function noiseWarnings(
       ),
     ...high(apart(all), 'generator', othersMatter, keptWaiting).map(
       (share) =>
-        `others used up to ${share}, when ${waiting} had time left: requests/s and their difference are understated, latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
+        `others used up to ${share}, when ${waiting} had time left: ${slower}latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
     ),
     // The backend is part of the measurement, even if it shares the server's cores.
     ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(

@@ -96,18 +96,25 @@ function disagreementLines(result: Result): string[] {
 }
 
 /** Requests/s of a row are a median and its change a mean, which can differ in sign. */
+/** A change by medians that is so far off, as a logarithm, is said. */
+const otherFigures = 0.03;
+
 function signLines({ variants, comparisons }: Result): string[] {
   const rpsOf = (name: string) => variants.find((one) => one.name === name)?.rps?.median;
   const other = comparisons.filter(({ variant, baseline, metric, ratio }) => {
     const [rps, before] = [rpsOf(variant), rpsOf(baseline)];
     if (metric !== 'rps' || rps === undefined || before === undefined) return false;
     const isSeen = perSecond(rps) !== perSecond(before) && effect(ratio) !== effect(1);
-    return isSeen && rps > before !== ratio > 1;
+    const isOther = rps > before !== ratio > 1;
+    return isSeen && (isOther || Math.abs(Math.log(rps / before / ratio)) > otherFigures);
   });
   if (other.length === 0) return [];
-  const names = enumeration(other.map(({ variant }) => variant));
+  const changes = other.map(({ variant, baseline }) => {
+    const [rps = 0, before = 1] = [rpsOf(variant), rpsOf(baseline)];
+    return `${variant} (${effect(rps / before)})`;
+  });
   return [
-    `${names}: requests/s are medians of the rounds, changes the mean of what each round had; here they differ in sign.`,
+    `Requests/s are medians of the rounds, changes the mean of what each round had. Here the medians alone would make another change: ${enumeration(changes)}.`,
   ];
 }
 

@@ -164,12 +164,16 @@ export function comparisonParts(
   }
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
   if (verdict === 'inconclusive') {
+    const open = `${measured}; ${roundsNeeded(comparison)}${article}`;
     const byCpu = metric === 'rps' ? (comparison.cpu?.verdict ?? 'none') : 'none';
+    if (byCpu === 'faster' || byCpu === 'slower')
+      return [
+        `${subject} is ${byCpu}${against('than')} at its limit, by CPU per request`,
+        `: ${cpuChange(comparison, result)}. Requests/s alone do not decide it${open}`,
+      ];
     return [
-      byCpu === 'faster' || byCpu === 'slower'
-        ? `${subject} is ${byCpu}${against('than')} at its limit, by CPU per request`
-        : `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
-      `${measured}; ${roundsNeeded(comparison)}${article}${cpuSentence(comparison, result)}`,
+      `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
+      `${open}${cpuSentence(comparison, result)}`,
     ];
   }
   const same = `${metrics[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
@@ -184,10 +188,17 @@ function besideText(comparison: Comparison): string {
     .join('');
 }
 
+/** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if it is not known. */
+function cpuChange({ variant, cpu }: Comparison, result: Result): string {
+  if (cpu === null) return '';
+  return `${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}`;
+}
+
 /** CPU per request, if it is decided and requests/s are not. */
-function cpuSentence({ metric, variant, cpu }: Comparison, result: Result): string {
+function cpuSentence(comparison: Comparison, result: Result): string {
+  const { metric, cpu } = comparison;
   if (metric !== 'rps' || cpu === null) return '';
-  const change = `: ${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}.`;
+  const change = `: ${cpuChange(comparison, result)}.`;
   if (cpu.verdict === 'faster' || cpu.verdict === 'slower')
     return ` Requests/s are not clear, but CPU per request is${change}`;
   return cpu.verdict === 'same'

@@ -9,7 +9,7 @@ import {
 } from '../analysis/metrics.ts';
 import { isFailing } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
-import { counts, percent } from '../format.ts';
+import { counts, effect, percent } from '../format.ts';
 import type { Comparison, Result, ServerMetric } from '../result/result.ts';
 
 /** In each round one side has at least this multiple of the other's figure. */
@@ -57,6 +57,11 @@ function serverLine(
     return high >= leastTimes * low && high - low >= whereAsked.tells;
   });
   if (!isClear) return undefined;
-  const share = percent(Math.abs(typical / usual - 1));
-  return `${whereAsked.sentence(variant, baseline, share, isLess)}: ${text(typical)} against ${text(usual)} ${whereAsked.unit}, in all ${now.length} rounds.`;
+  const ratio = typical / usual;
+  const change = `${percent(Math.abs(ratio - 1))} ${isLess ? 'less' : 'more'}`;
+  const claim =
+    ratio < 2
+      ? whereAsked.sentence(variant, baseline, change)
+      : whereAsked.timesSentence(variant, baseline, effect(ratio));
+  return `${claim}: ${text(typical)} against ${text(usual)} ${whereAsked.unit}, in all ${now.length} rounds.`;
 }

@@ -10,6 +10,7 @@ import {
   serverMetrics,
 } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
+import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
@@ -345,8 +346,19 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
     );
 }
 
+function countsRequests({ load }: PlannedVariant): boolean {
+  return load.requests !== undefined && !isAtRate(load);
+}
+
+/** Which servers are measured without a warm-up. Configs are of nginx, h2o and nghttpd, which answer the first request as the last. */
+export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
+  const cold = variants.filter((one) => countsRequests(one) && !isConfigured(one.variant.server));
+  if (cold.length === 0) return [];
+  return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
+}
+
 function requireWarmups({ variants }: PlanDraft): void {
-  const counted = variants.find(({ load }) => load.requests !== undefined && !isAtRate(load));
+  const counted = variants.find(countsRequests);
   if (counted !== undefined)
     refuse(
       `--warmup: ${counted.variant.name} counts its requests from the first connect on, so that there is no warm-up: add --duration, or leave --warmup out`,

@@ -9,6 +9,7 @@ import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult, type KeptRound } from './build-result.ts';
+import { coldNotes } from './make-plan.ts';
 import {
   Disturbance,
   RoundFailure,
@@ -139,6 +140,7 @@ class Rounds {
       ...[...portsTaken(context.plan.variants)].map(([variant, why]) =>
         warning.alone(variant, why),
       ),
+      ...coldNotes(context.plan),
     ]);
   }
 

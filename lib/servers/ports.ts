@@ -86,9 +86,12 @@ export async function untilItListens(
   }
 }
 
+const caddyAdminPort = 2019;
+
 function elsewhere(found: readonly Listening[], at: Address, who: string): string {
   const places = [...new Set(found.map(hostAndPort))].join(' and ');
-  const port = found[0]?.port;
+  // Caddy may listen for its administration before it listens for its sites.
+  const { port } = found.find((one) => one.port !== caddyAdminPort) ?? { port: 'PORT' };
   const remedy = found.some((one) => one.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
     : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
@@ -131,7 +134,7 @@ export function requireLoopback(found: readonly Listening[], at: Address, who: s
   const open = found.find(({ address }) => address !== at.address && !/^127\.|^::1$/.test(address));
   if (open !== undefined)
     throw new UserError(
-      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1 or server.listen(process.env.PORT, '127.0.0.1')`,
+      `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), or bind 127.0.0.1 in a Caddyfile or haproxy.cfg`,
     );
 }
 

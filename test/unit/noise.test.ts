@@ -115,6 +115,14 @@ test("other processes on the generator's core are reported", () => {
   expect(pair([7, 6])[0]).toContain(', when workers and cache had time left: ');
   expect(pair([7, 9.6])[0]).toContain(', when workers had time left: ');
   expect(pair([null, null])).toEqual([line]);
+  const load = { ...variant('workers', []).load, rate: 1000 };
+  const open = variant('workers', four({ generatorOthersShare: 0.5 }), { load }, [], {
+    serverCpuSeconds: 7,
+    generatorCpuSeconds: 3,
+  });
+  expect(texts([open])).toContainEqual(
+    expect.stringMatching(/, when workers had time left: latency is overstated, CPU per request/),
+  );
   // A busy server lost nothing, because the generator never kept it waiting.
   expect(pair([9.6, 9.7])).toEqual([]);
   expect(pair([9.1, 9.2])).toEqual([]);

@@ -4,6 +4,7 @@ import type { LoadPlan, SideOptions } from '../../lib/k6/load-plan.ts';
 import type { Cores } from '../../lib/machine/cores.ts';
 import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
 import {
+  coldNotes,
   fewAnswersLines,
   runName,
   serversOf,
@@ -20,9 +21,9 @@ import {
   type PlannedVariant,
 } from '../../lib/runner/plan.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import { defineScenario } from '../../lib/scenario/index.ts';
+import { defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
-import { cores, hereAndThere, planOf as anyPlan } from '../fixtures/plan.ts';
+import { cores, hereAndThere, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
 
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
@@ -394,6 +395,19 @@ test('a rate lasts until a verdict has its responses, and the estimate with it',
   expect(requestsAt(200, { durationSeconds: 2 })).toBe(400);
   const secondsAt = (rate: number) => estimatedSeconds(planOf({ rates: [rate], quick: true }));
   expect(secondsAt(100) - secondsAt(500)).toBeCloseTo(4 * 2 * (11 - 2.2), 6);
+});
+
+test('servers that may be cold are named where the load counts requests', () => {
+  const notesOf = (load: Scenario['load']) =>
+    coldNotes(anyPlan(scenarioOf(hereAndThere, { load })));
+  expect(notesOf(h2load('-n 1000 -c 10 --h1'))).toEqual([
+    expect.stringMatching(/^here and there: the load counts requests .* no warm-up: /),
+  ]);
+  expect(notesOf(h2load('-D 5 -c 10 --h1'))).toEqual([]);
+  expect(notesOf(vegeta('-rate 100 -duration 5s'))).toEqual([]);
+  // nginx answers the first request as the last.
+  const load = h2load('-n 1000 -c 10 --h1');
+  expect(coldNotes(planOf({}, { scenario: { ...cached, load } }))).toEqual([]);
 });
 
 test('rates that are too low for a verdict are said before the load, once', () => {
