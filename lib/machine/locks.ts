@@ -6,7 +6,7 @@ import { hostname, userInfo } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
-import { duration } from '../format.ts';
+import { counts, duration } from '../format.ts';
 import {
   listeningAt,
   listeningSockets,
@@ -149,7 +149,9 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const leave = await listen(`\0${own}`, () => '');
   const before = earlier();
   const others =
-    before === 0 ? '' : `; ${before === 1 ? '1 waits' : `${before} wait`} before this one`;
+    before === 0
+      ? ''
+      : `; ${counts(before, 'other run')} ${before === 1 ? 'waits' : 'wait'} too, and came before`;
   wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}${others}`);
   let freeSinceMs: number | undefined;
   return {

@@ -118,8 +118,8 @@ test('waiting runs measure in order of arrival, and a stopped one does not block
   await vi.waitFor(() => expect(lines).toHaveLength(1));
   const second = waiter('second');
   await vi.waitFor(() => expect(lines).toHaveLength(2));
-  expect(lines[0]).toMatch(/; 1 waits before this one$/);
-  expect(lines[1]).toMatch(/; 2 wait before this one$/);
+  expect(lines[0]).toMatch(/; 1 other run waits too, and came before$/);
+  expect(lines[1]).toMatch(/; 2 other runs wait too, and came before$/);
   release();
   await Promise.all([first, second]);
   expect(order).toEqual(['first', 'second']);

@@ -293,6 +293,9 @@ func (l *loop) trackGap(reported int64) {
 	g, s := &l.gap, &l.shared.gap
 	responded, underWay := l.responses != g.responses, l.outstanding > 0
 	if responded {
+		if l.isHopeless {
+			l.regainHope()
+		}
 		l.endGap(reported)
 		g.responses, g.since = l.responses, l.clock
 		if g.since-g.published >= publishEvery {

@@ -225,9 +225,7 @@ func (c *conn) countResponse() {
 	if l.current != l.outside {
 		c.responses++
 	}
-	if c.failures > 0 {
-		c.noteRecovery()
-	}
+	c.failures = 0
 	if l.plan.divided {
 		c.lastAt = l.clock - l.shared.away
 	}
@@ -289,17 +287,6 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 func (c *conn) noteFailure() {
 	if c.failures++; c.failures == failuresOfHopeless {
 		c.loop.failing++
-	}
-}
-
-func (c *conn) noteRecovery() {
-	l := c.loop
-	if c.failures >= failuresOfHopeless {
-		l.failing--
-	}
-	if c.failures = 0; l.isHopeless {
-		l.isHopeless = false
-		l.shared.hopeless.loops.Add(-1)
 	}
 }
 

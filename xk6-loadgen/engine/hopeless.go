@@ -41,6 +41,12 @@ func (l *loop) giveUpIfHopeless(example string) {
 	}
 }
 
+// regainHope is called when a loop that had given up has a response after all.
+func (l *loop) regainHope() {
+	l.isHopeless = false
+	l.shared.hopeless.loops.Add(-1)
+}
+
 // err is nil unless all loops gave up.
 func (h *hopeless) err(p *plan) error {
 	if int(h.loops.Load()) < p.Threads {

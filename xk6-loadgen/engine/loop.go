@@ -59,7 +59,7 @@ type loop struct {
 	backoffs             []*conn // backoffs are slots that wait before they connect again, checked next at nextRetry
 	nextRetry            int64
 	inbox                *inbox // inbox brings what happens on connections over QUIC; nil without them
-	failing              int    // failing connections have failed failuresOfHopeless times in a row, or more often
+	failing              int    // failing counts connections that have failed failuresOfHopeless times in a row. It matters until the first response
 	isHopeless           bool   // see giveUpIfHopeless. hasAnswered: there was a response before the counts were reset.
 	hasAnswered          bool
 	loadBegan            int64
@@ -418,6 +418,9 @@ func (l *loop) setTimer() {
 // timers does what depends on time alone: phases, seconds, time-outs and back-offs. iterate calls it at nextTimer, and always in phases
 // that wait for a condition.
 func (l *loop) timers() {
+	if l.isHopeless && l.responses > 0 {
+		l.regainHope()
+	}
 	l.advancePhase()
 	if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
 		l.checkTimeouts()
