@@ -5,6 +5,7 @@ import (
 	"crypto/cipher"
 	"crypto/rand"
 	"encoding/binary"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -205,6 +206,12 @@ func TestH3AHoleForLongDatagrams(t *testing.T) {
 // A server that has lost its connections, as one that was started anew, says so by stateless resets.
 func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 	t.Parallel()
+	// A connection whose last request was acknowledged before the first server ended sends nothing that the second could answer.
+	tried(t, func() string { return loadThatIsForgotten(t) })
+}
+
+// loadThatIsForgotten returns what is wrong with a load whose server is another one after some 20 requests.
+func loadThatIsForgotten(t *testing.T) string {
 	port, key := silentPort(t), &quic.StatelessResetKey{1}
 	forgets := make(chan struct{})
 	var once sync.Once
@@ -223,16 +230,16 @@ func TestH3AServerThatForgetsItsConnections(t *testing.T) {
 		second <- serveH3On(t, &quic.Transport{Conn: port, StatelessResetKey: key}, nil, answer200)
 	}()
 	o := h3Options(first.url)
-	o.Connections, o.Requests = 2, 100
+	o.Connections, o.Requests, o.Timeout = 2, 100, 10*time.Second
 	began := time.Now()
 	out := load(t, o)
+	took, connections := time.Since(began), (<-second).connections.Load()
 	// Between the two servers a connect may be refused.
-	if lost := out.ErrorTotal(); out.Causes[CauseReset] == 0 || lost > 8 || out.Responses[0]+lost != 100 || time.Since(began) > o.Timeout/2 {
-		t.Errorf("after %s: responses %v, errors %v, causes %v: %s", time.Since(began), out.Responses, out.Errors, out.Causes, out.ErrorExample)
+	lost := out.ErrorTotal()
+	if out.Causes[CauseReset] == 0 || lost > 8 || out.Responses[0]+lost != 100 || took > o.Timeout/2 || connections != 2 {
+		return fmt.Sprintf("after %s: responses %v, errors %v, causes %v, %d connections to the second server: %s", took, out.Responses, out.Errors, out.Causes, connections, out.ErrorExample)
 	}
-	if n := (<-second).connections.Load(); n != 2 {
-		t.Errorf("%d connections to the second server", n)
-	}
+	return ""
 }
 
 func TestH3ServersThatAskBackFirst(t *testing.T) {
