@@ -5,7 +5,6 @@ import { usageError, UserError } from '../errors.ts';
 import {
   type ClusterRun,
   type Manifest,
-  type Placement,
   imageVersions,
   loadHere,
   loadManifests,
@@ -13,6 +12,7 @@ import {
   scriptManifest,
   serverManifests,
 } from '../kubernetes/manifests.ts';
+import type { Placement } from '../kubernetes/placement.ts';
 import { byName, present, repeated } from '../present.ts';
 import { runName, defaultSameWithin, serversOf } from '../runner/make-plan.ts';
 import { findScenario, findVariants } from '../scenario/catalogue.ts';

@@ -18,12 +18,12 @@ import {
 import type { Cores } from '../machine/cores.ts';
 import {
   limitLines,
-  measuredChange,
   partialLines,
   redirectionLines,
   scopeLines,
   warningLines,
 } from '../report/sentences.ts';
+import { measuredChange } from '../report/comparison-sentences.ts';
 import { terminalTable, wrapLines } from '../report/table.ts';
 import { whyLines } from '../report/why.ts';
 import type { Comparison, Result } from '../result/result.ts';

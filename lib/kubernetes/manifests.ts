@@ -28,6 +28,16 @@ import { serverKinds, workersFor } from '../servers/index.ts';
 import { filesNeeded } from '../servers/rights.ts';
 import { type Influx, ownOutput } from '../store/client.ts';
 import { database } from '../store/schema.ts';
+import {
+  ofGenerators,
+  ofOtherRuns,
+  ofServers,
+  onlyOn,
+  onOneHost,
+  placed,
+  required,
+  type Placement,
+} from './placement.ts';
 
 /** An object of Kubernetes, as kubectl takes it. */
 export interface Manifest {
@@ -49,22 +59,6 @@ export interface ConfigMap extends Manifest {
 interface Resources {
   cores: number;
   memory: string;
-}
-
-/** On which nodes pods may run, and whose Secret they pull their image with. */
-export interface Placement {
-  imagePullSecret?: string | undefined;
-  /** Labels that a node must have. */
-  nodeSelector: Readonly<Record<string, string>>;
-  tolerations: readonly Toleration[];
-}
-
-/** Of a node's taint. */
-export interface Toleration {
-  key: string;
-  operator: 'Equal' | 'Exists';
-  value?: string;
-  effect: string;
 }
 
 /** The settings of a run. */
@@ -135,16 +129,6 @@ export function publishedImage(repository: string, version: string): string {
   return `${registry}/${owner}/${name}:${version}`.toLowerCase();
 }
 
-/** The parts of a pod, or of a TestRun's, that say where it runs. */
-function placed({ imagePullSecret, nodeSelector, tolerations }: Placement) {
-  const secrets = imagePullSecret === undefined ? undefined : [{ name: imagePullSecret }];
-  return present({
-    imagePullSecrets: secrets,
-    nodeSelector: Object.keys(nodeSelector).length === 0 ? undefined : nodeSelector,
-    tolerations: tolerations.length === 0 ? undefined : tolerations,
-  });
-}
-
 /** Identifies a run in names and labels. */
 export function runId(run: string): string {
   return shortHash(run);
@@ -181,9 +165,6 @@ const places = {
   temp: '/tmp',
 };
 const certificate = `${places.tls}/localhost.pem`;
-
-/** k6-operator's labels of generators. */
-const generators = { app: 'k6', runner: 'true' };
 
 /** @param id distinguishes runs, or rounds */
 function variantName(scenario: Scenario, { name }: RunnableVariant, id: string): string {
@@ -262,7 +243,7 @@ export async function serverManifests(
       ...(node === undefined ? {} : { nodeAffinity: required(onlyOn(node)) }),
       // All servers on the same node, without generators and other runs.
       podAffinity: required([onOneHost({ matchLabels: servers })]),
-      podAntiAffinity: required([ofGenerators, ofOtherRuns(run)]),
+      podAntiAffinity: required([ofGenerators, ofOtherRuns(runId(run))]),
     },
     initContainers: [
       container('pages', copy, mount('given', true), mount('docroot')),
@@ -317,35 +298,6 @@ export async function serverManifests(
     originAt: (host = name) =>
       `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
   };
-}
-
-const required = (terms: object) => ({ requiredDuringSchedulingIgnoredDuringExecution: terms });
-
-const onlyOn = (node: string) => ({
-  nodeSelectorTerms: [{ matchFields: [{ key: 'metadata.name', operator: 'In', values: [node] }] }],
-});
-
-function onOneHost(labelSelector: object): object {
-  return { labelSelector, topologyKey: 'kubernetes.io/hostname' };
-}
-
-const everyNamespace = { namespaceSelector: {} };
-
-/** Generators, also of other runs. */
-const ofGenerators = { ...onOneHost({ matchLabels: generators }), ...everyNamespace };
-
-/** Servers, also of other runs. */
-const ofServers = {
-  ...onOneHost({ matchLabels: { 'bakeoff/part': 'server' } }),
-  ...everyNamespace,
-};
-
-function ofOtherRuns(run: string): object {
-  const matchExpressions = [
-    { key: 'bakeoff/part', operator: 'In', values: ['server'] },
-    { key: 'bakeoff/run', operator: 'NotIn', values: [runId(run)] },
-  ];
-  return { ...onOneHost({ matchExpressions }), ...everyNamespace };
 }
 
 function mount(name: keyof typeof places, readOnly = false): object {

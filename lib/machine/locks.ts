@@ -147,9 +147,10 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const common = `${name.replace(/\.+$/, '')} waits `;
   const own = `${common}${Date.now()} ${process.pid}`.padEnd(machineName.length, '.');
   const isEarlier = (other: string) => other.startsWith(`@${common}`) && other < `@${own}`;
-  const earlier = () => listeningSockets('/proc').filter(({ path }) => isEarlier(path)).length;
+  const countEarlier = (sockets: readonly { path: string }[]) =>
+    sockets.filter(({ path }) => isEarlier(path)).length;
   const leave = await listen(`\0${own}`, () => '');
-  const before = earlier();
+  const before = countEarlier(listeningSockets('/proc'));
   const others =
     before === 0
       ? ''
@@ -158,13 +159,14 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   let freeSinceMs: number | undefined;
   return {
     isOthersTurn() {
-      const isHeld = listeningSockets('/proc').some(({ path }) => path === `@${name}`);
-      if (isHeld) {
+      const sockets = listeningSockets('/proc');
+      if (sockets.some(({ path }) => path === `@${name}`)) {
         freeSinceMs = undefined;
         return false;
       }
       freeSinceMs ??= performance.now();
-      return performance.now() - freeSinceMs < headStartMs * Math.min(mostHeadStarts, earlier());
+      const headStarts = Math.min(mostHeadStarts, countEarlier(sockets));
+      return performance.now() - freeSinceMs < headStartMs * headStarts;
     },
     requirePatience() {
       if (performance.now() - beganAtMs > 1000 * wait.seconds)

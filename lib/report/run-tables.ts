@@ -51,7 +51,7 @@ export function articleParts(result: Result): Part[] {
     {
       title: phases ? 'All phases together:' : '',
       tables: [variantTable(result)],
-      below: [...disagreementLines(result), ...signLines(result), ...roundLines(result)],
+      below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
     },
     ...headerPart(result),
     ...errorsPart(result),
@@ -95,11 +95,11 @@ function disagreementLines(result: Result): string[] {
   );
 }
 
-/** Requests/s of a row are a median and its change a mean, which can differ in sign. */
 /** A change by medians that is so far off, as a logarithm, is said. */
 const otherFigures = 0.03;
 
-function signLines({ variants, comparisons }: Result): string[] {
+/** Changes that the medians of requests/s in the table would not make. */
+function medianLines({ variants, comparisons }: Result): string[] {
   const rpsOf = (name: string) => variants.find((one) => one.name === name)?.rps?.median;
   const other = comparisons.filter(({ variant, baseline, metric, ratio }) => {
     const [rps, before] = [rpsOf(variant), rpsOf(baseline)];

@@ -1,17 +1,13 @@
 // The sentences around the table, the same in the terminal, Markdown, report.html and Grafana.
 import {
-  hasRatio,
   measuredComparisons,
-  variantOf,
-  marksOf,
-  notFinalMark,
   streamsOf,
   streamSweep,
   type Point,
   type StreamSweep,
 } from '../analysis/comparisons.ts';
 import { limitOf, limitText, rateCause, rateOf } from '../analysis/limit.ts';
-import { isFailing, wholeRounds } from '../analysis/phases.ts';
+import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import {
   amount,
@@ -22,15 +18,16 @@ import {
   percentRange,
   perSecond,
   scaledTime,
-  tolerance,
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { Comparison, Integrity, Result, Search } from '../result/result.ts';
+import { bytesLines, linkLines } from './bytes.ts';
+import { comparisonSentences, roundsNeeded, type Sentence } from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
-import { besideVerdicts, effectText } from './verdict-words.ts';
+import { besideVerdicts } from './verdict-words.ts';
 import { whyNothing } from '../analysis/warnings.ts';
-import { metrics, verdictWord } from '../analysis/metrics.ts';
+import { metrics } from '../analysis/metrics.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
@@ -44,9 +41,6 @@ export function findingLines(result: Result): string[] {
 
 export const verdictLines = (result: Result): string[] =>
   verdictSentences(result).map(({ text }) => text);
-
-/** `kind` is the verdict with its marks; "found" for all other sentences. */
-type Sentence = Record<'text' | 'kind', string>;
 
 /** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
@@ -66,42 +60,6 @@ export function verdictSentences(result: Result): Sentence[] {
     ),
     ...[...bytesLines(result), ...noiseFloorLines(result)].map(found),
   ];
-}
-
-/** A sentence for each, and one for all that have no verdict for the same reason. */
-function comparisonSentences(comparisons: readonly Comparison[], result: Result): Sentence[] {
-  const groups = groupedBy(comparisons, (one) =>
-    one.verdict === 'none' &&
-    result.control !== true &&
-    one.publishedRatio === null &&
-    cpuSentence(one, result) === ''
-      ? one.why
-      : `${one.variant} ${one.baseline}`,
-  );
-  return [...groups.values()].map((same) => {
-    const [first] = same as [Comparison];
-    const kind = result.control === true ? 'found' : first.verdict + marksOf(first, result);
-    if (same.length === 1)
-      return { text: comparisonParts(first, knobOf(first, result), result).join(''), kind };
-    const pairs = same.map(
-      (one) => `${one.variant} against ${one.baseline}${measuredInBrackets(one, result)}`,
-    );
-    return { text: `No verdict on ${enumeration(pairs)}: ${first.why}.`, kind };
-  });
-}
-
-/** What was measured without a verdict; '' if nothing was. */
-function measuredInBrackets(comparison: Comparison, result: Result): string {
-  const { variant, baseline } = comparison;
-  // Quick failures would be shown as speed.
-  const isMeasured =
-    hasRatio(comparison) &&
-    !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
-  const others = besideText(comparison);
-  const marks = others && others + notFinalMark(result);
-  return isMeasured
-    ? ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marks})`
-    : marks;
 }
 
 /** Lines on an early end, on rows without figures, and on the result of a search. */
@@ -124,105 +82,6 @@ export function circumstanceLines(result: Result): string[] {
     scopeLines,
     articleLines,
   ].flatMap((linesOf) => linesOf(result));
-}
-
-/** Only for a single comparison between different configs of one server. */
-function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
-  const [one, other] = [variant, baseline].map((name) => variantOf(result, name)?.server?.name);
-  const isOnly = result.comparisons.length === 1 && one === other;
-  return isOnly && result.control !== true ? result.knob : undefined;
-}
-
-/** The sentence on a comparison in two parts: the claim, and the effect with its interval. */
-export function comparisonParts(
-  comparison: Comparison,
-  knob: string | undefined,
-  result: Result,
-): [claim: string, rest: string] {
-  const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
-  const subject = knob ?? variant;
-  const against = (word: string) => (knob === undefined ? ` ${word} ${baseline}` : '');
-  const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
-  const beside = besideText(comparison);
-  const marks = marksOf(comparison, result);
-  const isDifferent = verdict === 'faster' || verdict === 'slower';
-  if (verdict === 'none') {
-    const measured = measuredInBrackets(comparison, result);
-    return [
-      `No verdict on ${subject}${against('against')}: ${why}`,
-      measured + article + cpuSentence(comparison, result),
-    ];
-  }
-  if (result.control === true) {
-    const change = `: ${measuredChange(comparison)}${marks}.`;
-    return isDifferent
-      ? [
-          `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
-          `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
-        ]
-      : [`${variant} and ${baseline} are the same, and not called different`, change];
-  }
-  const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
-  if (verdict === 'inconclusive') {
-    const open = `${measured}; ${roundsNeeded(comparison)}${article}`;
-    const byCpu = metric === 'rps' ? (comparison.cpu?.verdict ?? 'none') : 'none';
-    if (byCpu === 'faster' || byCpu === 'slower')
-      return [
-        `${subject} is ${byCpu}${against('than')} at its limit, by CPU per request`,
-        `: ${cpuChange(comparison, result)}. Requests/s alone do not decide it${open}`,
-      ];
-    return [
-      `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
-      `${open}${cpuSentence(comparison, result)}`,
-    ];
-  }
-  const same = `${metrics[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
-  const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
-  return [`${subject} is ${claim}`, measured + article];
-}
-
-/** The other percentiles with a verdict: "; p50 +50 % (…), slower". */
-function besideText(comparison: Comparison): string {
-  return besideVerdicts(comparison)
-    .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
-    .join('');
-}
-
-/** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if it is not known. */
-function cpuChange({ variant, cpu }: Comparison, result: Result): string {
-  if (cpu === null) return '';
-  return `${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}`;
-}
-
-/** CPU per request, if it is decided and requests/s are not. */
-function cpuSentence(comparison: Comparison, result: Result): string {
-  const { metric, cpu } = comparison;
-  if (metric !== 'rps' || cpu === null) return '';
-  const change = `: ${cpuChange(comparison, result)}.`;
-  if (cpu.verdict === 'faster' || cpu.verdict === 'slower')
-    return ` Requests/s are not clear, but CPU per request is${change}`;
-  return cpu.verdict === 'same'
-    ? ` CPU per request is the same, within ${tolerance(result.sameWithin)}${change}`
-    : '';
-}
-
-function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
-  return rounds === null
-    ? 'no reasonable number of rounds would decide'
-    : `about ${whole(rounds)} rounds would probably decide`;
-}
-
-/** "+28 % (95 % interval +26 % to +30 %)". A share of the CPU follows `verb`. */
-export function measuredChange(
-  { metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>,
-  verb = 'at',
-): string {
-  const isShare = metrics[metric].shareOf !== undefined;
-  const end = (at: number) => amount(at, isShare, ratio);
-  const ends = isTooWide([low, high])
-    ? 'too wide to tell'
-    : `${end(low).replace(/ times$/, '')} to ${end(high)}`;
-  return `${isShare ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
@@ -405,74 +264,6 @@ function headerLines(result: Result): string[] {
     : [
         `Header bytes here are those of ${whole(other.traffic?.requests ?? 0)} requests, the published ones of ${whole(other.published?.requests ?? 0)}.`,
       ];
-}
-
-/** A usual link, in bytes per second. */
-const gigabit = 125e6;
-/** From here on a side's bytes are more than headers of another length. */
-const moreBytes = 1.1;
-
-interface Heavier {
-  name: string;
-  /** Bytes per response, headers included, as a multiple of the other side's. */
-  times: number;
-  /** What a link of 1 Gbit/s allows. */
-  rps: number;
-}
-
-/** The sides that send more than what they are compared with, where that is free and would not be on a link of 1 Gbit/s. */
-function heavierSides(result: Result): Heavier[] {
-  if (!isOnLoopback(result)) return [];
-  const heavier = measuredComparisons(result).flatMap(({ variant, baseline }): Heavier[] => {
-    const sides = [variant, baseline].flatMap((name) => {
-      const { rps = null, traffic = null } = variantOf(result, name) ?? {};
-      if (rps === null || traffic === null || rps.median === 0) return [];
-      return { name, measured: rps.median, bytes: traffic.receivedBytesPerSecond / rps.median };
-    });
-    const [least, most] = sides.sort((a, b) => a.bytes - b.bytes);
-    if (least === undefined || most === undefined) return [];
-    const [times, rps] = [most.bytes / least.bytes, gigabit / most.bytes];
-    return times > moreBytes && rps < most.measured ? [{ name: most.name, times, rps }] : [];
-  });
-  return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first as Heavier);
-}
-
-/** Whether the bytes between servers and generator cost next to nothing. */
-function isOnLoopback({ environment, variants }: Result): boolean {
-  const { serverHost, generatorHosts, cluster } = environment;
-  return (
-    (serverHost ?? generatorHosts ?? cluster) === undefined &&
-    variants.every(({ network, server }) => network === null && server?.atAddress !== true)
-  );
-}
-
-/** Which sides send more bytes than loopback shows, and what a usual link would allow them. */
-export function bytesLines(result: Result): string[] {
-  const heavier = heavierSides(result);
-  if (heavier.length === 0) return [];
-  const sends = heavier.map(
-    ({ name, times }) => `${name} sends ${Number(times.toPrecision(2))} times the bytes`,
-  );
-  const allowed = enumeration(heavier.map(({ rps }) => whole(rps)));
-  return [`${enumeration(sends)}: free on loopback; on 1 Gbit/s at most ${allowed} requests/s.`];
-}
-
-/** What usual links, which are slower than loopback, would allow the sides of which nothing was said yet. */
-function linkLines(result: Result): string[] {
-  const said = new Set(heavierSides(result).map(({ name }) => name));
-  const variants = result.variants.filter(({ name }) => !said.has(name));
-  return [10, 1].flatMap((link, index, links) => {
-    const beyond = variants.flatMap(({ name, rps, traffic }) => {
-      const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
-      const isBeyond = gbit > link && gbit <= (links[index - 1] ?? Infinity);
-      return rps !== null && isBeyond
-        ? [`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`]
-        : [];
-    });
-    return beyond.length === 0
-      ? []
-      : [`A link of ${link} Gbit/s would allow at most ${enumeration(beyond)}.`];
-  });
 }
 
 /** How many of the requests the database holds. */

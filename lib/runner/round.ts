@@ -190,7 +190,7 @@ function outcomeOf(
     requests,
     ...present({
       memoryBytes: measurement.results.at(-1)?.serverMemoryBytes ?? undefined,
-      startupMs: startupMs,
+      startupMs,
     }),
     notes: [
       ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
@@ -265,11 +265,7 @@ async function stateWithin(
     () => 'failed' as const,
   );
   if (ms === Infinity) return outcome;
-  const over = new AbortController();
-  const late = delay(ms, 'pending' as const, { signal: over.signal }).catch(
-    () => 'pending' as const,
-  );
-  return Promise.race([outcome, late]).finally(() => over.abort());
+  return Promise.race([outcome, delay(ms, 'pending' as const, { ref: false })]);
 }
 
 async function stopAll(stages: readonly Stage[]): Promise<void> {

@@ -1,4 +1,5 @@
 // Connections that a server's full accept queue has refused.
+import { total } from '../analysis/statistics.ts';
 import { textOf } from '../files.ts';
 import { run } from '../process.ts';
 import type { Phase } from '../result/result.ts';
@@ -23,9 +24,9 @@ export function watchAcceptQueue(
     if (now <= before) return { overflows: 0 };
     const own = await listenersAt(Number(new URL(server.origin).port), enter);
     if (own.length === 0) return { overflows: now - before };
-    const drops = own.reduce((sum, one) => sum + one.drops, 0);
+    // A socket's drops are those since it was opened.
+    const drops = total(own, (socket) => socket.drops);
     return {
-      // A socket's drops are those since it was opened.
       overflows: Math.min(drops, now - before),
       backlog: Math.min(...own.map(({ backlog }) => backlog)),
     };

@@ -4,6 +4,7 @@ import { createSocket } from 'node:dgram';
 import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { UserError } from '../errors.ts';
+import { limited } from '../limited.ts';
 
 /** Longer than a server that is there takes. */
 const answerMs = 2500;
@@ -22,10 +23,7 @@ export async function requireQuic(origin: string, signal: AbortSignal): Promise<
   const { hostname, port } = new URL(origin);
   const { address, family } = await lookup(hostname.replace(/^\[|\]$/g, ''));
   const socket = createSocket(family === 6 ? 'udp6' : 'udp4');
-  // Node 20 may collect AbortSignal.timeout, with its end, while it is only waited for.
-  const late = new AbortController();
-  const end = setTimeout(() => late.abort(), answerMs);
-  const until = AbortSignal.any([signal, late.signal]);
+  const until = limited(signal, answerMs);
   const id = randomBytes(8);
   const greet = (): void =>
     // A refusal shows with a later call: the server may still be starting.
@@ -45,7 +43,6 @@ export async function requireQuic(origin: string, signal: AbortSignal): Promise<
       `${origin} has no HTTP/3: nothing answers QUIC on its UDP port ${port || 443}; turn it on in the server's config, or take another protocol`,
     );
   } finally {
-    clearTimeout(end);
     clearInterval(timer);
     socket.close();
   }

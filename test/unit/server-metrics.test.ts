@@ -1,6 +1,5 @@
 // Memory and start-up: verdicts, columns, lines and files.
 import { expect, test } from 'vitest';
-import { metrics } from '../../lib/analysis/metrics.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { serverLines } from '../../lib/report/server-lines.ts';
@@ -70,7 +69,7 @@ test('a round without a figure leaves out the ratio: the others would be of othe
   expect(of.comparisons[0]).toMatchObject({
     ratio: 0,
     verdict: 'none',
-    why: metrics.memory.missing,
+    why: 'its memory is not known in a whole round',
   });
   expect(of.comparisons[0]?.ofServer).not.toHaveProperty('memory');
   expect(cellOf(of, 'memory MB')).toBe('');

@@ -1,0 +1,73 @@
+// What the bytes of the sides would cost on usual links, which loopback hides.
+import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { groupedBy } from '../analysis/statistics.ts';
+import { enumeration, perSecond, whole } from '../format.ts';
+import type { Result } from '../result/result.ts';
+
+/** A usual link, in bytes per second. */
+const gigabit = 125e6;
+/** From here on a side's bytes are more than headers of another length. */
+const moreBytes = 1.1;
+
+interface Heavier {
+  name: string;
+  /** Bytes per response, headers included, as a multiple of the other side's. */
+  times: number;
+  /** What a link of 1 Gbit/s allows. */
+  rps: number;
+}
+
+/** The sides that send more than what they are compared with, where that is free and would not be on a link of 1 Gbit/s. */
+function heavierSides(result: Result): Heavier[] {
+  if (!isOnLoopback(result)) return [];
+  const heavier = measuredComparisons(result).flatMap(({ variant, baseline }): Heavier[] => {
+    const sides = [variant, baseline].flatMap((name) => {
+      const { rps = null, traffic = null } = variantOf(result, name) ?? {};
+      if (rps === null || traffic === null || rps.median === 0) return [];
+      return { name, measured: rps.median, bytes: traffic.receivedBytesPerSecond / rps.median };
+    });
+    const [least, most] = sides.sort((a, b) => a.bytes - b.bytes);
+    if (least === undefined || most === undefined) return [];
+    const [times, rps] = [most.bytes / least.bytes, gigabit / most.bytes];
+    return times > moreBytes && rps < most.measured ? [{ name: most.name, times, rps }] : [];
+  });
+  return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first as Heavier);
+}
+
+/** Whether the bytes between servers and generator cost next to nothing. */
+function isOnLoopback({ environment, variants }: Result): boolean {
+  const { serverHost, generatorHosts, cluster } = environment;
+  return (
+    (serverHost ?? generatorHosts ?? cluster) === undefined &&
+    variants.every(({ network, server }) => network === null && server?.atAddress !== true)
+  );
+}
+
+/** Which sides send more bytes than loopback shows, and what a usual link would allow them. */
+export function bytesLines(result: Result): string[] {
+  const heavier = heavierSides(result);
+  if (heavier.length === 0) return [];
+  const sends = heavier.map(
+    ({ name, times }) => `${name} sends ${Number(times.toPrecision(2))} times the bytes`,
+  );
+  const allowed = enumeration(heavier.map(({ rps }) => whole(rps)));
+  return [`${enumeration(sends)}: free on loopback; on 1 Gbit/s at most ${allowed} requests/s.`];
+}
+
+/** What usual links, which are slower than loopback, would allow the sides of which nothing was said yet. */
+export function linkLines(result: Result): string[] {
+  const said = new Set(heavierSides(result).map(({ name }) => name));
+  const variants = result.variants.filter(({ name }) => !said.has(name));
+  return [10, 1].flatMap((link, index, links) => {
+    const beyond = variants.flatMap(({ name, rps, traffic }) => {
+      const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
+      const isBeyond = gbit > link && gbit <= (links[index - 1] ?? Infinity);
+      return rps !== null && isBeyond
+        ? [`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`]
+        : [];
+    });
+    return beyond.length === 0
+      ? []
+      : [`A link of ${link} Gbit/s would allow at most ${enumeration(beyond)}.`];
+  });
+}

@@ -1,0 +1,149 @@
+// The sentence on each comparison: its claim, and the effect with its interval.
+import { hasRatio, marksOf, notFinalMark, variantOf } from '../analysis/comparisons.ts';
+import { metrics, verdictWord } from '../analysis/metrics.ts';
+import { isFailing } from '../analysis/phases.ts';
+import { groupedBy } from '../analysis/statistics.ts';
+import { amount, enumeration, isTooWide, tolerance, whole } from '../format.ts';
+import type { Comparison, Result } from '../result/result.ts';
+import { besideVerdicts, effectText } from './verdict-words.ts';
+
+/** `kind` is the verdict with its marks; "found" for all other sentences. */
+export type Sentence = Record<'text' | 'kind', string>;
+
+/** A sentence for each, and one for all that have no verdict for the same reason. */
+export function comparisonSentences(
+  comparisons: readonly Comparison[],
+  result: Result,
+): Sentence[] {
+  const groups = groupedBy(comparisons, (one) =>
+    one.verdict === 'none' &&
+    result.control !== true &&
+    one.publishedRatio === null &&
+    cpuSentence(one, result) === ''
+      ? one.why
+      : `${one.variant} ${one.baseline}`,
+  );
+  return [...groups.values()].map((same) => {
+    const [first] = same as [Comparison];
+    const kind = result.control === true ? 'found' : first.verdict + marksOf(first, result);
+    if (same.length === 1)
+      return { text: comparisonParts(first, knobOf(first, result), result).join(''), kind };
+    const pairs = same.map(
+      (one) => `${one.variant} against ${one.baseline}${measuredInBrackets(one, result)}`,
+    );
+    return { text: `No verdict on ${enumeration(pairs)}: ${first.why}.`, kind };
+  });
+}
+
+/** What was measured without a verdict; '' if nothing was. */
+function measuredInBrackets(comparison: Comparison, result: Result): string {
+  const { variant, baseline } = comparison;
+  // Quick failures would be shown as speed.
+  const isMeasured =
+    hasRatio(comparison) &&
+    !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
+  const others = besideText(comparison);
+  const marks = others && others + notFinalMark(result);
+  return isMeasured
+    ? ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marks})`
+    : marks;
+}
+
+/** Only for a single comparison between different configs of one server. */
+function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
+  const [one, other] = [variant, baseline].map((name) => variantOf(result, name)?.server?.name);
+  const isOnly = result.comparisons.length === 1 && one === other;
+  return isOnly && result.control !== true ? result.knob : undefined;
+}
+
+/** The sentence on a comparison in two parts: the claim, and the effect with its interval. */
+export function comparisonParts(
+  comparison: Comparison,
+  knob: string | undefined,
+  result: Result,
+): [claim: string, rest: string] {
+  const { metric, variant, baseline, verdict, why, publishedRatio } = comparison;
+  const subject = knob ?? variant;
+  const against = (word: string) => (knob === undefined ? ` ${word} ${baseline}` : '');
+  const article = publishedRatio === null ? '.' : `; the article saw ${amount(publishedRatio)}.`;
+  const beside = besideText(comparison);
+  const marks = marksOf(comparison, result);
+  const isDifferent = verdict === 'faster' || verdict === 'slower';
+  if (verdict === 'none') {
+    const measured = measuredInBrackets(comparison, result);
+    return [
+      `No verdict on ${subject}${against('against')}: ${why}`,
+      measured + article + cpuSentence(comparison, result),
+    ];
+  }
+  if (result.control === true) {
+    const change = `: ${measuredChange(comparison)}${marks}.`;
+    return isDifferent
+      ? [
+          `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
+          `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
+        ]
+      : [`${variant} and ${baseline} are the same, and not called different`, change];
+  }
+  const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
+  if (verdict === 'inconclusive') {
+    const open = `${measured}; ${roundsNeeded(comparison)}${article}`;
+    const byCpu = metric === 'rps' ? (comparison.cpu?.verdict ?? 'none') : 'none';
+    if (byCpu === 'faster' || byCpu === 'slower')
+      return [
+        `${subject} is ${byCpu}${against('than')} at its limit, by CPU per request`,
+        `: ${cpuChange(comparison, result)}. Requests/s alone do not decide it${open}`,
+      ];
+    return [
+      `Not decided whether ${subject} is ${verdictWord(metric, 'faster')}${against('than')}`,
+      `${open}${cpuSentence(comparison, result)}`,
+    ];
+  }
+  const same = `${metrics[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
+  const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
+  return [`${subject} is ${claim}`, measured + article];
+}
+
+/** The other percentiles with a verdict: "; p50 +50 % (…), slower". */
+function besideText(comparison: Comparison): string {
+  return besideVerdicts(comparison)
+    .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
+    .join('');
+}
+
+/** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if it is not known. */
+function cpuChange({ variant, cpu }: Comparison, result: Result): string {
+  if (cpu === null) return '';
+  return `${measuredChange({ ...cpu, metric: 'cpu' }, `${variant} uses`)}${notFinalMark(result)}`;
+}
+
+/** CPU per request, if it is decided and requests/s are not. */
+function cpuSentence(comparison: Comparison, result: Result): string {
+  const { metric, cpu } = comparison;
+  if (metric !== 'rps' || cpu === null) return '';
+  const change = `: ${cpuChange(comparison, result)}.`;
+  if (cpu.verdict === 'faster' || cpu.verdict === 'slower')
+    return ` Requests/s are not clear, but CPU per request is${change}`;
+  return cpu.verdict === 'same'
+    ? ` CPU per request is the same, within ${tolerance(result.sameWithin)}${change}`
+    : '';
+}
+
+export function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
+  return rounds === null
+    ? 'no reasonable number of rounds would decide'
+    : `about ${whole(rounds)} rounds would probably decide`;
+}
+
+/** "+28 % (95 % interval +26 % to +30 %)". A share of the CPU follows `verb`. */
+export function measuredChange(
+  { metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>,
+  verb = 'at',
+): string {
+  const isShare = metrics[metric].shareOf !== undefined;
+  const end = (at: number) => amount(at, isShare, ratio);
+  const ends = isTooWide([low, high])
+    ? 'too wide to tell'
+    : `${end(low).replace(/ times$/, '')} to ${end(high)}`;
+  return `${isShare ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
+}
