@@ -140,7 +140,8 @@ test('an interrupt also ends a perf that hangs', async () => {
   expect(readResult(out).why).toBeUndefined();
 });
 
-test('the key type, with new TLS connections, and compression', async () => {
+// On a busy machine perf's count of a side's calls may lack some, so that equal calls are told as a difference.
+test('the key type, with new TLS connections, and compression', { retry: 2 }, async () => {
   const folder = newPlace();
   const side = (name: string, kind: string, key: string, lines = '') => {
     const [keyFile, certificate] = [join(folder, `${key}.key`), join(folder, `${key}.crt`)];

@@ -160,9 +160,9 @@ func (s *peerServer) answerHTTP1(c net.Conn, raw *net.TCPConn, request *http.Req
 	s.headers.Add(int64(len(head)))
 	s.decoded.Add(int64(len(head)))
 	s.body.Add(int64(len(body)))
+	s.answered.Add(1)
 	n, err := io.WriteString(c, head+body)
 	s.sent.Add(int64(n))
-	s.answered.Add(1)
 	return err == nil && !request.Close && a.ending == wholly
 }
 
