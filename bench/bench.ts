@@ -12,6 +12,7 @@ import {
   type Flag,
 } from '../lib/cli/words.ts';
 import { UserError, unknownWord } from '../lib/errors.ts';
+import type { Generator } from '../lib/calibrate/peers.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
 import { divideCores, readEnvironment, type Cores } from '../lib/machine/cores.ts';
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
@@ -23,7 +24,6 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
 import { openStore } from '../lib/store/store.ts';
-import type { Contender } from './contenders.ts';
 import { experiments, plain, type Experiment } from './experiments.ts';
 import {
   allocationsPerRequest,
@@ -34,20 +34,15 @@ import {
   type AtRate,
   type Bench,
 } from './measure.ts';
-import { proofCommand, proofWords } from './proof/proof.ts';
 import { tableLines, type Row } from './ratios.ts';
 import { toolVersions } from './versions.ts';
 
 const flags = {
   rounds: {
     value: 'N',
-    help: 'rounds, each with every generator once (6); of proof-…: how often, for a try that is kept in results/proof-try/',
+    help: 'rounds, each with every generator once (6)',
   },
   duration: { value: '8s', help: 'time of a run; counts are chosen to take about as long (8s)' },
-  only: {
-    value: 'NAME',
-    help: 'of proof-waiting: only cases whose names begin so, kept in results/proof-try/',
-  },
   ...noInstall,
   help: { help: 'this text' },
 } as const satisfies Record<string, Flag>;
@@ -117,7 +112,7 @@ function partOf(experiment: Experiment): Part {
       ...k6StartTools,
       server.name,
       ...contenders.map(({ tool }) => tool),
-      ...(contenders.some((contender: Contender) => contender.streaming)
+      ...(contenders.some((contender: Generator) => contender.streaming)
         ? ['influxd' as const]
         : []),
     ],
@@ -165,15 +160,11 @@ export function chosenNames(args: readonly string[], names: readonly string[]): 
   return names.filter((name) => args.length === 0 || args.some((word) => meant(name, word)));
 }
 
-/**
- * Returns the exit code: 0 even if a limit is exceeded (the table and the JSON show that); for the proof, the proof's exit code.
- * Throws UserError.
- */
+/** Returns the exit code: 0 even if a limit is exceeded (the table and the JSON show that). Throws UserError. */
 export async function benchCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags: given } = readWords(args, flags);
   if (given.has('help')) {
     const names = parts.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
-    const proofs = proofWords.map(({ name, title }) => `  ${name.padEnd(24)}${title}`);
     console.log(
       [
         'npm run bench -- [names] [flags]',
@@ -181,43 +172,19 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
         'names, or their beginnings such as h2 (all):',
         ...names,
         '',
-        'only where they are named, proof for all: how exact comparisons are, written to docs/proof.md',
-        ...proofs,
-        '',
         ...flagLines(flags),
       ].join('\n'),
     );
     return 0;
   }
-  const askedRounds = given.get('rounds');
-  const rounds = wholeNumber(100)('--rounds', askedRounds ?? '6');
+  const rounds = wholeNumber(100)('--rounds', given.get('rounds') ?? '6');
   const secondsPerRun = seconds(1)('--duration', given.get('duration') ?? '8s');
   if (!Number.isInteger(secondsPerRun))
     throw new UserError(`--duration ${secondsPerRun}: wrk knows whole seconds only`, 2);
   const ownNames = parts.map(({ name }) => name);
-  const names =
-    positionals.length === 0
-      ? ownNames
-      : chosenNames(positionals, [...ownNames, ...proofWords.map(({ name }) => name)]);
+  const names = chosenNames(positionals, ownNames);
   const chosen = parts.filter(({ name }) => names.includes(name));
   const cores = oneEach(divideCores(readProcessors(), {}));
-  if (chosen.length < names.length) {
-    if (chosen.length > 0)
-      throw new UserError(
-        'proof parts are measured in a command of their own: leave the other names out',
-        2,
-      );
-    if (given.has('duration'))
-      throw new UserError('--duration: proof parts measure runs as they are made by default', 2);
-    return proofCommand({
-      args,
-      words: names,
-      repeats: askedRounds === undefined ? undefined : rounds,
-      only: given.get('only'),
-      cores,
-    });
-  }
-  if (given.has('only')) throw new UserError('--only: name proof-waiting as well', 2);
   const release = await oneRunAtATime();
   // A partial run does not replace the results of a full one.
   const name =

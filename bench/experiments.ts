@@ -6,17 +6,19 @@ import type { Page, ConfiguredServer } from '../lib/scenario/model.ts';
 import {
   ab,
   h2load,
+  stockK6,
+  wrk,
+  type Generator,
+  type GeneratorLoad,
+  type RunLength,
+} from '../lib/calibrate/peers.ts';
+import {
   loadgen,
   loadgenOfTen,
   loadgenWithoutStart,
-  stockK6,
   streamingLoadgen,
   twoLoadgens,
-  wrk,
-  type BenchLoad,
-  type Contender,
-  type RunLength,
-} from './contenders.ts';
+} from './engine.ts';
 import type { Arrangement, Limits, Unit } from './ratios.ts';
 
 export interface Experiment {
@@ -25,7 +27,7 @@ export interface Experiment {
   title: string;
   server: ConfiguredServer;
   page: Page;
-  load: Omit<BenchLoad, 'length'>;
+  load: Omit<GeneratorLoad, 'length'>;
   /** @param seconds length of a run; request counts are chosen to take about that long */
   length(seconds: number): RunLength;
   /** CPU time is reported per this unit. */
@@ -34,7 +36,7 @@ export interface Experiment {
   rounds?(rounds: number): number;
   arrangements: readonly Arrangement[];
   /** The first contender is measured against the second, its peer; others are for information. */
-  contenders: readonly [Contender, Contender, ...Contender[]];
+  contenders: readonly [Generator, Generator, ...Generator[]];
   limits(arrangement: Arrangement): Limits;
 }
 

@@ -1,6 +1,7 @@
 // Runs servers, rounds and generators.
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
+import { runGenerator, type Generator, type GeneratorLoad } from '../lib/calibrate/peers.ts';
 import { median } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { Cores } from '../lib/machine/cores.ts';
@@ -12,7 +13,7 @@ import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/process.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
 import type { Store } from '../lib/store/store.ts';
-import { loadgen, runContender, type BenchLoad, type Contender } from './contenders.ts';
+import { loadgen } from './engine.ts';
 import { plain, type Experiment } from './experiments.ts';
 import { compareRounds, judge, type Arrangement, type Measured, type Row } from './ratios.ts';
 
@@ -54,11 +55,11 @@ export async function measure(
 ): Promise<Row[]> {
   const { contenders, unit } = experiment;
   const cpus = arrangement === 'a core each' ? bench.cores.generatorCpus : bench.cores.serverCpus;
-  const load: BenchLoad = { ...experiment.load, length: experiment.length(bench.duration) };
+  const load: GeneratorLoad = { ...experiment.load, length: experiment.length(bench.duration) };
   const rounds = experiment.rounds?.(bench.rounds) ?? bench.rounds;
   const running = await start(experiment.server, experiment.page, load.connections, bench);
   try {
-    const samples = new Map<Contender, Measured[]>(contenders.map((contender) => [contender, []]));
+    const samples = new Map<Generator, Measured[]>(contenders.map((contender) => [contender, []]));
     for (let round = 1; round <= rounds; round++) {
       for (const contender of round % 2 === 1 ? contenders : contenders.toReversed()) {
         const where = `${experiment.name} · ${arrangement} · round ${round} of ${rounds}`;
@@ -69,7 +70,7 @@ export async function measure(
     }
     requireSameTls(experiment.name, samples);
     const [measured, peer] = contenders;
-    const of = (contender: Contender): Measured[] => samples.get(contender) as Measured[];
+    const of = (contender: Generator): Measured[] => samples.get(contender) as Measured[];
     return contenders.map((contender): Row => {
       const row = {
         experiment: experiment.name,
@@ -109,7 +110,7 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
   try {
     const samples: NonNullable<Measured['atRate']>[] = [];
     for (let round = 1; round <= bench.rounds; round++) {
-      const load: BenchLoad = { ...plain.load, rate, length: { seconds: bench.duration } };
+      const load: GeneratorLoad = { ...plain.load, rate, length: { seconds: bench.duration } };
       const { atRate } = await sampleOf(
         loadgen,
         running,
@@ -139,7 +140,7 @@ export async function measureRate(rate: number, bench: Bench): Promise<AtRate> {
 export async function k6StartSeconds(bench: Bench): Promise<number> {
   const running = await start(plain.server, plain.page, 1, bench);
   try {
-    const load: BenchLoad = { ...plain.load, connections: 1, length: { requests: 1 } };
+    const load: GeneratorLoad = { ...plain.load, connections: 1, length: { requests: 1 } };
     const seconds: number[] = [];
     // Not counted: the first start also reads the binary from disk.
     for (let round = 0; round <= 3; round++) {
@@ -180,17 +181,17 @@ async function start(
 
 /** Runs one contender once. Throws UserError if the run has errors. */
 async function sampleOf(
-  contender: Contender,
+  contender: Generator,
   running: StartedServer,
   page: Page,
-  load: BenchLoad,
+  load: GeneratorLoad,
   cpus: readonly number[],
   bench: Bench,
   where: string,
 ): Promise<Measured> {
   console.error(`${where} · ${contender.name}`);
   const [before, startedAt] = [running.usage().cpuSeconds, performance.now()];
-  const sample = await runContender(contender, `${running.origin}${page.path}`, load, {
+  const sample = await runGenerator(contender, `${running.origin}${page.path}`, load, {
     binary: bench.binaries[contender.tool] as string,
     cpus,
     sharesCore: cpus === bench.cores.serverCpus,
@@ -222,7 +223,7 @@ async function sampleOf(
 /** Throws UserError unless all negotiated the same TLS and protocol: h2load falls back to HTTP/1.1 silently. */
 export function requireSameTls(
   name: string,
-  samples: ReadonlyMap<Pick<Contender, 'name'>, readonly Pick<Measured, 'tls'>[]>,
+  samples: ReadonlyMap<Pick<Generator, 'name'>, readonly Pick<Measured, 'tls'>[]>,
 ): void {
   const seen = new Map(
     [...samples].flatMap(([contender, list]) =>

@@ -1,7 +1,7 @@
 // Ratios of a generator to its peer, round by round, as a table.
+import type { Sample } from '../lib/calibrate/peers.ts';
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
 import { whole } from '../lib/format.ts';
-import type { Sample } from './contenders.ts';
 
 /**
  * A generator's figures, and the CPU share of both sides: the server's over the load's duration, the generator's over its own.

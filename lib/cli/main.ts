@@ -32,6 +32,10 @@ const commands: Readonly<Record<string, Command>> = {
     help: 'run a scenario on Kubernetes, or print its manifests',
     run: async (args) => (await import('./k8s.ts')).k8sCommand(args),
   },
+  calibrate: {
+    help: 'load servers whose figures are known, by bakeoff and by wrk, h2load, vegeta and others',
+    run: async (args) => (await import('./calibrate.ts')).calibrateCommand(args),
+  },
   report: {
     help: 'make the page of one run or of several',
     run: async (args) => (await import('./report.ts')).reportCommand(args),

@@ -20,9 +20,10 @@ const mayUse: Readonly<Record<string, string>> = {
   hosts: 'k6 machine result scenario servers setup store',
   runner: 'analysis hosts k6 machine network report result scenario servers store',
   knobs: 'analysis machine report result runner scenario servers setup',
+  calibrate: 'analysis machine report result runner scenario servers setup store',
   kubernetes: 'analysis k6 result runner scenario servers setup store',
   grafana: 'machine servers setup store',
-  cli: 'analysis grafana hosts k6 knobs kubernetes machine network report result runner scenario servers setup store traffic',
+  cli: 'analysis calibrate grafana hosts k6 knobs kubernetes machine network report result runner scenario servers setup store traffic',
 };
 
 function folderOf(file: string): string {

@@ -1,21 +1,8 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { chosenNames } from '../../bench/bench.ts';
-import {
-  ab,
-  h2load,
-  loadgen,
-  runContender,
-  streamingLoadgen,
-  twoLoadgens,
-  type BenchLoad,
-  type Contender,
-  type RunOptions,
-} from '../../bench/contenders.ts';
+import { loadgen, twoLoadgens } from '../../bench/engine.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
-import { readAb, readH2load, readK6, readWrk } from '../../bench/printed.ts';
 import {
   compareRounds,
   judge,
@@ -24,83 +11,10 @@ import {
   type Measured,
   type Row,
 } from '../../bench/ratios.ts';
+import { h2load, type Generator, type GeneratorLoad } from '../../lib/calibrate/peers.ts';
 import { instanceArguments } from '../../lib/runner/generators.ts';
-import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
-import { sharedFolder } from '../fixtures/new-folder.ts';
 
-const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
-    Latency     1.20ms  250.00us   9.00ms   88.00%
-  318123 requests in 4.00s, 258.00MB read
-Requests/sec:  79530.75
-`;
-
-const abOutput = `Time taken for tests:   3.846 seconds
-Complete requests:      60000
-Failed requests:        0
-Requests per second:    15602.20 [#/sec] (mean)
-`;
-
-/** Output of h2load 1.52, without progress lines. */
-const h2loadOutput = `TLS Protocol: TLSv1.3
-Cipher: TLS_AES_128_GCM_SHA256
-Server Temp Key: X25519 253 bits
-Application protocol: h2
-
-finished in 3.01s, 24209.00 req/s, 17.02MB/s
-requests: 72627 total, 82627 started, 72627 done, 72627 succeeded, 0 failed, 0 errored, 0 timeout
-traffic: 51.05MB (53530999) total, 7.41MB (7771089) headers (space savings 39.55%), 42.39MB (44447724) data
-time for connect:     6.32ms    237.34ms    128.72ms     68.62ms    52.00%
-req/s           :     232.91      299.67      241.86       15.41    75.00%
-`;
-
-test('output of wrk', () => {
-  expect(readWrk(wrkOutput)).toEqual({ requests: 318_123, rps: 79_530.75, errors: 0 });
-  const failed =
-    'Socket errors: connect 1, read 20, write 300, timeout 4000\n Non-2xx or 3xx responses: 50000';
-  expect(readWrk(`${wrkOutput}${failed}`).errors).toBe(54_321);
-});
-
-test('output of ab', () => {
-  expect(readAb(abOutput)).toEqual({ requests: 60_000, rps: 15_602.2, errors: 0 });
-  const failing = abOutput.replace(/(Failed requests: +)0/, '$17\nNon-2xx responses:      5');
-  expect(readAb(failing).errors).toBe(12);
-});
-
-test('output of k6', () => {
-  const part = { requests: 10, rps: 5.5, errors: 0 };
-  const other = { requests: 5, rps: 2, errors: 1, cpuSeconds: 2 };
-  const line = (of: object) => `BENCH ${JSON.stringify(of)}\n`;
-  expect(readK6(`noise\n${line(part)}`)).toEqual(part);
-  const both = { requests: 15, rps: 7.5, errors: 1, cpuSeconds: 3 };
-  expect(readK6(line({ ...part, cpuSeconds: 1 }) + line(other))).toEqual(both);
-});
-
-test('output of h2load', () => {
-  expect(readH2load(h2loadOutput)).toEqual({
-    requests: 72_627,
-    rps: 24_209,
-    errors: 0,
-    bodyBytes: 44_447_724,
-    minConnectionRps: 232.91,
-    tls: 'TLSv1.3 TLS_AES_128_GCM_SHA256 X25519 h2',
-  });
-  const read = (from: string | RegExp, to: string) => readH2load(h2loadOutput.replace(from, to));
-  // Ten unfinished, and five with status 404, which h2load counts as failed.
-  expect(read('27 done, 72627 succeeded, 0', '17 done, 72612 succeeded, 15').errors).toBe(15);
-  expect(read('X25519 253', 'ECDH prime256v1 256').tls).toContain(' P-256 h2');
-  expect(read(/^(TLS|Cipher|Server).*\n/gm, '')).not.toHaveProperty('tls');
-  // A number with an exponent or group separator means another version.
-  expect(() => read('24209.00 req/s', '24,209 req/s')).toThrow('is it another version?');
-  // Runs are summed: 1000 requests in 2 s, then 1000 in 0.5 s.
-  const run = (rps: string) => h2loadOutput.replaceAll('72627', '1000').replace('24209.00', rps);
-  expect(readH2load(run('500.00') + run('2000.00'))).toMatchObject({ requests: 2000, rps: 800 });
-});
-
-test.each([readWrk, readAb, readK6, readH2load])('output of another tool is refused', (read) => {
-  expect(() => read('command not found')).toThrow('is it another version?');
-});
-
-const load: BenchLoad = {
+const load: GeneratorLoad = {
   protocol: 'h2',
   connections: 100,
   streams: 10,
@@ -109,19 +23,8 @@ const load: BenchLoad = {
 };
 const url = 'https://127.0.0.1:8443/';
 
-test.each<[string, Partial<BenchLoad>, string]>([
-  ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],
-  ['HTTP/1.1', { protocol: 'http/1.1', streams: 1 }, '-t 1 --h1 -c 100 -m 1 -D 8'],
-  ['a number', { length: { requests: 1000, runs: 8 } }, '-t 1 -c 100 -m 10 -n 1000'],
-])('command line of h2load: %s', (_, changes, args) => {
-  expect(h2load.command(url, { ...load, ...changes })).toEqual({
-    args: [...args.split(' '), url],
-    runs: changes.length === undefined ? 1 : 8,
-  });
-});
-
-const sent = (contender: Contender, at: string, of: BenchLoad) =>
-  JSON.parse(contender.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
+const sent = (generator: Generator, at: string, of: GeneratorLoad) =>
+  JSON.parse(generator.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;
 
 test('k6 gets the load as JSON', () => {
   const counted = { ...load, length: { requests: 1000, runs: 8 } };
@@ -143,86 +46,6 @@ test('two k6 processes get half of the load each, and one start time', () => {
     instances: 2,
     options: { segmented: true, startAt: expect.any(Number), connections: 100 },
   });
-});
-
-test('ab supports only a number of requests', () => {
-  const counted = { ...load, keepAlive: false, length: { requests: 60 } };
-  expect(ab.command('http://a/', counted).args.join(' ')).toBe('-q -c 100 -n 60 http://a/');
-  expect(() => ab.command('http://a/', load)).toThrow('a number of requests only');
-});
-
-const folder = sharedFolder();
-const file = join(folder, 'script.mjs');
-async function scripted(
-  script: string,
-  more: Partial<Contender> = {},
-  options: Partial<RunOptions> = {},
-) {
-  await writeFile(file, script);
-  const command = () => ({ args: [file] });
-  const usual: Contender = { name: 'scripted', tool: 'wrk', command, read: readWrk };
-  return runContender({ ...usual, ...more }, url, load, {
-    binary: process.execPath,
-    cpus: cpusOf(readProcessors().cores).slice(0, 1),
-    sharesCore: false,
-    output: null,
-    signal: new AbortController().signal,
-    ...options,
-  });
-}
-const wrkLines = 'console.log("1000 requests in 1s\\nRequests/sec: 1000");';
-
-test("a generator on the server's core runs under SCHED_BATCH", async () => {
-  const script =
-    "import { readFileSync } from 'node:fs'; const [, policy] = readFileSync('/proc/self/sched', 'utf8').match(/policy +: +(\\d)/);" +
-    'console.log(policy + " requests in 1s\\nRequests/sec: 1000");';
-  // SCHED_BATCH is 3, SCHED_OTHER 0 (sched.h).
-  expect((await scripted(script, {}, { sharesCore: true })).requests).toBe(3);
-  expect((await scripted(script)).requests).toBe(0);
-});
-
-test('a sample sums the CPU time of repeated starts', async () => {
-  const busy = `const spent = () => process.cpuUsage().user + process.cpuUsage().system; while (spent() < 100_000); ${wrkLines}`;
-  const command = () => ({ args: [file], beside: [[file]], runs: 2 });
-  const { cpuMicrosPerRequest, ...printed } = await scripted(busy, { command });
-  expect(printed).toMatchObject({ requests: 1000, rps: 1000, errors: 0 });
-  expect(cpuMicrosPerRequest).toBeGreaterThan(400);
-});
-
-test('a sample has the peak memory', async () => {
-  const held = `let memory = Buffer.alloc(200e6, 1); setTimeout(() => { memory = null; globalThis.gc(); setTimeout(() => { ${wrkLines} }, 400); }, 400);`;
-  const command = () => ({ args: ['--expose-gc', file] });
-  const { peakRssBytes } = await scripted(held, { command });
-  expect(peakRssBytes).toBeGreaterThan(200e6);
-  expect(peakRssBytes).toBeLessThan(400e6);
-});
-
-test("a streaming generator gets the store's output, and no K6_ variables of the shell", async () => {
-  vi.stubEnv('K6_OUT', 'json=elsewhere');
-  const read = vi.fn(readWrk);
-  const script = `console.log(JSON.stringify([process.argv.slice(2), process.env.K6_OUT ?? null, process.env.TOKEN ?? null]));${wrkLines}`;
-  const output = { out: ['influxdb=url'], env: { TOKEN: 'x' } };
-  for (const more of [{}, { streaming: true }] as const)
-    await scripted(script, { read, ...more }, { output });
-  expect(streamingLoadgen.streaming).toBe(true);
-  const [usual, streaming] = read.mock.calls.map(([text]) => text.split('\n')[0]);
-  expect(usual).toBe('[[],null,null]');
-  expect(streaming).toBe('[["--out","influxdb=url"],null,"x"]');
-});
-
-test("without the start, CPU time is the generator's own figure", async () => {
-  const read = (output: string) => ({ ...readWrk(output), cpuSeconds: 2 });
-  const { cpuMicrosPerRequest } = await scripted(wrkLines, { withoutStart: true, read });
-  expect(cpuMicrosPerRequest).toBe(2000);
-});
-
-test('a failure of an additional process is reported, too', async () => {
-  const failing = join(folder, 'failing.mjs');
-  await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
-  const command = () => ({ args: [file], beside: [[failing]] });
-  await expect(scripted(wrkLines, { command })).rejects.toThrow(
-    'ended with code 3: cannot connect',
-  );
 });
 
 function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured> = {}): Measured {

@@ -48,8 +48,19 @@ test.each([
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
   ['bench h3', /there are \d+, such as h2-body, /],
   ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
-  ['bench proof-aa allocations', /leave the other names out$/],
-  ['bench proof --duration 4s', /^--duration: proof parts/],
+  ['bench proof', /^there is no experiment "proof"/],
+  ['calibrate wrk', /^calibrate takes no words but its flags: leave out "wrk"/],
+  [
+    'calibrate --only waits-nothing',
+    /^--only waits-nothing: no server's name begins so\. They are "waits 10 ms", /,
+  ],
+  ['calibrate --blind 0', /^--blind 0: /],
+  ['calibrate --blind 1000000', /^--blind 1000000: /],
+  ['calibrate --blind 3 --disturb 3', /^--blind, --disturb: name one of them$/],
+  ['calibrate --blind 3 --quick', /^--quick: a part of the table, .*leave it out$/],
+  ['calibrate --seed 3', /^--seed: belongs to --blind or --disturb/],
+  ['calibrate --resume', /^--resume: belongs to --blind or --disturb/],
+  ['calibrate --peers wrk,', /^--peers: name generators, with commas between$/],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
 
 test.each([

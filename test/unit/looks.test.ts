@@ -8,7 +8,8 @@ import {
   type Look,
 } from '../../lib/analysis/looks.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
-import { chance, frequency, normal, uniform } from '../fixtures/random.ts';
+import { chance, frequency, normal } from '../fixtures/random.ts';
+import { uniform } from '../../lib/calibrate/random.ts';
 
 /**
  * Share of runs with equal sides whose interval excludes 1 at any look; with `oneSided`, in which a *same* verdict would be

@@ -9,7 +9,8 @@ import {
   median,
   ratioInterval,
 } from '../../lib/analysis/statistics.ts';
-import { chance, uniform } from '../fixtures/random.ts';
+import { chance } from '../fixtures/random.ts';
+import { uniform } from '../../lib/calibrate/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
 
 // Each test takes two seconds on an idle machine.

@@ -1,6 +1,6 @@
 // Latency of an M/D/c queue by formula: Poisson arrivals, c workers, constant service time.
-import { total } from '../../lib/analysis/statistics.ts';
-import { uniform } from '../../test/fixtures/random.ts';
+import { total } from '../analysis/statistics.ts';
+import { uniform } from './random.ts';
 
 /** The capacity of all workers together is workers / serviceMs. */
 export interface PoissonQueue {

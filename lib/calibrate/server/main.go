@@ -19,11 +19,16 @@ import (
 	"unsafe"
 )
 
-// bodyBytes is the length of server-configs/www/nginx/index.html.
-const bodyBytes = 612
+// mostBody is less than the kernel's buffer of a connection, so that one write takes an answer.
+const mostBody = 100_000
 
-var answer = fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s\n",
-	bodyBytes, strings.Repeat(".", bodyBytes-1))
+// answer is set once, before the first request. ab needs the field Connection.
+var answer []byte
+
+func answerOf(bodyBytes int) []byte {
+	return fmt.Appendf(nil, "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Type: text/html\r\nContent-Length: %d\r\n\r\n%s\n",
+		bodyBytes, strings.Repeat(".", bodyBytes-1))
+}
 
 type server struct {
 	schedule schedule
@@ -54,22 +59,37 @@ func main() {
 	stall := flag.Duration("stall", 0, "time in which no worker works: with -stall-after or -stall-each")
 	stallAfter := flag.Int64("stall-after", 0, "requests between two stalls (one worker)")
 	stallEach := flag.Duration("stall-each", 0, "time from a stall's end to the next one's, from the server's start")
+	tail := flag.Duration("tail", 0, "time by which some answers are later: with -tail-each")
+	tailEach := flag.Int64("tail-each", 1, "of so many answers one is later")
 	tokens := flag.Int64("tokens", 0, "answers a second: each takes a token, or waits for one")
 	burst := flag.Int64("burst", 1, "tokens that are kept at most")
 	cpu := flag.Duration("cpu", 0, "CPU time of a request, before its answer")
 	slowFor := flag.Duration("slow-for", 0, "time from the first request in which -cpu is twice as much")
+	drift := flag.Float64("drift", 0, "share by which -cpu rises and falls again, in 30 s")
+	modes := flag.Float64("modes", 0, "share by which -cpu is more in half of all starts")
+	body := flag.Int("body", 612, "bytes of an answer's body")
 	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
 	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
 	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
 	flag.Parse()
+	if *body < 1 || *body > mostBody {
+		fmt.Fprintf(os.Stderr, "-body %d: name 1 to %d\n", *body, mostBody)
+		os.Exit(2)
+	}
+	answer = answerOf(*body)
 
 	s := server{schedule: newSchedule(*workers, *service), first: -1, connections: map[int32]*connection{}}
 	s.schedule.uneven, s.schedule.then = *uneven, int64(*then)
 	s.schedule.stall, s.schedule.stallAfter, s.schedule.stallEach = int64(*stall), *stallAfter, int64(*stallEach)
+	s.schedule.tail, s.schedule.tailEach = int64(*tail), *tailEach
 	if *tokens > 0 {
 		s.schedule.interval, s.schedule.burst = int64(time.Second) / *tokens, *burst
 	}
-	s.cpu = work{before: int64(*cpu), slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
+	before := float64(*cpu)
+	if time.Now().UnixNano()/1000%2 == 1 {
+		before *= 1 + *modes
+	}
+	s.cpu = work{before: int64(before), drift: *drift, slowFor: int64(*slowFor), after: int64(*after), backlog: int64(*backlog), fork: int64(*fork)}
 
 	// Requests do not allocate, and the garbage collector's threads would add CPU time.
 	debug.SetGCPercent(-1)
@@ -200,7 +220,7 @@ func (s *server) answerDue() {
 	}
 }
 
-// reply ignores errors; the connection's next read reports them.
+// reply ignores errors; the connection's next read reports them. The kernel takes an answer at once, see mostBody.
 func reply(c *connection) { _, _ = syscall.Write(c.fd, answer) }
 
 func (s *server) accept() {
@@ -210,6 +230,7 @@ func (s *server) accept() {
 			return
 		}
 		_ = syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1)
+		_ = syscall.SetsockoptInt(fd, syscall.SOL_SOCKET, syscall.SO_SNDBUF, 2*mostBody)
 		s.connections[int32(fd)] = &connection{fd: fd, number: s.accepted}
 		s.accepted++
 		if s.watch(fd) != nil {

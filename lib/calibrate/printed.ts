@@ -1,6 +1,6 @@
 // Parses the output of the generators into one type.
-import { UserError } from '../lib/errors.ts';
-import { lastLine } from '../lib/process.ts';
+import { UserError } from '../errors.ts';
+import { lastLine } from '../process.ts';
 
 export interface Printed {
   requests: number;
@@ -18,11 +18,21 @@ export interface Printed {
   minConnectionRps?: number;
   /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
   tls?: string;
+  /** As the generator prints it; h2load has no percentiles. */
+  latencyMs?: { mean: number; p50?: number; p99?: number };
   /** Open model only, in milliseconds. */
   atRate?: { sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number };
 }
 
-/** Parses wrk's output. Throws UserError if it is not the output of wrk 4. */
+/** Units of the times that wrk and h2load print. */
+const millisecondsOf: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1000, m: 60_000 };
+
+function timeMs(output: string, pattern: RegExp): number {
+  const [value = NaN, unit = ''] = match(output, pattern).split(/(?<=\d)(?=[a-z])/);
+  return Number(value) * (millisecondsOf[unit] ?? NaN);
+}
+
+/** Parses the output of wrk and wrk2 with --latency. Throws UserError if it is not the output of wrk 4. */
 export function readWrk(output: string): Printed {
   const errors = [
     ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
@@ -31,6 +41,11 @@ export function readWrk(output: string): Printed {
     requests: Number(match(output, /(\d+) requests in/)),
     rps: Number(match(output, /Requests\/sec: +([\d.]+)/)),
     errors: sum(errors.map(([, n]) => Number(n))),
+    latencyMs: {
+      mean: timeMs(output, /^ +Latency +(\S+)/m),
+      p50: timeMs(output, /^ +50(?:\.000)?% +(\S+)/m),
+      p99: timeMs(output, /^ +99(?:\.000)?% +(\S+)/m),
+    },
   };
 }
 
@@ -42,6 +57,11 @@ export function readAb(output: string): Printed {
     errors:
       Number(match(output, /Failed requests: +(\d+)/)) +
       Number(/Non-2xx responses: +(\d+)/.exec(output)?.[1] ?? 0),
+    latencyMs: {
+      mean: Number(match(output, /^Time per request: +([\d.]+) \[ms\] \(mean\)/m)),
+      p50: Number(match(output, /^ +50% +(\d+)/m)),
+      p99: Number(match(output, /^ +99% +(\d+)/m)),
+    },
   };
 }
 
@@ -75,6 +95,7 @@ export function readH2load(output: string): Printed {
     // Unfinished requests and 4xx and 5xx responses count as errors.
     errors: sum(totals) - sum(figures(/^requests: .* (\d+) succeeded/m)),
     bodyBytes: sum(figures(/^traffic: .*\((\d+)\) data/m)),
+    latencyMs: { mean: timeMs(output, /^time for request: +\S+ +\S+ +(\S+)/m) },
     minConnectionRps: Math.min(...figures(/^req\/s +: +([\d.]+)/m)),
     ...(tls.length === 0 ? {} : { tls: tls.join(' ') }),
   };
@@ -92,6 +113,62 @@ export function readK6(output: string): Printed {
     rps: total(({ rps }) => rps),
     errors: total(({ errors }) => errors),
     cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds),
+  };
+}
+
+interface VegetaReport {
+  latencies: Record<'mean' | '50th' | '99th', number>;
+  bytes_in: { total: number };
+  requests: number;
+  throughput: number;
+  status_codes: Record<string, number>;
+  errors: string[];
+}
+
+/** Parses `vegeta report -type json`. Throws UserError if it is no JSON. */
+export function readVegeta(output: string): Printed {
+  const report = JSON.parse(match(output, /^(\{"latencies".*\})$/m)) as VegetaReport;
+  const { latencies, requests, status_codes: statuses } = report;
+  // In nanoseconds.
+  const ms = (name: keyof typeof latencies): number => latencies[name] / 1e6;
+  const failed = Object.entries(statuses).filter(([status]) => !/^[23]/.test(status));
+  return {
+    requests,
+    // Successful responses up to the last one; `rate` is that of the requests sent.
+    rps: report.throughput,
+    errors: sum(failed.map(([, count]) => count)),
+    bodyBytes: report.bytes_in.total,
+    latencyMs: { mean: ms('mean'), p50: ms('50th'), p99: ms('99th') },
+    ...(report.errors[0] === undefined ? {} : { errorExample: report.errors[0] }),
+  };
+}
+
+interface OhaReport {
+  summary: Record<'requestsPerSec' | 'average' | 'total' | 'totalData', number>;
+  latencyPercentiles: Record<'p50' | 'p99', number>;
+  statusCodeDistribution: Record<string, number>;
+}
+
+/** Parses the JSON of oha 1.4 and later. Throws UserError if it is no JSON. */
+export function readOha(output: string): Printed {
+  const start = output.indexOf('{');
+  const end = output.lastIndexOf('}');
+  if (start < 0) match(output, /(\{)/);
+  const report = JSON.parse(output.slice(start, end + 1)) as OhaReport;
+  const { summary, latencyPercentiles } = report;
+  const statuses = Object.entries(report.statusCodeDistribution);
+  const failed = statuses.filter(([status]) => !/^[23]/.test(status));
+  return {
+    requests: sum(statuses.map(([, count]) => count)),
+    rps: summary.requestsPerSec,
+    errors: sum(failed.map(([, count]) => count)),
+    bodyBytes: summary.totalData,
+    // In seconds.
+    latencyMs: {
+      mean: 1000 * summary.average,
+      p50: 1000 * latencyPercentiles.p50,
+      p99: 1000 * latencyPercentiles.p99,
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"syscall"
 	"time"
 	"unsafe"
@@ -10,6 +11,7 @@ import (
 type work struct {
 	before  int64
 	slowFor int64
+	drift   float64
 	after   int64
 	backlog int64
 	fork    int64
@@ -43,7 +45,13 @@ func (w *work) request(age int64) {
 	if age < w.slowFor {
 		w.spend(w.before)
 	}
-	w.spend(w.before)
+	w.spend(w.before + int64(w.drift*float64(w.before)*slope(age)))
+}
+
+// slope rises from 0 to 1 and falls again, in 30 s.
+func slope(age int64) float64 {
+	const half = 15e9
+	return 1 - math.Abs(math.Mod(float64(age), 2*half)/half-1)
 }
 
 // workOff does one piece of the pending work.

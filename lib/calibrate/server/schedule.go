@@ -19,6 +19,9 @@ type schedule struct {
 	interval int64
 	burst    int64
 	full     int64
+	// Of every tailEach responses one is later by tail.
+	tail     int64
+	tailEach int64
 	// then is a delay after the service, without a worker.
 	then int64
 }
@@ -35,7 +38,11 @@ func (s *schedule) due(now int64, connection int) int64 {
 	if s.stallAfter > 0 && s.served%s.stallAfter == 0 {
 		s.free[worker] += s.stall
 	}
-	return s.token(done) + s.then
+	due := s.token(done) + s.then
+	if s.tail > 0 && s.served%s.tailEach == 0 {
+		due += s.tail
+	}
+	return due
 }
 
 func (s *schedule) worker(connection int) int {
@@ -80,7 +87,7 @@ func (s *schedule) token(done int64) int64 {
 
 // empty reports whether the schedule delays no request.
 func (s *schedule) empty() bool {
-	return s.service == 0 && s.then == 0 && s.interval == 0
+	return s.service == 0 && s.then == 0 && s.interval == 0 && s.tail == 0
 }
 
 func newSchedule(workers int, service time.Duration) schedule {

@@ -1,3 +1,0 @@
-module timed
-
-go 1.26

@@ -1,0 +1,247 @@
+// The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
+import { mkdtemp, mkdir, rm } from 'node:fs/promises';
+import os from 'node:os';
+import { join, relative } from 'node:path';
+import { UserError } from '../errors.ts';
+import { duration, enumeration, whole } from '../format.ts';
+import { divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
+import { oneRunAtATime } from '../machine/locks.ts';
+import { readProcessors } from '../machine/processors.ts';
+import { pin, underSignals } from '../process.ts';
+import { terminalTable } from '../report/table.ts';
+import { compileScript } from '../runner/k6.ts';
+import { serverBuild } from '../servers/index.ts';
+import { thisMachine } from '../setup/machine.ts';
+import { ensureTools } from '../setup/tools.ts';
+import { writeWhole } from '../writing.ts';
+import {
+  outcome,
+  placesBeyond,
+  tableOfCases,
+  voidReasons,
+  type Calibration,
+  type Case,
+} from './judge.ts';
+import type { Lab } from './lab.ts';
+import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
+import { calibrationPage, calibrationText } from './page.ts';
+import { canLoad, findPeers, type Peer } from './peer-programs.ts';
+import { buildServer, knownServers, type KnownServer } from './servers.ts';
+
+export interface CalibrateOptions {
+  isQuick: boolean;
+  /** Only servers whose names begin so. */
+  only: string | undefined;
+  /** Names of other generators; undefined: all that are installed. */
+  peers: readonly string[] | undefined;
+  /** Receives calibration.md, .html and .json. */
+  folder: string;
+  /** The command, for the page. */
+  command: string;
+}
+
+/** Exit code where bakeoff is beyond its bounds. */
+const beyondBounds = 3;
+/** A figure beyond its bounds is measured again; the median counts. */
+const mostMeasurements = 3;
+const sidesAtATime: Readonly<Record<Arrangement, number>> = {
+  alone: 1,
+  '2 sides': 2,
+  '8 sides': 8,
+};
+
+/** Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted; what was measured is then lost */
+export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
+  const servers = chosenServers(options);
+  const cores = calibrationCores();
+  const release = await oneRunAtATime();
+  try {
+    return await underSignals('ending the calibration', (signal) =>
+      inLab(cores, signal, async (lab) => {
+        const peers =
+          options.isQuick && options.peers === undefined
+            ? []
+            : await findPeers(lab.binaries.k6 as string, options.peers, signal);
+        const startedAt = new Date().toISOString();
+        const cases = await measured(lab, servers, peers, options.isQuick);
+        const calibration: Calibration = {
+          command: options.command,
+          startedAt,
+          endedAt: new Date().toISOString(),
+          environment: lab.environment,
+          peers: peers.map(({ generator: { name }, version }) => ({ name, version })),
+          cases,
+        };
+        await written(calibration, options.folder);
+        return printed(calibration, options.folder);
+      }),
+    );
+  } finally {
+    release();
+  }
+}
+
+function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
+  const servers = knownServers.filter((known) => only !== undefined || !isQuick || known.isQuick);
+  const chosen = servers.filter(({ name }) => name.startsWith(only ?? ''));
+  if (chosen.length === 0)
+    throw new UserError(
+      `--only ${only}: no server's name begins so. They are ${enumeration(servers.map(({ name }) => `"${name}"`))}`,
+      2,
+    );
+  return chosen;
+}
+
+/** One core each, so that all machines are alike. @throws UserError with a single core */
+export function calibrationCores(): Cores {
+  const cores = divideCores(readProcessors(), {});
+  const [server, generator] = [cores.serverCpus.slice(0, 1), cores.generatorCpus.slice(0, 1)];
+  if (server[0] === generator[0])
+    throw new UserError('calibrate needs a core for the server and one for the generator', 2);
+  return { ...cores, serverCpus: server, generatorCpus: generator };
+}
+
+/** Gets the tools, builds the server, and does the work on pinned cores. */
+export async function inLab<T>(
+  cores: Cores,
+  signal: AbortSignal,
+  work: (lab: Lab) => Promise<T>,
+): Promise<T> {
+  const machine = thisMachine();
+  const binaries = await ensureTools(['k6', 'nginx'], machine, signal);
+  // Read before pinning, because a pinned process does not see the other cores.
+  const processors = readProcessors();
+  await pin(process.pid, cores.generatorCpus);
+  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
+  try {
+    const script = join(scratch, 'script.js');
+    await compileScript(script);
+    const versions = {
+      k6: (await serverBuild('k6', binaries.k6)).version,
+      nginx: (await serverBuild('nginx', binaries.nginx)).version,
+    };
+    return await work({
+      cores,
+      binaries,
+      environment: readEnvironment(processors, cores, versions),
+      signal,
+      scratch,
+      script,
+      server: await buildServer(machine, scratch, signal),
+      say: (line) => console.error(line),
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+async function measured(
+  lab: Lab,
+  servers: readonly KnownServer[],
+  peers: readonly Peer[],
+  isQuick: boolean,
+): Promise<Case[]> {
+  const measuring = new Measuring(lab);
+  const cases = servers.map((known): Case => ({ known, truth: known.truth(), seen: new Map() }));
+  const caseOf = (known: KnownServer): Case => cases.find((one) => one.known === known) as Case;
+  try {
+    for (const arrangement of arrangements) {
+      if (isQuick && arrangement === '8 sides') continue;
+      for (const sides of groupsOfSides(servers, sidesAtATime[arrangement])) {
+        lab.say(`${arrangement} · ${sides.map(({ name }) => name).join(', ')}`);
+        await add(measuring, sides, arrangement, caseOf);
+      }
+    }
+    for (const peer of peers)
+      for (const known of servers.filter((one) => one.forPeers && canLoad(peer, one)))
+        await addPeer(lab, measuring, peer, caseOf(known));
+    for (const one of cases) await measuredAgain(lab, measuring, one, servers);
+    return cases;
+  } finally {
+    await measuring.close();
+  }
+}
+
+async function add(
+  measuring: Measuring,
+  sides: readonly KnownServer[],
+  arrangement: Arrangement,
+  caseOf: (known: KnownServer) => Case,
+): Promise<void> {
+  const all = await measuring.turns(sides);
+  for (const [place, seen] of all.entries()) {
+    const { seen: before } = caseOf(sides[place] as KnownServer);
+    before.set(arrangement, [...(before.get(arrangement) ?? []), seen]);
+  }
+}
+
+/** A generator that fails has no figures in that place. */
+async function addPeer(lab: Lab, measuring: Measuring, peer: Peer, one: Case): Promise<void> {
+  const { name } = peer.generator;
+  lab.say(`${name} · ${one.known.name}`);
+  try {
+    one.seen.set(name, [await measuring.byPeer(peer, one.known)]);
+  } catch (error) {
+    lab.signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    lab.say(`${name} · ${one.known.name}: ${error.message}`);
+  }
+}
+
+/** Measures a server beyond its bounds again, beside the same others. */
+async function measuredAgain(
+  lab: Lab,
+  measuring: Measuring,
+  one: Case,
+  servers: readonly KnownServer[],
+): Promise<void> {
+  for (let times = 2; times <= mostMeasurements; times++) {
+    for (const place of placesBeyond(one)) {
+      const arrangement = place as Arrangement;
+      const sides = groupsOfSides(servers, sidesAtATime[arrangement]).find((group) =>
+        group.includes(one.known),
+      ) as KnownServer[];
+      lab.say(`${place}, again · ${one.known.name}`);
+      await add(measuring, sides, arrangement, (known) =>
+        known === one.known ? one : { known, truth: {}, seen: new Map() },
+      );
+    }
+  }
+}
+
+async function written(calibration: Calibration, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const cases = calibration.cases.map(({ known, truth, seen }) => ({
+    name: known.name,
+    truth,
+    seen: Object.fromEntries(seen),
+  }));
+  await writeWhole(
+    join(folder, 'calibration.json'),
+    `${JSON.stringify({ ...calibration, cases }, null, 1)}\n`,
+  );
+  await writeWhole(join(folder, 'calibration.html'), await calibrationPage(calibration));
+  await writeWhole(join(folder, 'calibration.md'), calibrationText(calibration));
+}
+
+function printed({ cases, peers, startedAt, endedAt }: Calibration, folder: string): 0 | 3 {
+  const names = peers.map(({ name }) => name);
+  const width = process.stdout.columns ?? Infinity;
+  const table = tableOfCases(cases, names);
+  for (const line of terminalTable(table, { width, colour: process.stdout.isTTY }))
+    console.log(line);
+  const { known, beyond } = outcome(cases);
+  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
+  console.log('');
+  for (const line of voidReasons(cases)) console.log(line);
+  if (beyond.length === 0)
+    console.log(
+      `All ${whole(known)} figures of bakeoff are within their bounds (${duration(seconds)}).`,
+    );
+  else {
+    console.log(`Beyond their bounds are ${beyond.length} of bakeoff's ${whole(known)} figures:`);
+    for (const line of beyond) console.log(`  ${line}`);
+  }
+  console.log(`page: ${relative('.', join(folder, 'calibration.html'))}`);
+  return beyond.length === 0 ? 0 : beyondBounds;
+}
