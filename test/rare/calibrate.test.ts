@@ -1,0 +1,61 @@
+// The command calibrate, as a user types it. Its figures on a shared machine are not judged here, only that they are there.
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, expect, test } from 'vitest';
+import { buildServer } from '../../lib/calibrate/servers.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
+import { sharedFolder } from '../fixtures/new-folder.ts';
+import { stillRunning } from '../fixtures/processes.ts';
+import { newOut, startCommand, startedOf, useHome } from '../scenario-run.ts';
+
+const home = useHome(['k6', 'nginx']);
+// Its first compilation takes longer than a start.
+const folder = sharedFolder();
+beforeAll(() => buildServer(thisMachine(), folder), 120_000);
+
+interface Written {
+  cases: { name: string; truth: { rps: number }; seen: Record<string, { rps: number }[]> }[];
+  peers: { name: string; version: string }[];
+}
+
+test('a server is measured alone, in turns and by other generators; nothing is left running', async () => {
+  const out = newOut();
+  const args = ['--only', 'waits 200', '--peers', 'wrk,h2load,k6/http', '--record', out];
+  const run = startCommand(['calibrate', ...args], home.env);
+  const started = await startedOf(run, (commands) => expect(commands).toContain('wrk'));
+  // 3: on a busy machine a figure may be off.
+  expect([0, 3], run.stderr()).toContain(await run.ended);
+  expect(stillRunning(started)).toEqual([]);
+  const { cases, peers } = JSON.parse(
+    readFileSync(join(out, 'calibration.json'), 'utf8'),
+  ) as Written;
+  expect(peers.map(({ name }) => name)).toEqual(['wrk', 'h2load', 'k6/http']);
+  const [{ name, truth, seen }] = cases as [Written['cases'][number]];
+  expect([cases.length, name, truth.rps]).toEqual([1, 'waits 200 ms', 500]);
+  for (const place of ['alone', '2 sides', '8 sides', 'wrk', 'h2load', 'k6/http']) {
+    expect(seen[place]?.[0]?.rps, place).toBeGreaterThan(250);
+    expect(seen[place]?.[0]?.rps, place).toBeLessThan(550);
+  }
+  for (const text of [run.stdout(), readFileSync(join(out, 'calibration.md'), 'utf8')])
+    expect(text).toMatch(/waits 200 ms.*requests\/s.*500/);
+  expect(readFileSync(join(out, 'calibration.html'), 'utf8')).toContain('waits 200 ms');
+});
+
+test('what a blind test has done is kept, and its score stands at the end', async () => {
+  const out = newOut();
+  const args = ['calibrate', '--disturb', '2', '--seed', '5', '--record', out];
+  const first = startCommand(args, home.env);
+  await startedOf(first, () => expect(first.stderr()).toContain('1 of 2: '));
+  first.kill('SIGINT');
+  expect(await first.ended).toBe(130);
+  expect(first.stdout()).toMatch(/^SHA-256 of the key: [0-9a-f]{64}$/m);
+
+  const again = startCommand(args, home.env);
+  expect(await again.ended).toBe(2);
+  expect(again.stderr()).toMatch(/^seed 5 was used before .*: go on with --resume/m);
+
+  const rest = startCommand([...args, '--resume'], home.env);
+  expect(await rest.ended, rest.stderr()).toBe(0);
+  expect(rest.stderr()).toContain('2 of 2: ');
+  expect(rest.stdout()).toMatch(/^\d of 2 verdicts are false .*; \d of 2 intervals hold/m);
+});
