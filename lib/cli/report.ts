@@ -1,16 +1,22 @@
-// npm run report: makes the page of a run again.
+// npm run report: makes the page of a run again, or shows a comparison over all its runs.
 import { existsSync, statSync, type Stats } from 'node:fs';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { makeFolder } from '../files.ts';
 import { writeWhole } from '../writing.ts';
+import { historyParts } from '../report/history.ts';
 import { runPage } from '../report/html/run-page.ts';
+import { terminalTable } from '../report/table.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { readResult, runsIn } from './stored-results.ts';
+import { readResult, resultIn, runsIn } from './stored-results.ts';
 import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
 const reportFlags = {
+  history: {
+    value: 'NAME',
+    help: 'instead: a comparison over all its kept runs, with the part that differs between boots',
+  },
   results: { value: 'DIR', help: 'the folder with the runs, for names of runs (results)' },
   out: { value: 'FILE', help: 'the page (report.html beside the run)' },
   help: { help: 'this text' },
@@ -21,6 +27,8 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   const { positionals, flags, read } = readWords(args, reportFlags);
   const results = fromCallersFolder(flags.get('results') ?? 'results');
   const run = onlyWord(positionals, 'run');
+  const name = flags.get('history');
+  if (name !== undefined && !flags.has('help')) return historyOf(name, results, run);
   if (run === undefined || flags.has('help')) {
     printHelp(await help(results), reportFlags);
     return 0;
@@ -35,10 +43,32 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
   return 0;
 }
 
+/** Prints the comparison of all complete runs of that scenario. @throws UserError (exit code 2) if there are none */
+async function historyOf(name: string, results: string, run: string | undefined): Promise<number> {
+  if (run !== undefined) throw usageError(`--history takes a scenario: leave out "${run}"`);
+  const kept = (await runsIn(results)).flatMap((one) => resultIn(path.join(results, one)) ?? []);
+  const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
+  const names = [...new Set(complete.map(({ scenario }) => scenario))];
+  if (names.length === 0)
+    throw usageError(`there are no complete runs in ${results} (those with --quick do not count)`);
+  if (!names.includes(name)) throw unknownWord(`scenario in ${results}`, name, names);
+  const parts = historyParts(complete.filter(({ scenario }) => scenario === name));
+  if (parts.length === 0) throw usageError(`the runs of ${name} in ${results} compare nothing`);
+  const width = process.stdout.columns ?? Infinity;
+  for (const { title, tables, below } of parts) {
+    console.log(title);
+    for (const table of tables)
+      for (const line of terminalTable(table, { width, colour: false })) console.log(line);
+    for (const line of below) console.log(line);
+    console.log('');
+  }
+  return 0;
+}
+
 async function help(results: string): Promise<string[]> {
   const runs = await runsIn(results);
   return [
-    `${typed('report')} RUN [flags]`,
+    `${typed('report')} RUN [flags], or --history NAME`,
     '',
     "Makes report.html of a run again. RUN is a run's name, its folder or its result.json.",
     '',

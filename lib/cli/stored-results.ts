@@ -47,7 +47,8 @@ export async function findDone(
   return undefined;
 }
 
-function resultIn(folder: string): Result | undefined {
+/** @param folder of a run; undefined if its result is not of this version, or damaged */
+export function resultIn(folder: string): Result | undefined {
   try {
     return readResult(path.join(folder, 'result.json'));
   } catch (error) {

@@ -1,0 +1,111 @@
+// One effect over several runs, and the part of it that differs between boots.
+import type { Result } from '../result/result.ts';
+import { metrics } from './metrics.ts';
+import {
+  alphaOf,
+  exponential,
+  groupedBy,
+  mean,
+  minimumRounds,
+  ratioInterval,
+  studentQuantile,
+  total,
+  variance,
+  type RatioInterval,
+} from './statistics.ts';
+
+/** A run's comparison of two variants. */
+export interface KeptEffect {
+  run: string;
+  /** A machine's boot. */
+  boot: string;
+  /** Ratios of its rounds, at least minimumRounds. */
+  roundRatios: readonly number[];
+}
+
+/** The comparisons of all runs, by what they compare; of runs that compared nothing or had too few rounds none. */
+export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]> {
+  const all = results.flatMap(({ run, environment, comparisons }) =>
+    comparisons
+      .filter(({ roundRatios }) => roundRatios.length >= minimumRounds)
+      .map(({ variant, baseline, metric, roundRatios }) => ({
+        what: `${variant} against ${baseline}, ${metrics[metric].name}`,
+        effect: { run, boot: environment.bootId, roundRatios },
+      })),
+  );
+  const groups = groupedBy(all, ({ what }) => what);
+  return new Map([...groups].map(([what, list]) => [what, list.map(({ effect }) => effect)]));
+}
+
+/** A mean on the logarithmic scale with its variance. */
+interface Estimate {
+  mean: number;
+  variance: number;
+}
+
+export interface Pooled extends RatioInterval {
+  /** Number of boots; of a single boot the number is that of its runs. */
+  units: number;
+  unit: 'boot' | 'run';
+  /** Standard deviation between the units, as a share: 0.05 is ±5 %. */
+  between: number;
+}
+
+/** An effect's logarithms as the mean of a run. */
+function estimateOf({ roundRatios }: KeptEffect): Estimate {
+  const logs = roundRatios.map(Math.log);
+  return { mean: mean(logs), variance: variance(logs) / logs.length };
+}
+
+/** The mean of estimates of the same effect, each by its weight. */
+function combined(estimates: readonly Estimate[]): Estimate {
+  const weight = total(estimates, (one) => 1 / one.variance);
+  return {
+    mean: total(estimates, (one) => one.mean / one.variance) / weight,
+    variance: 1 / weight,
+  };
+}
+
+/**
+ * The mean effect with a 95 % interval for another boot's mean of such effects: a random-effects model whose variance between
+ * boots is that of DerSimonian and Laird (Control. Clin. Trials 7, 1986), with the interval of Hartung and Knapp (Stat. Med. 20,
+ * 2001), never narrower than without their factor (Röver, Knapp and Friede, BMC Med. Res. Methodol. 15, 2015). Runs of one boot
+ * count as one; of a single boot it is over runs. @param effects at least two
+ */
+export function pooled(effects: readonly KeptEffect[]): Pooled {
+  const boots = groupedBy(effects, ({ boot }) => boot);
+  const unit = boots.size > 1 ? 'boot' : 'run';
+  const estimates =
+    unit === 'boot'
+      ? [...boots.values()].map((runs) => combined(runs.map(estimateOf)))
+      : effects.map(estimateOf);
+  return { ...randomEffects(estimates), units: estimates.length, unit };
+}
+
+function randomEffects(estimates: readonly Estimate[]): RatioInterval & { between: number } {
+  const k = estimates.length;
+  const fixed = combined(estimates);
+  const weights = estimates.map((one) => 1 / one.variance);
+  const heterogeneity = total(estimates, (one) => (one.mean - fixed.mean) ** 2 / one.variance);
+  const sum = total(weights, (weight) => weight);
+  const scale = sum - total(weights, (weight) => weight ** 2) / sum;
+  const betweenVariance = Math.max(0, (heterogeneity - (k - 1)) / scale);
+  const wider = estimates.map((one) => ({ ...one, variance: one.variance + betweenVariance }));
+  const middle = combined(wider);
+  const factor = total(wider, (one) => (one.mean - middle.mean) ** 2 / one.variance) / (k - 1);
+  const half =
+    studentQuantile(1 - alphaOf() / 2, k - 1) * Math.sqrt(middle.variance * Math.max(1, factor));
+  return {
+    ratio: Math.exp(middle.mean),
+    interval: exponential({ middle: middle.mean, half }),
+    between: Math.exp(Math.sqrt(betweenVariance)) - 1,
+  };
+}
+
+/** A run's own effect, with the interval of its rounds. */
+export function ofRun({ roundRatios }: KeptEffect): RatioInterval {
+  return ratioInterval(
+    roundRatios.map(() => 1),
+    roundRatios,
+  );
+}
