@@ -18,7 +18,7 @@ import {
 } from '../runner/plan.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../runner/generators.ts';
 import { expectedOf } from '../runner/k6-plan.ts';
-import { perRequestOf } from '../runner/under-load.ts';
+import { perRequestOf } from '../runner/observers/per-request.ts';
 import { configOf } from '../scenario/variants.ts';
 import type { ConfiguredServer } from '../scenario/model.ts';
 import { workersFor } from '../servers/index.ts';

@@ -39,7 +39,8 @@ import { writeMixFiles } from './k6-plan.ts';
 import { roundFolder } from './results-folder.ts';
 import { searchIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
-import { phasesOf, underLoad, type Measurement } from './under-load.ts';
+import { phasesOf } from './measured-phases.ts';
+import { underLoad, type Measurement } from './under-load.ts';
 
 /**
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.

@@ -1,11 +1,9 @@
-// Samples of the usage by servers, generator, network and other programs during the load.
-import { setTimeout as delay } from 'node:timers/promises';
+// Samples of the usage by servers, generator and other programs during the load.
 import { extent, total } from '../analysis/statistics.ts';
 import type { SampleThere } from '../hosts/messages.ts';
 import { machineClock, type CoreSeconds, type MachineReading } from '../machine/usage.ts';
-import type { LinkCounts, LinkReport, Network } from '../network/network.ts';
 import { byName } from '../present.ts';
-import type { LinkTraffic, LoadResult, NetworkUse, Noise, PacketKind } from '../result/result.ts';
+import type { LoadResult, Noise } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { TreeUsage } from '../servers/usage.ts';
@@ -269,71 +267,4 @@ function clocks(samples: readonly UsageSample[], fromMs: number, toMs: number): 
   const nearest = known.findLast(({ atMs }) => atMs <= fromMs) ?? known[0];
   const [first, last] = [inside[0] ?? nearest, inside.at(-1) ?? nearest];
   return first === undefined || last === undefined ? null : [first.mhz, last.mhz];
-}
-
-const linkIntervalMs = 100;
-
-/** Samples a link until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
-export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number) {
-  const samples: LinkCounts[] = [];
-  const over = new AbortController();
-  const sample = async () => {
-    let firstAtMs = Infinity;
-    let marked = warmupSeconds === 0;
-    for (;;) {
-      const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
-      const counts = await (isTime ? network.mark() : network.counts());
-      marked ||= isTime;
-      if (counts.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, counts.atMs);
-      samples.push(counts);
-      if (over.signal.aborted) return;
-      await delay(linkIntervalMs, undefined, { signal: over.signal }).catch(() => undefined);
-    }
-  };
-  const ended = sample().then(
-    () => undefined,
-    (error: Error) => error,
-  );
-  return {
-    /** Samples in order of time. */
-    samples,
-    /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
-    stop() {
-      over.abort();
-      return ended;
-    },
-  };
-}
-
-/**
- * Returns the network's use in a phase: the whole report if the window has no warm-up, else the counts interpolated at the window's
- * ends and the lateness of the last sample. @param samples empty only if the window is idle before
- */
-export function networkUseBetween(
-  samples: readonly LinkCounts[],
-  report: LinkReport,
-  { fromMs, toMs, idleBefore }: UsageWindow,
-): NetworkUse {
-  const within = (of: (use: NetworkUse) => number) =>
-    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
-  const counted = <N extends string>(
-    names: readonly N[],
-    of: (use: NetworkUse) => Record<N, number>,
-  ) => byName(names, (name) => Math.round(within((use) => of(use)[name])));
-  const last = idleBefore ? report : (samples.findLast(({ atMs }) => atMs <= toMs) ?? report);
-  return {
-    ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
-      ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
-      kinds: counted(
-        Object.keys(report[direction].kinds) as PacketKind[],
-        (use) => use[direction].kinds,
-      ),
-      latenessMs: last[direction].latenessMs,
-    })),
-    retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),
-    ...counted(['listenOverflows'], (use) => use),
-    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) =>
-      within(({ linkCpuSeconds }) => linkCpuSeconds[direction]),
-    ),
-  };
 }

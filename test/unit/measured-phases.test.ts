@@ -2,7 +2,8 @@
 import { expect, test } from 'vitest';
 import type { LoadResult } from '../../lib/result/result.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
-import { phasesOf, type Measurement } from '../../lib/runner/under-load.ts';
+import { phasesOf } from '../../lib/runner/measured-phases.ts';
+import type { Measurement } from '../../lib/runner/under-load.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
 import type { ServerSample } from '../../lib/store/points.ts';
 import { latency, phase } from '../fixtures/phase.ts';

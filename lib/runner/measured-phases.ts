@@ -1,0 +1,97 @@
+// The phases of a side's round: the engine's results, with what was observed within their windows.
+import { pauseMs } from '../analysis/limit.ts';
+import { responsesOf } from '../analysis/phases.ts';
+import { isHosted } from '../hosts/server-host.ts';
+import { sharesCores } from '../machine/cores.ts';
+import { interruptsApart } from '../machine/usage.ts';
+import { present } from '../present.ts';
+import type { LoadResult, Phase } from '../result/result.ts';
+import { isConfigured } from '../scenario/variants.ts';
+import type { RunningServer } from '../servers/index.ts';
+import { expectedOf } from './k6-plan.ts';
+import { networkUseBetween } from './observers/link.ts';
+import { isSampled } from './observers/usage.ts';
+import type { Plan, PlannedVariant } from './plan.ts';
+import {
+  mostTaken,
+  noiseBetween,
+  usageBetween,
+  windowOf,
+  type NoiseCores,
+  type UsageWindow,
+} from './samples.ts';
+import { starvedOf, stoppedShareOf } from './starved.ts';
+import type { Measurement } from './under-load.ts';
+
+/**
+ * Joins the engine's results with the samples within their windows.
+ * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
+ */
+export function phasesOf(
+  { results, samples, ofServer, link, perRequest, acceptQueue }: Measurement,
+  planned: PlannedVariant,
+  { cores }: Plan,
+  server: RunningServer,
+  othersAreKnown: boolean,
+): Phase[] {
+  const counts: NoiseCores = {
+    server: cores.serverCpus.length,
+    generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
+    shared: sharesCores(cores),
+    interruptsApart: isHosted(server) ? undefined : interruptsApart(),
+    hasUpstreams: server.upstreams.length > 0,
+  };
+  // Without them a wait for a backend looks like a wait for another program.
+  const backendsAreKnown = isConfigured(planned.variant.server);
+  return results.map((loaded) => {
+    const { serverCpu = null, serverMemoryBytes: __, wire: _, ...result } = loaded;
+    const window = windowOf(result, planned.load);
+    const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
+    const networkUse = link && networkUseBetween(link.samples, link.report, window);
+    const pause = pauseMs({ ...result, network: networkUse });
+    if (noise !== null && pause !== null)
+      noise.duringPause = mostTaken(pause, samples, window, counts);
+    const { rssBytes } = usageBetween(ofServer, window);
+    const { cpuSeconds } = usageBetween(ofServer, spanOfTurns(result, window));
+    const ofTurns = (serverCpu?.seconds ?? cpuSeconds) * countedShare(result);
+    return {
+      ...result,
+      ...expectedOf(planned),
+      serverCpuSeconds: isSampled(server) ? ofTurns : null,
+      serverRssBytes: isSampled(server) ? rssBytes : null,
+      idleCpuShare: serverCpu?.idleShare ?? null,
+      ...present({
+        perRequest,
+        acceptQueue,
+        starved:
+          noise && backendsAreKnown
+            ? starvedOf(loaded, samples, window, noise, counts, server.workers)
+            : undefined,
+        stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
+      }),
+      generatorCpuSeconds: result.cpuSeconds,
+      noise,
+      // A variant with a network has a single phase.
+      network: networkUse,
+    };
+  });
+}
+
+/**
+ * The time from a side's first request in its turns to its last answer. A window leaves out the ramp before the first turn and the drain
+ * after the last one. The server is idle before and after, unless its warm-up was just before.
+ */
+function spanOfTurns({ turns, latencyMs }: LoadResult, window: UsageWindow): UsageWindow {
+  if (turns === null || turns.rampMs === 0) return window;
+  return {
+    ...window,
+    fromMs: window.fromMs - turns.rampMs,
+    toMs: window.toMs + latencyMs.max,
+  };
+}
+
+/** Share of the responses in its turns, ramps and drains included, that the figures count: each costs the same CPU time. */
+function countedShare(result: LoadResult): number {
+  const all = result.turns?.responses ?? 0;
+  return all === 0 ? 1 : responsesOf(result) / all;
+}

@@ -1,0 +1,19 @@
+// How often each server's accept queue overflowed in a load.
+import { watchAcceptQueue } from '../../servers/accept-queue.ts';
+import type { Observer } from './observer.ts';
+
+export const acceptQueues: Observer = {
+  name: 'the overflow of accept queues',
+  begin({ stages }) {
+    const reads = stages.map(({ server, network }) =>
+      watchAcceptQueue(server, network?.server.enter),
+    );
+    return {
+      // Of a failed load too: its failure is often their consequence.
+      async end() {
+        const found = await Promise.all(reads.map((read) => read()));
+        return found.map((acceptQueue) => ({ acceptQueue }));
+      },
+    };
+  },
+};

@@ -1,0 +1,18 @@
+// The observers of each load.
+import { acceptQueues } from './accept-queues.ts';
+import { link } from './link.ts';
+import type { Observer } from './observer.ts';
+import { perRequest } from './per-request.ts';
+import { progress } from './progress.ts';
+import { usage } from './usage.ts';
+import { wakefulness } from './wakefulness.ts';
+
+/** In the order in which they begin and end: the last sample of the use is taken as soon as the load is over. */
+export const observers: readonly Observer[] = [
+  progress,
+  usage,
+  wakefulness,
+  link,
+  acceptQueues,
+  perRequest,
+];

@@ -1,0 +1,105 @@
+// The use of an emulated network in a load.
+import { setTimeout as delay } from 'node:timers/promises';
+import { whole } from '../../format.ts';
+import { machineClock } from '../../machine/usage.ts';
+import type { LinkCounts, LinkReport, Network } from '../../network/network.ts';
+import { byName } from '../../present.ts';
+import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/result.ts';
+import { asRoundFailure, RoundFailure, type Stage } from '../plan.ts';
+import { valueAt, type UsageWindow } from '../samples.ts';
+import type { Observer } from './observer.ts';
+
+export const link: Observer = {
+  name: 'the use of the network',
+  begin({ stages }) {
+    // A variant with a network is alone in its group.
+    const [{ network, planned }] = stages as [Stage];
+    if (network === null) return { end: () => [] };
+    const sampler = sampleLink(network, planned.load.warmupSeconds);
+    return {
+      async end(outcomes) {
+        const failure = await sampler.stop();
+        if (outcomes === undefined) return [];
+        if (failure !== undefined) asRoundFailure(failure);
+        return [{ link: { samples: sampler.samples, report: await reportOf(network) } }];
+      },
+    };
+  },
+};
+
+/** @throws RoundFailure without a report, or if the network's own devices dropped packets */
+async function reportOf(network: Network): Promise<LinkReport> {
+  const report = await network.report().catch(asRoundFailure);
+  if (report.deviceDrops > 0)
+    throw new RoundFailure(
+      `the network's own devices dropped packets (${whole(report.deviceDrops)}) that the link did not come to read: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus)`,
+    );
+  return report;
+}
+
+const linkIntervalMs = 100;
+
+/** Samples a link until `stop`. Lateness begins anew after the warm-up, which begins with the first packet. */
+export function sampleLink(network: Pick<Network, 'counts' | 'mark'>, warmupSeconds: number) {
+  const samples: LinkCounts[] = [];
+  const over = new AbortController();
+  const sample = async () => {
+    let firstAtMs = Infinity;
+    let marked = warmupSeconds === 0;
+    for (;;) {
+      const isTime = !marked && machineClock.monotonicMs() >= firstAtMs + warmupSeconds * 1000;
+      const counts = await (isTime ? network.mark() : network.counts());
+      marked ||= isTime;
+      if (counts.toServer.packets > 0) firstAtMs = Math.min(firstAtMs, counts.atMs);
+      samples.push(counts);
+      if (over.signal.aborted) return;
+      await delay(linkIntervalMs, undefined, { signal: over.signal }).catch(() => undefined);
+    }
+  };
+  const ended = sample().then(
+    () => undefined,
+    (error: Error) => error,
+  );
+  return {
+    /** Samples in order of time. */
+    samples,
+    /** Takes a last sample. Returns the error that ended the sampling before. May be called twice. */
+    stop() {
+      over.abort();
+      return ended;
+    },
+  };
+}
+
+/**
+ * Returns the network's use in a phase: the whole report if the window has no warm-up, else the counts interpolated at the window's
+ * ends and the lateness of the last sample. @param samples empty only if the window is idle before
+ */
+export function networkUseBetween(
+  samples: readonly LinkCounts[],
+  report: LinkReport,
+  { fromMs, toMs, idleBefore }: UsageWindow,
+): NetworkUse {
+  const within = (of: (use: NetworkUse) => number) =>
+    idleBefore ? of(report) : valueAt(samples, toMs, of) - valueAt(samples, fromMs, of);
+  const counted = <N extends string>(
+    names: readonly N[],
+    of: (use: NetworkUse) => Record<N, number>,
+  ) => byName(names, (name) => Math.round(within((use) => of(use)[name])));
+  const last = idleBefore ? report : (samples.findLast(({ atMs }) => atMs <= toMs) ?? report);
+  return {
+    ...byName(['toServer', 'toClient'], (direction): LinkTraffic => ({
+      ...counted(['packets', 'bytes', 'delivered', 'dropped', 'lost'], (use) => use[direction]),
+      kinds: counted(
+        Object.keys(report[direction].kinds) as PacketKind[],
+        (use) => use[direction].kinds,
+      ),
+      latenessMs: last[direction].latenessMs,
+    })),
+    retransmits: counted(['client', 'server'], ({ retransmits }) => retransmits),
+    ...counted(['listenOverflows'], (use) => use),
+    linkCpuSeconds: byName(['toServer', 'toClient'], (direction) =>
+      within(({ linkCpuSeconds }) => linkCpuSeconds[direction]),
+    ),
+  };
+}

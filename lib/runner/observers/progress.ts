@@ -1,0 +1,48 @@
+// Reports the present rate of a load, and each step of a search.
+import type { Plan } from '../plan.ts';
+import { followPhases, followRate, type RunningK6 } from '../k6.ts';
+import { stepIn } from '../search.ts';
+import type { ObservedLoad, Observer } from './observer.ts';
+
+const reportIntervalMs = 500;
+
+export const progress: Observer = {
+  name: 'the progress',
+  begin(load) {
+    let stop = () => undefined as void;
+    return {
+      started(generator) {
+        stop = report(load, generator);
+      },
+      end() {
+        stop();
+        return [];
+      },
+    };
+  },
+};
+
+/** Reports until the returned function is called, and a last time then. */
+function report({ plan, stages, attempt }: ObservedLoad, { files }: RunningK6): () => void {
+  const { within }: Plan = plan;
+  const { round, onLoad, onStep } = attempt;
+  const rate = followRate(files.record);
+  const phases = followPhases(files.console);
+  const reportSteps = () => {
+    if (within === undefined) return;
+    for (const outcome of phases()) {
+      const steps = stages.flatMap(({ planned }, side) =>
+        stepIn(outcome, side, planned.variant.name, within, round),
+      );
+      onStep?.(steps);
+    }
+  };
+  const timer = setInterval(() => {
+    onLoad(rate());
+    reportSteps();
+  }, reportIntervalMs);
+  return () => {
+    clearInterval(timer);
+    reportSteps();
+  };
+}

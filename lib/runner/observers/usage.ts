@@ -1,0 +1,89 @@
+// The use of CPU time and memory by servers, generator, network and other programs in a load.
+import { isHosted } from '../../hosts/server-host.ts';
+import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
+import { isStarted, watchUpstreams, type RunningServer } from '../../servers/index.ts';
+import { watchProcess } from '../../servers/usage.ts';
+import type { RunningK6 } from '../k6.ts';
+import type { Stage } from '../plan.ts';
+import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
+import type { ObservedLoad, Observer } from './observer.ts';
+
+/** On the host of the servers it begins before the load; here with the generator, whose use is part of it. */
+export const usage: Observer = {
+  name: 'the use of CPU time',
+  async begin(load) {
+    const { stages } = load;
+    const throttling = watchThrottling();
+    const endThere = await Promise.all(
+      stages.map(({ server }) => (isHosted(server) ? server.watch() : undefined)),
+    );
+    let sampler: UsageSampler | undefined;
+    return {
+      started(generator) {
+        sampler = sampleUsage(readersOf(load, generator, throttling));
+      },
+      async end(outcomes) {
+        sampler?.stop();
+        if (outcomes === undefined) return [];
+        const there = await Promise.all(endThere.map((end) => end?.()));
+        return stages.map((_, side) => {
+          const here = sampler?.samplesOf(side) ?? [];
+          return {
+            samples: withServer(here, there, side),
+            ofServer: there[side] ?? here,
+            quotas: throttling.quotas,
+          };
+        });
+      },
+    };
+  },
+};
+
+/** Whether bakeoff started the server, here or on its host, so that its use is known. */
+export const isSampled = (server: RunningServer): boolean => isStarted(server) || isHosted(server);
+
+function readersOf(
+  { plan: { cores }, stages }: ObservedLoad,
+  k6: RunningK6,
+  throttling: ThrottlingWatch,
+): UsageReaders {
+  const servers = stages.map(({ server }) => server);
+  const { network } = stages[0] as Stage;
+  const none = () => 0;
+  const ofK6 = k6.pid === undefined ? none : watchProcess(k6.pid);
+  const ofLink = network === null ? none : watchProcess(network.pid);
+  const ofLinkToServer =
+    network === null ? none : watchProcess(network.toServerThread, `/proc/${network.pid}/task`);
+  // Unknown on another host.
+  const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0)
+    ? () => null
+    : watchUpstreams(
+        servers.flatMap(({ upstreams }) => upstreams),
+        cores.serverCpus,
+      );
+  const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
+  return {
+    servers: servers.map((server) => (isStarted(server) ? server.usage : () => noUsage)),
+    shared() {
+      const { user, system } = process.cpuUsage();
+      const linkToServerCpuSeconds = ofLinkToServer();
+      return {
+        generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
+        linkToServerCpuSeconds,
+        upstreamCpuSeconds: ofUpstreams(),
+        throttledMs: throttling.read(),
+        machine: ofMachine(),
+      };
+    },
+  };
+}
+
+/** The usage of a server that bakeoff did not start here is unknown. */
+const noUsage = {
+  cpuSeconds: 0,
+  waitedSeconds: 0,
+  rssBytes: 0,
+  quotaThrottledMs: 0,
+  quotas: '',
+  stopped: false,
+};
