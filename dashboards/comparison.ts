@@ -1,5 +1,8 @@
 // The Comparison dashboard: one run of one scenario, or of own configs.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
+import { enumeration } from '../lib/format.ts';
+import { present } from '../lib/present.ts';
+import { factsOf, serverMetricNames } from '../lib/result/server-metrics.ts';
 import { benchBucket, benchComparison, benchPage, benchWhy } from '../lib/store/schema.ts';
 import {
   board,
@@ -125,22 +128,29 @@ const causes = tablePanel({
   ],
 });
 
+const ofServerMetrics = serverMetricNames.map((metric) => ({ metric, ...factsOf(metric) }));
+
 const ofServers = tablePanel({
   id: 43,
-  title: 'Of the servers: memory and start-up',
+  title: `Of the servers: ${enumeration(ofServerMetrics.map(({ name }) => name))}`,
   description:
-    'Medians of the rounds: the memory of all processes at the end of the load (shared pages by part: PSS), and the time from exec to the first good ' +
-    'answer. The changes have 95 % intervals, and a verdict only with --metric or --fail-if. No start-up where servers started beside each other.',
+    `Medians of the rounds: ${ofServerMetrics.map(({ about }) => about).join(', and ')}. ` +
+    'The changes have 95 % intervals, and a verdict only with --metric or --fail-if. No start-up where servers started beside each other.',
   grid: { x: 0, y: 93, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,
   columns: [
     { ...variantColumn, width: 220 },
     { name: 'baseline', title: 'against', width: 170 },
-    { name: 'memory_bytes', title: 'memory', width: 110, decimals: 1 },
-    { name: 'memory_effect', title: 'memory, 95 %' },
-    { name: 'startup_ms', title: 'start-up', width: 110 },
-    { name: 'startup_effect', title: 'start-up, 95 %' },
+    ...ofServerMetrics.flatMap(({ metric, name, column, columnUnit }) => [
+      {
+        name: column,
+        title: name,
+        width: 110,
+        ...present({ decimals: columnUnit === 'bytes' ? 1 : undefined }),
+      },
+      { name: `${metric}_effect` as const, title: `${name}, 95 %` },
+    ]),
   ],
 });
 

@@ -1,6 +1,7 @@
-// The metrics of comparisons. A new one is an object here, and its name in the format of results (lib/result/result.ts).
+// The metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts; another one is an object here, and its
+// name in the format of results (lib/result/result.ts).
 import { perSecond, short, whole } from '../format.ts';
-import { present } from '../present.ts';
+import { byName, present } from '../present.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -8,9 +9,9 @@ import type {
   Metric,
   Result,
   Round,
-  ServerMetric,
   Verdict,
 } from '../result/result.ts';
+import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { mergedLatency, responsesNeeded, valuesIn } from './latency.ts';
 import { roundRps, serverCpuSecondsPerResponse } from './phases.ts';
 import { median, total } from './statistics.ts';
@@ -85,6 +86,24 @@ function percentile(metric: LatencyMetric, decides?: MetricFacts['decides']): Me
   };
 }
 
+function ofServer(metric: ServerMetric): MetricFacts {
+  const facts = factsOf(metric);
+  const { field, perUnit, unit, tells, sentence, timesSentence } = facts;
+  return {
+    name: facts.name,
+    axis: facts.axis,
+    text: facts.text,
+    lessIsBetter: true,
+    words: facts.words,
+    ends: facts.ends,
+    of: ({ [field]: figure = NaN }) => figure / perUnit,
+    missing: facts.missing,
+    isOfSpeed: false,
+    ofProcesses: facts.ofProcesses,
+    whereAsked: { unit, tells, sentence, timesSentence },
+  };
+}
+
 /** In the order in which they are named. */
 export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   rps: {
@@ -120,54 +139,12 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   ),
   p90: percentile('p90'),
   p99: percentile('p99', ({ ofPages, atRate }) => (!ofPages && atRate ? 'first' : undefined)),
-  memory: {
-    name: 'memory',
-    axis: 'memory at the end of the load, MB',
-    text: short,
-    lessIsBetter: true,
-    words: { faster: 'smaller', slower: 'larger', same: 'as small' },
-    ends: ['more memory', 'less memory'],
-    of: ({ memoryBytes = NaN }) => memoryBytes / 1e6,
-    missing: 'its memory is not known in a whole round',
-    isOfSpeed: false,
-    ofProcesses: 'memory',
-    whereAsked: {
-      unit: 'MB',
-      tells: 1,
-      sentence: (variant, baseline, change) => `${variant} uses ${change} memory than ${baseline}`,
-      timesSentence: (variant, baseline, times) =>
-        `${variant} uses ${times} the memory of ${baseline}`,
-    },
-  },
-  startup: {
-    name: 'start-up',
-    axis: 'start-up, ms',
-    text: short,
-    lessIsBetter: true,
-    words: { faster: 'quicker to start', slower: 'slower to start', same: 'as quick to start' },
-    ends: ['slower to start', 'quicker to start'],
-    of: ({ startupMs = NaN }) => startupMs,
-    missing: 'how long it takes to start is not known in a whole round',
-    isOfSpeed: false,
-    ofProcesses: 'start-up time',
-    whereAsked: {
-      unit: 'ms',
-      tells: 50,
-      sentence: (variant, baseline, change) =>
-        `${variant} takes ${change} time to start than ${baseline}`,
-      timesSentence: (variant, baseline, times) =>
-        `${variant} takes ${times} as long to start as ${baseline}`,
-    },
-  },
+  ...byName(serverMetricNames, ofServer),
 };
 
 export const metricNames = Object.keys(metrics) as Metric[];
 
 export const latencyMetrics = ['p50', 'p90', 'p99'] as const satisfies LatencyMetric[];
-
-export const serverMetrics = metricNames.filter(
-  (metric): metric is ServerMetric => metrics[metric].whereAsked !== undefined,
-);
 
 export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((one) => one === metric);
@@ -197,10 +174,12 @@ export function typicalOf(metric: Metric, rounds: readonly Round[]): number | un
   return figures.length > 0 && figures.every(Number.isFinite) ? median(figures) : undefined;
 }
 
-/** As typicalOf, in bytes. */
-export function memoryBytesOf(rounds: readonly Round[]): number | undefined {
-  const megabytes = typicalOf('memory', rounds);
-  return megabytes === undefined ? undefined : Math.round(1e6 * megabytes);
+/** As typicalOf, in the unit of the metric's column. */
+export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number | undefined {
+  const { perUnit, columnUnit } = factsOf(metric);
+  const typical = typicalOf(metric, rounds);
+  if (typical === undefined) return undefined;
+  return columnUnit === 'bytes' ? Math.round(perUnit * typical) : perUnit * typical;
 }
 
 /** The metrics of servers that a run was asked for. */
@@ -209,7 +188,7 @@ export function askedOf({
   alsoAsked = [],
 }: Pick<Result, 'comparisons' | 'alsoAsked'>) {
   const asked = new Set<Metric>([...comparisons.map(({ metric }) => metric), ...alsoAsked]);
-  return serverMetrics
+  return serverMetricNames
     .filter((metric) => asked.has(metric))
     .flatMap((metric) => {
       const { whereAsked, ...facts } = metrics[metric];

@@ -8,10 +8,10 @@ import type {
   Metric,
   Result,
   Round,
-  ServerMetric,
   VariantResult,
   Verdict,
 } from '../result/result.ts';
+import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import {
   isServerAtLimit,
@@ -22,7 +22,7 @@ import {
   stoodStill,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
-import { isLatency, judgedBy, latencyMetrics, metrics, serverMetrics } from './metrics.ts';
+import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import {
@@ -167,7 +167,7 @@ function metricsOf(
   { baseline, variant }: Pair,
   { metric, alsoAsked = [], control, sharedCores }: Rules,
 ): readonly [Metric, ...Metric[]] {
-  const beside = serverMetrics.filter((one) => one !== metric && alsoAsked.includes(one));
+  const beside = serverMetricNames.filter((one) => one !== metric && alsoAsked.includes(one));
   if (metric !== undefined) return [metric, ...beside];
   const both = [baseline, variant];
   const usual = judgedBy({
@@ -230,7 +230,7 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
 
 /** Absent if none is known. */
 function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['ofServer'] {
-  const known = serverMetrics.flatMap((metric) => {
+  const known = serverMetricNames.flatMap((metric) => {
     const ratio = beside(metric);
     return ratio === null ? [] : [[metric, ratio] as const];
   });

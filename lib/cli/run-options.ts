@@ -1,10 +1,11 @@
 // The flags of every command that runs a comparison.
-import { isLatency, metricNames, serverMetrics } from '../analysis/metrics.ts';
+import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
+import { serverMetricNames } from '../result/server-metrics.ts';
 import type { Reader } from '../scenario/load/flags.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
@@ -220,7 +221,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
     why: (flags.has('why') ||
     ((['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag)) &&
       // perf sees what a request costs.
-      !serverMetrics.some((metric) => metric === flags.get('metric')))
+      !serverMetricNames.some((metric) => metric === flags.get('metric')))
       ? 'all'
       : 'none') as 'all' | 'decided' | 'none',
     store: readStore(flags.get('store'), flags.get('influx')),

@@ -1,16 +1,11 @@
 // What a run shows of its servers without being asked: a large difference in memory or start-up.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import {
-  askedOf,
-  figuresPerRound,
-  metrics,
-  serverMetrics,
-  typicalOf,
-} from '../analysis/metrics.ts';
+import { askedOf, figuresPerRound, metrics, typicalOf } from '../analysis/metrics.ts';
 import { isFailing } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { counts, effect, percent } from '../format.ts';
-import type { Comparison, Result, ServerMetric } from '../result/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
+import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 
 /** In each round one side has at least this multiple of the other's figure. */
 const leastTimes = 1.1;
@@ -21,7 +16,7 @@ const mostLines = 3;
 export function serverLines(result: Result): string[] {
   if (result.control === true) return [];
   const asked = askedOf(result).map(({ metric }) => metric);
-  const others = serverMetrics.filter((metric) => !asked.includes(metric));
+  const others = serverMetricNames.filter((metric) => !asked.includes(metric));
   return others.flatMap((metric) => {
     const lines = measuredComparisons(result).flatMap(
       (one) => serverLine(one, metric, result) ?? [],

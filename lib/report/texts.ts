@@ -2,7 +2,7 @@
 import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
-import { besideOf, memoryBytesOf, typicalOf } from '../analysis/metrics.ts';
+import { besideOf, inColumn } from '../analysis/metrics.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { isTooWide } from '../format.ts';
 import { chartsOf, roundsTable } from './charts.ts';
@@ -29,7 +29,8 @@ import {
 } from './table.ts';
 import { pagesPart } from './pages.ts';
 import { whyPart } from './why.ts';
-import type { Comparison, Result, ServerMetric, VariantResult } from '../result/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 
 export interface TerminalReportOptions extends TerminalOptions {
   /** Adds each load in detail, and all footnotes. */
@@ -231,15 +232,14 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   at_least: ({ result, variant }) =>
     result.search?.found.find((one) => one.variant === variant.name)?.atLeast.toString(),
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
-  memory_bytes: ({ variant }) => memoryBytesOf(variant.rounds),
-  ...ratioColumns('memory'),
-  startup_ms: ({ variant }) => typicalOf('startup', variant.rounds),
-  ...ratioColumns('startup'),
+  ...Object.fromEntries(serverMetricNames.flatMap((one) => Object.entries(columnsOf(one)))),
 };
 
-function ratioColumns(metric: ServerMetric): Record<string, (row: Row) => Value> {
+/** A metric of servers: its figure, and its ratio with the interval. */
+function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   const of = ({ comparison }: Row) => comparison && besideOf(comparison, metric);
   return {
+    [factsOf(metric).column]: ({ variant }) => inColumn(metric, variant.rounds),
     [`${metric}_ratio`]: (row) => of(row)?.ratio,
     [`${metric}_ratio_low`]: (row) => of(row)?.ci95[0],
     [`${metric}_ratio_high`]: (row) => of(row)?.ci95[1],

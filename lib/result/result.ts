@@ -30,6 +30,7 @@ import {
   publishedForm,
   withinForm,
 } from '../scenario/model.ts';
+import { serverFields, serverMetricNames } from './server-metrics.ts';
 
 const schema = 1;
 
@@ -339,10 +340,8 @@ export type Phase = v.InferOutput<typeof phase>;
 const round = open({
   round: roundNumber,
   phases: list(phase),
-  /** Proportional set size of all processes of the server at the end of the load, connections open; absent if it is not known. */
-  memoryBytes: optional(figure),
-  /** From the server's exec to its first good answer; absent if it is not known, or another server started at the same time. */
-  startupMs: optional(figure),
+  /** The figures of its server. */
+  ...each(serverFields, optional(figure)),
 });
 export type Round = v.InferOutput<typeof round>;
 
@@ -472,11 +471,8 @@ const variant = open({
 });
 export type VariantResult = v.InferOutput<typeof variant>;
 
-/** Metrics of a round's server, of which a comparison has those that are known. */
-const serverMetrics = ['memory', 'startup'] as const;
-export type ServerMetric = (typeof serverMetrics)[number];
-const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99', ...serverMetrics]);
-/** Responses per second, the server's CPU time per response, a percentile of the latency, or one of `serverMetrics`. */
+const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99', ...serverMetricNames]);
+/** Responses per second, the server's CPU time per response, a percentile of the latency, or one of its server. */
 export type Metric = v.InferOutput<typeof metric>;
 export type LatencyMetric = Extract<Metric, `p${number}`>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
@@ -506,8 +502,8 @@ const comparison = open({
     p90: null,
     p99: null,
   })),
-  /** They have a verdict where they were asked for. */
-  ofServer: optional(open(each(serverMetrics, optional(besideRatio)))),
+  /** Those that are known. They have a verdict where they were asked for. */
+  ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
   roundRatios: v.pipe(list(figure), v.maxLength(mostRounds, `has more than ${mostRounds}`)),
   /** Rounds whose ratio is far from the others; they count. */
@@ -688,7 +684,7 @@ const result = open({
   /** In a search, a round is the kept step nearest to the rate found, and comparisons are of that rate. */
   search: optional(search),
   /** Metrics that --fail-if names. */
-  alsoAsked: optional(list(oneOf(serverMetrics))),
+  alsoAsked: optional(list(oneOf(serverMetricNames))),
   /** Numbers of rounds after which verdicts are looked at. */
   looks: list(count),
   precision: optional(figure),

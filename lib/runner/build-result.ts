@@ -29,6 +29,7 @@ import type {
   Round,
   SearchStep,
 } from '../result/result.ts';
+import { serverFiguresOf } from '../result/server-metrics.ts';
 
 /** A round that counts, with an outcome for every variant. */
 export interface KeptRound {
@@ -195,10 +196,10 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     server,
     load: { ...keptLoad(load), ...asked },
     ...present({ answer: answer && byName(['encoding', 'type'], (part) => answer[part]) }),
-    rounds: outcomes.map(({ round, outcome: { phases, memoryBytes, startupMs } }): Round => ({
+    rounds: outcomes.map(({ round, outcome }): Round => ({
       round,
-      phases,
-      ...present({ memoryBytes, startupMs }),
+      phases: outcome.phases,
+      ...serverFiguresOf(outcome),
     })),
     ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
     setup: setupWith(server.workers),

@@ -2,20 +2,15 @@
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
-import {
-  isLatency,
-  latencyMetrics,
-  metricNames,
-  metrics,
-  serverMetrics,
-} from '../analysis/metrics.ts';
+import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
-import type { Metric, ServerMetric } from '../result/result.ts';
+import type { Metric } from '../result/result.ts';
+import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, secondsFor } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
@@ -294,7 +289,9 @@ function requireShort({ groups }: PlanDraft): void {
 
 /** Metrics of servers that conditions of the exit code name; undefined without any. */
 function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
-  const asked = serverMetrics.filter((one) => failIf?.gates?.some(({ metric }) => metric === one));
+  const asked = serverMetricNames.filter((one) =>
+    failIf?.gates?.some(({ metric }) => metric === one),
+  );
   return asked.length === 0 ? undefined : asked;
 }
 

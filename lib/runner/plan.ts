@@ -7,7 +7,8 @@ import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
-import type { Metric, Phase, SearchStep, ServerMetric, VariantResult } from '../result/result.ts';
+import type { Metric, Phase, SearchStep, VariantResult } from '../result/result.ts';
+import type { ServerFigures, ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type {
   NetworkSpec,
@@ -315,7 +316,7 @@ export interface Stage {
 }
 
 /** A variant's part of a round. */
-export interface VariantRound {
+export interface VariantRound extends ServerFigures {
   server: NonNullable<VariantResult['server']>;
   /** For a search: the kept step nearest to the resulting rate. */
   phases: Phase[];
@@ -324,9 +325,6 @@ export interface VariantRound {
     found: { step: number; rate: number; atLeast: boolean };
     steps: SearchStep[];
   };
-  /** As in Round. */
-  memoryBytes?: number;
-  startupMs?: number;
   /** All requests that k6 made. */
   requests: number;
   /** Warnings about the server's log, its answers and its network. */

@@ -12,6 +12,7 @@ import { isHosted } from '../hosts/server-host.ts';
 import { openNetwork, type Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
+import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Page } from '../scenario/model.ts';
 import { configOf, isOwn } from '../scenario/variants.ts';
 import {
@@ -163,7 +164,7 @@ function outcomeOf(
   phasesOfSides: readonly Phase[][],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
-  const { planned, server, network, startupMs } = stages[side] as Stage;
+  const { planned, server, network } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
   const { within, cores } = plan;
   const { page, load, variant } = planned;
@@ -189,10 +190,7 @@ function outcomeOf(
     server: facts,
     phases,
     requests,
-    ...present({
-      memoryBytes: measurement.results.at(-1)?.serverMemoryBytes ?? undefined,
-      startupMs,
-    }),
+    ...serverFiguresOf(measurement),
     notes: [
       ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
       ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),

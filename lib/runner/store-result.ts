@@ -6,7 +6,6 @@ import { sharesOf, usableCores } from '../analysis/limit.ts';
 import { metrics } from '../analysis/metrics.ts';
 import { networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
-import { present } from '../present.ts';
 import { writeWhole } from '../writing.ts';
 import { claimsOfRun, placesOf } from '../report/run-claims.ts';
 import { verdictSentences } from '../report/sentences.ts';
@@ -34,6 +33,7 @@ import {
   type Result,
   type VariantResult,
 } from '../result/result.ts';
+import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Measurement } from './under-load.ts';
 
 /** Checks that the database has k6's samples of a variant's round, and writes and returns its server's samples. */
@@ -183,10 +183,8 @@ function roundPoints(
 ): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   const phasesOf = (name: string): readonly Phase[] => outcomes.get(name)?.phases ?? [];
-  const roundOf = (name: string, phase: Phase) => {
-    const { memoryBytes, startupMs } = outcomes.get(name) ?? {};
-    return { round, phases: [phase], ...present({ memoryBytes, startupMs }) };
-  };
+  const figuresOf = (name: string) => serverFiguresOf(outcomes.get(name) ?? {});
+  const roundOf = (name: string, phase: Phase) => ({ round, phases: [phase], ...figuresOf(name) });
   return plan.variants.flatMap((planned) => {
     const { variant, load } = planned;
     const result = variants[plan.shown.indexOf(variant)] as VariantResult;
@@ -199,14 +197,13 @@ function roundPoints(
         protocol: load.protocol,
       };
       const alone = roundOf(variant.name, phase);
-      const { memoryBytes, startupMs } = alone;
       return roundPoint(
         {
           tags,
           ratio: comparison && ratioOf(comparison, result, phase, index),
           soFar,
           generatorShare: sharesOf(alone, result, cores).generatorShare,
-          ...present({ memoryBytes, startupMs }),
+          ...figuresOf(variant.name),
           network: networkResult(result.network?.spec, [alone], usableCores(result, cores).server),
         },
         phase,

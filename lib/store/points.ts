@@ -7,6 +7,7 @@ import { phasePairs } from '../analysis/phases.ts';
 import { limitText } from '../analysis/limit.ts';
 import { bucketLabel } from '../format.ts';
 import type { Phase, Result } from '../result/result.ts';
+import type { ServerFigures } from '../result/server-metrics.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import {
   benchBucket,
@@ -70,12 +71,10 @@ export function roundPoint(
   {
     tags,
     ...known
-  }: Pick<
-    RoundRow,
-    'ratio' | 'soFar' | 'generatorShare' | 'network' | 'memoryBytes' | 'startupMs'
-  > & {
-    tags: Tags<typeof benchRound>;
-  },
+  }: Pick<RoundRow, 'ratio' | 'soFar' | 'generatorShare' | 'network'> &
+    ServerFigures & {
+      tags: Tags<typeof benchRound>;
+    },
   phase: Phase,
 ): string {
   const label = `round ${tags.round}: ${tags.variant}`;

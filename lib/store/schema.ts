@@ -3,7 +3,7 @@
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
 import { hasRatio, marksOf, type CurvePoint } from '../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../analysis/limit.ts';
-import { besideOf, memoryBytesOf, typicalOf } from '../analysis/metrics.ts';
+import { besideOf, inColumn } from '../analysis/metrics.ts';
 import {
   clientErrorsOf,
   delayText,
@@ -28,11 +28,16 @@ import type {
   LoadResult,
   Phase,
   Result,
-  Round,
-  ServerMetric,
   StatusClass,
   VariantResult,
 } from '../result/result.ts';
+import {
+  factsOf,
+  serverColumns,
+  serverMetricNames,
+  type ServerFigures,
+  type ServerMetric,
+} from '../result/server-metrics.ts';
 import type { Published } from '../scenario/model.ts';
 
 export const database = 'bakeoff';
@@ -193,7 +198,7 @@ const errorCauseFields = fieldsOf<Loads>()({
 });
 
 /** A phase of a round, with what is known of the round's server; the comparison is known later. */
-export interface RoundRow extends Omit<Phase, 'network'>, Pick<Round, 'memoryBytes' | 'startupMs'> {
+export interface RoundRow extends Omit<Phase, 'network'>, ServerFigures {
   /** Round and variant, for a mark on a time axis. */
   label: string;
   /** Ratio of the comparison's metric to the baseline's, in the same round and phase. */
@@ -211,6 +216,11 @@ const perRequest =
   (name: PerRequest) =>
   ({ perRequest: counts }: RoundRow) =>
     counts?.[name];
+
+const serverFigureFields = serverColumns((metric): Field<ServerFigures> => {
+  const { field, columnUnit } = factsOf(metric);
+  return { unit: columnUnit, of: ({ [field]: figure }) => figure };
+});
 
 /** A point per variant, round and phase, at the phase's start. */
 export const benchRound = written<RoundRow>()({
@@ -273,22 +283,19 @@ export const benchRound = written<RoundRow>()({
       first_byte_mean_ms: ({ firstByteMs }) => firstByteMs.mean,
       first_byte_max_ms: ({ firstByteMs }) => firstByteMs.max,
       send_delay_p99_ms: ({ sendDelayMs }) => sendDelayMs.p99,
-      startup_ms: ({ startupMs }) => startupMs,
     },
     bytes: {
       header_bytes: ({ bytes }) => bytes.headers,
       body_bytes: ({ bytes }) => bytes.body,
       total_bytes: ({ bytes }) => bytes.received,
       server_rss_bytes: ({ serverRssBytes }) => serverRssBytes,
-      // At the end of the load, shared pages by part.
-      memory_bytes: ({ memoryBytes }) => memoryBytes,
     },
     MHz: {
       server_mhz_begin: ({ noise }) => noise?.serverMhz?.[0],
       server_mhz_end: ({ noise }) => noise?.serverMhz?.[1],
     },
   },
-  shared: { ...errorCauseFields, ...networkFields },
+  shared: { ...errorCauseFields, ...networkFields, ...serverFigureFields },
 });
 
 /** The interval of a ratio; undefined after the first round. */
@@ -323,14 +330,24 @@ const latencyOf =
   ({ variant }: ComparisonRow) =>
     queueGrows(variant) ? null : variant.latencyMs?.[part];
 
+const typicalFields = serverColumns((metric): Field<ComparisonRow> => ({
+  unit: factsOf(metric).columnUnit,
+  of: ({ variant }) => inColumn(metric, variant.rounds),
+}));
+
 /** The change in a metric of servers, with its interval. */
-const effectBy =
-  (metric: ServerMetric) =>
-  ({ measured }: ComparisonRow) => {
-    const beside = measured && besideOf(measured, metric);
-    const interval = measured && intervalOf({ ...measured, ...beside });
-    return measured && (beside ? effect(beside.ratio, interval) : '–');
+const effectFields = Object.fromEntries(
+  serverMetricNames.map((metric) => [`${metric}_effect`, { unit: 'text', of: effectBy(metric) }]),
+) as Record<`${ServerMetric}_effect`, Field<ComparisonRow>>;
+
+function effectBy(metric: ServerMetric) {
+  return ({ measured }: ComparisonRow): string | undefined => {
+    if (measured === undefined) return undefined;
+    const beside = besideOf(measured, metric);
+    if (beside === null) return '–';
+    return effect(beside.ratio, intervalOf({ ...measured, ...beside }));
   };
+}
 
 /** A row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
@@ -385,8 +402,6 @@ export const benchComparison = written<ComparisonRow>()({
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
       effect: ({ measured, interval }) =>
         measured && (hasRatio(measured) ? effect(measured.ratio, interval) : '–'),
-      memory_effect: effectBy('memory'),
-      startup_effect: effectBy('startup'),
       verdict: ({ comparison: one, result }) => one && one.verdict + marksOf(one, result),
       why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
       looks: ({ result }) => result.looks.join(', '),
@@ -416,11 +431,9 @@ export const benchComparison = written<ComparisonRow>()({
       p50_ms: latencyOf('p50'),
       p99_ms: latencyOf('p99'),
       max_ms: latencyOf('max'),
-      startup_ms: ({ variant }) => typicalOf('startup', variant.rounds),
     },
     bytes: {
       published_header_bytes_per_request: ({ variant }) => headerBytesOf.published(variant),
-      memory_bytes: ({ variant }) => memoryBytesOf(variant.rounds),
       header_bytes_per_request: ({ phases }) =>
         total(phases, ({ bytes }) => bytes.headers) / total(phases, responsesOf),
       total_bytes_per_request: ({ phases }) =>
@@ -430,7 +443,7 @@ export const benchComparison = written<ComparisonRow>()({
       published_packets_per_request: ({ variant }) => variant.published?.packetsPerRequest,
     },
   },
-  shared: { ...errorCauseFields, ...networkFields },
+  shared: { ...errorCauseFields, ...networkFields, ...typicalFields, ...effectFields },
 });
 
 /** Undefined if nothing was logged: a text without characters would be a figure. */

@@ -1,9 +1,11 @@
 // The observers of each load.
 import { acceptQueues } from './accept-queues.ts';
 import { link } from './link.ts';
+import { memory } from './memory.ts';
 import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
 import { progress } from './progress.ts';
+import { startup } from './startup.ts';
 import { usage } from './usage.ts';
 import { wakefulness } from './wakefulness.ts';
 
@@ -15,4 +17,6 @@ export const observers: readonly Observer[] = [
   link,
   acceptQueues,
   perRequest,
+  memory,
+  startup,
 ];

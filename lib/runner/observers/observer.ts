@@ -3,13 +3,14 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import type { LinkCounts, LinkReport } from '../../network/network.ts';
 import type { Phase } from '../../result/result.ts';
+import type { ServerFigures } from '../../result/server-metrics.ts';
 import type { ServerSample } from '../../store/points.ts';
 import type { RunningK6 } from '../k6.ts';
 import { RoundFailure, type Attempt, type Plan, type Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
 
-/** What observers know of a side's load. */
-export interface Observed {
+/** What observers know of a side's load, with the figures of its server that are metrics. */
+export interface Observed extends ServerFigures {
   samples: readonly UsageSample[];
   /** The server's samples, at the rate of its host. */
   ofServer: readonly ServerSample[];
