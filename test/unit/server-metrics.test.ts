@@ -1,5 +1,5 @@
-// Memory and start-up: verdicts, columns, lines and files.
-import { expect, test } from 'vitest';
+// Metrics of servers, memory and start-up among them: verdicts, columns, lines and files.
+import { describe, expect, test } from 'vitest';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { variantTable } from '../../lib/report/run-tables.ts';
 import { serverLines } from '../../lib/report/server-lines.ts';
@@ -9,7 +9,9 @@ import { headline } from '../../lib/report/html/headline.ts';
 import { csvReport } from '../../lib/report/texts.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { checkResult, resultJson, type Result, type Round } from '../../lib/result/result.ts';
+import { factsOf, serverMetricNames } from '../../lib/result/server-metrics.ts';
 import { tablePoints } from '../../lib/store/points.ts';
+import { panelsOf, readDashboard, selectedColumns, targetsOf } from '../grafana.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { answers, phase } from '../fixtures/phase.ts';
 import { changed, openFileCache, result, workers } from '../fixtures/result.ts';
@@ -172,5 +174,41 @@ test('files and the database have them', () => {
     memory_bytes: expect.closeTo(13.8e6, -5),
     memory_effect: expect.stringMatching(/^×0\.69|^−31 %/),
     startup_ms: expect.closeTo(300, -1),
+  });
+});
+
+describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
+  const { field, perUnit, column, unit, name } = factsOf(metric);
+  /** Fifty in its unit for the baseline, a hundred for the variant. */
+  const sides = [workers, openFileCache].map((variant, side) => {
+    const rounds = variant.rounds.map((round, index): Round => {
+      const figure = 50 * (side + 1) * (jitter[index] as number);
+      return { ...round, [field]: perUnit * figure };
+    });
+    return { ...variant, rounds };
+  });
+  const of = result(sides, {}, { metric });
+
+  test('decides, and has a column', () => {
+    expect(of.comparisons).toMatchObject([
+      { metric, ratio: expect.closeTo(2, 6), verdict: 'slower' },
+    ]);
+    expect(cellOf(of, `${name} ${unit}`)).toMatch(/^100/);
+  });
+
+  test('is kept in result.json, CSV and the database, and Grafana asks for it', () => {
+    expect(checkResult(resultJson(of), 'result.json')).toEqual(of);
+    const [titles = '', , row = ''] = csvReport(of).split('\r\n');
+    const cell = (title: string) => Number(row.split(',')[titles.split(',').indexOf(title)]);
+    expect(cell(column) / perUnit).toBeCloseTo(100, 0);
+    expect(cell(`${metric}_ratio`)).toBeCloseTo(2, 3);
+    const points = tablePoints(of).filter((line) => line.startsWith('bench_comparison'));
+    const { fields } = parsedLine(points[1] ?? '');
+    expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
+    expect(fields[`${metric}_effect`]).toMatch(/^×2|2 times|100 %/);
+    const panels = panelsOf(readDashboard('comparison.json'));
+    const queries = panels.flatMap((panel) => targetsOf(panel).map(({ query }) => query));
+    const selected = queries.flatMap(selectedColumns);
+    expect(selected).toEqual(expect.arrayContaining([column, `${metric}_effect`]));
   });
 });

@@ -1,5 +1,6 @@
 import { byName } from '../../lib/present.ts';
 import { counterNames, wireNames } from '../../lib/result/result.ts';
+import { serverFields } from '../../lib/result/server-metrics.ts';
 import { expect, it } from 'vitest';
 import { onlyLook } from '../../lib/analysis/looks.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
@@ -58,6 +59,7 @@ it('writes a phase as one wide point', () => {
         ratio: 1.25,
         soFar: { ratio: 1.2, ci95: [1.1, 1.3], roundRatios: [1.15, 1.25] },
         generatorShare: 0.005,
+        ...byName(serverFields, () => 7),
         memoryBytes: 9e6,
         startupMs: 12.5,
         network: networkResult(),
