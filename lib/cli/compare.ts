@@ -3,14 +3,15 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
+import type { PlanDraft } from '../runner/plan.ts';
 import { pathOfPage } from '../scenario/pages.ts';
-import type { Page, Variant } from '../scenario/model.ts';
+import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
 import { sidesOf, type Side } from './side-loads.ts';
 import { readSides } from './sides.ts';
-import { requireNone, readRunOptions, runFlags } from './run-options.ts';
-import { getTools, preparing, runPlan, takeMachine, withRun } from './run.ts';
+import { requireNone, readRunOptions, runFlags, type RunOptions } from './run-options.ts';
+import { getTools, preparing, runPlan, takeMachine, withRun, type ReadyRun } from './run.ts';
 import { report, say, terminalOf } from './run-output.ts';
 import { tryOnce, type Tried } from './start-sides.ts';
 import { printGroupedHelp, readWords, type Flag } from './words.ts';
@@ -78,42 +79,62 @@ export async function compareCommand(args: readonly string[]): Promise<number> {
   return withRun(options, kinds, {}, async (run) => {
     const sides = sidesOf(given, asked, run.cores);
     const same = await sameSides(sides);
-    const ready = await getTools(
-      run,
-      sides.map(({ server }) => server),
-      options,
-    );
-    // A side may be of what it builds.
-    await preparing(options.prepare, ready.signal, (line) => say(options, [line]))?.();
-    const tried: Tried[] = [];
-    for (const side of sides) tried.push(await tryOnce(side, ready));
-    requireBackends(tried);
-    const { scenario, said, table, advice } = comparisonOf(
-      flags.has('allow-different-bodies')
-        ? tried.map((side) => ({ ...side, answer: withoutHashes(side.answer) }))
-        : tried,
-      same,
-      called,
-    );
-    say(options, [...asked.said, ...said]);
-    if (table !== undefined)
-      say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
-    say(options, advice);
-    const draft = makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
+    const planOf = (scenario: Scenario) =>
+      makePlan(scenario, scenario.variants, run.cores, { ...options, exact: false });
+    // What cannot be planned is refused before anything is installed or started; the answers of the sides complete the plan.
+    planOf(scenarioOf(sides, same, called));
+    const servers = sides.map(({ server }) => server);
+    const ready = await getTools(run, servers, options);
+    const tried = await tryAll(sides, ready, options);
+    const comparable = flags.has('allow-different-bodies') ? tried.map(withoutHash) : tried;
+    const comparison = comparisonOf(comparable, same, called);
+    sayDifferences(comparison, asked.said, options);
+    const draft = planOf(comparison.scenario);
     const storing = await takeMachine(ready, draft, options);
-    const answerOf = new Map(tried.map(({ name, answer }) => [name, answer]));
-    const answers = draft.variants.map(
-      ({ variant: { name, series = name } }) => [name, answerOf.get(series) as Answer] as const,
-    );
-    return report(await runPlan(storing, draft, options, [], new Map(answers)), options);
+    const outcome = await runPlan(storing, draft, options, [], answersOf(draft, tried));
+    return report(outcome, options);
   });
 }
 
-const withoutHashes = ({ each, ...answer }: Answer): Answer => ({
-  ...answer,
-  hash: '',
-  ...present({ each: each?.map((one) => ({ ...one, hash: '' })) }),
-});
+/** Starts each side once, after the command that builds them. Throws UserError with the side's name. */
+async function tryAll(
+  sides: readonly Side[],
+  ready: ReadyRun,
+  options: RunOptions,
+): Promise<Tried[]> {
+  // A side may be of what it builds.
+  await preparing(options.prepare, ready.signal, (line) => say(options, [line]))?.();
+  const tried: Tried[] = [];
+  for (const side of sides) tried.push(await tryOnce(side, ready));
+  requireBackends(tried);
+  return tried;
+}
+
+/** Prints what was redirected and what differs. @param first lines that come before */
+function sayDifferences(
+  { said, table, advice }: ReturnType<typeof comparisonOf>,
+  first: readonly string[],
+  options: RunOptions,
+): void {
+  say(options, [...first, ...said]);
+  if (table !== undefined)
+    say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
+  say(options, advice);
+}
+
+/** The sides' answers by variant: at several rates a side has several. */
+function answersOf({ variants }: PlanDraft, tried: readonly Tried[]): Map<string, Answer> {
+  const bySide = new Map(tried.map(({ name, answer }) => [name, answer]));
+  return new Map(
+    variants.map(({ variant: { name, series = name } }) => [name, bySide.get(series) as Answer]),
+  );
+}
+
+function withoutHash(side: Tried): Tried {
+  const { each, ...answer } = side.answer;
+  const hidden = each?.map((one) => ({ ...one, hash: '' }));
+  return { ...side, answer: { ...answer, hash: '', ...present({ each: hidden }) } };
+}
 
 function requireBackends(sides: readonly Tried[]): void {
   const lines = sides.flatMap(({ redirections }) => redirections);
@@ -172,44 +193,58 @@ async function isSame(a: Side, b: Side): Promise<boolean> {
   );
 }
 
+/** The comparison of sides as a scenario. @param same from sameSides. @param footnotes on their answers */
+function scenarioOf(
+  sides: readonly (Side & Partial<Pick<Tried, 'answer'>>)[],
+  same: readonly (readonly Side[])[],
+  name: string,
+  footnotes: readonly string[] = [],
+): Scenario {
+  const [first, second] = sides as [Side, Side];
+  const isControl = same[0]?.length === sides.length;
+  const titles = titlesOf(sides);
+  return {
+    name,
+    title: sides.length === 2 ? titles.join(' against ') : enumeration(titles),
+    knob: second.name,
+    load: first.load,
+    page: pageOf(first),
+    variants: sides.map((side): Variant => ({
+      name: side.name,
+      server: side.server,
+      ...present({
+        load: isDeepStrictEqual(side.load, first.load) ? undefined : side.load,
+        page: isDeepStrictEqual(pageOf(side), pageOf(first)) ? undefined : pageOf(side),
+      }),
+    })),
+    ...present({ control: isControl || undefined }),
+    footnotes: [...same.map((group) => sameLine(group, isControl)), ...footnotes],
+  };
+}
+
+/** A side's page, with the length and the statuses of its answer once it is known. */
+function pageOf({ page, answer }: Side & Partial<Pick<Tried, 'answer'>>): Page {
+  if (answer === undefined) return page;
+  const requests = answer.requests ?? page.requests;
+  return { ...page, ...present({ requests }), bodyBytes: Math.round(answer.bytes) };
+}
+
 /** Makes the scenario. `said` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
   name = usualName,
 ) {
-  const [first] = sides as [Tried];
   const differing = differenceLines(sides);
-  const isControl = same[0]?.length === sides.length;
-  const pageFor = ({ page, answer }: Tried): Page => ({
-    ...page,
-    ...present({ requests: answer.requests ?? page.requests }),
-    bodyBytes: Math.round(answer.bytes),
-  });
-  const scenario = defineScenario({
-    name,
-    title: sides.length === 2 ? titlesOf(sides).join(' against ') : enumeration(titlesOf(sides)),
-    knob: (sides[1] as Tried).name,
-    load: first.load,
-    page: pageFor(first),
-    variants: sides.map((side): Variant => ({
-      name: side.name,
-      server: side.server,
-      ...(isDeepStrictEqual(side.load, first.load) ? {} : { load: side.load }),
-      ...(isDeepStrictEqual(pageFor(side), pageFor(first)) ? {} : { page: pageFor(side) }),
-    })),
-    ...(isControl ? { control: true } : {}),
-    footnotes: [...same.map((group) => sameLine(group, isControl)), ...differing],
-  });
   return {
-    scenario,
+    scenario: defineScenario(scenarioOf(sides, same, name, differing)),
     said: redirectionLines(sides),
     table: differingTable(sides),
     advice: [...differing, ...offerLines(sides)],
   };
 }
 
-function titlesOf(sides: readonly Tried[]): string[] {
+function titlesOf(sides: readonly Side[]): string[] {
   const short = sides.map(({ given }) => path.basename(given));
   return new Set(short).size === short.length ? short : sides.map(({ given }) => given);
 }
