@@ -148,40 +148,10 @@ class Rounds {
     const { signal } = this.#context;
     try {
       await this.#save('partial', false);
-      while (this.#kept.length < this.#plan.rounds) {
-        const failure = await this.#tryRound();
-        if (failure === undefined && (await this.#leavesTurns())) continue;
-        if (
-          failure === undefined &&
-          (this.#kept.length === this.#plan.rounds || this.#verdictsAreDecided())
-        )
-          break;
-        const pauseMs =
-          failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
-        if (this.#timeIsOver(pauseMs)) {
-          if (failure !== undefined)
-            this.#notes.add(warning.dropped(this.#attempts, failure.message));
-          this.#notes.add(warning.timeOver(this.#kept.length, this.#plan.rounds));
-          this.#events.say(
-            `after ${counts(this.#kept.length, 'round')} there is no time for another one (--max-time)`,
-          );
-          break;
-        }
-        if (failure === undefined) {
-          this.#comparisonsSoFar = (await this.#save('partial', false)).comparisons;
-          continue;
-        }
-        this.#notes.add(warning.repeated(this.#attempts, failure.message));
-        this.#events.say(
-          `round ${this.#kept.length + 1} is dropped and repeated: ${failure.message}`,
-        );
-        await delay(pauseMs, undefined, { signal });
-      }
-      return {
-        result: await this.#save('complete', true),
-        kept: this.#kept,
-        ...(signal.aborted ? { ended: new Interrupted() } : {}),
-      };
+      await this.#runAll();
+      const result = await this.#save('complete', true);
+      const ended = signal.aborted ? { ended: new Interrupted() } : {};
+      return { result, kept: this.#kept, ...ended };
     } catch (error) {
       const ended = signal.aborted ? new Interrupted() : error;
       this.#endedBy = inOneLine(messageOf(ended));
@@ -189,6 +159,49 @@ class Rounds {
       const result = await this.#save('partial', true).catch(() => this.#resultNow('partial'));
       return { result, kept: this.#kept, ended };
     }
+  }
+
+  async #runAll(): Promise<void> {
+    let goesOn = true;
+    while (goesOn && this.#kept.length < this.#plan.rounds) {
+      const failure = await this.#tryRound();
+      goesOn =
+        failure === undefined ? await this.#goesOnAfterRound() : await this.#triesAgain(failure);
+    }
+  }
+
+  /** After a kept round: saves the result, if another round is to follow. */
+  async #goesOnAfterRound(): Promise<boolean> {
+    if (await this.#leavesTurns()) return true;
+    if (this.#kept.length === this.#plan.rounds || this.#verdictsAreDecided()) return false;
+    if (this.#timeIsOver()) {
+      this.#noteTimeOver();
+      return false;
+    }
+    this.#comparisonsSoFar = (await this.#save('partial', false)).comparisons;
+    return true;
+  }
+
+  /** After a dropped round: waits for a while, longer after each disturbance, if there is time for another try. */
+  async #triesAgain(failure: RoundFailure): Promise<boolean> {
+    const pauseMs =
+      failure instanceof Disturbance ? firstPauseMs * 2 ** (this.#failures.length - 1) : 0;
+    if (this.#timeIsOver(pauseMs)) {
+      this.#notes.add(warning.dropped(this.#attempts, failure.message));
+      this.#noteTimeOver();
+      return false;
+    }
+    this.#notes.add(warning.repeated(this.#attempts, failure.message));
+    this.#events.say(`round ${this.#kept.length + 1} is dropped and repeated: ${failure.message}`);
+    await delay(pauseMs, undefined, { signal: this.#context.signal });
+    return true;
+  }
+
+  #noteTimeOver() {
+    this.#notes.add(warning.timeOver(this.#kept.length, this.#plan.rounds));
+    this.#events.say(
+      `after ${counts(this.#kept.length, 'round')} there is no time for another one (--max-time)`,
+    );
   }
 
   #resultNow(state: Result['state']): Result {
@@ -248,7 +261,7 @@ class Rounds {
   }
 
   /** Runs a round and keeps it, or returns why it was dropped. Throws after too many failures. */
-  async #tryRound() {
+  async #tryRound(): Promise<RoundFailure | undefined> {
     const place = this.#kept.length + 1;
     const roundBeganAtMs = performance.now();
     this.#attempts++;
@@ -257,44 +270,55 @@ class Rounds {
       const outcomes = await this.#runRound(place, {
         round: this.#attempts,
         answers: this.#answers,
-        onAnswers: () => {
-          const lines = [...this.#answerLines(), ...this.#answerTable()];
-          for (const line of lines) if (!this.#said.includes(line)) this.#events.say(line);
-          this.#said = lines;
-        },
+        onAnswers: () => this.#sayAnswers(),
         known: this.#ratesSoFar(),
         onStep: (more) => {
           this.#steps.push(...more);
           this.#events.stepped({ round: place, steps: more });
         },
       });
-      this.#kept.push({ round: this.#attempts, outcomes });
-      this.#slowestSeconds = Math.max(
-        this.#slowestSeconds,
-        (performance.now() - roundBeganAtMs) / 1000,
-      );
-      this.#failures = [];
-      for (const [variant, outcome] of outcomes) this.#noteOutcome(variant, outcome);
-      this.#steps = [];
+      this.#keep(outcomes, (performance.now() - roundBeganAtMs) / 1000);
       return undefined;
     } catch (error) {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
-      if (error instanceof StillCold) {
-        this.#groups = withWarmups(this.#groups, error.warmupSeconds);
-        // Earlier rounds had the same warm-up, and may have been cold from begin to end.
-        if (this.#kept.length < minimumRounds) await this.#dropKept();
-        return error;
-      }
-      this.#failures.push(error);
-      if (this.#failures.filter((one) => !(one instanceof Disturbance)).length === triesOfFailing)
-        throw new UserError(`round ${place} failed twice: ${error.message}`);
-      if (this.#failures.length === triesOfDisturbed)
-        throw new UserError(
-          `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${error.message}`,
-        );
+      if (error instanceof StillCold) await this.#lengthenWarmups(error);
+      else this.#countFailure(error, place);
       return error;
     }
+  }
+
+  #keep(outcomes: Map<string, VariantRound>, seconds: number) {
+    this.#kept.push({ round: this.#attempts, outcomes });
+    this.#slowestSeconds = Math.max(this.#slowestSeconds, seconds);
+    this.#failures = [];
+    for (const [variant, outcome] of outcomes) this.#noteOutcome(variant, outcome);
+    this.#steps = [];
+  }
+
+  async #lengthenWarmups({ warmupSeconds }: StillCold) {
+    this.#groups = withWarmups(this.#groups, warmupSeconds);
+    // Earlier rounds had the same warm-up, and may have been cold from begin to end.
+    if (this.#kept.length < minimumRounds) await this.#dropKept();
+  }
+
+  /** @throws UserError, which ends the run, after too many failures of a round */
+  #countFailure(failure: RoundFailure, place: number) {
+    this.#failures.push(failure);
+    const own = this.#failures.filter((one) => !(one instanceof Disturbance));
+    if (own.length === triesOfFailing)
+      throw new UserError(`round ${place} failed twice: ${failure.message}`);
+    if (this.#failures.length === triesOfDisturbed)
+      throw new UserError(
+        `round ${place} was disturbed or failed each of ${triesOfDisturbed} times, the last time: ${failure.message}`,
+      );
+  }
+
+  /** Prints what the answers differ in, once. */
+  #sayAnswers() {
+    const lines = [...this.#answerLines(), ...this.#answerTable()];
+    for (const line of lines) if (!this.#said.includes(line)) this.#events.say(line);
+    this.#said = lines;
   }
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
