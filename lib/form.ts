@@ -80,6 +80,18 @@ export const count = whole(0, most);
 export const figure = within(0, most);
 export const signed = within(-most, most);
 
+export const instant = v.pipe(
+  text,
+  v.check(
+    (one) => !Number.isNaN(Date.parse(one)),
+    'has to be an instant such as 2026-11-20T08:15:30.000Z',
+  ),
+);
+
+/** Two of a form, such as the ends of an interval. */
+export const pairOf = (form: Form<number>): Form<[number, number]> =>
+  v.strictTuple([form, form], 'has to be a list of two numbers');
+
 export const list = <T>(entry: Form<T>, of = ''): Form<T[]> =>
   v.array(entry, `has to be a list${of}`);
 export const texts = list(text, ' of texts');
@@ -90,6 +102,9 @@ export const orElse = <T, const D extends T | (() => T)>(
 ): v.OptionalSchema<Form<T>, D> => v.optional(form, value as never) as never;
 export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined> =>
   v.optional(form);
+/** A field that is left out where it is unknown. */
+export const optional = <T>(form: Form<T>): v.ExactOptionalSchema<Form<T>, undefined> =>
+  v.exactOptional(form);
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
 export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> =>
   v.picklist(words, `has to be ${enumeration(words, 'or')}`);

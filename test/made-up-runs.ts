@@ -1,7 +1,8 @@
 // Runs of shipped scenarios with synthetic figures, written to a database like real runs.
 import { networkResult } from '../lib/analysis/phases.ts';
 import { comparable } from '../lib/analysis/comparisons.ts';
-import type { PageFigures, Phase, Result } from '../lib/result/result.ts';
+import type { PageFigures } from '../lib/result/load-result.ts';
+import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';

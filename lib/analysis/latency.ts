@@ -1,13 +1,11 @@
 // Distributions of latency: merged, their percentiles and buckets.
 import type {
-  BucketShare,
   Distribution,
   HistogramBar,
   LatencyDistribution,
   LatencyFigures,
-  LatencyMetric,
-  Phase,
-} from '../result/result.ts';
+} from '../result/load-result.ts';
+import type { BucketShare, LatencyMetric, Phase } from '../result/result.ts';
 import { byName } from '../present.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';

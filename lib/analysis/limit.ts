@@ -2,7 +2,8 @@
 // isKept, rateEnd and isHopeless.
 import { percent, scaledTime, whole } from '../format.ts';
 import { byName } from '../present.ts';
-import type { LoadResult, Noise, Phase, Round, VariantResult } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
 import {

@@ -1,5 +1,6 @@
 // The pages of a mix over all rounds, and how long each takes alone beside the baseline.
-import type { Comparison, PageFigures, Result } from '../result/result.ts';
+import type { PageFigures } from '../result/load-result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import { measuredComparisons, variantOf } from './comparisons.ts';
 import { byName } from '../present.ts';
 import { alphaOf, median, ratioInterval, total } from './statistics.ts';

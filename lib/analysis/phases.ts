@@ -3,18 +3,9 @@ import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { median, total } from './statistics.ts';
 import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
-import type {
-  LinkTraffic,
-  LoadResult,
-  NetworkResult,
-  NetworkUse,
-  PacketKind,
-  Phase,
-  PhaseResult,
-  Round,
-  Traffic,
-  VariantResult,
-} from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { LinkTraffic, NetworkResult, NetworkUse, PacketKind } from '../result/network-use.ts';
+import type { Phase, PhaseResult, Round, Traffic, VariantResult } from '../result/result.ts';
 import type { NetworkSpec, Published } from '../scenario/model.ts';
 
 /** The number of rounds; variants that are published only have none. */

@@ -1,6 +1,7 @@
 // Warnings below the table, derived from the figures, each with a next step.
 import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
-import type { Comparison, ErrorCause, Phase, Round, VariantResult } from '../result/result.ts';
+import type { ErrorCause } from '../result/load-result.ts';
+import type { Comparison, Phase, Round, VariantResult } from '../result/result.ts';
 import { lateSends, limitOf, rateCause, pauseMs, stoodStill } from './limit.ts';
 import { overflowClause, overflowsOf, overflowTexts } from './accept-queues.ts';
 import { noiseWarnings, roundsText } from './noise-warnings.ts';

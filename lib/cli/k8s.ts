@@ -41,7 +41,7 @@ import { findKubectl, type Kubectl } from '../kubernetes/kubectl.ts';
 import { readEnvironment } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { headingLines } from '../report/heading.ts';
-import type { Environment } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
 import { plannedVariant, type Plan } from '../runner/plan.ts';
 import {
   checkResultsFolder,

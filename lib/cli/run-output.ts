@@ -27,13 +27,8 @@ import {
   type Plan,
   type PlanDraft,
 } from '../runner/plan.ts';
-import {
-  resultJson,
-  type Comparison,
-  type Environment,
-  type Result,
-  type VariantResult,
-} from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import { resultJson, type Comparison, type Result, type VariantResult } from '../result/result.ts';
 import { checkWhole, writeForUser, writeWhole } from '../writing.ts';
 import { protocolName } from '../scenario/load.ts';
 import type { RunEvents, RunOutcome } from '../runner/run.ts';

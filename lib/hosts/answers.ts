@@ -16,7 +16,8 @@ import {
   whole,
   type Form,
 } from '../form.ts';
-import { environmentForm, optional } from '../result/result.ts';
+import { optional } from '../form.ts';
+import { environmentForm } from '../result/environment.ts';
 import { requestsForm, serverNames } from '../scenario/model.ts';
 import type { Calls } from './agent.ts';
 import type { Reply } from './messages.ts';

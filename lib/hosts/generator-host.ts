@@ -10,7 +10,7 @@ import { clocksAhead, keepLimitMs, keepScript, openAgent } from './agent-connect
 import { measureLink } from './link.ts';
 import type { K6There, SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
-import type { GeneratorHostFacts } from '../result/result.ts';
+import type { GeneratorHostFacts } from '../result/environment.ts';
 
 export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
 

@@ -12,7 +12,7 @@ import type { Processors } from '../machine/processors.ts';
 import { limited } from '../limited.ts';
 import { machineClock } from '../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
-import type { ServerHostFacts } from '../result/result.ts';
+import type { ServerHostFacts } from '../result/environment.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';

@@ -1,6 +1,7 @@
 // The load plan that the runner gives to the k6 script as JSON in the environment, and the options of k6/x/loadgen.
 
-import type { LoadResult, Phase } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { Phase } from '../result/result.ts';
 import type { LoadRequest, Within } from '../scenario/model.ts';
 
 /**

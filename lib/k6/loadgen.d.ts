@@ -8,14 +8,14 @@ declare module 'k6/x/loadgen' {
      */
     run(
       options: import('./load-plan.ts').LoadOptions & import('./load-plan.ts').CallOptions,
-    ): import('../result/result.ts').LoadResult;
+    ): import('../result/load-result.ts').LoadResult;
     /**
      * Loads several servers in turns, and returns when all sides are through: a result for each, in their order.
      * @throws Error as `run`, with the side's place
      */
     alternate(
       options: import('./load-plan.ts').AlternateOptions,
-    ): import('../result/result.ts').LoadResult[];
+    ): import('../result/load-result.ts').LoadResult[];
   };
   export default loadgen;
 }

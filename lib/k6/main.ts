@@ -2,7 +2,7 @@
 // with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import type { PageFigures } from '../result/result.ts';
+import type { PageFigures } from '../result/load-result.ts';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/latency.ts';

@@ -1,7 +1,7 @@
 // The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches), as the script runs it.
 import { geometricMean } from '../analysis/statistics.ts';
 import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/limit.ts';
-import type { LoadResult } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
 import type { Within } from '../scenario/model.ts';
 import type { PhaseOutcome, SearchStart } from './load-plan.ts';
 

@@ -7,7 +7,8 @@ import type { Look } from '../analysis/looks.ts';
 import { summarise } from '../analysis/summarise.ts';
 import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verdict.ts';
 import { verdictCell } from '../report/verdict-words.ts';
-import type { Comparison, LoadResult, Phase } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { Comparison, Phase } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { AlternateOptions, SideOptions } from './load-plan.ts';
 

@@ -6,7 +6,9 @@ import { UserError, printable } from '../errors.ts';
 import { duration } from '../format.ts';
 import { leftIn, leftQuery } from '../k6/left-results.ts';
 import type { LoadPlan } from '../k6/load-plan.ts';
-import type { ClusterFacts, LoadResult, Phase } from '../result/result.ts';
+import type { ClusterFacts } from '../result/environment.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { Phase } from '../result/result.ts';
 import { bodiesDiffer, standstillIn } from '../runner/disturbance.ts';
 import {
   Disturbance,

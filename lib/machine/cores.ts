@@ -4,7 +4,7 @@ import packageJson from '../../package.json' with { type: 'json' };
 import { UserError, usageError } from '../errors.ts';
 import { coreCount } from '../format.ts';
 import { textOf } from '../files.ts';
-import type { Environment } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { cpusOf, formatCpuList, type PhysicalCore, type Processors } from './processors.ts';
 

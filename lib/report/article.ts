@@ -1,5 +1,6 @@
 // The page of an article: claims, environment and tables, next to the measurements on this machine.
-import type { Environment, Result, Verdict } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import type { Result, Verdict } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
 import { decideClaim, madeBy, ownFigures, type ClaimState } from './claims.ts';
 import { generatorPlace, serversPlace } from './heading.ts';

@@ -24,13 +24,8 @@ import { bar, bucketLabel, exactPercent, isTooWide, scaledTime, whole } from '..
 import type { PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
-import type {
-  BucketShare,
-  LatencyFigures,
-  PhaseResult,
-  Result,
-  VariantResult,
-} from '../result/result.ts';
+import type { LatencyFigures } from '../result/load-result.ts';
+import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
 import type { NetworkSpec, Published } from '../scenario/model.ts';
 import { present } from '../present.ts';

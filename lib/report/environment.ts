@@ -4,7 +4,8 @@ import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { coreCount, counts, duration, percent, whole } from '../format.ts';
-import type { Environment, Result } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import type { Result } from '../result/result.ts';
 import { generatorPlace, resultHeading, serversPlace, sizesText } from './heading.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 

@@ -11,7 +11,8 @@ import {
 import { sharesCores } from '../machine/cores.ts';
 import { formatCpuList } from '../machine/processors.ts';
 import { present } from '../present.ts';
-import type { Environment, Result, VariantResult } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { networksText } from './network.ts';
 import { type Load, protocolName } from '../scenario/load.ts';

@@ -19,7 +19,8 @@ import {
   success,
   whole,
 } from '../format.ts';
-import type { ErrorCause, Result, StatusClass, VariantResult } from '../result/result.ts';
+import type { ErrorCause, StatusClass } from '../result/load-result.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { timesFrom } from './charts.ts';
 import { hasPublishedKinds, kindsTable } from './network.ts';

@@ -2,7 +2,8 @@
 import { delayText, directions, packetsByKind, type Direction } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
-import type { NetworkResult, PacketKind, Result, VariantResult } from '../result/result.ts';
+import type { NetworkResult, PacketKind } from '../result/network-use.ts';
+import type { Result, VariantResult } from '../result/result.ts';
 import { packetKinds, type LinkDirection, type NetworkSpec } from '../scenario/model.ts';
 import {
   figure,

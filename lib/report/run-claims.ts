@@ -1,6 +1,7 @@
 // What a single run says of its article.
 import { variantOf } from '../analysis/comparisons.ts';
-import type { Environment, Result } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import type { Result } from '../result/result.ts';
 import type { Article } from '../scenario/article.ts';
 import type { ClaimRow, RunPlaces } from '../store/schema.ts';
 import { articleTitle, environmentHere } from './article.ts';

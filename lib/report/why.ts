@@ -3,7 +3,8 @@ import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { perRequestOf } from '../analysis/phases.ts';
 import { mean, total } from '../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, short } from '../format.ts';
-import { perfCounts, type Result, type VariantResult, type WhySide } from '../result/result.ts';
+import type { Result, VariantResult } from '../result/result.ts';
+import { perfCounts, type WhySide } from '../result/why.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 /** Folder of the sides' stacks inside a run's folder. */

@@ -21,14 +21,8 @@ import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
 import type { Plan, RunBase, VariantRound } from './plan.ts';
-import type {
-  KernelSetting,
-  Environment,
-  Integrity,
-  Result,
-  Round,
-  SearchStep,
-} from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import type { KernelSetting, Integrity, Result, Round, SearchStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 /** A round that counts, with an outcome for every variant. */

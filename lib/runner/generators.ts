@@ -12,13 +12,13 @@ import type { K6Ended, SentFile } from '../hosts/messages.ts';
 import { k6Files, type LoadPlan, type Meeting, type PhaseOutcome } from '../k6/load-plan.ts';
 import { machineClock } from '../machine/usage.ts';
 import { byName } from '../present.ts';
+import { optional } from '../form.ts';
 import {
-  optional,
   resultFromHost,
   wireNames,
   type Distribution,
   type LoadResult,
-} from '../result/result.ts';
+} from '../result/load-result.ts';
 import {
   forKeeps,
   k6Arguments,

@@ -12,7 +12,8 @@ import type {
 import { total } from '../analysis/statistics.ts';
 import { namesIn } from '../files.ts';
 import { mostSteps } from '../k6/rate-search.ts';
-import type { Phase, StatusClass } from '../result/result.ts';
+import type { StatusClass } from '../result/load-result.ts';
+import type { Phase } from '../result/result.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';

@@ -6,7 +6,7 @@ import type { Readable } from 'node:stream';
 import { printable, UserError } from '../errors.ts';
 import { linkOf, textOf } from '../files.ts';
 import { lastLine, limitChild, run, startChild, userOf, type ChildOptions } from '../process.ts';
-import { perfCounts, type WhySide } from '../result/result.ts';
+import { perfCounts, type WhySide } from '../result/why.ts';
 import type { StartedServer } from '../servers/index.ts';
 import { requireRunnable, unprivilegedUser } from '../servers/rights.ts';
 

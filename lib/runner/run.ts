@@ -29,13 +29,8 @@ import {
   type VariantRound,
 } from './plan.ts';
 import { Interrupted } from '../process.ts';
-import {
-  resultJson,
-  type Comparison,
-  type Environment,
-  type Result,
-  type SearchStep,
-} from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
+import { resultJson, type Comparison, type Result, type SearchStep } from '../result/result.ts';
 import {
   answerColumns,
   differencesTable,

@@ -1,5 +1,6 @@
 // How long others kept a side's server from working: they used its cores, or stopped its processes.
-import type { LoadResult, Noise, Phase } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
+import type { Noise, Phase } from '../result/result.ts';
 import {
   othersOn,
   valueAt,

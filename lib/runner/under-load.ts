@@ -2,7 +2,7 @@
 import { overflowTexts } from '../analysis/accept-queues.ts';
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type { LoadResult } from '../result/result.ts';
+import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { isStarted } from '../servers/index.ts';
 import { startK6There } from './generators.ts';

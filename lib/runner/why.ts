@@ -11,7 +11,7 @@ import { writeWhole } from '../writing.ts';
 import { enumeration, percent } from '../format.ts';
 import { stacksFile, stacksFolder } from '../report/why.ts';
 import { causeLine, lastLines, limitChild, startChild, type Child } from '../process.ts';
-import { perfCounts, type Why, type WhySide } from '../result/result.ts';
+import { perfCounts, type Why, type WhySide } from '../result/why.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { Group, PlannedVariant, RunContext, Stage } from './plan.ts';

@@ -19,16 +19,14 @@ import {
 import type { PageSum } from '../analysis/pages.ts';
 import { total } from '../analysis/statistics.ts';
 import { effect, whole } from '../format.ts';
+import type { ErrorCause, LoadResult, StatusClass } from '../result/load-result.ts';
+import type { NetworkResult } from '../result/network-use.ts';
 import type {
-  NetworkResult,
   BucketShare,
   Comparison,
-  ErrorCause,
   FoundRate,
-  LoadResult,
   Phase,
   Result,
-  StatusClass,
   VariantResult,
 } from '../result/result.ts';
 import {

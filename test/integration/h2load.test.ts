@@ -4,7 +4,7 @@ import { mkdtemp } from 'node:fs/promises';
 import { beforeAll, expect, it } from 'vitest';
 import { readH2load } from '../../lib/calibrate/printed.ts';
 import { startK6, compileScript } from '../../lib/runner/k6.ts';
-import type { LoadResult } from '../../lib/result/result.ts';
+import type { LoadResult } from '../../lib/result/load-result.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer } from '../../lib/scenario/model.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';

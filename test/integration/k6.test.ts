@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
-import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
+import type { HistogramBar, LatencyDistribution } from '../../lib/result/load-result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';

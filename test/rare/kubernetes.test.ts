@@ -3,7 +3,7 @@ import { copyFile } from 'node:fs/promises';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { leftIn, leftPoint, leftQuery } from '../../lib/k6/left-results.ts';
 import type { LoadPlan, PhaseOutcome } from '../../lib/k6/load-plan.ts';
-import type { LoadResult } from '../../lib/result/result.ts';
+import type { LoadResult } from '../../lib/result/load-result.ts';
 import { waitUntilReady } from '../../lib/servers/index.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { writeLines } from '../../lib/store/client.ts';

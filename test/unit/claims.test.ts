@@ -5,9 +5,9 @@ import { articleMarkdown } from '../../lib/report/article.ts';
 import { articlePage } from '../../lib/report/html/article-page.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import { byName } from '../../lib/present.ts';
+import { wireNames } from '../../lib/result/load-result.ts';
 import {
   counterNames,
-  wireNames,
   type Comparison,
   type Result,
   type VariantResult,

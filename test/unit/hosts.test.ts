@@ -22,7 +22,7 @@ import { filesOf, openServerHost } from '../../lib/hosts/server-host.ts';
 import { addressesOf, connect } from '../../lib/hosts/ssh.ts';
 import { readEnvironment } from '../../lib/machine/cores.ts';
 import { readProcessors } from '../../lib/machine/processors.ts';
-import type { LoadResult } from '../../lib/result/result.ts';
+import type { LoadResult } from '../../lib/result/load-result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { byOurClocks, outcomeFromHost, recordByOurClock } from '../../lib/runner/generators.ts';
 import { listening } from '../fixtures/listening.ts';

@@ -7,7 +7,7 @@ import {
   type InstanceEnd,
 } from '../../lib/runner/generators.ts';
 import { byName } from '../../lib/present.ts';
-import { wireNames, type HistogramBar, type LoadResult } from '../../lib/result/result.ts';
+import { wireNames, type HistogramBar, type LoadResult } from '../../lib/result/load-result.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 
 const planOf = (

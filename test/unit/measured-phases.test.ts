@@ -1,6 +1,6 @@
 // Combines the engine's measurement and the runner's samples into a phase.
 import { expect, test } from 'vitest';
-import type { LoadResult } from '../../lib/result/result.ts';
+import type { LoadResult } from '../../lib/result/load-result.ts';
 import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import { phasesOf } from '../../lib/runner/measured-phases.ts';
 import type { Measurement } from '../../lib/runner/under-load.ts';

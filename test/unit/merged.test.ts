@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { meanDistribution, mergedLatency } from '../../lib/analysis/latency.ts';
 import { figuresPerRound } from '../../lib/analysis/metrics.ts';
 import { mean, variance } from '../../lib/analysis/statistics.ts';
-import type { HistogramBar, LatencyDistribution } from '../../lib/result/result.ts';
+import type { HistogramBar, LatencyDistribution } from '../../lib/result/load-result.ts';
 import { latency, noLatency, phase } from '../fixtures/phase.ts';
 
 /** The distribution that the engine reports for these values. */

@@ -2,7 +2,7 @@ import { expect, test, vi } from 'vitest';
 import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
 import { machineClock } from '../../lib/machine/usage.ts';
 import { networkUseBetween, sampleLink } from '../../lib/runner/observers/link.ts';
-import type { LinkTraffic } from '../../lib/result/result.ts';
+import type { LinkTraffic } from '../../lib/result/network-use.ts';
 import { traffic as linkTraffic } from '../fixtures/link.ts';
 
 /** One packet in ten is dropped. */

@@ -76,9 +76,11 @@ test('the types and the documentation have all options and results of the k6 mod
     .sort();
   expect(results).toContain('latencyMs');
   const checked = ['outcomeFields', 'loadFields'].flatMap((name) =>
-    namesIn('lib/result/result.ts', `const ${name}`, /^ {2}(\w+)[:,]/gm),
+    namesIn('lib/result/load-result.ts', `export const ${name}`, /^ {2}(\w+)[:,]/gm),
   );
-  expect([...checked, ...fieldsOf('lib/result/result.ts', 'LoadResult')].sort()).toEqual(results);
+  expect([...checked, ...fieldsOf('lib/result/load-result.ts', 'LoadResult')].sort()).toEqual(
+    results,
+  );
 });
 
 describe('user configs and pages', () => {

@@ -1,5 +1,6 @@
 import { byName } from '../../lib/present.ts';
-import { counterNames, wireNames } from '../../lib/result/result.ts';
+import { wireNames } from '../../lib/result/load-result.ts';
+import { counterNames } from '../../lib/result/result.ts';
 import { serverFields } from '../../lib/result/server-metrics.ts';
 import { expect, it } from 'vitest';
 import { onlyLook } from '../../lib/analysis/looks.ts';

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import type { Result, WhySide } from '../../lib/result/result.ts';
+import type { Result } from '../../lib/result/result.ts';
+import type { WhySide } from '../../lib/result/why.ts';
 import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
 import { changedSettings } from '../../lib/report/html/differences.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';

@@ -4,7 +4,7 @@ import { whole } from '../../format.ts';
 import { machineClock } from '../../machine/usage.ts';
 import type { LinkCounts, LinkReport, Network } from '../../network/network.ts';
 import { byName } from '../../present.ts';
-import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/result.ts';
+import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/network-use.ts';
 import { asRoundFailure, RoundFailure, type Stage } from '../plan.ts';
 import { valueAt, type UsageWindow } from '../samples.ts';
 import type { Observer } from './observer.ts';

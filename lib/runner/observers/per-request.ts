@@ -1,7 +1,8 @@
 // What a request came to: the server's counters of the kernel, and what was on the wire.
 import { total } from '../../analysis/statistics.ts';
 import { byName } from '../../present.ts';
-import { counterNames, wireNames, type LoadResult, type Phase } from '../../result/result.ts';
+import { wireNames, type LoadResult } from '../../result/load-result.ts';
+import { counterNames, type Phase } from '../../result/result.ts';
 import { isStarted } from '../../servers/index.ts';
 import { countersOf, type Counters } from '../../servers/usage.ts';
 import type { Observer } from './observer.ts';
