@@ -13,7 +13,8 @@ import { ensureTools } from '../setup/tools.ts';
 import { parseInfluxUrl } from '../store/client.ts';
 import { type Store, openStore } from '../store/store.ts';
 import { quoteString } from '../store/line-protocol.ts';
-import { benchComparison, benchRun } from '../store/schema.ts';
+import { benchComparison } from '../store/comparison-points.ts';
+import { benchRun } from '../store/schema.ts';
 import { runFlags } from './run-options.ts';
 import { noInstall, printHelp, readWords } from './words.ts';
 

@@ -21,7 +21,7 @@ import {
   whyPoints,
 } from '../store/points.ts';
 import { quoteString } from '../store/line-protocol.ts';
-import { benchRound } from '../store/schema.ts';
+import { benchRound } from '../store/round-points.ts';
 import { programOf } from '../scenario/variants.ts';
 import { totalIntegrity, type KeptRound } from './build-result.ts';
 import { generatorCores } from '../machine/cores.ts';

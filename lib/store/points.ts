@@ -9,26 +9,21 @@ import { bucketLabel } from '../format.ts';
 import type { Phase, Result } from '../result/result.ts';
 import type { ServerFigures } from '../result/server-metrics.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
+import { benchComparison } from './comparison-points.ts';
+import type { Measurement, Written } from './fields.ts';
+import { benchBucket, benchPhase } from './phase-points.ts';
+import { benchRound, serverCpu, serverRss, type RoundRow } from './round-points.ts';
 import {
-  benchBucket,
   benchClaim,
-  benchComparison,
   benchCurve,
   benchPage,
-  benchPhase,
-  benchRound,
   benchRun,
   benchSentence,
   benchWhy,
-  intervalOf,
-  serverCpu,
-  serverRss,
   type ClaimRow,
-  type Measurement,
-  type RoundRow,
   type RunRow,
-  type Written,
 } from './schema.ts';
+import { intervalOf } from './shared-fields.ts';
 
 type Tags<M extends Measurement> = Readonly<Record<M['tags'][number], string | undefined>>;
 

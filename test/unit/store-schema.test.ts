@@ -8,7 +8,7 @@ import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchRound } from '../../lib/store/schema.ts';
+import { benchRound } from '../../lib/store/round-points.ts';
 import { networkResult } from '../fixtures/link.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
 import { answers, latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
