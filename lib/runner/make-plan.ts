@@ -1,4 +1,4 @@
-// Makes the plan of a run, before anything is installed or started.
+// Makes the plan of a run, before anything is installed or started; compare completes it by the answers of its sides.
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
@@ -134,17 +134,22 @@ export function makePlan(
   };
   const isOpen = looks !== usualLooks || mayEndEarly(planned);
   const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };
+  requirePossible(draft, options);
+  return draft;
+}
+
+/** @throws UserError for what no run of the plan could do */
+function requirePossible(draft: PlanDraft, { arrivals, warmupSeconds, failIf }: PlanOptions): void {
   requireTime(draft);
   requireMetric(draft);
   requireShort(draft);
   requireSearchable(draft);
-  if (arrivals !== undefined && !variants.some(({ load }) => isAtRate(load)))
+  if (arrivals !== undefined && !draft.variants.some(({ load }) => isAtRate(load)))
     refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
   if (warmupSeconds !== undefined) requireWarmups(draft);
-  if (options.failIf !== undefined) requireVerdict(draft);
-  return draft;
+  if (failIf !== undefined) requireVerdict(draft);
 }
 
 /** Responses that a round at a rate needs for its verdict, of all its phases together. */
