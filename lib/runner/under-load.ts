@@ -9,7 +9,7 @@ import { startK6There } from './generators.ts';
 import { loadPlanFor } from './k6-plan.ts';
 import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observers } from './observers/all.ts';
-import { whileObserved, type Observed } from './observers/observer.ts';
+import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { isSampled } from './observers/usage.ts';
 import { RoundFailure, type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
 import { searchStarts } from './search.ts';
@@ -31,6 +31,7 @@ const k6GraceMs = 10_000;
 /**
  * Loads the stages of a group and returns the measurement of each side.
  * @param folder for k6's files
+ * @param more observers of this load, beside those of each
  * @throws RoundFailure if the load or the link failed, Interrupted after a signal
  */
 export async function underLoad(
@@ -39,13 +40,15 @@ export async function underLoad(
   stages: readonly Stage[],
   attempt: Attempt,
   folder: string,
+  more: readonly Observer[] = [],
 ): Promise<Measurement[]> {
   const { plan, signal } = context;
   const loadPlan = planOfLoad(context, group, stages, attempt);
   const output = await outputToStore(context);
   let k6: RunningK6 | undefined;
   try {
-    const end = await whileObserved(observers, { plan, stages, attempt }, async (started) => {
+    const all = [...observers, ...more];
+    const end = await whileObserved(all, { plan, stages, attempt }, async (started) => {
       signal.throwIfAborted();
       k6 = await startLoad(context, stages, { folder, loadPlan, output });
       started(k6);

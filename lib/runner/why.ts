@@ -25,6 +25,7 @@ import {
   type Parts,
 } from './perf-output.ts';
 import { openStages } from './round.ts';
+import type { Observer } from './observers/observer.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 
 /** Load of a side, in seconds, while CPU time is sampled and while calls are counted. */
@@ -100,7 +101,7 @@ async function sidesOf(
     const sampled = await whileLookedAt(look, whySeconds.sampled, samplerArgs);
     const usedSeconds = servers.map((server) => server.usage().cpuSeconds);
     const parts = await Promise.all(
-      servers.map((server, side) => partsOf(look, server, fileOf(look, side), context.signal)),
+      servers.map((server, side) => partsOf(look, server, fileOf(context, side), context.signal)),
     );
     const counted = await whileLookedAt(look, whySeconds.counted, (side) =>
       counterArgs(parts[side]?.callsSeen ?? []),
@@ -121,7 +122,7 @@ async function sidesOf(
         requests,
         countedRequests,
         cpuUs,
-        ...countsIn(textOf(fileOf(look, side)), countedRequests),
+        ...countsIn(textOf(fileOf(context, side)), countedRequests),
         ...of(cpuUs),
       };
     });
@@ -153,7 +154,7 @@ interface Look {
   calls: ReadonlySet<string>;
 }
 
-const fileOf = ({ context }: Look, side: number): string => join(context.folder, `perf-${side}`);
+const fileOf = ({ folder }: RunContext, side: number): string => join(folder, `perf-${side}`);
 
 /** All that ended while perf looked on, connects and warm-up too. At least 1. */
 const requestsOf = ({ results }: Measurement): number =>
@@ -167,25 +168,44 @@ async function whileLookedAt(
   seconds: number,
   args: (side: number) => string[],
 ): Promise<Measurement[]> {
-  const { context, group, stages, perf } = look;
+  const { context, group, stages } = look;
   // k6 appends to its files.
   const folder = await mkdtemp(join(context.folder, 'k6-'));
-  const watching: Child[] = [];
-  try {
-    for (const [side, { server }] of stages.entries()) {
-      const processes = (server as StartedServer).processes();
-      const all = [...args(side), '-p', processes.join()];
-      const child = await startPerf(context, perf, all, fileOf(look, side));
-      watching.push(child);
-    }
-    const short = stages.map((stage) => ({
-      ...stage,
-      planned: { ...stage.planned, load: shortened(stage.planned.load, seconds) },
-    }));
-    return await underLoad(context, group, short, { round: 1, onLoad: () => undefined }, folder);
-  } finally {
-    await Promise.all(watching.map((child) => endPerf(child, context.signal)));
-  }
+  const short = stages.map((stage) => ({
+    ...stage,
+    planned: { ...stage.planned, load: shortened(stage.planned.load, seconds) },
+  }));
+  const attempt = { round: 1, onLoad: () => undefined };
+  return underLoad(context, group, short, attempt, folder, [perfObserver(look, args)]);
+}
+
+/** Observes each side's processes by a perf of its own. */
+function perfObserver({ context, stages, perf }: Look, args: (side: number) => string[]): Observer {
+  return {
+    name: 'what perf has seen',
+    async begin() {
+      const watching: Child[] = [];
+      const endAll = async () => {
+        await Promise.all(watching.map((child) => endPerf(child, context.signal)));
+      };
+      try {
+        for (const [side, { server }] of stages.entries()) {
+          const processes = (server as StartedServer).processes();
+          const all = [...args(side), '-p', processes.join()];
+          watching.push(await startPerf(context, perf, all, fileOf(context, side)));
+        }
+      } catch (error) {
+        await endAll();
+        throw error;
+      }
+      return {
+        async end() {
+          await endAll();
+          return [];
+        },
+      };
+    },
+  };
 }
 
 function shortened(

@@ -43,7 +43,7 @@ export interface ObservedLoad {
 export interface Observer {
   /** In messages: "the use of CPU time". */
   name: string;
-  /** Called before the generator starts. */
+  /** Called before the generator starts. Leaves nothing running if it fails. */
   begin(load: ObservedLoad): Observation | Promise<Observation>;
 }
 
@@ -68,7 +68,7 @@ export type ObservedEnd = { observed: Observed[] } & (
 /** An end may wait for another host, or for the last packets of a network. Their own limits are shorter. */
 const endLimitMs = 120_000;
 /** After a failed load. */
-const failedEndLimitMs = 5000;
+const failedEndLimitMs = 15_000;
 
 /**
  * Begins the observers in their order, does the work, and ends all that have begun, whatever failed. What the others have observed is
