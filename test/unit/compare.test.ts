@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { comparisonOf, sameSides } from '../../lib/cli/compare.ts';
+import { compareCommand, comparisonOf, sameSides } from '../../lib/cli/compare.ts';
 import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
@@ -329,4 +329,12 @@ test('the scenario reports identical sides', async () => {
   });
   const ports = [await addressSide('http://127.0.0.1'), await addressSide('http://127.0.0.1:80')];
   expect(await sameSides(await sidesFor(ports))).toHaveLength(1);
+});
+
+test('what cannot be planned is refused before a side is started', async () => {
+  const sides = ['a=false --port={port}', 'b=false --port={port}'];
+  const flags = ['--fail-if', 'slower>3%', '--rounds', '3', '--store', 'none', '--out', folder];
+  await expect(compareCommand([...sides, ...flags])).rejects.toThrow(
+    '--fail-if asks for a verdict, which takes 4 rounds',
+  );
 });
