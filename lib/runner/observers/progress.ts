@@ -1,5 +1,4 @@
 // Reports the present rate of a load, and each step of a search.
-import type { Plan } from '../plan.ts';
 import { followPhases, followRate, type RunningK6 } from '../k6.ts';
 import { stepIn } from '../search.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
@@ -9,13 +8,13 @@ const reportIntervalMs = 500;
 export const progress: Observer = {
   name: 'the progress',
   begin(load) {
-    let stop = () => undefined as void;
+    let stop: (() => void) | undefined;
     return {
       started(generator) {
         stop = report(load, generator);
       },
       end() {
-        stop();
+        stop?.();
         return [];
       },
     };
@@ -24,7 +23,7 @@ export const progress: Observer = {
 
 /** Reports until the returned function is called, and a last time then. */
 function report({ plan, stages, attempt }: ObservedLoad, { files }: RunningK6): () => void {
-  const { within }: Plan = plan;
+  const { within } = plan;
   const { round, onLoad, onStep } = attempt;
   const rate = followRate(files.record);
   const phases = followPhases(files.console);
