@@ -1,7 +1,7 @@
 // Measured figures against what arithmetic says, as a table; bounds make it a check.
 import { median, total } from '../analysis/statistics.ts';
 import { percent, perSecond, scaledTime, short, whole } from '../format.ts';
-import type { Environment } from '../result/result.ts';
+import type { Environment } from '../result/environment.ts';
 import { leftColumn, rightColumn, tableOf, type Cell, type Table } from '../report/table.ts';
 import { arrangements, type Measurements, type Seen } from './measure.ts';
 import type { KnownServer, Truth } from './servers.ts';
