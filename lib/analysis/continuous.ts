@@ -36,6 +36,7 @@ type Rounds = readonly Pick<Round, 'phases'>[];
 function bothOf(rounds: Rounds): [continuous: number[], inTurns: number[]] | undefined {
   const pairs = rounds.flatMap(({ phases: [first] }) => {
     if (first === undefined || isAtRate(first) || (first.turns?.count ?? 1) === 1) return [];
+    if (first.continuous?.apart === true) return [];
     const continuousRps = first.continuous?.rps ?? 0;
     return continuousRps > 0 && first.rps > 0 ? [{ continuousRps, rps: first.rps }] : [];
   });

@@ -9,7 +9,7 @@ import { readProcessors } from '../machine/processors.ts';
 import { present } from '../present.ts';
 import { bundledForK6 } from '../runner/k6.ts';
 import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
-import { makePlan } from '../runner/make-plan.ts';
+import { makePlan, refuseWarmups } from '../runner/make-plan.ts';
 import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
@@ -68,6 +68,7 @@ export async function writeK6Script(
   const cores = divideCores(readProcessors(), asked, scenario);
   const draft = makePlan(scenario, findVariants(scenario, options.variants), cores, options);
   requireScript(draft);
+  if (options.warmupSeconds !== undefined) refuseWarmups(draft.variants, 'a k6 script makes');
   const script = scriptOf(draft);
   const run = `run ${file} ${script.sides.map(({ target, example }) => `-e ${target}=${example}`).join(' ')}`;
   const text = await bundledForK6(source, banner(draft, script, run), {

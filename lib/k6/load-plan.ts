@@ -113,6 +113,11 @@ export interface LoadPlan {
   maxDurationSeconds: number;
   /** Calls of `loadgen.alternate`, in this order. All have the same sides. */
   phases: readonly AlternateOptions[];
+  /**
+   * For each side, the warm-up that is a load of its own before the first phase; null: none. What it did is in that phase's
+   * `warmupRequests`, `wire` and `continuous`, and in nothing else.
+   */
+  warmUps?: readonly (Pick<LoadOptions, 'warmup' | 'warmupLimit'> | null)[];
   /** For each side, the file with its requests beside the script; null: the page in its `url`. */
   mixFiles?: readonly (string | null)[];
   /** After each phase the sides with a mix make one request at a time for so many seconds: the times of pages without a queue. */

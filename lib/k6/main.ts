@@ -2,7 +2,7 @@
 // with the results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import type { PageFigures } from '../result/load-result.ts';
+import type { LoadResult, PageFigures } from '../result/load-result.ts';
 import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
 import { responsesNeeded } from '../analysis/latency.ts';
@@ -77,12 +77,45 @@ function runPhases(): void {
       segmented: instances > 1,
       ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}),
     };
+    const warmUps = index === 0 ? warmedUp(phase) : [];
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
+    for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);
     if (plan.aloneSeconds !== undefined && instances === 1)
       addAlone(outcome, phase, plan.aloneSeconds);
     tell(outcome);
     orAbort(() => met?.leave(index + 1, outcome));
   }
+}
+
+/** The measured time of a warm-up that is a load of its own, which counts for nothing: the engine takes none without. */
+const afterWarmUp = '50ms';
+
+/** Makes the warm-ups that are loads of their own, the first side's first, and returns their results. */
+function warmedUp(phase: AlternateOptions): { side: number; result: LoadResult }[] {
+  const { warmUps = [] } = plan;
+  const { sides, first = 1 } = phase;
+  const order = sides.map((_, place) => (place + first - 1) % sides.length);
+  return order.flatMap((side) => {
+    const { requests: _, ...options } = sides[side] as SideOptions;
+    const warmUp = warmUps[side];
+    if (!warmUp) return [];
+    const alone = { ...options, ...warmUp, duration: afterWarmUp };
+    try {
+      const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });
+      return results.map((result) => ({ side, result }));
+    } catch {
+      // The measured load fails for the same reason, and tells it with the side's place.
+      return [];
+    }
+  });
+}
+
+/** Adds what a warm-up of its own did to the result of the load behind it. */
+function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continuous }: LoadResult) {
+  result.warmupRequests += requests + warmupRequests;
+  const { wire: own = {} as NonNullable<LoadResult['wire']> } = result;
+  for (const name of Object.keys(own) as (keyof typeof own)[]) own[name] += wire?.[name] ?? 0;
+  if (continuous) result.continuous = { ...continuous, apart: true };
 }
 
 function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {

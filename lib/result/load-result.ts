@@ -14,6 +14,7 @@ import {
   orNull,
   pairOf,
   text,
+  trueOrAbsent,
   type Form,
 } from '../form.ts';
 
@@ -100,6 +101,8 @@ const continuous = open({
   warmupSeconds: figure,
   /** `rps` as a multiple of that of the warm-up's first part. */
   gain: figure,
+  /** The warm-up had connections of its own, and the load after it, a number of requests, opened others: not to be compared by speed. */
+  apart: optional(trueOrAbsent),
 });
 
 /** A page of a mix: a path, with a method other than GET before it. */

@@ -14,7 +14,7 @@ import { namesIn } from '../files.ts';
 import { mostSteps } from '../k6/rate-search.ts';
 import type { StatusClass } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
-import { isAtRate, type Load } from '../scenario/load.ts';
+import { isAtRate, warmsUpApart, type Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { serverNameOf } from '../scenario/pages.ts';
 import { isOwn, programOf } from '../scenario/variants.ts';
@@ -114,6 +114,9 @@ export function loadPlanFor(
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
       keepSecrets,
+      warmUps: sides.some(({ load }) => warmsUpApart(load))
+        ? sides.map(({ load }) => (warmsUpApart(load) ? warmUpOptions(load) : null))
+        : undefined,
       mixFiles: isMix ? mixFiles : undefined,
       aloneSeconds: aloneSeconds || undefined,
       pauseSeconds: pauseSeconds || undefined,
@@ -158,7 +161,6 @@ function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
 
 function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOptions {
   const { rate = 0, requests = 0, arrivals, streams, together, method, body } = load;
-  const { warmupSeconds, warmupLimitSeconds } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.
   const isLogged = arrivals === 'logged';
   const durationSeconds = isLogged ? requests / rate : load.durationSeconds;
@@ -176,8 +178,7 @@ function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOption
       together,
       buckets: load.bucketSeconds?.map(goDuration),
       netns,
-      warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),
-      warmupLimit: warmupLimitSeconds === undefined ? undefined : goDuration(warmupLimitSeconds),
+      ...(warmsUpApart(load) ? {} : warmUpOptions(load)),
       // The servers' certificates are made here and signed by nobody.
       tls: url.startsWith('https:')
         ? {
@@ -191,6 +192,13 @@ function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOption
       body,
     }),
   };
+}
+
+function warmUpOptions({ warmupSeconds, warmupLimitSeconds }: Load) {
+  return present({
+    warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),
+    warmupLimit: warmupLimitSeconds === undefined ? undefined : goDuration(warmupLimitSeconds),
+  });
 }
 
 /** Adds the page's host (:authority with HTTP/2) to the load's headers, unless they name a host. */

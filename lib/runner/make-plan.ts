@@ -11,7 +11,7 @@ import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
-import { isAtRate, secondsFor } from '../scenario/load.ts';
+import { isAtRate, isCounted, secondsFor, warmsUpApart } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   atRates,
@@ -91,13 +91,17 @@ export function makePlan(
   const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates, needed);
   const shown = rates === undefined ? asked : scenario.variants;
   const within = options.within ?? scenario.within;
-  const variants = shown.filter(isRunnable).map((variant): PlannedVariant => {
+  const runnable = shown.filter(isRunnable);
+  // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
+  const mayBeCold = runnable.some(({ server }) => !isConfigured(server)) && hosts === 1 && !exact;
+  const variants = runnable.map((variant): PlannedVariant => {
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
       generatorCores: generatorCores(cores),
       sharesCores: sharesCores(cores),
       exact,
       quick,
+      mayBeCold,
       responses: needed / (scenario.phases?.count ?? 1),
       ...present({ durationSeconds, warmupSeconds, arrivals, searched: within && (true as const) }),
     });
@@ -139,7 +143,7 @@ export function makePlan(
 }
 
 /** @throws UserError for what no run of the plan could do */
-function requirePossible(draft: PlanDraft, { arrivals, warmupSeconds, failIf }: PlanOptions): void {
+function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): void {
   requireTime(draft);
   requireMetric(draft);
   requireShort(draft);
@@ -148,7 +152,7 @@ function requirePossible(draft: PlanDraft, { arrivals, warmupSeconds, failIf }: 
     refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
-  if (warmupSeconds !== undefined) requireWarmups(draft);
+  requireWarmups(draft);
   if (failIf !== undefined) requireVerdict(draft);
 }
 
@@ -348,22 +352,28 @@ function requireSearchable({ scenario, variants, within, metric, cores }: PlanDr
     );
 }
 
-function countsRequests({ load }: PlannedVariant): boolean {
-  return load.requests !== undefined && !isAtRate(load);
-}
-
-/** Which servers are measured without a warm-up. Configs are of nginx, h2o and nghttpd, which answer the first request as the last. */
+/** Which servers that may get faster are measured without a warm-up. */
 export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
-  const cold = variants.filter((one) => countsRequests(one) && !isConfigured(one.variant.server));
+  const cold = variants.filter(
+    ({ load, variant }) =>
+      isCounted(load) && load.warmupSeconds === 0 && !isConfigured(variant.server),
+  );
   if (cold.length === 0) return [];
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
 }
 
-function requireWarmups({ variants }: PlanDraft): void {
-  const counted = variants.find(countsRequests);
-  if (counted !== undefined)
+/** Several hosts agree on the begin of one load, and not on one before it. */
+function requireWarmups({ variants, cores }: PlanDraft): void {
+  const hosts = hostsOf(cores);
+  if (hosts > 1) refuseWarmups(variants, `${hosts} generators make`);
+}
+
+/** Refuses warm-ups that are loads of their own. @param makers "a k6 script makes" */
+export function refuseWarmups(variants: readonly PlannedVariant[], makers: string): void {
+  const apart = variants.find(({ load }) => warmsUpApart(load));
+  if (apart !== undefined)
     refuse(
-      `--warmup: ${counted.variant.name} counts its requests from the first connect on, so that there is no warm-up: add --duration, or leave --warmup out`,
+      `--warmup: ${apart.variant.name} counts its requests, and ${makers} no load before that: add --duration, or leave --warmup out`,
     );
 }
 

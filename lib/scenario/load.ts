@@ -2,7 +2,10 @@
 import { present } from '../present.ts';
 import type { Arrivals, LoadProfile } from './model.ts';
 
-/** A load fitted to this machine. `warmupSeconds` is 0 if requests are counted without a rate: handshakes belong to the time then. */
+/**
+ * A load fitted to this machine. Where requests are counted without a rate, handshakes belong to the time: a warm-up is then a load of
+ * its own, with connections of its own (warmsUpApart).
+ */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
     /** The warm-up goes on for so long at most while the server still gets faster. Absent: it does not. */
@@ -38,6 +41,16 @@ export function protocolName({ protocol, tls }: Pick<LoadProfile, 'protocol'> & 
   return protocol.startsWith('http/') && tls ? `${name} over TLS` : name;
 }
 
+/** Whether the load is a number of requests from the first connect on. */
+export function isCounted({ requests, ...load }: Pick<Load, 'requests' | 'rate' | 'searched'>) {
+  return requests !== undefined && !isAtRate(load);
+}
+
+/** Whether the warm-up is a load of its own before the measured one. */
+export function warmsUpApart(load: Load): boolean {
+  return isCounted(load) && load.warmupSeconds > 0;
+}
+
 /** Open model: requests start at given times, whether or not earlier ones are answered. */
 export function isAtRate({ rate, searched }: { rate?: number; searched?: boolean }): boolean {
   return rate !== undefined || searched === true;
@@ -51,6 +64,8 @@ export interface FitOptions {
   durationSeconds?: number;
   /** Length of the warm-up instead of the profile's. */
   warmupSeconds?: number;
+  /** Servers may get faster while they are loaded (compiled code): a count of requests then has a warm-up before it, too. */
+  mayBeCold?: boolean;
   /** The load takes turns with others: noise is the same for all, so a short window is enough. */
   inTurns?: boolean;
   /** Arrivals of a rate instead of the profile's. */
@@ -142,12 +157,14 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     };
   }
   const secondsHere = exact ? undefined : hours;
-  if (asked === undefined && secondsHere === undefined && requests !== undefined)
+  if (asked === undefined && secondsHere === undefined && requests !== undefined) {
+    const isWarmedUp = options.warmupSeconds !== undefined || options.mayBeCold === true;
     return {
       ...common,
       requests: quick ? quickRequests(requests, common) : requests,
-      warmupSeconds: 0,
+      ...(isWarmedUp ? warmUp : { warmupSeconds: 0 }),
     };
+  }
   // A profile has a number of requests or a duration.
   const full = (durationSeconds ?? secondsHere ?? asked) as number;
   if (inTurns) {

@@ -2,6 +2,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
+import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
 import { untilAnswers } from '../fixtures/listening.ts';
@@ -35,10 +36,11 @@ function start(variants: string, out: string) {
   const file = join(home.folder, 'sides.scenario.ts');
   writeFileSync(
     file,
-    `import { address, command, defineScenario, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
+    `import { address, command, defineScenario, h2load, wrk } from '${join(import.meta.dirname, '../../lib/scenario/index.ts')}';
     export default defineScenario({ name: 'sides', title: 'sides', knob: 'all', load: wrk('-c 4 -t 1 -d 1'), page: { path: '/', bodyBytes: 5 }, variants: [${variants}] });`,
   );
-  return startScenario(`${file} --rounds 1 --duration 500ms --store none --out ${out}`, home.env);
+  const length = variants.includes('h2load(') ? '' : ' --duration 500ms';
+  return startScenario(`${file} --rounds 1${length} --store none --out ${out}`, home.env);
 }
 
 test('a command is compared with a running server, which keeps running', async () => {
@@ -93,6 +95,24 @@ test('a command is compared with a running server, which keeps running', async (
   expect(
     existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log')),
   ).toBe(true);
+});
+
+test('a count of requests follows a warm-up with connections of its own, and is exact', async () => {
+  const out = newOut();
+  const side = (name: string) =>
+    `{ name: '${name}', server: command('node server.cjs', { folder: '.' }), load: h2load('-n 700 -c 4 --h1') }`;
+  expect(await start([side('a'), side('b')].join(), out).ended).toBe(0);
+  const result = readResult(out);
+  expect(result.warnings.filter((text) => text.includes('no warm-up'))).toEqual([]);
+  for (const { rounds } of result.variants)
+    for (const { requests, responses, connectMs, warmupRequests, continuous } of rounds.flatMap(
+      ({ phases }) => phases,
+    )) {
+      expect([requests, responses['2xx']]).toEqual([700, 700]);
+      expect(valuesIn(connectMs)).toBe(4);
+      expect(warmupRequests).toBeGreaterThan(0);
+      expect(continuous).toMatchObject({ apart: true });
+    }
 });
 
 test('an expected status is no failure; an unexpected one is reported with the log', async () => {

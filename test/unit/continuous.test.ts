@@ -56,6 +56,7 @@ test('requests/s in turns are compared with continuous load as a ratio', () => {
     inTurns(1200, 1000, oneTurn),
     inTurns(1200, 1000, atRate),
     inTurns(1200, 0),
+    inTurns(1200, 1000, { continuous: { ...continuousEnd, rps: 1000, apart: true } }),
     phase({ requests: 1 }),
   ])
     expect(of(inTurns(1200, 1000), other)).toBeUndefined();

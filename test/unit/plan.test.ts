@@ -397,17 +397,58 @@ test('a rate lasts until a verdict has its responses, and the estimate with it',
   expect(secondsAt(100) - secondsAt(500)).toBeCloseTo(4 * 2 * (11 - 2.2), 6);
 });
 
-test('servers that may be cold are named where the load counts requests', () => {
-  const notesOf = (load: Scenario['load']) =>
-    coldNotes(anyPlan(scenarioOf(hereAndThere, { load })));
-  expect(notesOf(h2load('-n 1000 -c 10 --h1'))).toEqual([
-    expect.stringMatching(/^here and there: the load counts requests .* no warm-up: /),
+const counting = h2load('-n 1000 -c 10 --h1');
+
+test('where servers may be cold, a count of requests has a load before it', () => {
+  const warmed = anyPlan(scenarioOf(hereAndThere, { load: counting }));
+  const loadPlan = loadPlanOf(warmed, targetsWith({}));
+  const warmUp = { warmup: '401ms', warmupLimit: '30000ms' };
+  expect(loadPlan.warmUps).toEqual([warmUp, warmUp]);
+  for (const side of loadPlan.phases[0]?.sides ?? []) {
+    expect(side.requests).toBe(1000);
+    expect(side).not.toHaveProperty('warmup');
+    expect(side).not.toHaveProperty('warmupLimit');
+  }
+  const seconds = (load: Scenario['load'], options: Partial<PlanOptions> = {}) =>
+    anyPlan(scenarioOf(hereAndThere, { load }), options).variants.map(
+      ({ load: { warmupSeconds, warmupLimitSeconds = 0 } }) => [warmupSeconds, warmupLimitSeconds],
+    );
+  expect(seconds(counting, { warmupSeconds: 2 })).toEqual([
+    [2, 0],
+    [2, 0],
   ]);
+  // nginx answers the first request as the last; a load of a time has its warm-up in itself.
+  const natives = planOf({}, { scenario: { ...cached, load: counting } });
+  const timed = anyPlan(scenarioOf(hereAndThere, { load: h2load('-D 5 -c 10 --h1') }));
+  for (const plan of [natives, timed])
+    expect(loadPlanOf(plan, targetsWith({}))).not.toHaveProperty('warmUps');
+  // Beside another program, nginx is warmed up alike.
+  const [first] = cached.variants;
+  const both = scenarioOf([
+    { ...(first as Variant), name: 'n', page: cached.page },
+    hereAndThere[0] as Variant,
+  ]);
+  expect(loadPlanOf(anyPlan({ ...both, load: counting }), targetsWith({})).warmUps).toHaveLength(2);
+});
+
+test('servers that may be cold are named where nothing warms them up', () => {
+  const notesOf = (load: Scenario['load'], options: Partial<PlanOptions> = {}, given: Given = {}) =>
+    coldNotes(anyPlan(scenarioOf(hereAndThere, { load }), options, given));
+  const cold = [
+    expect.stringMatching(/^here and there: the load counts requests, .* no warm-up: /),
+  ];
+  expect(notesOf(counting, { warmupSeconds: 0 })).toEqual(cold);
+  expect(notesOf(counting, { exact: true })).toEqual(cold);
+  const generatorHosts = { names: ['x', 'y'], coresEach: 1 };
+  const others = { cores: { ...cores, generatorHosts } };
+  expect(notesOf(counting, {}, others)).toEqual(cold);
+  expect(() => notesOf(counting, { warmupSeconds: 1 }, others)).toThrow(
+    /^--warmup: here counts its requests, and 2 generators make no load before that: /,
+  );
+  expect(notesOf(counting)).toEqual([]);
   expect(notesOf(h2load('-D 5 -c 10 --h1'))).toEqual([]);
   expect(notesOf(vegeta('-rate 100 -duration 5s'))).toEqual([]);
-  // nginx answers the first request as the last.
-  const load = h2load('-n 1000 -c 10 --h1');
-  expect(coldNotes(planOf({}, { scenario: { ...cached, load } }))).toEqual([]);
+  expect(coldNotes(planOf({}, { scenario: { ...cached, load: counting } }))).toEqual([]);
 });
 
 test('rates that are too low for a verdict are said before the load, once', () => {
