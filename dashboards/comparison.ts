@@ -137,7 +137,7 @@ const ofServers = tablePanel({
   title: `Of the servers: ${enumeration(ofServerMetrics.map(({ name }) => name))}`,
   description:
     `Medians of the rounds: ${ofServerMetrics.map(({ about }) => about).join(', and ')}. ` +
-    'The changes have 95 % intervals, and a verdict only with --metric or --fail-if. No start-up where servers started beside each other.',
+    'The changes have 95 % intervals, and a verdict only with --metric or --fail-if. Start-up only where a run was asked for it.',
   grid: { x: 0, y: 93, w: 24, h: 8 },
   from: benchComparison,
   where: pickedRun,

@@ -1,4 +1,4 @@
-// What a run shows of its servers without being asked: a large difference in memory or start-up.
+// What a run shows of its servers without being asked: a large difference in memory, and in start-up where older runs have it.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { askedOf, figuresPerRound, metrics, typicalOf } from '../analysis/metrics.ts';
 import { isFailing } from '../analysis/phases.ts';

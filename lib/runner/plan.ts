@@ -307,7 +307,7 @@ export interface Stage {
   server: RunningServer;
   /** null on loopback. */
   network: Network | null;
-  /** Of the server; absent where it is not known, or another one started beside it. */
+  /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
   startupMs?: number;
   /** Settles when server or network ends by itself, with a line that says how. */
   died: Promise<string>;

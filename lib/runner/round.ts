@@ -1,7 +1,6 @@
 // A group in a round: starts its networks and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { coldCosts } from '../analysis/continuous.ts';
 import { succeeded } from '../analysis/phases.ts';
 import { total } from '../analysis/statistics.ts';
@@ -214,12 +213,9 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
   };
 }
 
-/** A start that takes longer does not hold up the next side's, unless its time was asked for. */
-const startPatienceMs = 1000;
-
 /**
- * Runs the plan's `prepare`, and starts the servers and networks of all sides, in a round's order one after the other, so that none
- * takes another's cores. Leaves none when it throws.
+ * Runs the plan's `prepare`, and starts the servers and networks of all sides: at once, or, where their start-up times are asked for, in
+ * a round's order one after the other, so that none takes another's cores. Leaves none when it throws.
  * @throws UserError if `prepare` or a server's first start fails, RoundFailure for later starts
  */
 export async function openStages(
@@ -230,19 +226,16 @@ export async function openStages(
   const isFirst = answers !== undefined && sides.some(({ variant }) => !answers.has(variant.name));
   await context.prepare?.();
   const { metric, alsoAsked = [] } = context.plan;
-  const patienceMs = [metric, ...alsoAsked].includes('startup') ? Infinity : startPatienceMs;
+  const isTimed = [metric, ...alsoAsked].includes('startup');
   const opening = new Map<PlannedVariant, Promise<Stage>>();
-  let isAlone = true;
   for (const planned of orderOfRound(sides, round, context.plan.run)) {
     const stage = openStage(context, planned, round, answers);
     opening.set(planned, stage);
-    const state = await stateWithin(stage, patienceMs);
-    if (state === 'failed') break;
-    if (state === 'pending') isAlone = false;
+    if (isTimed && !(await isOpened(stage))) break;
   }
   const opened = await Promise.allSettled(sides.flatMap((planned) => opening.get(planned) ?? []));
   const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
-  if (!isAlone) for (const stage of stages) delete stage.startupMs;
+  if (!isTimed) for (const stage of stages) delete stage.startupMs;
   const failed = opened.find((one) => one.status === 'rejected');
   if (failed === undefined) {
     if (isFirst) onAnswers?.();
@@ -254,17 +247,9 @@ export async function openStages(
   return asRoundFailure(failed.reason);
 }
 
-/** What became of a promise within some time. */
-async function stateWithin(
-  work: Promise<unknown>,
-  ms: number,
-): Promise<'done' | 'failed' | 'pending'> {
-  const outcome = work.then(
-    () => 'done' as const,
-    () => 'failed' as const,
-  );
-  if (ms === Infinity) return outcome;
-  return Promise.race([outcome, delay(ms, 'pending' as const, { ref: false })]);
+async function isOpened(stage: Promise<Stage>): Promise<boolean> {
+  const [{ status }] = await Promise.allSettled([stage]);
+  return status === 'fulfilled';
 }
 
 async function stopAll(stages: readonly Stage[]): Promise<void> {
