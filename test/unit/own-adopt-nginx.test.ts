@@ -61,6 +61,25 @@ it('runs a site inside the http block of a main config, replacing the sites ther
   expect(whole.within).toBeUndefined();
 });
 
+it('a name whose server serves comes before names that are only redirected', async () => {
+  const text = `events {}
+    http {
+      server { listen 8080; server_name old.org; return 301 https://new.org$request_uri; }
+      server { listen 8080; server_name older.org; location / { return 302 /new; } }
+      server { listen 8080; server_name none.org; return 444; }
+      server { listen 127.0.0.1:8080; server_name inner.org; }
+      server { listen 8080; server_name new.org; location / { root /srv; } location /old { return 301 /; } }
+      server { listen 8080; server_name text.org; return 200 hello; }
+      server { listen 8443; server_name old.org; }
+    }`;
+  const folder = await ownFiles({ 'a.conf': text });
+  const { listens } = await readOwnConfig(path.join(folder, 'a.conf'));
+  expect(listens.map(({ port, hosts }) => [port, ...hosts])).toEqual([
+    [8080, 'new.org', 'text.org', 'old.org', 'older.org', 'none.org'],
+    [8443, 'old.org'],
+  ]);
+});
+
 it.each([
   [
     'upstream app { server app:9000 weight=2; } server { location / { proxy_pass http://app; } }',

@@ -70,7 +70,7 @@ function quicListensOf(server: Directive): Directive[] {
   return writtenListens(server).filter(isQuic);
 }
 
-/** Each port once, with the protocols and names of its most public host. */
+/** Each port once, with the protocols and names of its most public host; names of servers that only turn requests away come last. */
 export function nginxListens(config: readonly Directive[], file: string): Listen[] {
   // A config may have thousands of servers: each part is looked through once.
   const shared = insideHttp(config).filter(({ block }) => block === undefined);
@@ -93,10 +93,12 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
   const publicHosts = new Map(
     [...byPort].map(([port, addresses]) => [port, mostPublicHost(addresses, port)]),
   );
+  const turnedAway: Listen[] = [];
   const listens = servers.flatMap((server) => {
     const isOn = (name: string) => valueIn(server, name) === 'on';
     const [hasTls, hasHttp2] = [isOn('ssl'), isOn('http2')];
     const hosts = namesOf(server);
+    const isAway = turnsAway(server);
     return listensOf(server).flatMap((listen) => {
       const address = parseAddress(listen);
       if ('socket' in address || !isAtHost(address, publicHosts.get(address.port) ?? '')) return [];
@@ -104,7 +106,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
       const words = wordsOf(listen);
       const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
-      return {
+      const found: Listen = {
         port,
         tls,
         http2: http2 || hasHttp2,
@@ -113,9 +115,20 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
         ...(quicPorts.has(port) ? { http3: true as const } : {}),
         hosts,
       };
+      if (!isAway) return found;
+      turnedAway.push(found);
+      return { ...found, hosts: [] };
     });
   });
-  return listensByPort(listens);
+  return listensByPort([...listens, ...turnedAway]);
+}
+
+/** Whether the server, or its `location /`, only answers with a redirect or a refusal. */
+function turnsAway({ block = [] }: Directive): boolean {
+  const root = blocksIn(block, 'location').find(({ args }) => args.map(bareWord).join(' ') === '/');
+  return [...block, ...(root?.block ?? [])].some(
+    ({ name, args }) => name === 'return' && !/^2\d\d$/.test(bareWord(args[0] ?? '')),
+  );
 }
 
 function namesOf({ block = [] }: Directive): string[] {
