@@ -20,7 +20,7 @@ import type { Environment } from '../result/environment.ts';
 import { resultJson } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
-import { fewAnswersLines, runName, serversOf } from '../runner/make-plan.ts';
+import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';
 import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import {
   checkResultsFolder,
@@ -269,6 +269,7 @@ export async function runPlan(
       ...headingLines(headingOf(plan, environment)),
       ...(environment.coreNotes ?? []),
       ...fewAnswersLines(draft),
+      ...fewRoundsLines(draft),
       ...udpNotes(plan.variants.map(({ load }) => load)),
       ...shorterLine(draft, options, shorterBy),
     ]);

@@ -187,6 +187,17 @@ export function fewAnswersLines(plan: PlanDraft): string[] {
   ];
 }
 
+/** Says before the load that the time limit leaves fewer rounds than a verdict needs, and what would do. */
+export function fewRoundsLines(plan: PlanDraft): string[] {
+  const { rounds, maxTimeSeconds = Infinity } = plan;
+  if (rounds < minimumRounds || !isCompared(plan)) return [];
+  const needed = estimatedSeconds(plan, minimumRounds);
+  if (needed <= maxTimeSeconds) return [];
+  return [
+    `No verdict is likely within --max-time ${duration(maxTimeSeconds)}: it takes ${minimumRounds} rounds, about ${duration(needed)}: give a --max-time above that.`,
+  ];
+}
+
 /** "40", "40 to 200". */
 function rangeText(numbers: readonly number[]): string {
   const [least, most] = extent(numbers);

@@ -6,6 +6,7 @@ import { loadPlanFor, type Target } from '../../lib/runner/k6-plan.ts';
 import {
   coldNotes,
   fewAnswersLines,
+  fewRoundsLines,
   runName,
   serversOf,
   type PlanOptions,
@@ -449,6 +450,22 @@ test('servers that may be cold are named where nothing warms them up', () => {
   expect(notesOf(h2load('-D 5 -c 10 --h1'))).toEqual([]);
   expect(notesOf(vegeta('-rate 100 -duration 5s'))).toEqual([]);
   expect(coldNotes(planOf({}, { scenario: { ...cached, load: counting } }))).toEqual([]);
+});
+
+test('a time limit with fewer rounds than a verdict needs is said before the load', () => {
+  const linesOf = (maxTimeSeconds: number, options: Partial<PlanOptions> = {}) =>
+    fewRoundsLines(planOf({ maxTimeSeconds, ...options }));
+  const within = { within: { metric: 'p99' as const, ms: 5 } };
+  const perRound = estimatedSeconds(planOf(within), 1);
+  expect(linesOf(4 * perRound + 1, within)).toEqual([]);
+  expect(linesOf(2 * perRound, within)).toEqual([
+    expect.stringMatching(
+      /^No verdict is likely within --max-time .*: it takes 4 rounds, about .*: give a --max-time above that\.$/,
+    ),
+  ]);
+  // Who asks for so few rounds expects none.
+  expect(linesOf(8, { rounds: 2 })).toEqual([]);
+  expect(fewRoundsLines(planOf(within))).toEqual([]);
 });
 
 test('rates that are too low for a verdict are said before the load, once', () => {
