@@ -122,19 +122,25 @@ export function check<T>(
 ): { value: T } | { problem: string } {
   const result = v.safeParse(form, value, { abortEarly: !everything });
   if (result.success) return { value: result.output };
-  const issue = result.issues.find(({ expected }) => expected === 'never') ?? result.issues[0];
+  const issue = result.issues.find(isUnknownField) ?? result.issues[0];
+  return { problem: problemOf(issue) };
+}
+
+const isUnknownField = ({ expected }: v.BaseIssue<unknown>): boolean => expected === 'never';
+
+function problemOf(issue: v.BaseIssue<unknown>): string {
   const { input, message, path = [], kind, type } = issue;
   const keys = path.map(({ key }) => key as string | number);
   // Keys and values may come from elsewhere.
-  if (issue.expected === 'never')
-    return { problem: inOneLine([placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': ')) };
+  if (isUnknownField(issue))
+    return inOneLine([placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': '));
   const isOfWrongValue =
     kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
   const problem =
     input === undefined && keys.length > 0
       ? missing
       : `${isOfWrongValue ? shown(input) : ''}${message}`;
-  return { problem: inOneLine([placeOf(keys), problem].filter(Boolean).join(' ')) };
+  return inOneLine([placeOf(keys), problem].filter(Boolean).join(' '));
 }
 
 /** variants[0].load.connections */
@@ -177,4 +183,18 @@ export const given = <F extends v.ObjectEntries>(
 export function problemIn(form: Form<unknown>, value: unknown): string | undefined {
   const outcome = check(form, value, { everything: true });
   return 'problem' in outcome ? outcome.problem : undefined;
+}
+
+/** As problemIn, of all wrong fields. Where a field is unknown, those that seem missing beside it are left out: it may be one of them. */
+export function problemsIn(form: Form<unknown>, value: unknown): string[] {
+  const { issues = [] } = v.safeParse(form, value);
+  const parentOf = ({ path }: v.BaseIssue<unknown>) =>
+    placeOf((path ?? []).slice(0, -1).map(({ key }) => key as string | number));
+  const unclear = new Set(issues.filter(isUnknownField).map(parentOf));
+  const told = issues.filter(
+    (issue) => isUnknownField(issue) || issue.input !== undefined || !unclear.has(parentOf(issue)),
+  );
+  const unknown = told.filter(isUnknownField);
+  const rest = told.filter((issue) => !isUnknownField(issue));
+  return [...new Set([...unknown, ...rest].map(problemOf))];
 }

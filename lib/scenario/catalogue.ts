@@ -77,8 +77,10 @@ async function loadScenarioFiles(files: readonly string[]): Promise<Scenario[]> 
       return scenarioOf(module, path.dirname(file as string));
     });
   } catch (error) {
-    const [line] = messageOf(error).split('\n');
-    throw new UserError(`${file}: ${line}`);
+    const [first, ...more] = messageOf(error).split('\n');
+    // Others go on with code and stacks. The file may have a bakeoff of its own.
+    const others = more.filter((line) => line.startsWith('scenario '));
+    throw new UserError([`${file}: ${first}`, ...others]);
   }
 }
 

@@ -6,7 +6,7 @@ import { problemOfHeader } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
-  problemOfForm,
+  problemsOfForm,
   type AddressServer,
   type CommandServer,
   type ConfiguredServer,
@@ -26,33 +26,42 @@ import {
   pageOf,
 } from './variants.ts';
 
-/** Checks a scenario and returns it unchanged. @throws UserError that names the wrong field */
+const mostProblems = 10;
+
+/** Checks a scenario and returns it unchanged. @throws UserError that names the wrong fields, a line each, at most ten */
 export function defineScenario(scenario: Scenario): Scenario {
-  const problem = problemOfForm(scenario) ?? problemOf(scenario);
-  if (problem === undefined) return scenario;
-  throw new UserError(`scenario ${(scenario as Partial<Scenario> | null)?.name}: ${problem}`);
+  const ofForm = problemsOfForm(scenario);
+  const problems = ofForm.length > 0 ? ofForm : problemsOf(scenario);
+  if (problems.length === 0) return scenario;
+  const { name } = (scenario as Partial<Scenario> | null) ?? {};
+  throw new UserError(
+    problems.slice(0, mostProblems).map((problem) => `scenario ${name}: ${problem}`),
+  );
 }
 
-function problemOf(scenario: Scenario): string | undefined {
+function problemsOf(scenario: Scenario): string[] {
   const { variants, alsoCompare = [] } = scenario;
   const names = variants.map((variant) => variant.name);
-  if (names.length === 0) return 'has no variants';
+  if (names.length === 0) return ['has no variants'];
   const twice = repeated(names);
-  if (twice !== undefined) return `two variants are named "${twice}"`;
-  const problem = problemOfParts(scenario);
-  if (problem !== undefined) return problem;
+  if (twice !== undefined) return [`two variants are named "${twice}"`];
+  // Its parts are those of each variant, too.
+  const shared = problemOfParts(scenario);
+  if (shared !== undefined) return [shared];
+  const problems: string[] = [];
   for (const variant of variants) {
     const found = problemOfVariant(scenario, variant);
-    if (found !== undefined) return `variant "${variant.name}" ${found}`;
+    if (found !== undefined) problems.push(`variant "${variant.name}" ${found}`);
   }
-  if (!variants.some(isRunnable)) return 'has published figures only: nothing of it can be run';
+  if (!variants.some(isRunnable))
+    problems.push('has published figures only: nothing of it can be run');
   if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1)
-    return 'has within, and phases.count: a search has load phases of its own';
+    problems.push('has within, and phases.count: a search has load phases of its own');
   for (const { variant, against } of alsoCompare) {
     const found = problemOfPair(scenario, variant, against);
-    if (found !== undefined) return `alsoCompare: "${variant}" ${found}`;
+    if (found !== undefined) problems.push(`alsoCompare: "${variant}" ${found}`);
   }
-  return undefined;
+  return problems;
 }
 
 function problemOfParts({

@@ -15,6 +15,7 @@ import {
   orAbsent,
   orNull,
   problemIn,
+  problemsIn,
   signed,
   text,
   texts,
@@ -421,7 +422,7 @@ export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
 /** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
-export const problemOfForm = (value: unknown): string | undefined => problemIn(scenario, value);
+export const problemsOfForm = (value: unknown): string[] => problemsIn(scenario, value);
 
 /** The first wrong field of a load. */
 export const problemOfLoadForm = (value: unknown): string | undefined =>

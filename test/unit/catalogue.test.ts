@@ -72,10 +72,19 @@ test('findScenario accepts kernel settings by name and by file', async () => {
 });
 
 const wrong = source('wrong');
+test('all that a scenario file lacks is told, a line each', async () => {
+  const file = path.join(folder, 'half.ts');
+  await writeFile(file, 'export default { name: "half", variants: [] };');
+  const error: unknown = await findScenario(file).catch((reason: unknown) => reason);
+  const lines = (error as Error).message.split('\n');
+  expect(lines[0]).toBe(`${file}: scenario half: title is missing`);
+  expect(lines.slice(1)).toContain('scenario half: load is missing');
+  expect(lines.every((line) => line.includes('scenario half: '))).toBe(true);
+});
+
 test.each([
   ['nothing.ts', undefined, /there is no scenario file .*nothing\.ts$/],
   ['no-default.ts', 'export const name = 1;', /it has no scenario as its default export/],
-  ['half.ts', 'export default { name: "half", variants: [] };', /half: title is missing$/],
   ['broken.ts', wrong.replace('-c 1 -n 10', '-c 1 -X 10'), /ab: -X cannot be honoured/],
   ['throws.ts', 'throw new Error("first line\\nsecond line");', /: first line$/],
 ])('findScenario: %s is refused in one line', async (file, text, message) => {

@@ -258,3 +258,30 @@ test('a field with the name of a method is refused', () => {
 test.each([null, 5, 'x', []])('refuses %j as a scenario', (value) => {
   expect(() => defineScenario(value as unknown as Scenario)).toThrow(/^scenario undefined: /);
 });
+
+test('all that is wrong is told, a line each, at most ten', () => {
+  const messageOf = (scenario: unknown): string => {
+    try {
+      defineScenario(scenario as Scenario);
+    } catch (error) {
+      return (error as Error).message;
+    }
+    return '';
+  };
+  const { title: _, knob: __, ...rest } = good;
+  // A misspelt field is not missing, too.
+  expect(
+    messageOf({ ...rest, tilte: 'x', knob: 5, rounds: 'many' })
+      .split('\n')
+      .sort(),
+  ).toEqual([
+    expect.stringMatching(/^scenario good: knob has to be a text$/),
+    expect.stringMatching(/^scenario good: rounds has to be a number$/),
+    expect.stringMatching(/^scenario good: there is no field "tilte": did you mean title\?$/),
+  ]);
+  const wrong = { server: nginx(['base', 'x.conf'], workers) };
+  const variants = Array.from({ length: 12 }, (___, index) => ({ name: `v${index}`, ...wrong }));
+  const lines = messageOf({ ...good, variants }).split('\n');
+  expect(lines).toHaveLength(10);
+  expect(lines[9]).toMatch(/^scenario good: variant "v9" .*x\.conf/);
+});
