@@ -79,7 +79,7 @@ func (l *loop) startDue() {
 // mayStart tells whether a request of the rate that is due now may leave: the turn goes on, and the phase or the loop's share of a count is
 // not over.
 func (l *loop) mayStart() bool {
-	if l.turnIsOver {
+	if !l.turnState.starts() {
 		return false
 	}
 	if l.plan.Requests == 0 || l.phase == warming {
@@ -91,7 +91,7 @@ func (l *loop) mayStart() bool {
 // take allows the slot to start an attempt, due now or by a rate's schedule. A slot that asks too early becomes idle.
 func (l *loop) take(c *conn) (a attempt, taken bool) {
 	due := l.clock
-	if l.turnIsOver || l.phase == probing && l.outstanding > 0 {
+	if !l.turnState.starts() || l.phase == probing && l.outstanding > 0 {
 		return a, false
 	}
 	if l.plan.Rate > 0 && l.plan.KeepAlive && l.phase <= warming && !c.openedAhead {
@@ -120,7 +120,7 @@ func (l *loop) take(c *conn) (a attempt, taken bool) {
 		if l.plan.listed != nil {
 			end = max(end, l.clock)
 		}
-		l.sliceEnd = min(l.sliceEnd, end)
+		l.endTurnBy(end)
 	}
 	a = l.attempt(due)
 	a.isOfRamp = due < l.dueFrom

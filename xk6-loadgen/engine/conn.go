@@ -164,7 +164,7 @@ func (c *conn) watch(out bool) {
 func (c *conn) isUp() {
 	c.state = established
 	c.noteProgress()
-	if !c.loop.isReopening {
+	if c.loop.turnState != joining {
 		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
 		if c.secure != nil {
 			c.loop.tcpTimes.record(c.handshakeFrom - c.openedAt)

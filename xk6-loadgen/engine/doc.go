@@ -45,8 +45,9 @@
 //
 // In detail:
 //
+//   - Each loop has a state for this: turnState (loopturns.go) has its picture, and advanceTurn all its transitions.
 //   - The ramp fills the server's queue. Its length comes from the warm-up (pace.go), and may be zero.
-//   - Without a rate, a window after a ramp begins and ends with a response (crossEdge, setEdge).
+//   - Without a rate, a window after a ramp begins and ends with a response (opening, concluding and setEdge).
 //   - Answers that come after the drain are read in other sides' turns (awaitTurn).
 //   - Time outside of the side's turns does not count: loops move their times by it (loop.shift), and shared.away adds it up.
 //   - A load that is alone has one turn, without ramp and end.

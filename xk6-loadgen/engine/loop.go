@@ -166,17 +166,21 @@ func (l *loop) run(entered chan<- error) {
 	l.watchTurnsQueue()
 	l.setTimer()
 	for !l.ended() {
-		if l.clock >= l.sliceEnd && l.turnIsDone() && !l.windowIsOver {
+		switch {
+		case l.clock < l.sliceEnd || !l.turnIsDone():
+			l.iterate()
+		case l.wasLastTurn():
+			l.iterate() // What has come meanwhile
+			l.advanceTurn(loopDone)
+		default:
 			l.nextTurn()
-			continue
 		}
-		l.iterate()
 	}
 	l.finish()
 	if l.inbox != nil {
 		l.inbox.goroutines.Wait() // They end with their connections
 	}
-	l.through = true
+	l.advanceTurn(loopDone)
 	l.endTurn()
 }
 
@@ -216,11 +220,11 @@ func (l *loop) iterate() {
 	}
 	reported := l.shared.now()
 	l.clock, l.sawNothing = reported, n == 0
-	if l.isAtEdge {
-		l.crossEdge()
-		ended := l.responses + l.failures
+	if l.turnState.isAtEdge() {
+		l.advanceTurn(polled)
+		before := l.responses + l.failures
 		l.handle(n)
-		if l.responses+l.failures > ended {
+		if l.responses+l.failures > before {
 			l.setEdge()
 		}
 	} else {
@@ -380,11 +384,11 @@ func (l *loop) ended() bool {
 	if l.phase != measuring {
 		return false
 	}
-	if l.plan.listed != nil && l.windowIsOver {
+	if l.turnState == over {
 		return true
 	}
 	if l.cycle != nil || l.plan.Duration > 0 {
-		return l.windowIsOver || l.shared.alone && l.clock >= l.phaseEnd
+		return l.shared.alone && l.clock >= l.phaseEnd
 	}
 	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0
 }
@@ -392,7 +396,7 @@ func (l *loop) ended() bool {
 // setTimer finds when timers has something to do next, so that most iterations compare one number.
 func (l *loop) setTimer() {
 	l.nextTimer = min(l.nextTimeoutCheck, l.nextRetry)
-	if !l.turnIsOver { // They wait for the next turn
+	if l.turnState.starts() { // They wait for the next turn
 		l.nextTimer = min(l.nextTimer, l.nextTick, l.nextSample, l.growth.next)
 	}
 	if l.timeoutCheckFrom > 0 {

@@ -2,26 +2,143 @@ package engine
 
 import (
 	"cmp"
+	"sync/atomic"
 	"time"
 )
 
 // longestReopening bounds how long a turn waits for connections that the server has closed meanwhile.
 const longestReopening = second
 
+// turnState is a loop's place in the turns of its side. Requests start while it is opening or steady, and in no other state.
+//
+//	                    ┌─► opening ──polled──┐             ┌─► concluding ──polled──┐
+//	joining ──allReady──┤                     ├──timeIsUp───┤                        ├──► awaiting ──turnDone──► listening or resting
+//	   ▲                └─────────► steady ◄──┘             └────────────────────────┘                                    │
+//	   └──────────────────────────────────────────────────────────────────────────────────────────────turnComes───────────┘
+//
+// Only turns of isByResponses are opening and concluding. Time that is up ends an opening turn as well, and a concluding turn may be done
+// without a response. A loop that is through is over, whatever its state was.
+type turnState uint8
+
+const (
+	resting    turnState = iota // Other sides have their turns, and nothing is under way.
+	listening                   // Other sides have their turns. The loop reads responses that the drain has not waited for; wake ends that.
+	joining                     // The loop opens what the server has closed, and waits for the side's other loops.
+	opening                     // The window begins with one of the next responses, see setEdge.
+	steady                      // Events count. (At a rate those of the ramp do not: see dueFrom.)
+	concluding                  // Nothing starts, and the window ends with one of the next responses, see setEdge.
+	awaiting                    // Nothing starts, and responses are awaited, see drainEnd.
+	over                        // The loop's window is over, or the loop has been stopped.
+)
+
+// starts tells whether requests may start.
+func (s turnState) starts() bool { return s == opening || s == steady }
+
+// isAtEdge tells whether counting begins or ends with one of the next responses.
+func (s turnState) isAtEdge() bool { return s == opening || s == concluding }
+
+// turnEvent is what may change a turnState.
+type turnEvent uint8
+
+const (
+	turnComes turnEvent = iota // The side's next turn has come.
+	allReady                   // The side's loops are ready, and the turn's times are set.
+	polled                     // A poll has returned at l.clock. Its events are not handled yet: they come after a response that was an edge.
+	timeIsUp                   // l.clock has reached sliceEnd.
+	turnDone                   // Responses are awaited no longer, see turnIsDone.
+	loopDone                   // The loop is through.
+)
+
+// advanceTurn makes the transition that an event causes, if it causes one. No other function changes the state.
+func (l *loop) advanceTurn(event turnEvent) {
+	s := l.shared
+	if event == loopDone {
+		l.turnState = over
+		return
+	}
+	switch l.turnState {
+	case resting, listening:
+		if event == turnComes {
+			l.turnState = joining
+		}
+	case joining:
+		if event == allReady {
+			l.turnState = steady
+			if l.phase != unbegun && l.isByResponses() {
+				l.turnState = opening
+			}
+			l.setCounting(l.turnState == steady)
+		}
+	case opening:
+		switch {
+		case event == timeIsUp:
+			l.closeTurn()
+		case event == polled && l.isPast(&s.countFrom) && !l.isPast(&s.countTo):
+			l.turnState = steady
+			l.setCounting(true)
+		}
+	case steady:
+		if event == timeIsUp {
+			l.closeTurn()
+		}
+	case concluding:
+		switch {
+		case event == turnDone:
+			l.leaveTurn()
+		case event == polled && l.isPast(&s.countTo):
+			l.turnState = awaiting
+			l.setCounting(false)
+		case event == polled && l.isPast(&s.countFrom):
+			l.setCounting(true) // The window's first response comes after sliceEnd
+		}
+	case awaiting:
+		if event == turnDone {
+			l.leaveTurn()
+		}
+	}
+}
+
+// closeTurn ends what starts.
+func (l *loop) closeTurn() {
+	l.turnState = awaiting
+	if l.countsByAnswers() {
+		l.turnState = concluding
+		if l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.steadyFrom) {
+			l.shared.enterCPU() // No response came in the whole window
+		}
+	}
+	if l.growth.next < never {
+		l.noteQueue()
+	}
+	if l.number == 0 && l.plan.Rate > 0 && l.shared.ramp > 0 {
+		l.shared.leaveCPU()
+	}
+}
+
+// leaveTurn lets the other sides have their turns.
+func (l *loop) leaveTurn() {
+	l.turnState = resting
+	if l.outstanding > 0 {
+		l.turnState = listening
+	}
+}
+
+// isPast tells whether an edge is set, and was before the loop's last poll.
+func (l *loop) isPast(edge *atomic.Int64) bool {
+	at := edge.Load()
+	return at > 0 && l.clock > at
+}
+
 // loopTurn is a loop's part in the turns of its side.
 type loopTurn struct {
-	// resume begins a turn; closed, it ends a loop that has not begun. turnIsOver: nothing more starts in this turn.
-	resume                            chan struct{}
-	turnIsOver, windowIsOver, through bool
-	isAtEdge                          bool // counting begins or ends with one of the next responses, see crossEdge
-	readsLate                         bool // between turns the loop waits for late responses; wake ends the wait
-	wakeFD                            int  // an eventfd in the loop's epoll
+	resume    chan struct{} // resume begins a turn; closed, it ends a loop that has not begun.
+	turnState turnState
+	wakeFD    int // an eventfd in the loop's epoll
 	// Latencies of requests that start before recordFrom are left out. At a rate requests that are due before dueFrom do not count. See turn
 	// for the others.
 	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64
 	started                                          int // started connections have begun in this turn, which they do one after the other over spread
 	spread                                           int64
-	isReopening                                      bool
 	// older is how many attempts under way began in earlier turns. left is when the loop's time under load ended; answered is its count of
 	// responses at the turn's begin, and then at its end.
 	older, left, answered int64
@@ -34,6 +151,7 @@ type loopTurn struct {
 // them.
 func (l *loop) joinTurn() {
 	s := l.shared
+	l.advanceTurn(turnComes)
 	l.clock = s.now()
 	if l.phase == measuring || l.phase == warmedUp {
 		l.reopen()
@@ -47,35 +165,17 @@ func (l *loop) joinTurn() {
 		l.pause(10 * time.Microsecond)
 	}
 	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.turnIsOver, l.started, l.spread, l.standstill, l.isAtEdge = false, 0, s.pace.spread, 0, false
+	l.started, l.spread, l.standstill = 0, s.pace.spread, 0
+	l.advanceTurn(allReady)
 	l.recordFrom, l.dueFrom = 0, 0
-	l.setCounting(true)
 	switch {
 	case s.alone || l.phase == unbegun:
 	case l.plan.Rate > 0:
 		l.recordFrom, l.dueFrom = l.steadyFrom, l.steadyFrom
-	case s.pace.ramp > 0:
-		l.recordFrom, l.isAtEdge = l.steadyFrom, true
-		l.setCounting(false)
+	case l.turnState == opening:
+		l.recordFrom = l.steadyFrom
 	default:
 		l.recordFrom = never // The first requests of a turn meet no queue
-	}
-}
-
-// crossEdge begins or ends the counting once an edge is set. It is called before an iteration's events are handled, since their responses
-// come after the one that set the edge.
-func (l *loop) crossEdge() {
-	s := l.shared
-	if to := s.countTo.Load(); to > 0 && l.clock > to {
-		l.isAtEdge = false
-		if l.current != l.outside {
-			l.setCounting(false)
-		}
-		return
-	}
-	if from := s.countFrom.Load(); l.current == l.outside && from > 0 && l.clock > from {
-		l.setCounting(true)
-		l.isAtEdge = l.turnIsOver
 	}
 }
 
@@ -86,7 +186,7 @@ func (l *loop) setEdge() {
 	if l.clock >= l.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
 		s.enterCPU()
 	}
-	if l.turnIsOver && s.countTo.CompareAndSwap(0, l.clock) {
+	if l.turnState == concluding && s.countTo.CompareAndSwap(0, l.clock) {
 		s.leaveCPU()
 	}
 }
@@ -100,7 +200,7 @@ func (l *loop) nextTurn() {
 		s.gap.loopsUnderWay.Add(-1)
 	}
 	before := s.away
-	l.readsLate = l.outstanding > 0
+	l.advanceTurn(turnDone)
 	l.endTurn()
 	l.awaitTurn()
 	l.joinTurn()
@@ -110,8 +210,12 @@ func (l *loop) nextTurn() {
 		l.shift(s.away - before)
 		if l.cycle != nil && s.cycleIsOver {
 			l.endCycle(s.cycleCounts)
-			if l.windowIsOver = l.allowance == 0 && l.outstanding == 0; l.plan.Duration > 0 {
-				l.windowIsOver = l.phaseEnd <= l.steadyFrom
+			isOver := l.allowance == 0 && l.outstanding == 0
+			if l.plan.Duration > 0 {
+				isOver = l.phaseEnd <= l.steadyFrom
+			}
+			if isOver {
+				l.advanceTurn(loopDone)
 			}
 		}
 		l.startAll()
@@ -153,48 +257,42 @@ func (l *loop) endSliceEarly() {
 			l.sliceEnd = l.phaseEnd
 		}
 	case l.allowance == 0 && l.shared.quota.Load() <= 0:
-		l.sliceEnd = l.clock
+		l.endTurnBy(l.clock)
 	}
 }
 
-// turnIsDone is called in each iteration after sliceEnd. At first it ends what starts; it returns true when the drain is over.
+// endTurnBy has the turn end at this time, unless it ends before.
+func (l *loop) endTurnBy(at int64) { l.sliceEnd = min(l.sliceEnd, at) }
+
+// turnIsDone is called in each iteration after sliceEnd. It tells whether the drain is over.
 func (l *loop) turnIsDone() bool {
-	if !l.turnIsOver {
-		l.turnIsOver = true
-		l.isAtEdge = l.countsByAnswers()
-		if l.isAtEdge && l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.steadyFrom) {
-			l.shared.enterCPU() // No response came in the whole window
-		}
-		if l.growth.next < never {
-			l.noteQueue()
-		}
-		if l.number == 0 && l.plan.Rate > 0 && l.shared.ramp > 0 {
-			l.shared.leaveCPU()
-		}
-	}
+	l.advanceTurn(timeIsUp)
 	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
 	awaited := l.outstanding - max(0, l.older)
 	if l.shared.isEmpty {
 		awaited = l.outstanding
 	}
-	if end := l.drainEnd(); awaited > 0 && (l.clock < end || !l.sawNothing && l.clock < end+longestServerWork) {
-		return false
-	}
-	// At a rate the window is over once the last cycle counts.
-	l.windowIsOver = l.cycle == nil && l.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd)
-	return true
+	end := l.drainEnd()
+	return awaited <= 0 || l.clock >= end && (l.sawNothing || l.clock >= end+longestServerWork)
 }
 
-// countsByAnswers tells whether the turn's window begins and ends with a response: in the closed model, after a ramp.
-func (l *loop) countsByAnswers() bool {
-	s := l.shared
-	return !s.alone && l.plan.Rate == 0 && s.pace.ramp > 0 && l.phase == measuring
+// wasLastTurn tells whether the window is over with the turn that is done. In cycles it is over once the last one counts, see nextTurn.
+func (l *loop) wasLastTurn() bool {
+	return l.cycle == nil && l.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd)
 }
+
+// isByResponses tells whether the windows of turns begin and end with a response: in the closed model, after a ramp.
+func (l *loop) isByResponses() bool {
+	return !l.shared.alone && l.plan.Rate == 0 && l.shared.pace.ramp > 0
+}
+
+// countsByAnswers tells whether isByResponses is true of the present turn, which is no warm-up.
+func (l *loop) countsByAnswers() bool { return l.phase == measuring && l.isByResponses() }
 
 // drainEnd is until when the loop waits for outstanding responses, on the run's clock.
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
-	if l.isAtEdge && l.shared.countTo.Load() == 0 {
+	if l.turnState == concluding && l.shared.countTo.Load() == 0 {
 		return l.sliceEnd + max(p.patience, longestDrain)
 	}
 	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
@@ -240,11 +338,11 @@ func (l *loop) setCounting(on bool) {
 
 // awaitTurn waits for the next turn. Meanwhile it reads the responses that the drain has not waited for, and they count.
 func (l *loop) awaitTurn() {
-	if l.readsLate {
+	if l.turnState == listening {
 		l.spread = 0
 		l.setCounting(l.phase != warmedUp && !l.countsByAnswers())
 	}
-	for l.readsLate && len(l.resume) == 0 {
+	for l.turnState == listening && len(l.resume) == 0 {
 		n := l.waitYielding(l.events[:eventsWithHandshakes], longestWait)
 		l.clock = l.shared.now()
 		l.handle(n)
@@ -254,7 +352,6 @@ func (l *loop) awaitTurn() {
 		}
 	}
 	<-l.resume
-	l.readsLate = false
 }
 
 // reopen opens connections that the server has closed meanwhile.
@@ -262,8 +359,7 @@ func (l *loop) reopen() {
 	if !l.plan.KeepAlive || l.plan.divided {
 		return
 	}
-	l.isReopening, l.spread = true, 0
-	defer func() { l.isReopening = false }()
+	l.spread = 0
 	left := len(l.conns) // Each slot once, in case the server closes what it accepts
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
 		n := l.poll(l.events[:eventsPerWait])

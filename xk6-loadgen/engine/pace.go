@@ -291,7 +291,7 @@ func (c *cycles) read(runs []*run) {
 func (c *cycles) observe(r *run, runs []*run) {
 	before := *c
 	c.read(runs)
-	stood := func(l *loop) bool { return !l.through && l.standstill > longestStandstill }
+	stood := func(l *loop) bool { return l.turnState != over && l.standstill > longestStandstill }
 	c.stands = c.stands || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
 	if c.serverCores != nil {
 		u := &r.shared.server.cores

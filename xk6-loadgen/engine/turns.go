@@ -218,10 +218,10 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.ready.Store(0)
 	s.going.Store(false)
 	for _, l := range r.loops {
-		if l.through {
+		if l.turnState == over {
 			continue
 		}
-		isReading := l.readsLate // Read first: once it resumes, the loop may change it
+		isReading := l.turnState == listening // Read first: once it resumes, the loop may change it
 		l.resume <- struct{}{}
 		if isReading {
 			l.wake() // Afterwards, since the loop waits again if it has not been told to resume
@@ -230,7 +230,7 @@ func (r *run) turn(length time.Duration, part float64) {
 	left := int64(0)
 	for range r.running {
 		l := <-s.back
-		if l.through {
+		if l.turnState == over {
 			r.running--
 		}
 		left = max(left, l.left)

@@ -45,7 +45,7 @@ func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
 	if !l.mayStart() {
 		t.Error("nothing may start within a turn")
 	}
-	l.turnIsOver = true
+	l.turnState = awaiting
 	if l.mayStart() {
 		t.Error("something may start in a turn that is over, so that the loop looks for events without a pause")
 	}

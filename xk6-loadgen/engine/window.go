@@ -249,7 +249,8 @@ func (l *loop) advancePhase() {
 			l.phaseEnd = min(l.clock+recheckEvery, l.shared.reached.due())
 		case !l.endStretch():
 		case !l.shared.alone:
-			l.phase, l.sliceEnd = warmedUp, l.clock
+			l.phase = warmedUp
+			l.endTurnBy(l.clock)
 		case l.plan.Requests > 0:
 			l.phase = draining
 		default:
@@ -259,7 +260,7 @@ func (l *loop) advancePhase() {
 		if l.clock >= l.growth.next {
 			l.noteQueue()
 		}
-		if l.clock >= l.nextSample && !l.turnIsOver {
+		if l.clock >= l.nextSample && l.turnState.starts() {
 			if elapsed := l.clock - l.sampleFrom; elapsed > 0 {
 				l.threadRps = append(l.threadRps, float64(l.counted()-l.sampleBase)*1e9/float64(elapsed))
 			}
@@ -267,7 +268,7 @@ func (l *loop) advancePhase() {
 			l.nextSample = l.clock + threadSampleEvery
 		}
 		// finish hands over the last second, since the last response of a number of requests may be read late.
-		if l.clock >= l.nextTick && !l.turnIsOver && (l.plan.Duration == 0 || l.clock < l.phaseEnd) && !l.ended() {
+		if l.clock >= l.nextTick && l.turnState.starts() && (l.plan.Duration == 0 || l.clock < l.phaseEnd) && !l.ended() {
 			l.handOver()
 			origin := l.windowStart + l.shared.away
 			l.nextTick = origin + ((l.clock-origin)/second+1)*second

@@ -98,7 +98,7 @@ func idleLoop(t testing.TB, o Options) *loop {
 		t.Fatal(err)
 	}
 	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{alone: true}}, 0)
-	l.sliceEnd = never
+	l.turnState, l.sliceEnd = steady, never
 	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
 		t.Fatal(err)
 	}
