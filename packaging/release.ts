@@ -93,7 +93,7 @@ async function packK6(
     GOARCH: architectures[architecture],
     GOTMPDIR: tmpdir(),
   };
-  const problem = await compileK6({ go, sources, programs }, env);
+  const problem = await compileK6({ go, sources, programs, flags: buildFlags }, env);
   if (problem !== undefined)
     throw new UserError(`k6 could not be built for ${architecture}: ${problem}`);
   await writeSizes(programs);

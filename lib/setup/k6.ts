@@ -68,9 +68,14 @@ export async function hashOfSources(folder: string, first = ''): Promise<string>
   return hash.digest('hex');
 }
 
-/** Path of the k6 for the present sources and this Go. */
-export async function k6Path(machine: Machine, go: Go): Promise<string> {
-  const hash = await hashOfSources(machine.k6Sources, `${go.version} ${go.architecture}\n`);
+/** Path of the k6 for the present sources, this Go and these flags. */
+export async function k6Path(
+  machine: Machine,
+  go: Go,
+  flags: readonly string[] = quickFlags,
+): Promise<string> {
+  const first = `${go.version} ${go.architecture} ${JSON.stringify(flags)}\n`;
+  const hash = await hashOfSources(machine.k6Sources, first);
   return join(machine.bakeoffFolder, 'k6', hash.slice(0, 16), 'k6');
 }
 
@@ -173,18 +178,57 @@ export async function writeSizes(programs: string): Promise<void> {
 }
 
 /** Without paths of this machine, and without symbols, which are a third of the size: Go names functions without them. */
-export const buildFlags = ['-trimpath', '-buildvcs=false', '-ldflags=-s -w'];
+export const buildFlags: readonly string[] = ['-trimpath', '-buildvcs=false', '-ldflags=-s -w'];
 
-/** Builds k6 and delaylink into a folder. Returns Go's words if it fails. @param env as goEnvironment */
+/** Packages that a load or a script passes through. */
+const optimised = [
+  'std',
+  './...',
+  'go.k6.io/k6/v2/...',
+  'github.com/dlclark/...',
+  'github.com/grafana/sobek/...',
+  'github.com/mstoykov/...',
+  'github.com/quic-go/...',
+  'golang.org/x/crypto/...',
+  'golang.org/x/net/...',
+  'golang.org/x/sys/...',
+  'golang.org/x/time/...',
+  'gopkg.in/guregu/...',
+];
+
+/** Packages of k6's own that none passes through. */
+const notOptimised = [
+  'go.k6.io/k6/v2/internal/cmd/...',
+  'go.k6.io/k6/v2/internal/js/modules/k6/browser/...',
+];
+
+/**
+ * Flags for a build that somebody waits for: nothing is made for debuggers, which the linker would remove, and the optimiser looks only
+ * at packages that need it. The program is a ninth larger, so that a release, which is sent to others, is built without them. Of the
+ * patterns that match a package, Go takes the last one.
+ */
+export const quickFlags: readonly string[] = [
+  ...buildFlags,
+  '-gcflags=all=-N -l -dwarf=false',
+  ...optimised.map((packages) => `-gcflags=${packages}=-dwarf=false`),
+  ...notOptimised.map((packages) => `-gcflags=${packages}=-N -l -dwarf=false`),
+];
+
+/**
+ * Builds k6 and delaylink into a folder.
+ * @param what Go's path, the folders of the sources and of the programs, and Go's flags
+ * @param env as goEnvironment
+ * @returns Go's words if it fails
+ */
 export async function compileK6(
-  { go, sources, programs }: { go: string; sources: string; programs: string },
+  what: { go: string; sources: string; programs: string; flags: readonly string[] },
   env: NodeJS.ProcessEnv,
   signal?: AbortSignal,
 ): Promise<string | undefined> {
   const built = await run({
-    command: go,
-    args: ['build', ...buildFlags, '-o', `${programs}/`, './cmd/...'],
-    cwd: sources,
+    command: what.go,
+    args: ['build', ...what.flags, '-o', `${what.programs}/`, './cmd/...'],
+    cwd: what.sources,
     // Compilers live for seconds and have memory: fewer collections save a sixth of the time.
     env: { ...env, GOGC: '400' },
     ...present({ signal }),
@@ -208,7 +252,8 @@ function build(machine: Machine, go: Go, target: string, signal: AbortSignal): P
     try {
       const sources = machine.k6Sources;
       const env = { ...goEnvironment(machine.env), GOTMPDIR: unfinished };
-      const problem = await compileK6({ go: go.binary, sources, programs }, env, signal);
+      const what = { go: go.binary, sources, programs, flags: quickFlags };
+      const problem = await compileK6(what, env, signal);
       if (problem !== undefined)
         throw new UserError(`k6 could not be built from ${sources}: ${problem}`);
       const k6 = join(programs, 'k6');

@@ -6,15 +6,19 @@ import { ensureTools, missingTools } from '../../lib/setup/tools.ts';
 import {
   delaylinkBeside,
   findGo,
+  goEnvironment,
   hashOfSources,
   k6Package,
+  k6Path,
   lookForK6,
+  quickFlags,
   sourcesFile,
 } from '../../lib/setup/k6.ts';
 import { Progress, atLeast, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
 import { script, source, testMachine, tinyK6 } from '../fixtures/machine.ts';
+import { newFolder } from '../fixtures/new-folder.ts';
 import { main } from '../commands.ts';
 
 test('a command that ignores TERM is ended by KILL', async () => {
@@ -78,6 +82,38 @@ test('a k6 package for another architecture is not used', async () => {
     `k6 of the package ${k6Package(process.arch)} is of another architecture: it is built instead\n`,
   );
 });
+
+test('other flags for Go lead to another build', async () => {
+  const machine = testMachine();
+  source(machine, 'go.mod', 'module tiny\n\ngo 1.21\n');
+  const go = { binary: '/bin/go', version: 'go1.26', architecture: 'amd64' };
+  const path = await k6Path(machine, go);
+  expect(await k6Path(machine, go, quickFlags)).toBe(path);
+  expect(await k6Path(machine, go, quickFlags.slice(1))).not.toBe(path);
+});
+
+test('Go optimises what a load or a script passes through', async () => {
+  const { binary } = await findGo(thisMachine());
+  const { code, stderr } = await run({
+    command: binary,
+    args: ['build', '-n', '-a', ...quickFlags, '-o', `${newFolder()}/`, './cmd/...'],
+    cwd: join(projectRoot, 'xk6-loadgen'),
+    env: goEnvironment(process.env),
+  });
+  expect(code).toBe(0);
+  const optimised = new Map<string, boolean>();
+  for (const [, name = '', flags = ''] of stderr.matchAll(/\/compile .* -p (\S+) (.*)/g))
+    optimised.set(name, !flags.includes(' -N '));
+  const engine = 'bakeoff.invalid/OWNER/bakeoff/xk6-loadgen';
+  const those = ['runtime', 'crypto/tls', 'net/http', engine, `${engine}/engine`];
+  const others = ['quic-go/quic-go', 'grafana/sobek', 'dlclark/regexp2/v2', 'mstoykov/atlas'];
+  those.push(...others.map((name) => `github.com/${name}`));
+  those.push(...['sys/unix', 'crypto/chacha20', 'net/http2'].map((name) => `golang.org/x/${name}`));
+  those.push(...['metrics', 'js/modules/k6/http'].map((name) => `go.k6.io/k6/v2/${name}`));
+  expect(those.filter((name) => optimised.get(name) !== true)).toEqual([]);
+  const rest = ['github.com/evanw/esbuild/internal/js_parser', 'go.k6.io/k6/v2/internal/cmd'];
+  expect(rest.filter((name) => optimised.get(name) !== false)).toEqual([]);
+}, 60_000);
 
 test('a variable without an executable file is an error', async () => {
   const machine = testMachine();
