@@ -57,6 +57,9 @@ const figures: readonly Figure[] = [
   },
 ];
 
+/** Standard errors. */
+const mostChances = 3;
+
 /** How far a figure is off, and whether that is too much. */
 export interface Judged {
   value: number;
@@ -81,14 +84,10 @@ function judged(one: Case, place: string, figure: Figure): Judged | undefined {
   const value = median(seen);
   const truth = truthOf(one, figure.name);
   if (truth === undefined) return { value, off: null, isBeyond: false };
-  // Twice what one load is off by chance, less for several.
+  // Each load has the same arrivals, so several are off by as much.
   const chances: Partial<Record<FigureName, number>> = one.truth.chance ?? {};
   const chance = chances[figure.name] ?? 0;
-  const mayBeOff = Math.max(
-    figure.share * truth,
-    figure.amount,
-    (2 * chance) / Math.sqrt(seen.length),
-  );
+  const mayBeOff = Math.max(figure.share * truth, figure.amount, mostChances * chance);
   return {
     value,
     off: truth === 0 ? null : value / truth - 1,

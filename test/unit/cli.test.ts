@@ -52,7 +52,7 @@ test.each([
   ['calibrate wrk', /^calibrate takes no words but its flags: leave out "wrk"/],
   [
     'calibrate --only waits-nothing',
-    /^--only waits-nothing: no server's name begins so\. They are "waits 10 ms", /,
+    /^--only waits-nothing: no server's name begins so\. They are "waits 50 ms", /,
   ],
   ['calibrate --blind 0', /^--blind 0: /],
   ['calibrate --blind 1000000', /^--blind 1000000: /],
