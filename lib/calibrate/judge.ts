@@ -228,7 +228,9 @@ const mostOfOthers = 0.03;
 
 /** Why the calibration does not count; nothing on a quiet machine. */
 export function voidReasons(cases: readonly Case[]): string[] {
-  const shares = cases.flatMap(({ seen }) =>
+  // The server behind a front is not the one that is measured.
+  const plain = cases.filter(({ known }) => known.front === undefined);
+  const shares = plain.flatMap(({ seen }) =>
     arrangements.flatMap((place) =>
       (seen.get(place) ?? []).flatMap((one) => one.othersShare ?? []),
     ),

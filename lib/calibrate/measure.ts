@@ -5,7 +5,7 @@ import { responsesOf, roundRps, serverCpuSecondsPerResponse } from '../analysis/
 import { total } from '../analysis/statistics.ts';
 import type { Phase } from '../result/result.ts';
 import { defineScenario } from '../scenario/index.ts';
-import type { CommandServer, ConfiguredServer, Variant } from '../scenario/model.ts';
+import type { CommandServer, ConfiguredServer, Page, Variant } from '../scenario/model.ts';
 import { startServer, type StartedServer } from '../servers/index.ts';
 import { oneRound, type Lab } from './lab.ts';
 import type { Peer } from './peer-programs.ts';
@@ -57,7 +57,7 @@ export class Measuring {
       variants.push({
         name: `side-${place + 1}`,
         server: await this.#serverOf(known),
-        page: { ...knownPage, bodyBytes: known.bodyBytes },
+        page: pageOf(known),
         load: known.load,
       });
     const [{ load, seconds }] = servers as [KnownServer, ...KnownServer[]];
@@ -78,7 +78,11 @@ export class Measuring {
   /** Loads a server by another generator. @throws UserError if that fails, Interrupted */
   async byPeer({ generator, binary }: Peer, known: KnownServer): Promise<Seen> {
     const { cores, signal } = this.#lab;
-    const server = await this.#start(await this.#serverOf(known), `by-${generator.name}`);
+    const server = await this.#start(
+      await this.#serverOf(known),
+      `by-${generator.name}`,
+      pageOf(known),
+    );
     try {
       const before = server.usage().cpuSeconds;
       const load = generatorLoadOf(known);
@@ -119,22 +123,32 @@ export class Measuring {
     const itself = commandOf(server, options);
     if (front === undefined) return itself;
     const place = `backend-${this.#backends.size + 1}`;
-    const backend = this.#backends.get(options) ?? (await this.#start(itself, place));
+    const backend = this.#backends.get(options) ?? (await this.#start(itself, place, knownPage));
     this.#backends.set(options, backend);
     return frontOf(join(scratch, 'fronts'), place, backend.origin);
   }
 
-  async #start(server: CommandServer | ConfiguredServer, name: string): Promise<StartedServer> {
+  async #start(
+    server: CommandServer | ConfiguredServer,
+    name: string,
+    page: Page,
+  ): Promise<StartedServer> {
     const { binaries, scratch, cores, signal } = this.#lab;
     return startServer(server, {
       binaries,
       folder: join(scratch, name),
       cpus: cores.serverCpus,
       workers: 1,
-      page: knownPage,
+      page,
       signal,
     });
   }
+}
+
+/** nginx needs a folder, though it passes all requests on. */
+function pageOf({ front, bodyBytes }: KnownServer): Page {
+  const page = { ...knownPage, bodyBytes };
+  return front === undefined ? page : { ...page, docroot: 'nginx' };
 }
 
 function generatorLoadOf({ load, seconds }: KnownServer): GeneratorLoad {
