@@ -1,12 +1,11 @@
 // Runs comparisons with the project's runner, in this process.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Phase, Result } from '../result/result.ts';
 import { makePlan, type PlanOptions } from '../runner/make-plan.ts';
-import { orderOfRound, RoundFailure, type Plan, type RunContext } from '../runner/plan.ts';
+import type { Plan, RunContext } from '../runner/plan.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunEvents } from '../runner/run.ts';
 import type { Scenario } from '../scenario/model.ts';
@@ -60,9 +59,13 @@ async function inContext<T>(
   }
 }
 
-/** Makes a complete run, like `npm run scenario`. @throws UserError, Interrupted */
-export function wholeRun(lab: Lab, scenario: Scenario): Promise<Result> {
-  return inContext(lab, scenario, {}, async (context) => {
+/** Makes a run, like `npm run scenario`, without progress. @throws UserError, Interrupted */
+export function wholeRun(
+  lab: Lab,
+  scenario: Scenario,
+  options: Partial<PlanOptions> = {},
+): Promise<Result> {
+  return inContext(lab, scenario, options, async (context) => {
     const { result, ended } = await runRounds(
       context,
       (...of) => runGroup(context, ...of),
@@ -75,33 +78,12 @@ export function wholeRun(lab: Lab, scenario: Scenario): Promise<Result> {
   });
 }
 
-/** A disturbed round is made again, as in a run. */
-const tries = 3;
-
-/** Loads all sides for one round, in turns if there are several. Returns the phases by variant. @throws UserError if all tries fail, Interrupted */
-export function oneRound(
+/** The phases of all sides in a run of one round, by variant. @throws UserError, Interrupted */
+export async function oneRound(
   lab: Lab,
   scenario: Scenario,
   durationSeconds: number,
 ): Promise<ReadonlyMap<string, Phase[]>> {
-  return inContext(lab, scenario, { durationSeconds }, async (context) => {
-    for (let tried = 1; ; tried++) {
-      try {
-        const all = new Map<string, Phase[]>();
-        for (const [index, group] of orderOfRound(
-          context.plan.groups,
-          1,
-          scenario.name,
-        ).entries()) {
-          const attempt = { round: tried, onLoad() {} };
-          for (const [name, { phases }] of await runGroup(context, group, index + 1, attempt))
-            all.set(name, phases);
-        }
-        return all;
-      } catch (error) {
-        if (!(error instanceof RoundFailure)) throw error;
-        if (tried === tries) throw new UserError(`a round failed ${tries} times: ${error.message}`);
-      }
-    }
-  });
+  const { variants } = await wholeRun(lab, scenario, { durationSeconds, rounds: 1 });
+  return new Map(variants.map(({ name, rounds }) => [name, rounds.at(-1)?.phases ?? []]));
 }
