@@ -50,35 +50,49 @@ const sidesAtATime: Readonly<Record<Arrangement, number>> = {
   '8 sides': 8,
 };
 
-/** Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted; what was measured is then lost */
+/**
+ * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
+ * printed
+ */
 export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
   const servers = chosenServers(options);
   const cores = calibrationCores();
   const release = await oneRunAtATime();
   try {
     return await underSignals('ending the calibration', (signal) =>
-      inLab(cores, signal, async (lab) => {
-        const peers =
-          options.isQuick && options.peers === undefined
-            ? []
-            : await findPeers(lab.binaries.k6 as string, options.peers, signal);
-        const startedAt = new Date().toISOString();
-        const cases = await measured(lab, servers, peers, options.isQuick);
-        const calibration: Calibration = {
-          command: options.command,
-          startedAt,
-          endedAt: new Date().toISOString(),
-          environment: lab.environment,
-          peers: peers.map(({ generator: { name }, version }) => ({ name, version })),
-          cases,
-        };
-        await written(calibration, options.folder);
-        return printed(calibration, options.folder);
-      }),
+      inLab(cores, signal, (lab) => calibrateIn(lab, servers, options)),
     );
   } finally {
     release();
   }
+}
+
+async function calibrateIn(
+  lab: Lab,
+  servers: readonly KnownServer[],
+  { isQuick, peers: asked, command, folder }: CalibrateOptions,
+): Promise<0 | 3> {
+  const usual = isQuick ? [] : undefined;
+  const peers = await findPeers(lab.binaries.k6 as string, asked ?? usual, lab.signal);
+  const calibration: Calibration = {
+    command,
+    startedAt: new Date().toISOString(),
+    endedAt: '',
+    environment: lab.environment,
+    peers: peers.map(({ generator: { name }, version }) => ({ name, version })),
+    cases: servers.map((known): Case => ({ known, truth: known.truth(), seen: new Map() })),
+    failures: [],
+    isPartial: true,
+  };
+  try {
+    await measureAll(lab, calibration, peers, isQuick);
+    calibration.isPartial = false;
+  } finally {
+    calibration.endedAt = new Date().toISOString();
+    await write(calibration, folder);
+    print(calibration, folder);
+  }
+  return outcome(calibration.cases).beyond.length === 0 ? 0 : beyondBounds;
 }
 
 function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
@@ -135,14 +149,14 @@ export async function inLab<T>(
   }
 }
 
-async function measured(
+async function measureAll(
   lab: Lab,
-  servers: readonly KnownServer[],
+  { cases, failures }: Calibration,
   peers: readonly Peer[],
   isQuick: boolean,
-): Promise<Case[]> {
+): Promise<void> {
   const measuring = new Measuring(lab);
-  const cases = servers.map((known): Case => ({ known, truth: known.truth(), seen: new Map() }));
+  const servers = cases.map(({ known }) => known);
   const caseOf = (known: KnownServer): Case => cases.find((one) => one.known === known) as Case;
   try {
     for (const arrangement of arrangements) {
@@ -153,10 +167,9 @@ async function measured(
       }
     }
     for (const peer of peers)
-      for (const known of servers.filter((one) => one.forPeers && canLoad(peer, one)))
-        await addPeer(lab, measuring, peer, caseOf(known));
-    for (const one of cases) await measuredAgain(lab, measuring, one, servers);
-    return cases;
+      for (const one of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
+        await addPeer(lab, measuring, peer, one, failures);
+    for (const one of cases) await measureAgain(lab, measuring, one, servers);
   } finally {
     await measuring.close();
   }
@@ -176,20 +189,26 @@ async function add(
 }
 
 /** A generator that fails has no figures in that place. */
-async function addPeer(lab: Lab, measuring: Measuring, peer: Peer, one: Case): Promise<void> {
-  const { name } = peer.generator;
-  lab.say(`${name} · ${one.known.name}`);
+async function addPeer(
+  lab: Lab,
+  measuring: Measuring,
+  peer: Peer,
+  one: Case,
+  failures: string[],
+): Promise<void> {
+  const place = `${peer.generator.name} · ${one.known.name}`;
+  lab.say(place);
   try {
-    one.seen.set(name, [await measuring.byPeer(peer, one.known)]);
+    one.seen.set(peer.generator.name, [await measuring.byPeer(peer, one.known)]);
   } catch (error) {
     lab.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;
-    lab.say(`${name} · ${one.known.name}: ${error.message}`);
+    failures.push(`${place}: ${error.message}`);
   }
 }
 
 /** Measures a server beyond its bounds again, beside the same others. */
-async function measuredAgain(
+async function measureAgain(
   lab: Lab,
   measuring: Measuring,
   one: Case,
@@ -209,7 +228,7 @@ async function measuredAgain(
   }
 }
 
-async function written(calibration: Calibration, folder: string): Promise<void> {
+async function write(calibration: Calibration, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });
   const cases = calibration.cases.map(({ known, truth, seen }) => ({
     name: known.name,
@@ -224,16 +243,17 @@ async function written(calibration: Calibration, folder: string): Promise<void> 
   await writeWhole(join(folder, 'calibration.md'), calibrationText(calibration));
 }
 
-function printed({ cases, peers, startedAt, endedAt }: Calibration, folder: string): 0 | 3 {
+function print({ cases, peers, failures, ...calibration }: Calibration, folder: string): void {
   const names = peers.map(({ name }) => name);
   const width = process.stdout.columns ?? Infinity;
   const table = tableOfCases(cases, names);
   for (const line of terminalTable(table, { width, colour: process.stdout.isTTY }))
     console.log(line);
-  const { known, beyond } = outcome(cases);
-  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
   console.log('');
-  for (const line of voidReasons(cases)) console.log(line);
+  if (calibration.isPartial) console.log('Ended early: not all was measured.');
+  for (const line of [...failures, ...voidReasons(cases)]) console.log(line);
+  const { known, beyond } = outcome(cases);
+  const seconds = (Date.parse(calibration.endedAt) - Date.parse(calibration.startedAt)) / 1000;
   if (beyond.length === 0)
     console.log(
       `All ${whole(known)} figures of bakeoff are within their bounds (${duration(seconds)}).`,
@@ -243,5 +263,4 @@ function printed({ cases, peers, startedAt, endedAt }: Calibration, folder: stri
     for (const line of beyond) console.log(`  ${line}`);
   }
   console.log(`page: ${relative('.', join(folder, 'calibration.html'))}`);
-  return beyond.length === 0 ? 0 : beyondBounds;
 }

@@ -21,6 +21,10 @@ export interface Calibration {
   environment: Environment;
   peers: { name: string; version: string }[];
   cases: Case[];
+  /** Why other generators have no figures in places. */
+  failures: string[];
+  /** It was interrupted, or a server did not start. */
+  isPartial: boolean;
 }
 
 type FigureName = Exclude<keyof Seen, 'errors' | 'generatorMicros' | 'othersShare'>;

@@ -41,6 +41,9 @@ export function groupsOfSides(servers: readonly KnownServer[], size: number): Kn
   return groups;
 }
 
+/** What a generator gets beyond its load: to start, and for the requests of an overloaded server. */
+const patienceSeconds = 30;
+
 export class Measuring {
   readonly #lab: Lab;
   /** The backend of servers behind a front; started with the first of them. */
@@ -91,6 +94,7 @@ export class Measuring {
         cpus: cores.generatorCpus,
         sharesCore: false,
         output: null,
+        mostSeconds: Math.ceil(known.seconds) + patienceSeconds,
         signal,
       });
       const { requests, rps, errors, bodyBytes, latencyMs, cpuMicrosPerRequest } = sample;

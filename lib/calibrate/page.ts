@@ -20,6 +20,12 @@ const title = 'Servers of known figures, as bakeoff and other generators see the
 
 const about = `The figures of these servers are known by arithmetic: how long an answer waits, how much CPU time it takes, how many answers there are in a second. bakeoff loads each server alone, in turns with one other, and in turns with seven; each other generator that is installed here loads it alone. In brackets: how far a figure is from the truth. ✗: bakeoff is off by more than 3 % (requests/s, CPU time, Little's law; p50 where that is more than 0.1 ms), 10 % (p99, where that is more than 1 ms), or 5 % (the queue's growth, where that is more than 20 requests), or has an error. A server with such a figure is measured up to three times, and the median counts. Where requests come at random, a figure may also be off by three times what such a load is off by chance (its standard error). Little's law: requests/s × mean latency, as a share of the requests that are under way.`;
 
+/** What takes away from the table, as lines. */
+function reservations({ cases, failures, isPartial }: Calibration): string[] {
+  const early = isPartial ? ['Ended early: not all was measured.'] : [];
+  return [...early, ...voidReasons(cases), ...failures];
+}
+
 function outcomeLine({ cases }: Calibration): string {
   const { known, beyond } = outcome(cases);
   if (beyond.length === 0)
@@ -51,7 +57,7 @@ export function calibrationText(calibration: Calibration): string {
     '',
     circumstances(calibration),
     '',
-    ...voidReasons(calibration.cases).flatMap((line) => [`**${line}**`, '']),
+    ...reservations(calibration).flatMap((line) => [`**${line}**`, '']),
     outcomeLine(calibration),
     '',
     ...markdownTable(tableOfCases(calibration.cases, namesOf(calibration))),
@@ -72,7 +78,7 @@ export function calibrationPage(calibration: Calibration): Promise<string> {
     deviations(calibration, 'p99Ms', 'p99'),
   ];
   const body = html`<header><h1>${title}</h1></header>
-${paragraphs([about, circumstances(calibration), ...voidReasons(cases), outcomeLine(calibration)])}
+${paragraphs([about, circumstances(calibration), ...reservations(calibration), outcomeLine(calibration)])}
 <section>${tableHtml(tableOfCases(cases, namesOf(calibration)), 'the figures')}</section>
 <section>${figures.map(figureHtml)}</section>
 <section><h2>How the figures are known</h2>${tableHtml(tableOfServers(cases), 'the servers', { wraps: true })}</section>`;

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
+import { present } from '../present.ts';
 import { lastLine, run, withoutVariables } from '../process.ts';
 import type { LoadProfile } from '../scenario/model.ts';
 import { processTree } from '../servers/usage.ts';
@@ -201,6 +202,8 @@ export interface RunOptions {
   sharesCore: boolean;
   /** Only for generators that stream samples. */
   output: ReturnType<Store['k6Output']> | null;
+  /** It is ended after this time. */
+  mostSeconds?: number;
   signal: AbortSignal;
 }
 
@@ -213,7 +216,7 @@ export async function runGenerator(
   generator: Generator<string>,
   url: string,
   load: GeneratorLoad,
-  { binary, cpus, sharesCore, output, signal }: RunOptions,
+  { binary, cpus, sharesCore, output, mostSeconds, signal }: RunOptions,
 ): Promise<Sample> {
   const { args, script: shell, beside = [], env, runs = 1 } = generator.command(url, load);
   const stream = generator.streaming === true ? output : null;
@@ -232,6 +235,10 @@ export async function runGenerator(
     ...(stream?.out ?? []).flatMap((out) => ['--out', out]),
   ];
   const peak = watchPeakRss();
+  const limit =
+    mostSeconds === undefined
+      ? undefined
+      : { seconds: mostSeconds, words: `${generator.name} had not ended after ${mostSeconds} s` };
   const { code, stdout, stderr } = await run({
     command: 'bash',
     args: [
@@ -246,6 +253,7 @@ export async function runGenerator(
     // K6_ variables in the user's shell would change the load or redirect the samples.
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
+    ...present({ limit }),
     started: peak.start,
   }).finally(peak.stop);
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);

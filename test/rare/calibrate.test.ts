@@ -1,6 +1,6 @@
 // The command calibrate, as a user types it. Its figures on a shared machine are not judged here, only that they are there.
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { buildServer } from '../../lib/calibrate/servers.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
@@ -20,8 +20,12 @@ interface Written {
 
 test('a server is measured alone, in turns and by other generators; nothing is left running', async () => {
   const out = newOut();
-  const args = ['--only', 'waits 100', '--peers', 'wrk,h2load,k6/http', '--record', out];
-  const run = startCommand(['calibrate', ...args], home.env);
+  const asked = 'wrk,h2load,vegeta,k6/http';
+  const args = ['--only', 'waits 100', '--peers', asked, '--record', out];
+  // Another program of that name.
+  writeFileSync(join(folder, 'vegeta'), '#!/bin/sh\necho hello\n', { mode: 0o755 });
+  const PATH = [folder, process.env.PATH].join(delimiter);
+  const run = startCommand(['calibrate', ...args], { ...home.env, PATH });
   const started = await startedOf(run, (commands) => expect(commands).toContain('wrk'));
   // 3: on a busy machine a figure may be off.
   expect([0, 3], run.stderr()).toContain(await run.ended);
@@ -29,15 +33,17 @@ test('a server is measured alone, in turns and by other generators; nothing is l
   const { cases, peers } = JSON.parse(
     readFileSync(join(out, 'calibration.json'), 'utf8'),
   ) as Written;
-  expect(peers.map(({ name }) => name)).toEqual(['wrk', 'h2load', 'k6/http']);
+  expect(peers.map(({ name }) => name)).toEqual(asked.split(','));
   const [{ name, truth, seen }] = cases as [Written['cases'][number]];
   expect([cases.length, name, truth.rps]).toEqual([1, 'waits 100 ms', 1000]);
   for (const place of ['alone', '2 sides', '8 sides', 'wrk', 'h2load', 'k6/http']) {
     expect(seen[place]?.[0]?.rps, place).toBeGreaterThan(300);
     expect(seen[place]?.[0]?.rps, place).toBeLessThan(1100);
   }
-  for (const text of [run.stdout(), readFileSync(join(out, 'calibration.md'), 'utf8')])
+  for (const text of [run.stdout(), readFileSync(join(out, 'calibration.md'), 'utf8')]) {
     expect(text).toMatch(/waits 100 ms.*requests\/s.*1,000/);
+    expect(text).toContain('vegeta · waits 100 ms: a load generator printed nothing like');
+  }
   expect(readFileSync(join(out, 'calibration.html'), 'utf8')).toContain('waits 100 ms');
 });
 

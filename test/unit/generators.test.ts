@@ -218,6 +218,11 @@ test("without the start, CPU time is the generator's own figure", async () => {
   expect(cpuMicrosPerRequest).toBe(2000);
 });
 
+test('a generator that hangs is ended', async () => {
+  const hanging = scripted('setInterval(() => undefined, 1000);', {}, { mostSeconds: 1 });
+  await expect(hanging).rejects.toThrow('scripted had not ended after 1 s');
+});
+
 test('a failure of an additional process is reported, too', async () => {
   const failing = join(folder, 'failing.mjs');
   await writeFile(failing, 'console.error("cannot connect"); process.exitCode = 3;');
