@@ -79,7 +79,7 @@ export class Measuring {
   }
 
   /** Loads a server by another generator. @throws UserError if that fails, Interrupted */
-  async byPeer({ generator, binary }: Peer, known: KnownServer): Promise<Seen> {
+  async byPeer({ generator, binary, leastSeconds = 0 }: Peer, known: KnownServer): Promise<Seen> {
     const { cores, signal } = this.#lab;
     const server = await this.#start(
       await this.#serverOf(known),
@@ -88,13 +88,14 @@ export class Measuring {
     );
     try {
       const before = server.usage().cpuSeconds;
-      const load = generatorLoadOf(known);
+      const seconds = Math.max(Math.round(known.seconds), leastSeconds);
+      const load = generatorLoadOf(known, seconds);
       const sample = await runGenerator(generator, `${server.origin}${knownPage.path}`, load, {
         binary,
         cpus: cores.generatorCpus,
         sharesCore: false,
         output: null,
-        mostSeconds: Math.ceil(known.seconds) + patienceSeconds,
+        mostSeconds: seconds + patienceSeconds,
         signal,
       });
       const { requests, rps, errors, bodyBytes, latencyMs, cpuMicrosPerRequest } = sample;
@@ -155,14 +156,14 @@ function pageOf({ front, bodyBytes }: KnownServer): Page {
   return front === undefined ? page : { ...page, docroot: 'nginx' };
 }
 
-function generatorLoadOf({ load, seconds }: KnownServer): GeneratorLoad {
+function generatorLoadOf({ load }: KnownServer, seconds: number): GeneratorLoad {
   const { protocol, connections, streams = 1, keepAlive, rate } = load;
   const asked = {
     protocol,
     connections,
     streams,
     keepAlive,
-    length: { seconds: Math.round(seconds) },
+    length: { seconds },
   };
   return rate === undefined ? asked : { ...asked, rate };
 }

@@ -1,5 +1,6 @@
 // The generators that are installed here, with their versions.
 import { unknownWord, UserError } from '../errors.ts';
+import { present } from '../present.ts';
 import { run } from '../process.ts';
 import { find, thisMachine } from '../setup/machine.ts';
 import { ab, h2load, oha, stockK6, vegeta, wrk, wrk2, type Generator } from './peers.ts';
@@ -9,6 +10,8 @@ export interface Peer {
   generator: Generator<string>;
   binary: string;
   version: string;
+  /** A shorter load is none that its authors answer for. */
+  leastSeconds?: number;
 }
 
 interface Program {
@@ -17,12 +20,13 @@ interface Program {
   version: readonly [argument: string, pattern: RegExp];
   /** What it can make. */
   makes: readonly ('closed' | 'rate' | 'h2')[];
+  leastSeconds?: number;
 }
 
-/** wrk2 is built as `wrk`, and has to be called wrk2 in PATH. */
+/** wrk2 is built as `wrk`, and has to be called wrk2 in PATH. In its first 10 s it calibrates itself. */
 const programs: readonly Program[] = [
   { generator: wrk, version: ['-v', /wrk \D*([\d.]+)/], makes: ['closed'] },
-  { generator: wrk2, version: ['-v', /wrk \D*([\d.]+)/], makes: ['rate'] },
+  { generator: wrk2, version: ['-v', /wrk \D*([\d.]+)/], makes: ['rate'], leastSeconds: 12 },
   {
     generator: h2load,
     version: ['--version', /nghttp2\/(\S+)/],
@@ -63,7 +67,7 @@ export async function findPeers(
   for (const name of asked ?? [])
     if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
   const peers: Peer[] = [];
-  for (const { generator, version } of programs) {
+  for (const { generator, version, leastSeconds } of programs) {
     const { name, tool } = generator;
     if (asked !== undefined && !asked.includes(name)) continue;
     const binary = tool === 'k6' ? k6 : await find(tool, thisMachine());
@@ -78,7 +82,12 @@ export async function findPeers(
     const [argument, pattern] = version;
     const { stdout, stderr } = await run({ command: binary, args: [argument], signal });
     const found = pattern.exec(stdout + stderr)?.[1] ?? '';
-    peers.push({ generator, binary, version: found === '' ? 'of an unknown version' : found });
+    peers.push({
+      generator,
+      binary,
+      version: found === '' ? 'of an unknown version' : found,
+      ...present({ leastSeconds }),
+    });
   }
   return peers;
 }
