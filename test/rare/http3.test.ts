@@ -39,7 +39,7 @@ test('figures match the access logs; a server without HTTP/3 is refused', async 
     const sides = ['a', 'b'].map(
       (name) => `${name}=env SIDE=${name} caddy run --adapter caddyfile --config ${file}`,
     );
-    const args = `--h3 --url https://web.test/ --rounds 1 --store none --out ${out} --load`;
+    const args = `--h3 --url https://web.test/ --rounds 1 --warmup 0 --store none --out ${out} --load`;
     const run = startCommand(
       ['compare', ...sides, ...args.split(' '), 'h2load -n 600 -c 6 -m 5'],
       home.env,
