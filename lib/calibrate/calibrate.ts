@@ -44,12 +44,6 @@ export interface CalibrateOptions {
 const beyondBounds = 3;
 /** A figure beyond its bounds is measured again; the median counts. */
 const mostMeasurements = 3;
-const sidesAtATime: Readonly<Record<Arrangement, number>> = {
-  alone: 1,
-  '2 sides': 2,
-  '8 sides': 8,
-};
-
 /**
  * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
  * printed
@@ -161,7 +155,7 @@ async function measureAll(
   try {
     for (const arrangement of arrangements) {
       if (isQuick && arrangement === '8 sides') continue;
-      for (const sides of groupsOfSides(servers, sidesAtATime[arrangement])) {
+      for (const sides of groupsOfSides(servers, arrangement)) {
         lab.say(`${arrangement} · ${sides.map(({ name }) => name).join(', ')}`);
         await add(measuring, sides, arrangement, caseOf);
       }
@@ -217,7 +211,7 @@ async function measureAgain(
   for (let times = 2; times <= mostMeasurements; times++) {
     for (const place of placesBeyond(one)) {
       const arrangement = place as Arrangement;
-      const sides = groupsOfSides(servers, sidesAtATime[arrangement]).find((group) =>
+      const sides = groupsOfSides(servers, arrangement).find((group) =>
         group.includes(one.known),
       ) as KnownServer[];
       lab.say(`${place}, again · ${one.known.name}`);

@@ -30,11 +30,21 @@ export type Arrangement = (typeof arrangements)[number];
 /** All measurements of a server, by arrangement or by the name of a generator. */
 export type Measurements = Map<string, Seen[]>;
 
-/** Sides of the same kind in turns, as many as there are at a time: those with a rate, and those without. */
-export function groupsOfSides(servers: readonly KnownServer[], size: number): KnownServer[][] {
+/** How many servers take turns. */
+const sidesOf: Readonly<Record<Arrangement, number>> = { alone: 1, '2 sides': 2, '8 sides': 8 };
+
+/** The groups of an arrangement: servers with a rate, and servers without. */
+export function groupsOfSides(
+  servers: readonly KnownServer[],
+  arrangement: Arrangement,
+): KnownServer[][] {
+  const size = sidesOf[arrangement];
   const groups: KnownServer[][] = [];
   for (const atRate of [false, true]) {
-    const sides = servers.filter(({ load }) => (load.rate !== undefined) === atRate);
+    const sides = servers.filter(
+      ({ load, takesLong }) =>
+        (load.rate !== undefined) === atRate && !(takesLong && arrangement === '8 sides'),
+    );
     for (let first = 0; first < sides.length; first += size)
       groups.push(sides.slice(first, first + size));
   }
