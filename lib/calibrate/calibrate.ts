@@ -25,7 +25,7 @@ import {
 import type { Lab } from './lab.ts';
 import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
 import { calibrationPage, calibrationText } from './page.ts';
-import { canLoad, findPeers, type Peer } from './peer-programs.ts';
+import { canLoad, findPeers, requirePeerNames, type Peer } from './peer-programs.ts';
 import { buildServer, knownServers, type KnownServer } from './servers.ts';
 
 export interface CalibrateOptions {
@@ -50,6 +50,7 @@ const mostMeasurements = 3;
  */
 export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
   const servers = chosenServers(options);
+  requirePeerNames(options.peers ?? []);
   const cores = calibrationCores();
   const release = await oneRunAtATime();
   try {

@@ -196,7 +196,7 @@ export function tableOfCases(cases: readonly Case[], peers: readonly string[]): 
     leftColumn('', ({ title }) => title),
     rightColumn('truth', ({ truth }) => truth),
     ...arrangements.map((place) => rightColumn<Row>(place, ({ cell }) => cell(place), 'bakeoff')),
-    ...peers.map((name) => rightColumn<Row>(name, ({ cell }) => cell(name), 'others')),
+    ...peers.map((name) => rightColumn<Row>(name, ({ cell }) => cell(name))),
   ]);
 }
 

@@ -56,7 +56,14 @@ export function drawPairs(count: number, seed: number, isDisturbed: boolean): Pa
     const kind = oneOf(kinds);
     const effect = oneOf(effects);
     const gain = random() < 0.5 ? 1 + effect : 1 / (1 + effect);
-    const pair = { number: index + 1, ...pairOf(kind, 0.5 + random(), gain) };
+    const drawn = pairOf(kind, 0.5 + random(), gain);
+    const [a, b] = drawn.options;
+    const pair: Pair = {
+      ...drawn,
+      number: index + 1,
+      // Equal commands would have no verdict.
+      options: [`${a} -name a`, `${b} -name b`],
+    };
     if (!isDisturbed) return pair;
     const at = Array.from(
       { length: timesDisturbed },

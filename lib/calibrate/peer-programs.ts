@@ -44,6 +44,15 @@ const programs: readonly Program[] = [
 
 const peerNames = programs.map(({ generator }) => generator.name);
 
+/** @throws UserError (exit code 2) for a name that is none of a generator */
+export function requirePeerNames(names: readonly string[]): void {
+  for (const name of names)
+    if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
+}
+
+/** A program that prints its version takes milliseconds. */
+const versionSeconds = 10;
+
 /** Whether the generator can make the load of that server. */
 export function canLoad({ generator }: Peer, { load, front }: KnownServer): boolean {
   const makes = programs.find((program) => program.generator === generator)?.makes ?? [];
@@ -57,15 +66,13 @@ export function canLoad({ generator }: Peer, { load, front }: KnownServer): bool
 
 /**
  * The generators that PATH has; k6 is that of the run. @param asked only these; undefined: all that are there
- * @throws UserError (exit code 2) for a name that is none, or is not installed
+ * @throws UserError, with exit code 2 for one that is not installed
  */
 export async function findPeers(
   k6: string,
   asked: readonly string[] | undefined,
   signal: AbortSignal,
 ): Promise<Peer[]> {
-  for (const name of asked ?? [])
-    if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
   const peers: Peer[] = [];
   for (const { generator, version, leastSeconds } of programs) {
     const { name, tool } = generator;
@@ -80,7 +87,9 @@ export async function findPeers(
       continue;
     }
     const [argument, pattern] = version;
-    const { stdout, stderr } = await run({ command: binary, args: [argument], signal });
+    const words = `${binary} ${argument} had not ended after ${versionSeconds} s: leave ${name} out with --peers`;
+    const limit = { seconds: versionSeconds, words };
+    const { stdout, stderr } = await run({ command: binary, args: [argument], limit, signal });
     const found = pattern.exec(stdout + stderr)?.[1] ?? '';
     peers.push({
       generator,

@@ -60,6 +60,7 @@ test.each([
   ['calibrate --blind 3 --quick', /^--quick: a part of the table, .*leave it out$/],
   ['calibrate --seed 3', /^--seed: belongs to --blind or --disturb/],
   ['calibrate --resume', /^--resume: belongs to --blind or --disturb/],
+  ['calibrate --peers wrk,h2lod', /^there is no generator "h2lod": did you mean h2load\?$/],
   ['calibrate --peers wrk,', /^--peers: name generators, with commas between$/],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
 

@@ -71,6 +71,7 @@ func main() {
 	after := flag.Duration("after", 0, "CPU time after each answer, whenever nobody asks")
 	backlog := flag.Duration("backlog", 10*time.Millisecond, "CPU time of -after that may be left undone")
 	fork := flag.Duration("fork", 0, "CPU time of a request, most of it in a child process that answers")
+	flag.String("name", "", "tells it apart from an equal one: a comparison of equal commands would have no verdict")
 	flag.Parse()
 	if *body < 1 || *body > mostBody {
 		fmt.Fprintf(os.Stderr, "-body %d: name 1 to %d\n", *body, mostBody)
