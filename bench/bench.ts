@@ -13,8 +13,10 @@ import {
 } from '../lib/cli/words.ts';
 import { UserError, unknownWord } from '../lib/errors.ts';
 import type { Generator } from '../lib/calibrate/peers.ts';
+import { oneCoreEach } from '../lib/calibrate/lab.ts';
+import { toolVersions } from '../lib/calibrate/versions.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
-import { divideCores, readEnvironment, type Cores } from '../lib/machine/cores.ts';
+import { readEnvironment } from '../lib/machine/cores.ts';
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
 import { underSignals } from '../lib/process.ts';
 import { oneRunAtATime } from '../lib/machine/locks.ts';
@@ -35,7 +37,6 @@ import {
   type Bench,
 } from './measure.ts';
 import { tableLines, type Row } from './ratios.ts';
-import { toolVersions } from './versions.ts';
 
 const flags = {
   rounds: {
@@ -184,7 +185,7 @@ export async function benchCommand(args: readonly string[]): Promise<number> {
   const ownNames = parts.map(({ name }) => name);
   const names = chosenNames(positionals, ownNames);
   const chosen = parts.filter(({ name }) => names.includes(name));
-  const cores = oneEach(divideCores(readProcessors(), {}));
+  const cores = oneCoreEach();
   const release = await oneRunAtATime();
   // A partial run does not replace the results of a full one.
   const name =
@@ -276,12 +277,4 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   await write(`${name}.json`);
   await rm(join(folder, partial), { force: true });
   console.log(`\nAll samples: ${join('results', 'bench', `${name}.json`)}`);
-}
-
-/** One core for each side: the articles' effects show as ratios per core. */
-function oneEach(cores: Cores): Cores {
-  return {
-    serverCpus: cores.serverCpus.slice(0, 1),
-    generatorCpus: cores.generatorCpus.slice(0, 1),
-  };
 }

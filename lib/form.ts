@@ -181,8 +181,7 @@ export const given = <F extends v.ObjectEntries>(
 
 /** The first wrong field of a value, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
 export function problemIn(form: Form<unknown>, value: unknown): string | undefined {
-  const outcome = check(form, value, { everything: true });
-  return 'problem' in outcome ? outcome.problem : undefined;
+  return problemsIn(form, value)[0];
 }
 
 /** As problemIn, of all wrong fields. Where a field is unknown, those that seem missing beside it are left out: it may be one of them. */

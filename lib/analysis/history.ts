@@ -51,10 +51,13 @@ export interface Pooled extends RatioInterval {
   between: number;
 }
 
+/** That of a run whose rounds are all alike, as searches may be: finite as a weight. */
+const leastVariance = 1e-12;
+
 /** An effect's logarithms as the mean of a run. */
 function estimateOf({ roundRatios }: KeptEffect): Estimate {
   const logs = roundRatios.map(Math.log);
-  return { mean: mean(logs), variance: variance(logs) / logs.length };
+  return { mean: mean(logs), variance: Math.max(leastVariance, variance(logs) / logs.length) };
 }
 
 /** The mean of estimates of the same effect, each by its weight. */

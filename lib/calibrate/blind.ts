@@ -6,17 +6,16 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
 import { duration, effect } from '../format.ts';
+import { oneRunAtATime } from '../machine/locks.ts';
 import { run, sendIfThere, underSignals } from '../process.ts';
-import { terminalTable } from '../report/table.ts';
+import { terminal, terminalTable } from '../report/table.ts';
 import type { Result } from '../result/result.ts';
 import { defaultSameWithin } from '../runner/make-plan.ts';
 import { defineScenario } from '../scenario/index.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { processTree } from '../servers/usage.ts';
 import { writeWhole } from '../writing.ts';
-import { calibrationCores, inLab } from './calibrate.ts';
-import { wholeRun, type Lab } from './lab.ts';
-import { oneRunAtATime } from '../machine/locks.ts';
+import { calibrationCores, inLab, wholeRun, type Lab } from './lab.ts';
 import {
   drawPairs,
   scoreLine,
@@ -117,11 +116,9 @@ function opened(pairs: readonly Pair[], runs: readonly Said[]): 0 | 3 {
   const scored = runs.map((said) =>
     scoreOf(pairs[said.number - 1] as Pair, said, defaultSameWithin),
   );
-  const width = process.stdout.columns ?? Infinity;
   for (const table of scoreTables(scored)) {
     console.log('');
-    for (const line of terminalTable(table, { width, colour: process.stdout.isTTY }))
-      console.log(line);
+    for (const line of terminalTable(table, terminal())) console.log(line);
   }
   console.log('');
   for (const { pair, said } of scored.filter(({ isFalse }) => isFalse)) {
@@ -173,7 +170,6 @@ async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
     byCpu: cpu?.verdict ?? 'none',
     why,
     seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
-    notes: result.warnings.length,
   };
 }
 

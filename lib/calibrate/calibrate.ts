@@ -1,18 +1,11 @@
 // The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
-import { mkdtemp, mkdir, rm } from 'node:fs/promises';
-import os from 'node:os';
+import { mkdir } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { UserError } from '../errors.ts';
 import { duration, enumeration, whole } from '../format.ts';
-import { divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
 import { oneRunAtATime } from '../machine/locks.ts';
-import { readProcessors } from '../machine/processors.ts';
-import { pin, underSignals } from '../process.ts';
-import { terminalTable } from '../report/table.ts';
-import { compileScript } from '../runner/k6.ts';
-import { serverBuild } from '../servers/index.ts';
-import { thisMachine } from '../setup/machine.ts';
-import { ensureTools } from '../setup/tools.ts';
+import { underSignals } from '../process.ts';
+import { terminal, terminalTable } from '../report/table.ts';
 import { writeWhole } from '../writing.ts';
 import {
   outcome,
@@ -22,11 +15,11 @@ import {
   type Calibration,
   type Case,
 } from './judge.ts';
-import type { Lab } from './lab.ts';
+import { calibrationCores, inLab, type Lab } from './lab.ts';
 import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
 import { calibrationPage, calibrationText } from './page.ts';
-import { canLoad, findPeers, requirePeerNames, type Peer } from './peer-programs.ts';
-import { buildServer, knownServers, type KnownServer } from './servers.ts';
+import { canLoad, findPeers, requirePeerNames, type Peer } from './installed-peers.ts';
+import { knownServers, type KnownServer } from './servers.ts';
 
 export interface CalibrateOptions {
   isQuick: boolean;
@@ -101,49 +94,6 @@ function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
   return chosen;
 }
 
-/** One core each, so that all machines are alike. @throws UserError with a single core */
-export function calibrationCores(): Cores {
-  const cores = divideCores(readProcessors(), {});
-  const [server, generator] = [cores.serverCpus.slice(0, 1), cores.generatorCpus.slice(0, 1)];
-  if (server[0] === generator[0])
-    throw new UserError('calibrate needs a core for the server and one for the generator', 2);
-  return { ...cores, serverCpus: server, generatorCpus: generator };
-}
-
-/** Gets the tools, builds the server, and does the work on pinned cores. */
-export async function inLab<T>(
-  cores: Cores,
-  signal: AbortSignal,
-  work: (lab: Lab) => Promise<T>,
-): Promise<T> {
-  const machine = thisMachine();
-  const binaries = await ensureTools(['k6', 'nginx'], machine, signal);
-  // Read before pinning, because a pinned process does not see the other cores.
-  const processors = readProcessors();
-  await pin(process.pid, cores.generatorCpus);
-  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
-  try {
-    const script = join(scratch, 'script.js');
-    await compileScript(script);
-    const versions = {
-      k6: (await serverBuild('k6', binaries.k6)).version,
-      nginx: (await serverBuild('nginx', binaries.nginx)).version,
-    };
-    return await work({
-      cores,
-      binaries,
-      environment: readEnvironment(processors, cores, versions),
-      signal,
-      scratch,
-      script,
-      server: await buildServer(machine, scratch, signal),
-      say: (line) => console.error(line),
-    });
-  } finally {
-    await rm(scratch, { recursive: true, force: true });
-  }
-}
-
 async function measureAll(
   lab: Lab,
   { cases, failures }: Calibration,
@@ -210,12 +160,11 @@ async function measureAgain(
   servers: readonly KnownServer[],
 ): Promise<void> {
   for (let times = 2; times <= mostMeasurements; times++) {
-    for (const place of placesBeyond(one)) {
-      const arrangement = place as Arrangement;
+    for (const arrangement of placesBeyond(one)) {
       const sides = groupsOfSides(servers, arrangement).find((group) =>
         group.includes(one.known),
       ) as KnownServer[];
-      lab.say(`${place}, again · ${one.known.name}`);
+      lab.say(`${arrangement}, again · ${one.known.name}`);
       await add(measuring, sides, arrangement, (known) =>
         known === one.known ? one : { known, truth: {}, seen: new Map() },
       );
@@ -240,10 +189,8 @@ async function write(calibration: Calibration, folder: string): Promise<void> {
 
 function print({ cases, peers, failures, ...calibration }: Calibration, folder: string): void {
   const names = peers.map(({ name }) => name);
-  const width = process.stdout.columns ?? Infinity;
   const table = tableOfCases(cases, names);
-  for (const line of terminalTable(table, { width, colour: process.stdout.isTTY }))
-    console.log(line);
+  for (const line of terminalTable(table, terminal())) console.log(line);
   console.log('');
   if (calibration.isPartial) console.log('Ended early: not all was measured.');
   for (const line of [...failures, ...voidReasons(cases)]) console.log(line);

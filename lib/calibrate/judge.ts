@@ -3,7 +3,7 @@ import { median, total } from '../analysis/statistics.ts';
 import { percent, perSecond, scaledTime, short, whole } from '../format.ts';
 import type { Environment } from '../result/environment.ts';
 import { leftColumn, rightColumn, tableOf, type Cell, type Table } from '../report/table.ts';
-import { arrangements, type Measurements, type Seen } from './measure.ts';
+import { arrangements, type Arrangement, type Measurements, type Seen } from './measure.ts';
 import type { KnownServer, Truth } from './servers.ts';
 
 /** A server with its truth and all that was seen of it. */
@@ -107,7 +107,7 @@ export function judgedFigure(one: Case, place: string, name: FigureName): Judged
 }
 
 /** The places where bakeoff is beyond its bounds. */
-export function placesBeyond(one: Case): string[] {
+export function placesBeyond(one: Case): Arrangement[] {
   return arrangements.filter((place) => isBeyondAt(one, place));
 }
 

@@ -8,7 +8,7 @@ import { defineScenario } from '../scenario/index.ts';
 import type { CommandServer, ConfiguredServer, Page, Variant } from '../scenario/model.ts';
 import { startServer, type StartedServer } from '../servers/index.ts';
 import { oneRound, type Lab } from './lab.ts';
-import type { Peer } from './peer-programs.ts';
+import type { Peer } from './installed-peers.ts';
 import { runGenerator, type GeneratorLoad } from './peers.ts';
 import { commandOf, frontOf, knownPage, type Figures, type KnownServer } from './servers.ts';
 
@@ -82,6 +82,7 @@ export class Measuring {
       load,
       variants,
     });
+    // The first one's length is that of all.
     const phases = await oneRound(this.#lab, scenario, seconds);
     return servers.map((known, place) =>
       seenIn(phases.get(`side-${place + 1}`) as Phase[], known.load),

@@ -132,8 +132,6 @@ export interface Said extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
   byCpu: Verdict;
   why: string;
   seconds: number;
-  /** Number of the run's notes. */
-  notes: number;
 }
 
 export interface Scored {

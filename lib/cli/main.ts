@@ -37,7 +37,7 @@ const commands: Readonly<Record<string, Command>> = {
     run: async (args) => (await import('./calibrate.ts')).calibrateCommand(args),
   },
   report: {
-    help: 'make the page of one run or of several',
+    help: 'make the page of a run again, or show a comparison over all its runs',
     run: async (args) => (await import('./report.ts')).reportCommand(args),
   },
   grafana: {

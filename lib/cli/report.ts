@@ -5,10 +5,10 @@ import { makeFolder } from '../files.ts';
 import { writeWhole } from '../writing.ts';
 import { historyParts } from '../report/history.ts';
 import { runPage } from '../report/html/run-page.ts';
-import { terminalTable } from '../report/table.ts';
+import { terminal, terminalTable } from '../report/table.ts';
 import { writeReasons } from '../runner/results-folder.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
-import { readResult, resultIn, runsIn } from './stored-results.ts';
+import { readResult, resultIn, runsIn, scenarioOfRun } from './stored-results.ts';
 import { onlyWord, printHelp, readWords, type Flag } from './words.ts';
 import path from 'node:path';
 
@@ -46,19 +46,23 @@ export async function reportCommand(args: readonly string[]): Promise<number> {
 /** Prints the comparison of all complete runs of that scenario. @throws UserError (exit code 2) if there are none */
 async function historyOf(name: string, results: string, run: string | undefined): Promise<number> {
   if (run !== undefined) throw usageError(`--history takes a scenario: leave out "${run}"`);
-  const kept = (await runsIn(results)).flatMap((one) => resultIn(path.join(results, one)) ?? []);
-  const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
-  const names = [...new Set(complete.map(({ scenario }) => scenario))];
-  if (names.length === 0)
-    throw usageError(`there are no complete runs in ${results} (those with --quick do not count)`);
+  const runs = await runsIn(results);
+  const names = [...new Set(runs.map(scenarioOfRun))];
+  if (names.length === 0) throw usageError(`there are no runs in ${results}`);
   if (!names.includes(name)) throw unknownWord(`scenario in ${results}`, name, names);
-  const parts = historyParts(complete.filter(({ scenario }) => scenario === name));
-  if (parts.length === 0) throw usageError(`the runs of ${name} in ${results} compare nothing`);
-  const width = process.stdout.columns ?? Infinity;
+  const kept = runs
+    .filter((one) => scenarioOfRun(one) === name)
+    .flatMap((one) => resultIn(path.join(results, one)) ?? []);
+  const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
+  const parts = historyParts(complete);
+  if (parts.length === 0)
+    throw usageError(
+      `no complete run of ${name} in ${results} compares anything (those with --quick do not count)`,
+    );
   for (const { title, tables, below } of parts) {
     console.log(title);
     for (const table of tables)
-      for (const line of terminalTable(table, { width, colour: false })) console.log(line);
+      for (const line of terminalTable(table, terminal())) console.log(line);
     for (const line of below) console.log(line);
     console.log('');
   }

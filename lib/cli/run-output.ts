@@ -19,7 +19,7 @@ import { networksText } from '../report/network.ts';
 import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
-import { wrapLines } from '../report/table.ts';
+import { terminal, wrapLines } from '../report/table.ts';
 import {
   estimatedSeconds,
   expectedRounds,
@@ -264,14 +264,7 @@ export function say(
 }
 
 export function terminalOf({ json, verbose }: RunOptions): TerminalReportOptions {
-  const stream = json ? process.stderr : process.stdout;
-  // Some terminals report 0 columns.
-  const width = stream.isTTY ? stream.columns || Infinity : Infinity;
-  return {
-    width,
-    colour: width !== Infinity && process.env['NO_COLOR'] === undefined,
-    verbose: verbose === true,
-  };
+  return { ...terminal(json ? process.stderr : process.stdout), verbose: verbose === true };
 }
 
 const textOf: Readonly<Record<ExportFlag, (result: Result) => string>> = {

@@ -19,6 +19,11 @@ export async function runsIn(results: string): Promise<string[]> {
   return names.filter((name) => existsSync(path.join(results, name, 'result.json'))).sort();
 }
 
+/** The scenario of a run by the run's name, which begins with its time. */
+export function scenarioOfRun(run: string): string {
+  return run.slice(runName('', new Date(0)).length);
+}
+
 /** Four times a run of 80 rounds and 16 variants; a variant has up to 0.05 MB in a round, most of it its histogram. */
 const mostBytes = 256e6;
 
@@ -36,10 +41,9 @@ export async function findDone(
   const draft = draftHere(scenario, asked);
   if (draft === undefined) return undefined;
   const { bootId } = readEnvironment(readProcessors(), draft.cores, {});
-  const { length } = runName('', new Date(0));
   const names = await runsIn(asked.out);
   for (const name of names.reverse()) {
-    if (name.slice(length) !== scenario.name) continue;
+    if (scenarioOfRun(name) !== scenario.name) continue;
     const folder = path.join(asked.out, name);
     const result = resultIn(folder);
     if (result?.environment.bootId === bootId && isOfPlan(result, draft)) return { folder, result };

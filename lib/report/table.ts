@@ -112,6 +112,13 @@ export interface TerminalOptions {
   colour: boolean;
 }
 
+/** What a stream shows. @param stream default: stdout */
+export function terminal(stream: NodeJS.WriteStream = process.stdout): TerminalOptions {
+  // Some terminals report 0 columns.
+  const width = stream.isTTY ? stream.columns || Infinity : Infinity;
+  return { width, colour: width !== Infinity && process.env['NO_COLOR'] === undefined };
+}
+
 interface Measured extends Heading {
   index: number;
   width: number;

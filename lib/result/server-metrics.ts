@@ -58,7 +58,7 @@ export const serverMetrics = {
       `${variant} uses ${times} the memory of ${baseline}`,
   },
   startup: {
-    // Absent, too, if another server started at the same time.
+    // Absent, too, in a run that was not asked for it: its servers start at once.
     field: 'startupMs',
     column: 'startup_ms',
     columnUnit: 'ms',

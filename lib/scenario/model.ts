@@ -421,7 +421,7 @@ const scenarioFields = {
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
-/** The first wrong field, such as `variants[0].load.connections 0.5 has to be …`; undefined if all are right. */
+/** The wrong fields, such as `variants[0].load.connections 0.5 has to be …`; none if all are right. */
 export const problemsOfForm = (value: unknown): string[] => problemsIn(scenario, value);
 
 /** The first wrong field of a load. */

@@ -12,16 +12,8 @@ import {
   type Row,
 } from '../../bench/ratios.ts';
 import { h2load, type Generator, type GeneratorLoad } from '../../lib/calibrate/peers.ts';
+import { load, url } from '../fixtures/generator-load.ts';
 import { instanceArguments } from '../../lib/runner/generators.ts';
-
-const load: GeneratorLoad = {
-  protocol: 'h2',
-  connections: 100,
-  streams: 10,
-  keepAlive: true,
-  length: { seconds: 8 },
-};
-const url = 'https://127.0.0.1:8443/';
 
 const sent = (generator: Generator, at: string, of: GeneratorLoad) =>
   JSON.parse(generator.command(at, of).env?.['LOAD'] as string) as Record<string, unknown>;

@@ -194,7 +194,6 @@ const said = (changes: Partial<Said>): Said => ({
   byCpu: 'none',
   why: '',
   seconds: 30,
-  notes: 0,
   ...changes,
 });
 

@@ -125,6 +125,14 @@ test('the rate of wrong verdicts is quoted correctly from docs/proof.md', () => 
   }
 });
 
+test('README.md and docs/proof.md quote the calibration', () => {
+  const [, count] = /^All (\d+) figures of bakeoff/m.exec(
+    textOf('docs/calibration/calibration.md'),
+  ) ?? [expect.fail()];
+  expect(textOf('README.md')).toContain(`All ${count} of bakeoff`);
+  expect(textOf('docs/proof.md')).toContain(`All ${count} figures`);
+});
+
 test('docs/articles.md and docs/http3.md name every scenario', () => {
   const page = ['articles', 'http3'].map((name) => textOf(`docs/${name}.md`)).join('');
   expect(allIn(page, /^\| `([^`]+)` \|/gm).toSorted()).toEqual(scenarios);

@@ -44,6 +44,11 @@ test('the part between boots is found, also where there is none', () => {
   expect(pooled(runsOf(12, 0, 0.02)).between).toBeLessThan(0.01);
 });
 
+test('rounds that are all alike have a finite weight', () => {
+  const alike = ['a', 'b'].map((boot) => ({ run: boot, boot, roundRatios: [1.1, 1.1, 1.1, 1.1] }));
+  expect(pooled(alike).ratio).toBeCloseTo(1.1, 9);
+});
+
 test('runs of one boot are pooled as runs, which is said', () => {
   const runs = runsOf(2, 0, 0.02).map((run) => ({ ...run, boot: 'x' }));
   expect(pooled(runs)).toMatchObject({ unit: 'run', units: 4 });

@@ -83,6 +83,32 @@ test('without arguments, runs are listed', async () => {
   expect(printed[0]?.split('\n')).toContain('  one');
 });
 
+test('--history shows all whole runs of a scenario, and no others', async () => {
+  const [first] = both.comparisons;
+  const run = (day: string, scenario: string, changes: Partial<Result>) => {
+    const name = `2026-11-${day}T08-00-00-${scenario}`;
+    const comparisons = [{ ...first, roundRatios: [1.2, 1.22, 1.18, 1.21] }];
+    aRun(name, JSON.stringify({ ...both, scenario, run: name, comparisons, ...changes }));
+  };
+  const { environment } = both;
+  run('01', 'mine', { quick: false, environment: { ...environment, bootId: 'a' } });
+  run('02', 'mine', { quick: false, environment: { ...environment, bootId: 'b' } });
+  run('03', 'mine', { quick: true });
+  run('04', 'other', { quick: false });
+  expect(await main(['report', '--history', 'mine']), complained.join()).toBe(0);
+  expect(printed[0]).toBe('open-file-cache against workers, requests/s:');
+  expect(
+    printed.filter((line) => line.startsWith('2026-')).map((line) => line.slice(8, 10)),
+  ).toEqual(['01', '02']);
+  expect(printed.join('\n')).toMatch(/^Over 2 boots: \+20 % \[/m);
+  printed = [];
+  expect(await refused(['--history', 'min'], 2)).toMatch(/"min": did you mean mine\?$/);
+  expect(await refused(['--history', 'mine', 'one'], 2)).toMatch(/leave out "one"$/);
+  expect(await refused(['--history', 'mine', '--results', 'none'], 2)).toMatch(
+    /^there are no runs/,
+  );
+});
+
 test('reports a missing run in one line, with the most similar name', async () => {
   expect(await refused(['one'], 2)).toMatch(
     /^there is no run \S+\/one: name one in \S+results, or/,

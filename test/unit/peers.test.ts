@@ -20,6 +20,7 @@ import {
   readWrk,
 } from '../../lib/calibrate/printed.ts';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
+import { load, url } from '../fixtures/generator-load.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 
 const wrkOutput = `Running 4s test @ http://127.0.0.1:18999/
@@ -136,15 +137,6 @@ test.each([readWrk, readAb, readK6, readH2load, readVegeta, readOha])(
     expect(() => read('command not found')).toThrow('is it another version?');
   },
 );
-
-const load: GeneratorLoad = {
-  protocol: 'h2',
-  connections: 100,
-  streams: 10,
-  keepAlive: true,
-  length: { seconds: 8 },
-};
-const url = 'https://127.0.0.1:8443/';
 
 test.each<[string, Partial<GeneratorLoad>, string]>([
   ['over TLS', {}, '-t 1 -c 100 -m 10 -D 8'],

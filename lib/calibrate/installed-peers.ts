@@ -1,10 +1,10 @@
 // The generators that are installed here, with their versions.
 import { unknownWord, UserError } from '../errors.ts';
 import { present } from '../present.ts';
-import { run } from '../process.ts';
 import { find, thisMachine } from '../setup/machine.ts';
 import { ab, h2load, oha, stockK6, vegeta, wrk, wrk2, type Generator } from './peers.ts';
 import type { KnownServer } from './servers.ts';
+import { versionOf } from './versions.ts';
 
 export interface Peer {
   generator: Generator<string>;
@@ -16,8 +16,6 @@ export interface Peer {
 
 interface Program {
   generator: Generator<string>;
-  /** Its arguments that print the version, and where that stands. */
-  version: readonly [argument: string, pattern: RegExp];
   /** What it can make. */
   makes: readonly ('closed' | 'rate' | 'h2')[];
   leastSeconds?: number;
@@ -25,21 +23,13 @@ interface Program {
 
 /** wrk2 is built as `wrk`, and has to be called wrk2 in PATH. In its first 10 s it calibrates itself. */
 const programs: readonly Program[] = [
-  { generator: wrk, version: ['-v', /wrk \D*([\d.]+)/], makes: ['closed'] },
-  { generator: wrk2, version: ['-v', /wrk \D*([\d.]+)/], makes: ['rate'], leastSeconds: 12 },
-  {
-    generator: h2load,
-    version: ['--version', /nghttp2\/(\S+)/],
-    makes: ['closed', 'rate', 'h2'],
-  },
-  { generator: ab, version: ['-V', /Version (\S+)/], makes: ['closed'] },
-  {
-    generator: vegeta,
-    version: ['-version', /Version: *(\S*)/],
-    makes: ['closed', 'rate'],
-  },
-  { generator: oha, version: ['--version', /oha (\S+)/], makes: ['closed', 'rate', 'h2'] },
-  { generator: stockK6, version: ['version', /v(\S+)/], makes: ['closed', 'rate'] },
+  { generator: wrk, makes: ['closed'] },
+  { generator: wrk2, makes: ['rate'], leastSeconds: 12 },
+  { generator: h2load, makes: ['closed', 'rate', 'h2'] },
+  { generator: ab, makes: ['closed'] },
+  { generator: vegeta, makes: ['closed', 'rate'] },
+  { generator: oha, makes: ['closed', 'rate', 'h2'] },
+  { generator: stockK6, makes: ['closed', 'rate'] },
 ];
 
 const peerNames = programs.map(({ generator }) => generator.name);
@@ -49,9 +39,6 @@ export function requirePeerNames(names: readonly string[]): void {
   for (const name of names)
     if (!peerNames.includes(name)) throw unknownWord('generator', name, peerNames);
 }
-
-/** A program that prints its version takes milliseconds. */
-const versionSeconds = 10;
 
 /** Whether the generator can make the load of that server. */
 export function canLoad({ generator }: Peer, { load, front }: KnownServer): boolean {
@@ -74,7 +61,7 @@ export async function findPeers(
   signal: AbortSignal,
 ): Promise<Peer[]> {
   const peers: Peer[] = [];
-  for (const { generator, version, leastSeconds } of programs) {
+  for (const { generator, leastSeconds } of programs) {
     const { name, tool } = generator;
     if (asked !== undefined && !asked.includes(name)) continue;
     const binary = tool === 'k6' ? k6 : await find(tool, thisMachine());
@@ -86,17 +73,8 @@ export async function findPeers(
         );
       continue;
     }
-    const [argument, pattern] = version;
-    const words = `${binary} ${argument} had not ended after ${versionSeconds} s: leave ${name} out with --peers`;
-    const limit = { seconds: versionSeconds, words };
-    const { stdout, stderr } = await run({ command: binary, args: [argument], limit, signal });
-    const found = pattern.exec(stdout + stderr)?.[1] ?? '';
-    peers.push({
-      generator,
-      binary,
-      version: found === '' ? 'of an unknown version' : found,
-      ...present({ leastSeconds }),
-    });
+    const version = await versionOf(tool, binary, signal);
+    peers.push({ generator, binary, version: version ?? '', ...present({ leastSeconds }) });
   }
   return peers;
 }
