@@ -216,6 +216,12 @@ export function expectedSeconds(
   return warmupSeconds + load.requests * secondsPerRequest;
 }
 
+/** A load that is alone has a warm-up that is longer by a random time, up to these seconds. */
+export function mostExtraWarmupSeconds(load: Load): number {
+  if (isAtRate(load) || load.warmupSeconds === 0) return 0;
+  return Math.min(load.durationSeconds ?? 0, 2);
+}
+
 /** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
   { scenario, within, cores: { generatorHosts } }: PlanDraft,
@@ -227,8 +233,9 @@ export function secondsPerGroup(
   };
   const secondsOf = ({ load, page, network }: PlannedVariant) => {
     const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
+    const extra = sides.length === 1 ? mostExtraWarmupSeconds(load) / 2 : 0;
     const around = serverSeconds + (network === undefined ? 0 : networkSeconds);
-    return count * (expectedSeconds(load, page, network) + alone) + around;
+    return count * (expectedSeconds(load, page, network) + extra + alone) + around;
   };
   const overhead =
     generatorHosts === undefined

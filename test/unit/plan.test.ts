@@ -124,6 +124,21 @@ test('each side is first in the same number of rounds, with different turns in e
   expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
 });
 
+test('a load that is alone has a warm-up of another length in each round, but not a cold one', () => {
+  const [side] = planOf().groups.flatMap(({ sides }) => sides) as [PlannedVariant];
+  const warmupsMs = (warmupSeconds: number) =>
+    [1, 2, 3].map((round) => {
+      const sides = [{ ...side, load: { ...side.load, warmupSeconds } }];
+      const [phase] = loadPlanFor(planOf(), { sides }, round, targetsWith({})).phases;
+      return phase?.sides[0]?.warmup && Number.parseFloat(phase.sides[0].warmup) / 1e6;
+    });
+  expect(side.load.durationSeconds).toBe(1);
+  const [first, ...others] = warmupsMs(2);
+  for (const ms of [first, ...others]) expect(ms).toSatisfy((ms) => ms >= 2000 && ms < 3000);
+  expect(others).not.toContain(first);
+  expect(warmupsMs(0)).toEqual([undefined, undefined, undefined]);
+});
+
 test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
   ['the cores of the server', { generatorCpus: [1] }, {}, false],
   ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],

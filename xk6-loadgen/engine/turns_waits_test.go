@@ -60,6 +60,22 @@ func TestAServersWaitingCountsAsWaiting(t *testing.T) {
 	})
 }
 
+// Answers that come in waves would be 80 or 120.
+func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) {
+	t.Parallel()
+	const wait, connections = 100 * time.Millisecond, 40
+	for _, threads := range []int{1, 2} {
+		o := options(serve(t, after(wait)).url)
+		o.Connections, o.Threads, o.Warmup, o.Duration = connections, threads, 3*wait, 5*wait/2
+		tried(t, func() string {
+			if r := load(t, o); r.Responses[0] < 92 || r.Responses[0] > 108 {
+				return fmt.Sprintf("%d threads: %d answers where 100 are possible", threads, r.Responses[0])
+			}
+			return ""
+		})
+	}
+}
+
 func TestLatenciesAreThoseOfRequestsAfterTheRamp(t *testing.T) {
 	t.Parallel()
 	const wait, pause, credit = 10 * time.Millisecond, 50 * time.Millisecond, 40

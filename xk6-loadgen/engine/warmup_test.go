@@ -100,7 +100,8 @@ func TestTheWindowBeginsWithoutAConnectionThatIsNotAnswered(t *testing.T) {
 func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
 	t.Parallel()
 	const parts = 14
-	var later atomic.Int64
+	const connections = 2
+	var whole, later atomic.Int64 // later answers come after the first ones of all connections
 	var last atomic.Pointer[time.Time]
 	s := serve(t, func(s *testServer, c net.Conn) {
 		r := bufio.NewReader(c)
@@ -115,12 +116,16 @@ func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
 			last.Store(&now)
 			c.Write([]byte("x"))
 		}
-		for ; s.readRequest(r); later.Add(1) {
+		whole.Add(1)
+		for s.readRequest(r) {
+			if whole.Load() == connections {
+				later.Add(1)
+			}
 			c.Write([]byte(ok))
 		}
 	})
 	o := options(s.url)
-	o.Connections, o.Warmup, o.patience = 2, time.Millisecond, 0
+	o.Connections, o.Warmup, o.patience = connections, time.Millisecond, 0
 	if r := loadUntil(t, o, func() bool { return later.Load() > 2000 }); last.Load() == nil || r.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
 		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.StartedAt, last.Load(), r.Responses, r.ErrorExample)
 	}

@@ -198,7 +198,7 @@ func (l *loop) begin() {
 	switch {
 	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.phase, l.phaseEnd = reaching, never
-	case l.plan.Rate == 0 && !l.shared.alone:
+	case l.plan.Rate == 0 && (!l.shared.alone || l.plan.Warmup > 0 && l.plan.Segment.isWhole()):
 		l.phase, l.phaseEnd = probing, never
 		if l.number == 0 {
 			l.enqueue(&l.conns[0])
@@ -221,6 +221,10 @@ func (l *loop) endProbing() {
 		s.probeDone.Store(true)
 	}
 	if s.probeDone.Load() {
+		if s.probeLatency < probeLimit {
+			// The answers of a server that waits would all come at once otherwise, wave after wave, and a window would have a wave more or less.
+			l.began, l.started, l.spread = l.clock, 0, s.probeLatency
+		}
 		l.beginWarmup(l.clock)
 		l.startAll()
 	}
