@@ -6,6 +6,7 @@ import { duration, enumeration, whole } from '../format.ts';
 import { oneRunAtATime } from '../machine/locks.ts';
 import { underSignals } from '../process.ts';
 import { terminal, terminalTable } from '../report/table.ts';
+import { find, thisMachine } from '../setup/machine.ts';
 import { writeWhole } from '../writing.ts';
 import {
   outcome,
@@ -42,7 +43,7 @@ const mostMeasurements = 3;
  * printed
  */
 export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
-  const servers = chosenServers(options);
+  const servers = await startable(chosenServers(options));
   requirePeerNames(options.peers ?? []);
   const cores = calibrationCores();
   const release = await oneRunAtATime();
@@ -92,6 +93,17 @@ function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
       2,
     );
   return chosen;
+}
+
+/** Those that can be started here. @throws UserError (exit code 2) if none can */
+async function startable(servers: readonly KnownServer[]): Promise<readonly KnownServer[]> {
+  const isForCaddy = ({ front }: KnownServer): boolean => front === 'caddy';
+  const left = servers.filter(isForCaddy);
+  if (left.length === 0 || (await find('caddy', thisMachine())) !== undefined) return servers;
+  const missing = 'caddy, which has HTTP/3, is not in PATH';
+  if (left.length === servers.length) throw new UserError(`${missing}: install it`, 2);
+  console.error(`${missing}: "${left.map(({ name }) => name).join('", "')}" is left out`);
+  return servers.filter((known) => !isForCaddy(known));
 }
 
 async function measureAll(

@@ -141,7 +141,7 @@ export class Measuring {
     const place = `backend-${this.#backends.size + 1}`;
     const backend = this.#backends.get(options) ?? (await this.#start(itself, place, knownPage));
     this.#backends.set(options, backend);
-    return frontOf(join(scratch, 'fronts'), place, backend.origin);
+    return frontOf(front, join(scratch, 'fronts'), place, backend.origin);
   }
 
   async #start(
@@ -164,7 +164,7 @@ export class Measuring {
 /** nginx needs a folder, though it passes all requests on. */
 function pageOf({ front, bodyBytes }: KnownServer): Page {
   const page = { ...knownPage, bodyBytes };
-  return front === undefined ? page : { ...page, docroot: 'nginx' };
+  return front === 'nginx' ? { ...page, docroot: 'nginx' } : page;
 }
 
 function generatorLoadOf({ load }: KnownServer, seconds: number): GeneratorLoad {
