@@ -41,7 +41,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['test/unit/**/*.test.ts'],
+          include: ['test/unit/**/*.test.ts', 'lib/features/**/*.test.ts'],
           setupFiles: 'test/restore.ts',
           testTimeout: 30_000,
           isolate: false,

@@ -12,9 +12,9 @@ import {
   type Flag,
 } from '../lib/cli/words.ts';
 import { UserError, unknownWord } from '../lib/errors.ts';
-import type { Generator } from '../lib/calibrate/peers.ts';
-import { oneCoreEach } from '../lib/calibrate/lab.ts';
-import { toolVersions } from '../lib/calibrate/versions.ts';
+import type { Generator } from '../lib/features/calibrate/peers.ts';
+import { oneCoreEach } from '../lib/features/calibrate/lab.ts';
+import { toolVersions } from '../lib/features/calibrate/versions.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
 import { readEnvironment } from '../lib/machine/cores.ts';
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';

@@ -1,7 +1,7 @@
-// The load engine as the bench runs it, beside the generators of lib/calibrate/peers.ts.
+// The load engine as the bench runs it, beside the generators of lib/features/calibrate/peers.ts.
 import { join } from 'node:path';
-import { k6Environment, k6Flags, runsOf, type Generator } from '../lib/calibrate/peers.ts';
-import { readK6 } from '../lib/calibrate/printed.ts';
+import { k6Environment, k6Flags, runsOf, type Generator } from '../lib/features/calibrate/peers.ts';
+import { readK6 } from '../lib/features/calibrate/printed.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 

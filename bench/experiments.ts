@@ -11,7 +11,7 @@ import {
   type Generator,
   type GeneratorLoad,
   type RunLength,
-} from '../lib/calibrate/peers.ts';
+} from '../lib/features/calibrate/peers.ts';
 import {
   loadgen,
   loadgenOfTen,

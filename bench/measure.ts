@@ -1,7 +1,11 @@
 // Runs servers, rounds and generators.
 import { mkdtemp } from 'node:fs/promises';
 import { join } from 'node:path';
-import { runGenerator, type Generator, type GeneratorLoad } from '../lib/calibrate/peers.ts';
+import {
+  runGenerator,
+  type Generator,
+  type GeneratorLoad,
+} from '../lib/features/calibrate/peers.ts';
 import { median } from '../lib/analysis/statistics.ts';
 import { UserError } from '../lib/errors.ts';
 import type { Cores } from '../lib/machine/cores.ts';

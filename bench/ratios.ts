@@ -1,5 +1,5 @@
 // Ratios of a generator to its peer, round by round, as a table.
-import type { Sample } from '../lib/calibrate/peers.ts';
+import type { Sample } from '../lib/features/calibrate/peers.ts';
 import { median, ratioInterval, type RatioInterval } from '../lib/analysis/statistics.ts';
 import { whole } from '../lib/format.ts';
 

@@ -87,7 +87,7 @@ function read(file) {
 function sourcesOf(projectRoot) {
   const files = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-      .filter((one) => one.isFile())
+      .filter((one) => one.isFile() && !one.name.endsWith('.test.ts'))
       .map((one) => relative(projectRoot, join(one.parentPath, one.name))),
   );
   return [...files.sort(), 'package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'];

@@ -1,5 +1,6 @@
 // The commands of a checkout: those of the package, its tests and its benchmarks.
-import { main as mainOf, type Command } from '../lib/cli/main.ts';
+import { main as mainOf } from '../lib/cli/main.ts';
+import type { Command } from '../lib/feature.ts';
 
 const ofCheckout: Readonly<Record<string, Command>> = {
   test: {

@@ -1,17 +1,14 @@
 // The commands. bin/bakeoff.mjs calls main once the packages are there.
 import { messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
+import type { Command } from '../feature.ts';
+import { features } from '../features.ts';
 import { Interrupted } from '../process.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';
 import packageJson from '../../package.json' with { type: 'json' };
 
-export interface Command {
-  help: string;
-  run(args: string[]): Promise<number>;
-}
-
-const commands: Readonly<Record<string, Command>> = {
+const ownCommands: Readonly<Record<string, Command>> = {
   scenario: {
     help: 'run a scenario, or list them',
     run: async (args) => (await import('./scenario.ts')).scenarioCommand(args),
@@ -20,35 +17,20 @@ const commands: Readonly<Record<string, Command>> = {
     help: 'compare your own configs, commands and addresses',
     run: async (args) => (await import('./compare.ts')).compareCommand(args),
   },
-  knobs: {
-    help: 'try the usual advice on your config',
-    run: async (args) => (await import('./knobs.ts')).knobsCommand(args),
-  },
-  k6: {
-    help: 'run the k6 with k6/x/loadgen (run script.js), or print its path',
-    run: async (args) => (await import('./k6.ts')).k6Command(args),
-  },
-  k8s: {
-    help: 'run a scenario on Kubernetes, or print its manifests',
-    run: async (args) => (await import('./k8s.ts')).k8sCommand(args),
-  },
-  calibrate: {
-    help: 'load servers whose figures are known, by bakeoff and by wrk, h2load, vegeta and others',
-    run: async (args) => (await import('./calibrate.ts')).calibrateCommand(args),
-  },
-  report: {
-    help: 'make the page of a run again, or show a comparison over all its runs',
-    run: async (args) => (await import('./report.ts')).reportCommand(args),
-  },
-  grafana: {
-    help: 'show the dashboards of all runs, until Ctrl-C',
-    run: async (args) => (await import('./grafana.ts')).grafanaCommand(args),
-  },
-  clean: {
-    help: 'delete what bakeoff keeps between runs',
-    run: async (args) => (await import('./clean.ts')).cleanCommand(args),
-  },
 };
+
+/** It comes last. */
+const clean: Command = {
+  help: 'delete what bakeoff keeps between runs',
+  run: async (args) => (await import('./clean.ts')).cleanCommand(args),
+};
+
+/** In the order of the help. */
+function allCommands(more: Readonly<Record<string, Command>>): Record<string, Command> {
+  const commands: Record<string, Command> = { ...ownCommands };
+  for (const feature of features) Object.assign(commands, feature.commands);
+  return { ...commands, clean, ...more };
+}
 
 /** Runs a command and returns its exit code (docs/verdicts.md); prints one line for an error. @param more further commands */
 export async function main(
@@ -56,7 +38,7 @@ export async function main(
   more: Readonly<Record<string, Command>> = {},
 ): Promise<number> {
   try {
-    const code = await runCommand(argv, { ...commands, ...more });
+    const code = await runCommand(argv, allCommands(more));
     // Errors of the last output arrive after it.
     await new Promise((resolve) => setImmediate(resolve));
     if (outputError === undefined) return code;

@@ -2,7 +2,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdtemp } from 'node:fs/promises';
 import { beforeAll, expect, it } from 'vitest';
-import { readH2load } from '../../lib/calibrate/printed.ts';
+import { readH2load } from '../../lib/features/calibrate/printed.ts';
 import { startK6, compileScript } from '../../lib/runner/k6.ts';
 import type { LoadResult } from '../../lib/result/load-result.ts';
 import { h2o, nghttpd, nginx } from '../../lib/scenario/index.ts';

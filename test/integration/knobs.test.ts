@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { candidatesOf, readKnobs } from '../../lib/knobs/catalogue.ts';
+import { candidatesOf, readKnobs } from '../../lib/features/knobs/catalogue.ts';
 import type { ServerName } from '../../lib/scenario/model.ts';
 import { readOwnConfig } from '../../lib/servers/index.ts';
 import { machineCertificate } from '../../lib/servers/certificate.ts';

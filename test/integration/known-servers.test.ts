@@ -4,7 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { beforeAll, expect, it, onTestFinished } from 'vitest';
-import { buildServer, commandOf, serverSources } from '../../lib/calibrate/servers.ts';
+import { buildServer, commandOf, serverSources } from '../../lib/features/calibrate/servers.ts';
 import type { LoadResult } from '../../lib/result/load-result.ts';
 import { run } from '../../lib/process.ts';
 import { startServer } from '../../lib/servers/index.ts';

@@ -2,7 +2,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { findKubectl } from '../../lib/kubernetes/kubectl.ts';
+import { findKubectl } from '../../lib/features/kubernetes/kubectl.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
-import { buildServer } from '../../lib/calibrate/servers.ts';
+import { buildServer } from '../../lib/features/calibrate/servers.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';

@@ -14,7 +14,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, expect, it, onTestFinished, vi } from 'vitest';
 import { total } from '../../lib/analysis/statistics.ts';
 import { compareCommand } from '../../lib/cli/compare.ts';
-import { knobsCommand } from '../../lib/cli/knobs.ts';
+import { knobsCommand } from '../../lib/features/knobs/command.ts';
 import { scenarioCommand } from '../../lib/cli/scenario.ts';
 import { textOf } from '../../lib/files.ts';
 import { openGeneratorHosts } from '../../lib/hosts/generator-host.ts';

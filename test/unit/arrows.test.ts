@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { projectRoot } from '../../lib/setup/paths.ts';
 
-/** Any folder may import the files directly in lib; those files import only each other. */
+/** Any folder may import the files directly in lib; those files import only each other, but for the two below. */
 const mayUse: Readonly<Record<string, string>> = {
   setup: 'machine',
   result: 'scenario',
@@ -19,38 +19,69 @@ const mayUse: Readonly<Record<string, string>> = {
   k6: 'analysis report result scenario store',
   hosts: 'k6 machine result scenario servers setup store',
   runner: 'analysis hosts k6 machine network report result scenario servers store',
-  knobs: 'analysis machine report result runner scenario servers setup',
-  calibrate: 'analysis machine report result runner scenario servers setup store',
-  kubernetes: 'analysis k6 result runner scenario servers setup store',
-  grafana: 'machine servers setup store',
-  cli: 'analysis calibrate grafana hosts k6 knobs kubernetes machine network report result runner scenario servers setup store traffic',
+  cli: 'analysis hosts k6 machine network report result runner scenario servers setup store traffic',
 };
 
+/** Each has a folder in lib/features, which may import all of the core. */
+const features = 'calibrate grafana html k6-scripts knobs kubernetes';
+
+/** "runner", "features/knobs"; '' for a file directly in lib. */
 function folderOf(file: string): string {
-  const parts = file.split('/');
-  return parts.length > 2 ? (parts[1] as string) : '';
+  const [, folder = '', feature = '', ...rest] = file.split('/');
+  if (feature === '') return '';
+  return folder === 'features' && rest.length > 0 ? `features/${feature}` : folder;
 }
 
-/** The other folders of lib that each folder imports from. */
-function arrowsOf(files: readonly string[]): Record<string, string> {
-  const used = new Map<string, Set<string>>();
-  for (const file of files) {
-    const from = folderOf(file);
+const inLib = readdirSync(join(projectRoot, 'lib'), { recursive: true, encoding: 'utf8' });
+const files = inLib
+  .filter((file) => file.endsWith('.ts') && !file.endsWith('.test.ts'))
+  .map((file) => `lib/${file}`);
+
+/** The files of lib that each of them imports, at once or when it needs them. */
+const imported = new Map(
+  files.map((file) => {
     const text = readFileSync(join(projectRoot, file), 'utf8');
-    for (const [, path = ''] of text.matchAll(/^(?:import|export|\}) .*?from '(\.[^']+)';$/gm)) {
-      const to = join(dirname(file), path);
-      const folder = folderOf(to);
-      if (!to.startsWith('lib/') || folder === from || folder === '') continue;
-      used.set(from, (used.get(from) ?? new Set()).add(folder));
+    const paths = [
+      ...text.matchAll(/^(?:import|export|\}) .*?from '(\.[^']+)';$/gm),
+      ...text.matchAll(/\bimport\('(\.[^']+)'\)/g),
+    ].map(([, path = '']) => join(dirname(file), path));
+    return [file, paths.filter((path) => path.startsWith('lib/'))];
+  }),
+);
+
+/** The other folders that the files of each folder import. */
+function arrowsOf(from: readonly string[]): Record<string, string> {
+  const used = new Map<string, Set<string>>();
+  for (const file of from) {
+    const folder = folderOf(file);
+    for (const other of (imported.get(file) ?? []).map(folderOf)) {
+      if (other === folder || other === '') continue;
+      used.set(folder, (used.get(folder) ?? new Set()).add(other));
     }
   }
-  return Object.fromEntries([...used].map(([from, to]) => [from, [...to].sort().join(' ')]));
+  return Object.fromEntries(
+    [...used].map(([folder, others]) => [folder, [...others].sort().join(' ')]),
+  );
 }
 
+const isOfFeature = (file: string) => file.startsWith('lib/features/');
+
 test('each folder of lib imports only from the folders on its list', () => {
-  const inLib = readdirSync(join(projectRoot, 'lib'), { recursive: true, encoding: 'utf8' });
-  const files = inLib.filter((file) => file.endsWith('.ts')).map((file) => `lib/${file}`);
-  const { '': ofIndex, ...arrows } = arrowsOf(files);
-  expect(ofIndex).toBe('k6 result scenario');
-  expect(arrows).toEqual(mayUse);
+  const lists = ['lib/index.ts', 'lib/features.ts'];
+  const core = files.filter((file) => !isOfFeature(file) && !lists.includes(file));
+  expect(arrowsOf(core)).toEqual(mayUse);
+  expect(arrowsOf(['lib/index.ts'])).toEqual({ '': 'k6 result scenario' });
+});
+
+test('the core imports features through lib/features.ts alone, and no feature imports another', () => {
+  const named = features.split(' ');
+  expect(arrowsOf(['lib/features.ts'])['']).toBe(named.map((name) => `features/${name}`).join(' '));
+  expect(imported.get('lib/features.ts')).toEqual([
+    'lib/feature.ts',
+    ...named.map((name) => `lib/features/${name}/feature.ts`),
+  ]);
+  const toOthers = Object.values(arrowsOf(files.filter(isOfFeature)));
+  expect(
+    toOthers.flatMap((folders) => folders.split(' ')).filter((one) => one.startsWith('features')),
+  ).toEqual([]);
 });

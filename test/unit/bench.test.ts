@@ -11,7 +11,7 @@ import {
   type Measured,
   type Row,
 } from '../../bench/ratios.ts';
-import { h2load, type Generator, type GeneratorLoad } from '../../lib/calibrate/peers.ts';
+import { h2load, type Generator, type GeneratorLoad } from '../../lib/features/calibrate/peers.ts';
 import { load, url } from '../fixtures/generator-load.ts';
 import { instanceArguments } from '../../lib/runner/generators.ts';
 

@@ -1,7 +1,7 @@
 // A comparison over several runs: the part between boots, and an interval that holds for it.
 import { expect, test } from 'vitest';
 import { effectsOf, pooled, type KeptEffect } from '../../lib/analysis/history.ts';
-import { uniform } from '../../lib/calibrate/random.ts';
+import { uniform } from '../../lib/random.ts';
 import { historyParts } from '../../lib/report/history.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { frequency, normal } from '../fixtures/random.ts';

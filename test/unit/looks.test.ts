@@ -9,7 +9,7 @@ import {
 } from '../../lib/analysis/looks.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import { chance, frequency, normal } from '../fixtures/random.ts';
-import { uniform } from '../../lib/calibrate/random.ts';
+import { uniform } from '../../lib/random.ts';
 
 /**
  * Share of runs with equal sides whose interval excludes 1 at any look; with `oneSided`, in which a *same* verdict would be

@@ -10,7 +10,7 @@ import {
   ratioInterval,
 } from '../../lib/analysis/statistics.ts';
 import { chance } from '../fixtures/random.ts';
-import { uniform } from '../../lib/calibrate/random.ts';
+import { uniform } from '../../lib/random.ts';
 import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
 
 // Each test takes two seconds on an idle machine.

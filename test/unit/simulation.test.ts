@@ -25,7 +25,7 @@ import {
 import { unsettled, verdictOf } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Verdict } from '../../lib/result/result.ts';
 import { chance, frequency, normal } from '../fixtures/random.ts';
-import { uniform } from '../../lib/calibrate/random.ts';
+import { uniform } from '../../lib/random.ts';
 
 /** Generates the error of ln(requests/s) for each measurement of a run. */
 type Noise = (random: () => number) => () => number;

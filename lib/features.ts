@@ -1,0 +1,17 @@
+// The features, in the order in which the help has their commands. To take one out, delete its line here and its folder.
+import type { Feature } from './feature.ts';
+import { calibrate } from './features/calibrate/feature.ts';
+import { grafana } from './features/grafana/feature.ts';
+import { html } from './features/html/feature.ts';
+import { k6Scripts } from './features/k6-scripts/feature.ts';
+import { knobs } from './features/knobs/feature.ts';
+import { kubernetes } from './features/kubernetes/feature.ts';
+
+export const features: readonly Feature[] = [
+  knobs,
+  k6Scripts,
+  kubernetes,
+  calibrate,
+  html,
+  grafana,
+];

@@ -1,0 +1,222 @@
+// The blind test: verdicts on pairs whose key is opened only afterwards; while something happens to them, where that is asked for.
+import { mkdir, readFile } from 'node:fs/promises';
+import os from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { UserError } from '../../errors.ts';
+import { textOf } from '../../files.ts';
+import { duration, effect } from '../../format.ts';
+import { oneRunAtATime } from '../../machine/locks.ts';
+import { run, sendIfThere, underSignals } from '../../process.ts';
+import { terminal, terminalTable } from '../../report/table.ts';
+import type { Result } from '../../result/result.ts';
+import { defaultSameWithin } from '../../runner/make-plan.ts';
+import { defineScenario } from '../../scenario/index.ts';
+import type { Scenario } from '../../scenario/model.ts';
+import { processTree } from '../../servers/usage.ts';
+import { writeWhole } from '../../writing.ts';
+import { calibrationCores, inLab, wholeRun, type Lab } from './lab.ts';
+import {
+  drawPairs,
+  scoreLine,
+  scoreOf,
+  scoreTables,
+  sealOf,
+  type Disturbance,
+  type Pair,
+  type Said,
+} from './pairs.ts';
+import { closedLoad, commandOf, knownPage } from './servers.ts';
+
+export interface BlindOptions {
+  count: number;
+  seed: number;
+  isDisturbed: boolean;
+  /** Goes on with what the file of that seed has. */
+  isResumed: boolean;
+  folder: string;
+}
+
+interface BlindFile {
+  count: number;
+  seed: number;
+  isDisturbed: boolean;
+  /** SHA-256 of the key. */
+  seal: string;
+  runs: Said[];
+}
+
+/**
+ * Runs the pairs, keeps each outcome, opens the key and prints the score. Returns the exit code: 3 if the score is beyond its
+ * bounds. @throws UserError for a seed that was used before; Interrupted: what was done is kept
+ */
+export async function blindTest(options: BlindOptions): Promise<0 | 3> {
+  const { count, seed, isDisturbed, folder } = options;
+  const pairs = drawPairs(count, seed, isDisturbed);
+  const path = join(folder, `${isDisturbed ? 'disturbed' : 'blind'}-${seed}.json`);
+  const file = await fileFor(path, options, sealOf(pairs));
+  console.log(`SHA-256 of the key: ${file.seal}`);
+  const left = pairs.filter(({ number }) => !file.runs.some((said) => said.number === number));
+  if (left.length > 0) {
+    const cores = calibrationCores();
+    const release = await oneRunAtATime();
+    try {
+      await underSignals('ending the test after this pair; --resume goes on with it', (signal) =>
+        inLab(cores, signal, async (lab) => {
+          for (const pair of left) {
+            const said = await saidOf(lab, pair);
+            file.runs.push(said);
+            await mkdir(folder, { recursive: true });
+            await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
+            lab.say(
+              `${file.runs.length} of ${count}: ${said.verdict}, ${effect(said.ratio)}, ${duration(said.seconds)}`,
+            );
+          }
+        }),
+      );
+    } finally {
+      release();
+    }
+  }
+  return opened(pairs, file.runs);
+}
+
+/** The file of an earlier part, or a new one. */
+async function fileFor(path: string, options: BlindOptions, seal: string): Promise<BlindFile> {
+  const { count, seed, isDisturbed, isResumed } = options;
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw new UserError(`cannot read ${path}: ${error.message}`);
+  });
+  if (text === undefined) return { count, seed, isDisturbed, seal, runs: [] };
+  if (!isResumed)
+    throw new UserError(
+      `seed ${seed} was used before (${path}): go on with --resume, or name another --seed`,
+      2,
+    );
+  const file = parsed(text, path);
+  if (file.seal !== seal)
+    throw new UserError(
+      `${path} has the runs of another key: go on with the count and the version that began it, or name another --seed`,
+      2,
+    );
+  return file;
+}
+
+function parsed(text: string, path: string): BlindFile {
+  try {
+    return JSON.parse(text) as BlindFile;
+  } catch {
+    throw new UserError(`${path} is no JSON: remove it, or name another --seed`);
+  }
+}
+
+/** Opens the key and prints the score. */
+function opened(pairs: readonly Pair[], runs: readonly Said[]): 0 | 3 {
+  const scored = runs.map((said) =>
+    scoreOf(pairs[said.number - 1] as Pair, said, defaultSameWithin),
+  );
+  for (const table of scoreTables(scored)) {
+    console.log('');
+    for (const line of terminalTable(table, terminal())) console.log(line);
+  }
+  console.log('');
+  for (const { pair, said } of scored.filter(({ isFalse }) => isFalse)) {
+    const happened = pair.disturbance === undefined ? '' : ` (${pair.disturbance.what})`;
+    console.log(
+      `false: pair ${pair.number}, ${pair.kind}${happened}: ${said.verdict} ${effect(said.ratio)}, by CPU ${said.byCpu}; true is ${effect(pair.ratio)}`,
+    );
+  }
+  const { line, isGood } = scoreLine(scored);
+  console.log(line);
+  return isGood ? 0 : 3;
+}
+
+function scenarioOf({ server }: Lab, { options, bodyBytes, connections }: Pair): Scenario {
+  const load = closedLoad(connections);
+  const [a, b] = options;
+  return defineScenario({
+    name: 'blind',
+    title: 'a pair of known servers',
+    knob: 'the server',
+    page: knownPage,
+    load,
+    variants: [
+      { name: 'a', server: commandOf(server, a), page: { ...knownPage, bodyBytes: bodyBytes[0] } },
+      { name: 'b', server: commandOf(server, b), page: { ...knownPage, bodyBytes: bodyBytes[1] } },
+    ],
+  });
+}
+
+/** Makes an ordinary run of a pair. */
+async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
+  const ended = new AbortController();
+  const disturbing = disturb(lab, pair, AbortSignal.any([lab.signal, ended.signal]));
+  let result: Result;
+  try {
+    result = await wholeRun(lab, scenarioOf(lab, pair));
+  } finally {
+    ended.abort();
+    await disturbing;
+  }
+  const [comparison] = result.comparisons;
+  if (comparison === undefined) throw new UserError('a run has no comparison');
+  const { ratio, ci95, verdict, why, cpu } = comparison;
+  return {
+    number: pair.number,
+    ratio,
+    ci95,
+    verdict,
+    byCpu: cpu?.verdict ?? 'none',
+    why,
+    seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
+  };
+}
+
+/** Does what happens to the pair at its times, until the run has ended. */
+async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void> {
+  const { disturbance } = pair;
+  if (disturbance === undefined) return;
+  const beganAtMs = performance.now();
+  for (const at of disturbance.at) {
+    const leftMs = 1000 * at - (performance.now() - beganAtMs);
+    const isOver = await delay(Math.max(0, leftMs), false, { signal }).catch(() => true);
+    if (isOver) return;
+    await happening(lab, pair, disturbance.what);
+  }
+}
+
+const stopMs = 300;
+
+async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promise<void> {
+  const { cores, binaries, server } = lab;
+  if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
+  if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
+  if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
+  const a = processesWith(server, options[0]).slice(0, 1);
+  if (what === 'stops a') return stopped(a);
+  if (what === 'stops a and b') return stopped(processesWith(server, ''));
+  for (const pid of a) os.setPriority(pid, 10);
+}
+
+/** This process's descendants with that program and those flags, the oldest first. */
+function processesWith(program: string, flags: string): number[] {
+  return processTree('/proc', String(process.pid))
+    .slice(1)
+    .filter((pid) => {
+      const words = textOf(`/proc/${pid}/cmdline`).split('\0');
+      return words[0] === program && words.join(' ').includes(flags);
+    })
+    .map(Number);
+}
+
+async function stopped(pids: readonly number[]): Promise<void> {
+  for (const pid of pids) sendIfThere(pid, 'SIGSTOP');
+  await delay(stopMs);
+  for (const pid of pids) sendIfThere(pid, 'SIGCONT');
+}
+
+/** A second of it. */
+async function busyLoop(cpus: readonly number[]): Promise<void> {
+  await run({ command: 'timeout', args: ['1', 'sh', '-c', 'while :; do :; done'], cpus });
+}

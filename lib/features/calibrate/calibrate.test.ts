@@ -1,0 +1,229 @@
+// Servers of known figures: their truth, bounds, and the score of a blind test.
+import { expect, test } from 'vitest';
+import { outcome, placesBeyond, tableOfCases, voidReasons, type Case } from './judge.ts';
+import { groupsOfSides, type Seen } from './measure.ts';
+import {
+  drawPairs,
+  scoreLine,
+  scoreOf,
+  scoreTables,
+  sealOf,
+  type Pair,
+  type Said,
+} from './pairs.ts';
+import { latencyMs, simulated } from './queue.ts';
+import { knownServers, poolTruth, type Truth } from './servers.ts';
+import { textOf } from '../../report/table.ts';
+
+test.each([
+  { workers: 1, serviceMs: 5, rate: 180 },
+  { workers: 4, serviceMs: 4, rate: 500 },
+  { workers: 4, serviceMs: 4, rate: 900 },
+])('the latency of a queue by formula equals a simulation: %j', (queue) => {
+  const sorted = simulated(queue, 1_000_000, 7).sort((a, b) => a - b);
+  for (const quantile of [0.5, 0.9, 0.99]) {
+    const ratio = latencyMs(queue, quantile) / (sorted[quantile * sorted.length] as number);
+    expect(Math.abs(ratio - 1)).toBeLessThan(0.03);
+  }
+});
+
+test('the latency of a single queue equals that of the formula by Erlang', () => {
+  // P(wait ≤ t) = (1 − ρ) Σ (λ(kD − t))^k / k! · e^(−λ(kD − t)), k from 0 to ⌊t / D⌋, here for D = 1 ms, ρ = 0.8 and t = 2.5 ms.
+  const terms = [0, 1, 2].map((k) => {
+    const x = 0.8 * (k - 2.5);
+    return (x ** k / [1, 1, 2][k]!) * Math.exp(-x);
+  });
+  const share = 0.2 * terms.reduce((sum, term) => sum + term, 0);
+  expect(latencyMs({ workers: 1, serviceMs: 1, rate: 800 }, share)).toBeCloseTo(1 + 2.5, 4);
+});
+
+test.each([
+  [1, 80, 'constant', { rps: 800, p50Ms: 1, p99Ms: 1, queueGrowthPerSecond: 0 }],
+  [4, 50, 'constant', { rps: 500, p50Ms: 4, p99Ms: 4, queueGrowthPerSecond: 0 }],
+  [4, 130, 'poisson', { rps: 1000, queueGrowthPerSecond: 300 }],
+] as const)('a pool of %i at %i %, %s, should have %j', (workers, percent, arrivals, truth) => {
+  expect(poolTruth(workers, percent, arrivals)).toMatchObject(truth);
+});
+
+test.each([
+  ['waits 100 ms', { rps: 1000, p50Ms: 100, cpuMicros: 200 }],
+  ['500 tokens/s', { rps: 500, p50Ms: 100, p99Ms: 100 }],
+  ['8 cores, waits 50 ms', { rps: 500 / 0.05005, p50Ms: 50.05 }],
+  ['uneven connections', { rps: 8000, p99Ms: 20 }],
+  ['stalls every 2,000 requests', { rps: 2000 / 0.7, p50Ms: 10, p99Ms: 510 }],
+  ['compiles for 2 s', { rps: 1e6 / 140, p50Ms: 1.4, cpuMicros: 140 }],
+  ['works after its answer', { rps: 1e6 / 150, cpuMicros: 150 }],
+  ['1 of 50 waits 500 ms', { p50Ms: 5, p99Ms: 505 }],
+])('%s should have %j', (name, truth) => {
+  const known = knownServers.find((one) => one.name === name)?.truth();
+  for (const [figure, value] of Object.entries(truth))
+    expect(known?.[figure as 'rps']).toBeCloseTo(value, 6);
+});
+
+test.each([
+  ['alone', 1],
+  ['2 sides', 2],
+  ['8 sides', 8],
+] as const)('%s: all have a rate or none, and each server is in one group', (arrangement, most) => {
+  const groups = groupsOfSides(knownServers, arrangement);
+  const fit = knownServers.filter(({ takesLong }) => most < 8 || !takesLong);
+  expect(new Set(groups.flat())).toEqual(new Set(fit));
+  expect(groups.flat()).toHaveLength(fit.length);
+  for (const group of groups) {
+    expect(group.length).toBeLessThanOrEqual(most);
+    expect(new Set(group.map(({ load }) => load.rate === undefined)).size).toBe(1);
+  }
+});
+
+const seen = (changes: Partial<Seen> = {}): Seen => ({
+  rps: 1000,
+  p50Ms: 10,
+  p99Ms: 10,
+  cpuMicros: 200,
+  queueGrowthPerSecond: null,
+  bodyBytes: 612,
+  generatorMicros: 8,
+  littleShare: 1,
+  errors: 0,
+  othersShare: 0.001,
+  ...changes,
+});
+
+function caseOf(truth: Truth, all: Record<string, Seen[]>): Case {
+  const [known] = knownServers as [(typeof knownServers)[number]];
+  return { known, truth, seen: new Map(Object.entries(all)) };
+}
+const truth: Truth = { rps: 1000, p50Ms: 10, p99Ms: 10, cpuMicros: 200 };
+
+test.each<[Partial<Seen>, boolean]>([
+  [{}, false],
+  [{ rps: 1029, p50Ms: 10.29, p99Ms: 10.9, cpuMicros: 205 }, false],
+  [{ rps: 965 }, true],
+  [{ p50Ms: 10.4 }, true],
+  // 10 % or 1 ms.
+  [{ p99Ms: 11.2 }, true],
+  [{ cpuMicros: 210 }, true],
+  [{ cpuMicros: null }, false],
+  [{ littleShare: 1.05 }, true],
+  [{ errors: 1 }, true],
+])('%j is beyond the bounds: %s', (changes, isBeyond) => {
+  const one = caseOf(truth, { alone: [seen(changes)] });
+  expect(placesBeyond(one)).toEqual(isBeyond ? ['alone'] : []);
+  expect(outcome([one]).beyond).toHaveLength(isBeyond ? 1 : 0);
+});
+
+test('the median of all measurements counts', () => {
+  const [bad, good] = [seen({ rps: 900 }), seen()];
+  expect(placesBeyond(caseOf(truth, { '2 sides': [bad, good] }))).toEqual(['2 sides']);
+  expect(placesBeyond(caseOf(truth, { '2 sides': [bad, good, good] }))).toEqual([]);
+});
+
+test('where requests come at random, figures are off by chance', () => {
+  const random = { p99Ms: 22.9, chance: { p99Ms: 6 } };
+  const isBeyond = (p99Ms: number) =>
+    placesBeyond(caseOf(random, { alone: [seen({ p99Ms })] })).length > 0;
+  expect(isBeyond(22.9 + 3 * 6 - 0.1)).toBe(false);
+  expect(isBeyond(22.9 + 3 * 6 + 0.1)).toBe(true);
+});
+
+test('other generators are off without a mark, and have no bounds', () => {
+  const slow = seen({ rps: 800, p50Ms: NaN, p99Ms: NaN });
+  const one = caseOf(truth, { alone: [seen({ rps: 900 })], wrk: [slow] });
+  const { columns, rows } = tableOfCases([one], ['wrk']);
+  expect(columns.map(({ title }) => title)).toEqual(['server', '', 'truth', 'alone', 'wrk']);
+  expect(rows[0]?.map(textOf)).toEqual([
+    'waits 50 ms',
+    'requests/s',
+    '1,000',
+    '900.00 (−10.0 %) ✗',
+    '800.00 (−20.0 %)',
+  ]);
+  // It prints no percentiles.
+  expect(rows[1]?.map(textOf).at(-1)).toBe('');
+  expect(outcome([one]).beyond).toEqual(['waits 50 ms, alone: requests/s 900.00 (−10.0 %)']);
+});
+
+test('a calibration beside other programs does not count', () => {
+  const [quiet, busy] = [
+    caseOf(truth, { alone: [seen()] }),
+    caseOf(truth, { alone: [seen({ othersShare: 0.2 })] }),
+  ];
+  expect(voidReasons([quiet])).toEqual([]);
+  expect(voidReasons([busy])[0]).toContain("other programs used 20 % of the server's core");
+});
+
+test('a seed always draws the same pairs, and a seal holds them', () => {
+  expect(drawPairs(50, 3, true)).toEqual(drawPairs(50, 3, true));
+  expect(sealOf(drawPairs(50, 3, false))).not.toBe(sealOf(drawPairs(50, 4, false)));
+  // The first pairs do not depend on how many there are.
+  expect(drawPairs(10, 3, true)).toEqual(drawPairs(50, 3, true).slice(0, 10));
+});
+
+test("a pair's ratio is that of its servers' times", () => {
+  for (const { kind, options, ratio } of drawPairs(300, 5, false)) {
+    const [a = NaN, b = NaN] = options.map((flags) =>
+      Number(/-(?:service|then|cpu) (\d+)ns/.exec(flags)?.[1]),
+    );
+    expect(ratio, kind).toBe(a / b);
+    expect(Math.abs(Math.log(ratio))).toBeLessThan(Math.log(1.2) + 1e-4);
+  }
+});
+
+test('what happens to a pair happens while it is measured', () => {
+  for (const { disturbance } of drawPairs(100, 6, true)) {
+    const { at = [] } = disturbance ?? {};
+    expect(at).toHaveLength(3);
+    expect(at).toEqual(at.toSorted((a, b) => a - b));
+    expect(at[0]).toBeGreaterThanOrEqual(4);
+    expect(at[2]).toBeLessThan(24);
+  }
+});
+
+const [firstPair] = drawPairs(1, 1, false) as [Pair];
+const said = (changes: Partial<Said>): Said => ({
+  number: 1,
+  ratio: 1.05,
+  ci95: [1.04, 1.06],
+  verdict: 'inconclusive',
+  byCpu: 'none',
+  why: '',
+  seconds: 30,
+  ...changes,
+});
+
+test.each<[number, Partial<Said>, 'false' | 'found' | 'neither']>([
+  [1.05, { verdict: 'faster' }, 'found'],
+  [1.05, { verdict: 'slower' }, 'false'],
+  [1.05, { byCpu: 'faster' }, 'found'],
+  [1.05, { verdict: 'faster', byCpu: 'slower' }, 'false'],
+  [1.05, { verdict: 'same' }, 'false'],
+  [1.05, {}, 'neither'],
+  [1.01, { verdict: 'same' }, 'neither'],
+  [1, { verdict: 'same' }, 'neither'],
+  [1, { verdict: 'faster' }, 'false'],
+  [1, { byCpu: 'slower' }, 'false'],
+  [0.95, { verdict: 'slower' }, 'found'],
+])('of a ratio of %f, %j is %s', (ratio, changes, outcomeOfIt) => {
+  const { isFalse, isFound } = scoreOf({ ...firstPair, ratio }, said(changes), 0.01);
+  expect([isFalse, isFound]).toEqual([outcomeOfIt === 'false', outcomeOfIt === 'found']);
+});
+
+test('the score counts by effect and kind; few runs have no bounds', () => {
+  const pair = { ...firstPair, ratio: 1.05 };
+  const [good, bad] = [
+    scoreOf(pair, said({ verdict: 'faster' }), 0.01),
+    scoreOf(pair, said({ verdict: 'slower', ci95: [0.9, 1] }), 0.01),
+  ];
+  const [byEffect, byKind] = scoreTables([good, good, bad]);
+  expect(byEffect?.rows.map((row) => row.map(textOf))).toEqual([
+    ['5.0 % apart', '3', '2', '0', '0', '0', '1', '2'],
+  ]);
+  expect(byKind?.rows).toHaveLength(1);
+  expect(scoreLine([good, bad])).toEqual({
+    line: '1 of 2 verdicts are false (bound: 5.0 %); 1 of 2 intervals hold (bound: 93 %)',
+    isGood: true,
+  });
+  const most = Array<typeof good>(38).fill(good);
+  expect(scoreLine([...most, bad, bad]).isGood).toBe(true);
+  expect(scoreLine([...most.slice(1), bad, bad, bad]).isGood).toBe(false);
+});

@@ -1,0 +1,220 @@
+// The command calibrate: what bakeoff and other generators say of servers whose figures are known by arithmetic.
+import { mkdir } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { duration, enumeration, whole } from '../../format.ts';
+import { oneRunAtATime } from '../../machine/locks.ts';
+import { underSignals } from '../../process.ts';
+import { terminal, terminalTable } from '../../report/table.ts';
+import { find, thisMachine } from '../../setup/machine.ts';
+import { writeWhole } from '../../writing.ts';
+import {
+  outcome,
+  placesBeyond,
+  tableOfCases,
+  voidReasons,
+  type Calibration,
+  type Case,
+} from './judge.ts';
+import { calibrationCores, inLab, type Lab } from './lab.ts';
+import { arrangements, groupsOfSides, Measuring, type Arrangement } from './measure.ts';
+import { calibrationPage, calibrationText } from './page.ts';
+import { canLoad, findPeers, requirePeerNames, type Peer } from './installed-peers.ts';
+import { knownServers, type KnownServer } from './servers.ts';
+
+export interface CalibrateOptions {
+  isQuick: boolean;
+  /** Only servers whose names begin so. */
+  only: string | undefined;
+  /** Names of other generators; undefined: all that are installed. */
+  peers: readonly string[] | undefined;
+  /** Receives calibration.md, .html and .json. */
+  folder: string;
+  /** The command, for the page. */
+  command: string;
+}
+
+/** Exit code where bakeoff is beyond its bounds. */
+const beyondBounds = 3;
+/** A figure beyond its bounds is measured again; the median counts. */
+const mostMeasurements = 3;
+/**
+ * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
+ * printed
+ */
+export async function calibrate(options: CalibrateOptions): Promise<0 | 3> {
+  const servers = await startable(chosenServers(options));
+  requirePeerNames(options.peers ?? []);
+  const cores = calibrationCores();
+  const release = await oneRunAtATime();
+  try {
+    return await underSignals('ending the calibration', (signal) =>
+      inLab(cores, signal, (lab) => calibrateIn(lab, servers, options)),
+    );
+  } finally {
+    release();
+  }
+}
+
+async function calibrateIn(
+  lab: Lab,
+  servers: readonly KnownServer[],
+  { isQuick, peers: asked, command, folder }: CalibrateOptions,
+): Promise<0 | 3> {
+  const usual = isQuick ? [] : undefined;
+  const peers = await findPeers(lab.binaries.k6 as string, asked ?? usual, lab.signal);
+  const calibration: Calibration = {
+    command,
+    startedAt: new Date().toISOString(),
+    endedAt: '',
+    environment: lab.environment,
+    peers: peers.map(({ generator: { name }, version }) => ({ name, version })),
+    cases: servers.map((known): Case => ({ known, truth: known.truth(), seen: new Map() })),
+    failures: [],
+    isPartial: true,
+  };
+  try {
+    await measureAll(lab, calibration, peers, isQuick);
+    calibration.isPartial = false;
+  } finally {
+    calibration.endedAt = new Date().toISOString();
+    await write(calibration, folder);
+    print(calibration, folder);
+  }
+  return outcome(calibration.cases).beyond.length === 0 ? 0 : beyondBounds;
+}
+
+function chosenServers({ isQuick, only }: CalibrateOptions): KnownServer[] {
+  const servers = knownServers.filter((known) => only !== undefined || !isQuick || known.isQuick);
+  const chosen = servers.filter(({ name }) => name.startsWith(only ?? ''));
+  if (chosen.length === 0)
+    throw new UserError(
+      `--only ${only}: no server's name begins so. They are ${enumeration(servers.map(({ name }) => `"${name}"`))}`,
+      2,
+    );
+  return chosen;
+}
+
+/** Those that can be started here. @throws UserError (exit code 2) if none can */
+async function startable(servers: readonly KnownServer[]): Promise<readonly KnownServer[]> {
+  const isForCaddy = ({ front }: KnownServer): boolean => front === 'caddy';
+  const left = servers.filter(isForCaddy);
+  if (left.length === 0 || (await find('caddy', thisMachine())) !== undefined) return servers;
+  const missing = 'caddy, which has HTTP/3, is not in PATH';
+  if (left.length === servers.length) throw new UserError(`${missing}: install it`, 2);
+  console.error(`${missing}: "${left.map(({ name }) => name).join('", "')}" is left out`);
+  return servers.filter((known) => !isForCaddy(known));
+}
+
+async function measureAll(
+  lab: Lab,
+  { cases, failures }: Calibration,
+  peers: readonly Peer[],
+  isQuick: boolean,
+): Promise<void> {
+  const measuring = new Measuring(lab);
+  const servers = cases.map(({ known }) => known);
+  const caseOf = (known: KnownServer): Case => cases.find((one) => one.known === known) as Case;
+  try {
+    for (const arrangement of arrangements) {
+      if (isQuick && arrangement === '8 sides') continue;
+      for (const sides of groupsOfSides(servers, arrangement)) {
+        lab.say(`${arrangement} · ${sides.map(({ name }) => name).join(', ')}`);
+        await add(measuring, sides, arrangement, caseOf);
+      }
+    }
+    for (const peer of peers)
+      for (const one of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
+        await addPeer(lab, measuring, peer, one, failures);
+    for (const one of cases) await measureAgain(lab, measuring, one, servers);
+  } finally {
+    await measuring.close();
+  }
+}
+
+async function add(
+  measuring: Measuring,
+  sides: readonly KnownServer[],
+  arrangement: Arrangement,
+  caseOf: (known: KnownServer) => Case,
+): Promise<void> {
+  const all = await measuring.turns(sides);
+  for (const [place, seen] of all.entries()) {
+    const { seen: before } = caseOf(sides[place] as KnownServer);
+    before.set(arrangement, [...(before.get(arrangement) ?? []), seen]);
+  }
+}
+
+/** A generator that fails has no figures in that place. */
+async function addPeer(
+  lab: Lab,
+  measuring: Measuring,
+  peer: Peer,
+  one: Case,
+  failures: string[],
+): Promise<void> {
+  const place = `${peer.generator.name} · ${one.known.name}`;
+  lab.say(place);
+  try {
+    one.seen.set(peer.generator.name, [await measuring.byPeer(peer, one.known)]);
+  } catch (error) {
+    lab.signal.throwIfAborted();
+    if (!(error instanceof UserError)) throw error;
+    failures.push(`${place}: ${error.message}`);
+  }
+}
+
+/** Measures a server beyond its bounds again, beside the same others. */
+async function measureAgain(
+  lab: Lab,
+  measuring: Measuring,
+  one: Case,
+  servers: readonly KnownServer[],
+): Promise<void> {
+  for (let times = 2; times <= mostMeasurements; times++) {
+    for (const arrangement of placesBeyond(one)) {
+      const sides = groupsOfSides(servers, arrangement).find((group) =>
+        group.includes(one.known),
+      ) as KnownServer[];
+      lab.say(`${arrangement}, again · ${one.known.name}`);
+      await add(measuring, sides, arrangement, (known) =>
+        known === one.known ? one : { known, truth: {}, seen: new Map() },
+      );
+    }
+  }
+}
+
+async function write(calibration: Calibration, folder: string): Promise<void> {
+  await mkdir(folder, { recursive: true });
+  const cases = calibration.cases.map(({ known, truth, seen }) => ({
+    name: known.name,
+    truth,
+    seen: Object.fromEntries(seen),
+  }));
+  await writeWhole(
+    join(folder, 'calibration.json'),
+    `${JSON.stringify({ ...calibration, cases }, null, 1)}\n`,
+  );
+  await writeWhole(join(folder, 'calibration.html'), await calibrationPage(calibration));
+  await writeWhole(join(folder, 'calibration.md'), calibrationText(calibration));
+}
+
+function print({ cases, peers, failures, ...calibration }: Calibration, folder: string): void {
+  const names = peers.map(({ name }) => name);
+  const table = tableOfCases(cases, names);
+  for (const line of terminalTable(table, terminal())) console.log(line);
+  console.log('');
+  if (calibration.isPartial) console.log('Ended early: not all was measured.');
+  for (const line of [...failures, ...voidReasons(cases)]) console.log(line);
+  const { known, beyond } = outcome(cases);
+  const seconds = (Date.parse(calibration.endedAt) - Date.parse(calibration.startedAt)) / 1000;
+  if (beyond.length === 0)
+    console.log(
+      `All ${whole(known)} figures of bakeoff are within their bounds (${duration(seconds)}).`,
+    );
+  else {
+    console.log(`Beyond their bounds are ${beyond.length} of bakeoff's ${whole(known)} figures:`);
+    for (const line of beyond) console.log(`  ${line}`);
+  }
+  console.log(`page: ${relative('.', join(folder, 'calibration.html'))}`);
+}

@@ -1,0 +1,11 @@
+import type { Feature } from '../../feature.ts';
+
+/** Servers of known figures: docs/proof.md. */
+export const calibrate: Feature = {
+  commands: {
+    calibrate: {
+      help: 'load servers whose figures are known, by bakeoff and by wrk, h2load, vegeta and others',
+      run: async (args) => (await import('./command.ts')).calibrateCommand(args),
+    },
+  },
+};

@@ -1,0 +1,251 @@
+// Measured figures against what arithmetic says, as a table; bounds make it a check.
+import { median, total } from '../../analysis/statistics.ts';
+import { percent, perSecond, scaledTime, short, whole } from '../../format.ts';
+import type { Environment } from '../../result/environment.ts';
+import { leftColumn, rightColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
+import { arrangements, type Arrangement, type Measurements, type Seen } from './measure.ts';
+import type { KnownServer, Truth } from './servers.ts';
+
+/** A server with its truth and all that was seen of it. */
+export interface Case {
+  known: KnownServer;
+  truth: Truth;
+  seen: Measurements;
+}
+
+/** What one calibration gave. */
+export interface Calibration {
+  command: string;
+  startedAt: string;
+  endedAt: string;
+  environment: Environment;
+  peers: { name: string; version: string }[];
+  cases: Case[];
+  /** Why other generators have no figures in places. */
+  failures: string[];
+  /** It was interrupted, or a server did not start. */
+  isPartial: boolean;
+}
+
+type FigureName = Exclude<keyof Seen, 'errors' | 'generatorMicros' | 'othersShare'>;
+
+interface Figure {
+  name: FigureName;
+  title: string;
+  /** What it may be off by: as a share of the truth, or in its own unit if that is more. */
+  share: number;
+  amount: number;
+  text(value: number): string;
+}
+
+const bodyTitle = 'bytes of a body';
+
+/** Timers are 0.1 ms late, and a pause of the machine delays one answer in a hundred. */
+const figures: readonly Figure[] = [
+  { name: 'rps', title: 'requests/s', share: 0.03, amount: 0, text: perSecond },
+  { name: 'p50Ms', title: 'p50', share: 0.03, amount: 0.1, text: scaledTime },
+  { name: 'p99Ms', title: 'p99', share: 0.1, amount: 1, text: scaledTime },
+  { name: 'cpuMicros', title: 'server CPU µs', share: 0.03, amount: 0, text: short },
+  {
+    name: 'queueGrowthPerSecond',
+    title: 'queue growth/s',
+    share: 0.05,
+    amount: 20,
+    text: (value) => whole(value).replace('-', value > -0.5 ? '' : '−'),
+  },
+  { name: 'bodyBytes', title: bodyTitle, share: 0, amount: 0.5, text: whole },
+  {
+    name: 'littleShare',
+    title: "Little's law",
+    share: 0.03,
+    amount: 0,
+    text: (value) => value.toFixed(3),
+  },
+];
+
+/** Standard errors. */
+const mostChances = 3;
+
+/** How far a figure is off, and whether that is too much. */
+export interface Judged {
+  value: number;
+  /** As a share of the truth; null where the truth is not known, or 0. */
+  off: number | null;
+  isBeyond: boolean;
+}
+
+/** The truth of a figure; that of Little's law is 1 for any closed load. */
+function truthOf({ known, truth }: Case, name: FigureName): number | undefined {
+  if (name === 'littleShare') return known.load.rate === undefined ? 1 : undefined;
+  return truth[name];
+}
+
+/** Judges the median of the measurements in one place; undefined if the figure was not seen there. */
+function judged(one: Case, place: string, figure: Figure): Judged | undefined {
+  const seen = (one.seen.get(place) ?? []).flatMap((each) => {
+    const value = each[figure.name];
+    return value === null || Number.isNaN(value) ? [] : [value];
+  });
+  if (seen.length === 0) return undefined;
+  const value = median(seen);
+  const truth = truthOf(one, figure.name);
+  if (truth === undefined) return { value, off: null, isBeyond: false };
+  // Each load has the same arrivals, so several are off by as much.
+  const chances: Partial<Record<FigureName, number>> = one.truth.chance ?? {};
+  const chance = chances[figure.name] ?? 0;
+  const mayBeOff = Math.max(figure.share * truth, figure.amount, mostChances * chance);
+  return {
+    value,
+    off: truth === 0 ? null : value / truth - 1,
+    isBeyond: Math.abs(value - truth) > mayBeOff,
+  };
+}
+
+/** The judgement of a figure by its name. */
+export function judgedFigure(one: Case, place: string, name: FigureName): Judged | undefined {
+  return judged(one, place, figures.find((figure) => figure.name === name) as Figure);
+}
+
+/** The places where bakeoff is beyond its bounds. */
+export function placesBeyond(one: Case): Arrangement[] {
+  return arrangements.filter((place) => isBeyondAt(one, place));
+}
+
+function isBeyondAt(one: Case, place: string): boolean {
+  const hasErrors = total(one.seen.get(place) ?? [], ({ errors }) => errors) > 0;
+  return hasErrors || figures.some((figure) => judged(one, place, figure)?.isBeyond === true);
+}
+
+interface Row {
+  one: Case;
+  title: string;
+  truth: string;
+  cell(place: string): Cell;
+}
+
+function rowsOf(one: Case): Row[] {
+  const rows = figures.map((figure): Row => {
+    const truth = truthOf(one, figure.name);
+    return {
+      one,
+      title: figure.title,
+      truth: truth === undefined ? '' : figure.text(truth),
+      cell: (place) => cellOf(figure, judged(one, place, figure), isOurs(place)),
+    };
+  });
+  // All bodies are checked; only a long one is news.
+  const shown = rows.filter(({ title, truth }) => title !== bodyTitle || truth !== '');
+  return [...shown, generatorRow(one), errorsRow(one)].filter((row) => hasCells(row));
+}
+
+function hasCells({ one, cell }: Row): boolean {
+  return [...one.seen.keys()].some((place) => cell(place) !== '');
+}
+
+function isOurs(place: string): boolean {
+  return arrangements.some((arrangement) => arrangement === place);
+}
+
+/** Only bakeoff's figures have the mark ✗; another generator's deviation stands beside them. */
+function cellOf(figure: Figure, judgement: Judged | undefined, ours: boolean): string {
+  if (judgement === undefined) return '';
+  const { value, off, isBeyond } = judgement;
+  const mark = isBeyond && ours ? ' ✗' : '';
+  return `${figure.text(value)}${off === null ? '' : ` (${offText(off)})`}${mark}`;
+}
+
+function offText(off: number): string {
+  const percent = 100 * Math.abs(off);
+  return `${off < 0 ? '−' : '+'}${percent >= 100 ? whole(percent) : percent.toFixed(1)} %`;
+}
+
+function generatorRow(one: Case): Row {
+  return {
+    one,
+    title: 'generator CPU µs',
+    truth: '',
+    cell(place) {
+      const seen = (one.seen.get(place) ?? []).flatMap(
+        ({ generatorMicros }) => generatorMicros ?? [],
+      );
+      return seen.length === 0 ? '' : short(median(seen));
+    },
+  };
+}
+
+/** '' without an error. */
+function errorsRow(one: Case): Row {
+  return {
+    one,
+    title: 'errors',
+    truth: '0',
+    cell(place) {
+      const errors = total(one.seen.get(place) ?? [], (seen) => seen.errors);
+      if (errors === 0) return '';
+      return `${whole(errors)}${isOurs(place) ? ' ✗' : ''}`;
+    },
+  };
+}
+
+/** All figures of all servers. @param peers names of the other generators, in the order of the columns */
+export function tableOfCases(cases: readonly Case[], peers: readonly string[]): Table {
+  const rows = cases.flatMap(rowsOf);
+  const isFirst = (row: Row): boolean => rows.find(({ one }) => one === row.one) === row;
+  return tableOf(rows, [
+    leftColumn('server', (row) => (isFirst(row) ? row.one.known.name : '')),
+    leftColumn('', ({ title }) => title),
+    rightColumn('truth', ({ truth }) => truth),
+    ...arrangements.map((place) => rightColumn<Row>(place, ({ cell }) => cell(place), 'bakeoff')),
+    ...peers.map((name) => rightColumn<Row>(name, ({ cell }) => cell(name))),
+  ]);
+}
+
+/** What each server does, and how its figures are calculated. */
+export function tableOfServers(cases: readonly Case[]): Table {
+  return tableOf(cases, [
+    leftColumn('server', ({ known }) => known.name),
+    leftColumn('its load', ({ known }) => known.load.command),
+    leftColumn('how its figures are known', ({ known }) => known.how),
+  ]);
+}
+
+/** Number of bakeoff's figures whose truth is known, and a line for each that is beyond its bounds. */
+export function outcome(cases: readonly Case[]): { known: number; beyond: string[] } {
+  let known = 0;
+  const beyond: string[] = [];
+  for (const one of cases) {
+    for (const place of arrangements) {
+      for (const figure of figures) {
+        const judgement = judged(one, place, figure);
+        if (judgement === undefined || truthOf(one, figure.name) === undefined) continue;
+        known++;
+        if (judgement.isBeyond)
+          beyond.push(
+            `${one.known.name}, ${place}: ${figure.title} ${cellOf(figure, judgement, false)}`,
+          );
+      }
+      const errors = total(one.seen.get(place) ?? [], (seen) => seen.errors);
+      if (errors > 0) beyond.push(`${one.known.name}, ${place}: ${whole(errors)} errors`);
+    }
+  }
+  return { known, beyond };
+}
+
+/** Above this share of the server's core, other programs move the figures by more than their bounds. */
+const mostOfOthers = 0.03;
+
+/** Why the calibration does not count; nothing on a quiet machine. */
+export function voidReasons(cases: readonly Case[]): string[] {
+  // The server behind a front is not the one that is measured.
+  const plain = cases.filter(({ known }) => known.front === undefined);
+  const shares = plain.flatMap(({ seen }) =>
+    arrangements.flatMap((place) =>
+      (seen.get(place) ?? []).flatMap((one) => one.othersShare ?? []),
+    ),
+  );
+  const share = shares.length === 0 ? 0 : median(shares);
+  if (share <= mostOfOthers) return [];
+  return [
+    `This calibration does not count: other programs used ${percent(share)} of the server's core (median). End them, and measure again.`,
+  ];
+}

@@ -1,0 +1,141 @@
+// Runs comparisons with the project's runner, in this process.
+import { mkdtemp, rm } from 'node:fs/promises';
+import os from 'node:os';
+import { join } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
+import { readProcessors } from '../../machine/processors.ts';
+import { pin } from '../../process.ts';
+import type { Environment } from '../../result/environment.ts';
+import type { Phase, Result } from '../../result/result.ts';
+import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
+import type { Plan, RunContext } from '../../runner/plan.ts';
+import { runGroup } from '../../runner/round.ts';
+import { runRounds, type RunEvents } from '../../runner/run.ts';
+import type { Scenario } from '../../scenario/model.ts';
+import { compileScript } from '../../runner/k6.ts';
+import { thisMachine } from '../../setup/machine.ts';
+import { ensureTools, type ToolName } from '../../setup/tools.ts';
+import { buildServer } from './servers.ts';
+import { toolVersions } from './versions.ts';
+
+/** What all measurements share. */
+export interface Lab {
+  /** One core on each side. */
+  cores: Cores;
+  binaries: Partial<Record<ToolName, string>>;
+  environment: Environment;
+  signal: AbortSignal;
+  /** An empty folder; the caller removes it. */
+  scratch: string;
+  /** The compiled k6 script. */
+  script: string;
+  /** The program of servers.ts. */
+  server: string;
+  say(line: string): void;
+}
+
+/** One core for each side: so machines are alike, and effects are ratios per core. */
+export function oneCoreEach(): Cores {
+  const { serverCpus, generatorCpus } = divideCores(readProcessors(), {});
+  return { serverCpus: serverCpus.slice(0, 1), generatorCpus: generatorCpus.slice(0, 1) };
+}
+
+/** As oneCoreEach. @throws UserError with a single core */
+export function calibrationCores(): Cores {
+  const cores = oneCoreEach();
+  if (cores.serverCpus[0] === cores.generatorCpus[0])
+    throw new UserError('calibrate needs a core for the server and one for the generator', 2);
+  return cores;
+}
+
+/** Gets the tools, builds the server, and does the work on pinned cores. */
+export async function inLab<T>(
+  cores: Cores,
+  signal: AbortSignal,
+  work: (lab: Lab) => Promise<T>,
+): Promise<T> {
+  const machine = thisMachine();
+  const binaries = await ensureTools(['k6', 'nginx'], machine, signal);
+  // Read before pinning, because a pinned process does not see the other cores.
+  const processors = readProcessors();
+  await pin(process.pid, cores.generatorCpus);
+  const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
+  try {
+    const script = join(scratch, 'script.js');
+    await compileScript(script);
+    return await work({
+      cores,
+      binaries,
+      environment: readEnvironment(processors, cores, await toolVersions(binaries)),
+      signal,
+      scratch,
+      script,
+      server: await buildServer(machine, scratch, signal),
+      say: (line) => console.error(line),
+    });
+  } finally {
+    await rm(scratch, { recursive: true, force: true });
+  }
+}
+
+const silent: RunEvents = {
+  load() {},
+  stepped() {},
+  measured() {},
+  say() {},
+};
+
+async function inContext<T>(
+  { scratch, script, signal, cores, binaries }: Lab,
+  scenario: Scenario,
+  options: Partial<PlanOptions>,
+  work: (context: RunContext) => Promise<T>,
+): Promise<T> {
+  const plan: Plan = {
+    ...makePlan(scenario, scenario.variants, cores, { quick: false, exact: false, ...options }),
+    run: scenario.name,
+  };
+  const folder = await mkdtemp(join(scratch, `${scenario.name}-`));
+  try {
+    return await work({
+      plan,
+      folder,
+      script,
+      store: null,
+      signal,
+      tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
+    });
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Makes a run, like `npm run scenario`, without progress. @throws UserError, Interrupted */
+export function wholeRun(
+  lab: Lab,
+  scenario: Scenario,
+  options: Partial<PlanOptions> = {},
+): Promise<Result> {
+  return inContext(lab, scenario, options, async (context) => {
+    const { result, ended } = await runRounds(
+      context,
+      (...of) => runGroup(context, ...of),
+      lab.environment,
+      silent,
+      new Date(),
+    );
+    if (ended !== undefined) throw ended;
+    return result;
+  });
+}
+
+/** The phases of all sides in a run of one round, by variant. @throws UserError, Interrupted */
+export async function oneRound(
+  lab: Lab,
+  scenario: Scenario,
+  durationSeconds: number,
+): Promise<ReadonlyMap<string, Phase[]>> {
+  const { variants } = await wholeRun(lab, scenario, { durationSeconds, rounds: 1 });
+  return new Map(variants.map(({ name, rounds }) => [name, rounds.at(-1)?.phases ?? []]));
+}

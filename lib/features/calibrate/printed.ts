@@ -1,0 +1,193 @@
+// Parses the output of the generators into one type.
+import { UserError } from '../../errors.ts';
+import { lastLine } from '../../process.ts';
+
+export interface Printed {
+  requests: number;
+  /** Requests/s. */
+  rps: number;
+  /** Responses other than 2xx and 3xx. */
+  errors: number;
+  /** Example of an error text. */
+  errorExample?: string;
+  /** Bytes of all bodies, including unfinished responses; absent if the generator does not report them. */
+  bodyBytes?: number;
+  /** CPU seconds of the load without start and end; absent if the generator does not report them. */
+  cpuSeconds?: number;
+  /** Requests/s of the slowest connection: above 0 if all connections were open and had responses. */
+  minConnectionRps?: number;
+  /** The negotiated version, cipher, key exchange (OpenSSL's names) and protocol. */
+  tls?: string;
+  /** As the generator prints it; h2load has no percentiles. */
+  latencyMs?: { mean: number; p50?: number; p99?: number };
+  /** Open model only, in milliseconds. */
+  atRate?: { sendDelayP99Ms: number; latencyP50Ms: number; latencyP99Ms: number };
+}
+
+/** Units of the times that wrk and h2load print. */
+const millisecondsOf: Readonly<Record<string, number>> = { us: 0.001, ms: 1, s: 1000, m: 60_000 };
+
+function timeMs(output: string, pattern: RegExp): number {
+  const [value = NaN, unit = ''] = match(output, pattern).split(/(?<=\d)(?=[a-z])/);
+  return Number(value) * (millisecondsOf[unit] ?? NaN);
+}
+
+/** Parses the output of wrk and wrk2 with --latency. Throws UserError if it is not the output of wrk 4. */
+export function readWrk(output: string): Printed {
+  const errors = [
+    ...output.matchAll(/(?:connect|read|write|timeout|Non-2xx or 3xx responses:) (\d+)/g),
+  ];
+  return {
+    requests: Number(match(output, /(\d+) requests in/)),
+    rps: Number(match(output, /Requests\/sec: +([\d.]+)/)),
+    errors: sum(errors.map(([, n]) => Number(n))),
+    latencyMs: {
+      mean: timeMs(output, /^ +Latency +(\S+)/m),
+      p50: timeMs(output, /^ +50(?:\.000)?% +(\S+)/m),
+      p99: timeMs(output, /^ +99(?:\.000)?% +(\S+)/m),
+    },
+  };
+}
+
+/** Parses ab's output; ab prints the line on non-2xx responses only if there were any. Throws UserError as readWrk does. */
+export function readAb(output: string): Printed {
+  return {
+    requests: Number(match(output, /Complete requests: +(\d+)/)),
+    rps: Number(match(output, /Requests per second: +([\d.]+)/)),
+    errors:
+      Number(match(output, /Failed requests: +(\d+)/)) +
+      Number(/Non-2xx responses: +(\d+)/.exec(output)?.[1] ?? 0),
+    latencyMs: {
+      mean: Number(match(output, /^Time per request: +([\d.]+) \[ms\] \(mean\)/m)),
+      p50: Number(match(output, /^ +50% +(\d+)/m)),
+      p99: Number(match(output, /^ +99% +(\d+)/m)),
+    },
+  };
+}
+
+/** OpenSSL has two names for each curve; which of them h2load prints depends on OpenSSL's version. */
+const curveNames: Readonly<Record<string, string>> = {
+  prime256v1: 'P-256',
+  secp384r1: 'P-384',
+  secp521r1: 'P-521',
+};
+
+/** Parses the output of one or more h2load runs into a sum. Throws UserError if it is not the output of h2load 1.52. */
+export function readH2load(output: string): Printed {
+  const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
+  const totals = figures(/^requests: (\d+) total/m);
+  const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
+  // For h2c, h2load prints the protocol only.
+  const tls = !/^TLS Protocol: /m.test(output)
+    ? []
+    : [
+        /^TLS Protocol: (\S+)/m,
+        /^Cipher: (\S+)/m,
+        /^Server Temp Key: (?:ECDH )?(\S+)/m,
+        /^Application protocol: (\S+)/m,
+      ]
+        .flatMap((pattern) => pattern.exec(output)?.[1] ?? [])
+        .map((name) => curveNames[name] ?? name);
+  return {
+    requests: sum(totals),
+    // Duration = requests / rate, because "finished in" includes the shutdown of a timed run.
+    rps: sum(totals) / sum(totals.map((requests, run) => requests / (rates[run] as number))),
+    // Unfinished requests and 4xx and 5xx responses count as errors.
+    errors: sum(totals) - sum(figures(/^requests: .* (\d+) succeeded/m)),
+    bodyBytes: sum(figures(/^traffic: .*\((\d+)\) data/m)),
+    latencyMs: { mean: timeMs(output, /^time for request: +\S+ +\S+ +(\S+)/m) },
+    minConnectionRps: Math.min(...figures(/^req\/s +: +([\d.]+)/m)),
+    ...(tls.length === 0 ? {} : { tls: tls.join(' ') }),
+  };
+}
+
+/** Parses the output of both k6 scripts: one line of JSON per k6 process. Throws UserError if there is none. */
+export function readK6(output: string): Printed {
+  const parts = matches(output, /BENCH (\{.*\})/).map((json) => JSON.parse(json) as Printed);
+  const [first] = parts as [Printed, ...Printed[]];
+  if (parts.length === 1) return first;
+  const total = (of: (part: Printed) => number): number => sum(parts.map(of));
+  return {
+    ...first,
+    requests: total(({ requests }) => requests),
+    rps: total(({ rps }) => rps),
+    errors: total(({ errors }) => errors),
+    cpuSeconds: total(({ cpuSeconds = NaN }) => cpuSeconds),
+  };
+}
+
+interface VegetaReport {
+  latencies: Record<'mean' | '50th' | '99th', number>;
+  bytes_in: { total: number };
+  requests: number;
+  throughput: number;
+  status_codes: Record<string, number>;
+  errors: string[];
+}
+
+/** Parses `vegeta report -type json`. Throws UserError if it is no JSON. */
+export function readVegeta(output: string): Printed {
+  const report = JSON.parse(match(output, /^(\{"latencies".*\})$/m)) as VegetaReport;
+  const { latencies, requests, status_codes: statuses } = report;
+  // In nanoseconds.
+  const ms = (name: keyof typeof latencies): number => latencies[name] / 1e6;
+  const failed = Object.entries(statuses).filter(([status]) => !/^[23]/.test(status));
+  return {
+    requests,
+    // Successful responses up to the last one; `rate` is that of the requests sent.
+    rps: report.throughput,
+    errors: sum(failed.map(([, count]) => count)),
+    bodyBytes: report.bytes_in.total,
+    latencyMs: { mean: ms('mean'), p50: ms('50th'), p99: ms('99th') },
+    ...(report.errors[0] === undefined ? {} : { errorExample: report.errors[0] }),
+  };
+}
+
+interface OhaReport {
+  summary: Record<'requestsPerSec' | 'average' | 'total' | 'totalData', number>;
+  latencyPercentiles: Record<'p50' | 'p99', number>;
+  statusCodeDistribution: Record<string, number>;
+}
+
+/** Parses the JSON of oha 1.4 and later. Throws UserError if it is no JSON. */
+export function readOha(output: string): Printed {
+  const start = output.indexOf('{');
+  const end = output.lastIndexOf('}');
+  if (start < 0) match(output, /(\{)/);
+  const report = JSON.parse(output.slice(start, end + 1)) as OhaReport;
+  const { summary, latencyPercentiles } = report;
+  const statuses = Object.entries(report.statusCodeDistribution);
+  const failed = statuses.filter(([status]) => !/^[23]/.test(status));
+  return {
+    requests: sum(statuses.map(([, count]) => count)),
+    rps: summary.requestsPerSec,
+    errors: sum(failed.map(([, count]) => count)),
+    bodyBytes: summary.totalData,
+    // In seconds.
+    latencyMs: {
+      mean: 1000 * summary.average,
+      p50: 1000 * latencyPercentiles.p50,
+      p99: 1000 * latencyPercentiles.p99,
+    },
+  };
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, n) => total + n, 0);
+}
+
+function match(output: string, pattern: RegExp): string {
+  return matches(output, pattern)[0] as string;
+}
+
+/** Returns the first capture group of every match; throws if there is no match. */
+function matches(output: string, pattern: RegExp): string[] {
+  const captures = [...output.matchAll(new RegExp(pattern, `${pattern.flags}g`))].map(
+    ([, text]) => text as string,
+  );
+  if (captures.length === 0)
+    throw new UserError(
+      `a load generator printed nothing like ${pattern}: is it another version? ${lastLine(output)}`,
+    );
+  return captures;
+}

@@ -1,0 +1,128 @@
+// npm run report: makes the page of a run again, or shows a comparison over all its runs.
+import { existsSync, statSync, type Stats } from 'node:fs';
+import { usageError, UserError, unknownWord } from '../../errors.ts';
+import { makeFolder } from '../../files.ts';
+import { writeWhole } from '../../writing.ts';
+import { historyParts } from '../../report/history.ts';
+import { runPage } from '../../report/html/run-page.ts';
+import { terminal, terminalTable } from '../../report/table.ts';
+import { writeReasons } from '../../runner/results-folder.ts';
+import { fromCallersFolder, typed } from '../../setup/paths.ts';
+import { readResult, resultIn, runsIn, scenarioOfRun } from '../../cli/stored-results.ts';
+import { onlyWord, printHelp, readWords, type Flag } from '../../cli/words.ts';
+import path from 'node:path';
+
+const reportFlags = {
+  history: {
+    value: 'NAME',
+    help: 'instead: a comparison over all its kept runs, with the part that differs between boots',
+  },
+  results: { value: 'DIR', help: 'the folder with the runs, for names of runs (results)' },
+  out: { value: 'FILE', help: 'the page (report.html beside the run)' },
+  help: { help: 'this text' },
+} as const satisfies Record<string, Flag>;
+
+/** Makes the page of a run again, and prints its path. Throws UserError. */
+export async function reportCommand(args: readonly string[]): Promise<number> {
+  const { positionals, flags, read } = readWords(args, reportFlags);
+  const results = fromCallersFolder(flags.get('results') ?? 'results');
+  const run = onlyWord(positionals, 'run');
+  const name = flags.get('history');
+  if (name !== undefined && !flags.has('help')) return historyOf(name, results, run);
+  if (run === undefined || flags.has('help')) {
+    printHelp(await help(results), reportFlags);
+    return 0;
+  }
+  const file = await findResult(run, results);
+  const { text, mode } = await runPage(path.dirname(file), readResult(file));
+  const named = read('out', (_, page) => fromCallersFolder(page));
+  const page = named ?? pageBeside(file);
+  // The files of a run are its user's alone.
+  await write(page, text, named === undefined ? 0o600 : mode);
+  console.log(page);
+  return 0;
+}
+
+/** Prints the comparison of all complete runs of that scenario. @throws UserError (exit code 2) if there are none */
+async function historyOf(name: string, results: string, run: string | undefined): Promise<number> {
+  if (run !== undefined) throw usageError(`--history takes a scenario: leave out "${run}"`);
+  const runs = await runsIn(results);
+  const names = [...new Set(runs.map(scenarioOfRun))];
+  if (names.length === 0) throw usageError(`there are no runs in ${results}`);
+  if (!names.includes(name)) throw unknownWord(`scenario in ${results}`, name, names);
+  const kept = runs
+    .filter((one) => scenarioOfRun(one) === name)
+    .flatMap((one) => resultIn(path.join(results, one)) ?? []);
+  const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
+  const parts = historyParts(complete);
+  if (parts.length === 0)
+    throw usageError(
+      `no complete run of ${name} in ${results} compares anything (those with --quick do not count)`,
+    );
+  for (const { title, tables, below } of parts) {
+    console.log(title);
+    for (const table of tables)
+      for (const line of terminalTable(table, terminal())) console.log(line);
+    for (const line of below) console.log(line);
+    console.log('');
+  }
+  return 0;
+}
+
+async function help(results: string): Promise<string[]> {
+  const runs = await runsIn(results);
+  return [
+    `${typed('report')} RUN [flags], or --history NAME`,
+    '',
+    "Makes report.html of a run again. RUN is a run's name, its folder or its result.json.",
+    '',
+    ...(runs.length === 0 ? [`There are no runs in ${results}.`] : runs.map((run) => `  ${run}`)),
+  ];
+}
+
+/** Throws UserError (exit code 2). */
+async function findResult(word: string, results: string): Promise<string> {
+  for (const place of [fromCallersFolder(word), path.join(results, word)]) {
+    const found = placeOf(place);
+    if (found === undefined) continue;
+    if (!found.isDirectory()) return place;
+    const file = path.join(place, 'result.json');
+    if (existsSync(file)) return file;
+    throw usageError(`${place} has no result.json: name the folder of a run`);
+  }
+  const runs = await runsIn(results);
+  if (runs.length === 0 || word.includes(path.sep))
+    throw usageError(
+      `there is no run ${fromCallersFolder(word)}: name one in ${results}, or a run's folder`,
+    );
+  throw unknownWord(`run in ${results}`, word, runs);
+}
+
+/** undefined if nothing can have this path. */
+function placeOf(place: string): Stats | undefined {
+  try {
+    return statSync(place, { throwIfNoEntry: false });
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    if (code === 'ENAMETOOLONG' || code === 'ELOOP') return undefined;
+    throw error;
+  }
+}
+
+/** report.html for result.json, NAME.html for another file. */
+function pageBeside(file: string): string {
+  const { dir, base, name } = path.parse(file);
+  return path.join(dir, base === 'result.json' ? 'report.html' : `${name}.html`);
+}
+
+async function write(page: string, text: string, mode?: number): Promise<void> {
+  try {
+    makeFolder(path.dirname(page));
+    await writeWhole(page, text, mode);
+  } catch (error) {
+    const { code = '', message } = error as NodeJS.ErrnoException;
+    throw new UserError(
+      `cannot write the page to ${page}: ${writeReasons[code] ?? message}; --out names another file`,
+    );
+  }
+}

@@ -1,0 +1,11 @@
+import type { Feature } from '../../feature.ts';
+
+/** The page of a run. */
+export const html: Feature = {
+  commands: {
+    report: {
+      help: 'make the page of a run again, or show a comparison over all its runs',
+      run: async (args) => (await import('./command.ts')).reportCommand(args),
+    },
+  },
+};

@@ -1,0 +1,212 @@
+// The plan that tries knobs, each against the config as it is, and the ranking of their effects.
+import { UserError } from '../../errors.ts';
+import type { Cores } from '../../machine/cores.ts';
+import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
+import type { PlanDraft } from '../../runner/plan.ts';
+import { defineScenario } from '../../scenario/define-scenario.ts';
+import type {
+  ConfiguredServer,
+  LaidLines,
+  LoadProfile,
+  Page,
+  Scenario,
+  Variant,
+} from '../../scenario/model.ts';
+import { comparisonOf, hasRatio } from '../../analysis/comparisons.ts';
+import { metrics } from '../../analysis/metrics.ts';
+import { halfWidth } from '../../analysis/statistics.ts';
+import { percent, effect, tolerance, whole, isTooWide } from '../../format.ts';
+import { metricMark } from '../../report/verdict-words.ts';
+import { leftColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
+import type { Comparison, Result } from '../../result/result.ts';
+import { valueNames, type Candidate } from './catalogue.ts';
+
+/** The config as it is, or with knobs. */
+export interface Tested {
+  name: string;
+  server: ConfiguredServer;
+  /** The page, with the length of its body. */
+  page: Page & { bodyBytes: number };
+}
+
+/** What all plans have in common. */
+export interface AsItIs extends Omit<Tested, 'name'> {
+  given: string;
+  load: LoadProfile;
+}
+
+/** A side of a larger group waits too long for its next turn. */
+const mostInGroup = 11;
+
+/** The name of the config as it is; each group has one. */
+const baseline = 'as-it-is';
+
+/**
+ * Plans a run in which each of `changed` is compared with a baseline of its own group.
+ * @throws UserError as makePlan does, and if two servers do not fit into memory and open files
+ */
+export function planOf(
+  name: string,
+  title: string,
+  asItIs: AsItIs,
+  changed: readonly Tested[],
+  cores: Cores,
+  options: PlanOptions,
+): PlanDraft {
+  const draftOf = (most: number) => {
+    const scenario = scenarioOf(name, title, asItIs, changed, most);
+    return makePlan(scenario, scenario.variants, cores, options);
+  };
+  const all = draftOf(mostInGroup);
+  const fits = Math.min(...all.groups.slice(0, -1).map(({ sides }) => sides.length));
+  if (fits < 2)
+    throw new UserError(
+      'knobs are compared with the config as it is while both run, and this machine has no memory or open files for two servers under this load: take fewer connections (--load)',
+    );
+  const draft = fits > mostInGroup ? all : draftOf(fits - 1);
+  const baselines = draft.variants.filter(({ variant }) => variant.against === null);
+  return {
+    ...draft,
+    groups: baselines.map((one) => ({
+      sides: draft.variants.filter(
+        (side) => side === one || side.variant.against === one.variant.name,
+      ),
+    })),
+  };
+}
+
+function scenarioOf(
+  name: string,
+  title: string,
+  { given, server, load, page }: AsItIs,
+  changed: readonly Tested[],
+  most: number,
+): Scenario {
+  const groups = Math.ceil(changed.length / most);
+  const variants = Array.from({ length: groups }, (_, group): Variant[] => {
+    const against = group === 0 ? baseline : `${baseline}-${group + 1}`;
+    const start = (index: number) => Math.round((index * changed.length) / groups);
+    return [
+      { name: against, server, against: null },
+      ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({ ...one, against })),
+    ];
+  }).flat();
+  const knob = 'the usual advice';
+  return defineScenario({ name, title: `${title} ${given}`, knob, load, page, variants });
+}
+
+export type Effect = ReturnType<typeof ranked>[number];
+
+/** Ranks the candidates by gain, the best first. A comparison of the closer look replaces that of the first. */
+export function ranked(candidates: readonly Candidate[], first: Result, closer?: Result) {
+  return candidates
+    .flatMap((candidate) => {
+      const again = closer && comparisonOf(closer, candidate.name);
+      const comparison = again ?? comparisonOf(first, candidate.name);
+      return comparison ? [{ candidate, comparison, closer: again !== undefined }] : [];
+    })
+    .sort((a, b) => gain(b.comparison) - gain(a.comparison));
+}
+
+/** How many times better; below 1: worse. */
+export function gain({ metric, ratio }: Comparison): number {
+  return metrics[metric].lessIsBetter && ratio > 0 ? 1 / ratio : ratio;
+}
+
+/** The first `most` candidates that help, then those that may help. */
+export function worthACloserLook(effects: readonly Effect[], most: number): Candidate[] {
+  const having = (verdict: string) => effects.filter((one) => one.comparison.verdict === verdict);
+  const mayHelp = having('inconclusive').filter(({ comparison }) => gain(comparison) > 1);
+  return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
+}
+
+/** Chooses the candidates that help, go together and keep the body's length, the best first; a sentence for each other one that helps. */
+export function helpful(
+  effects: readonly Effect[],
+  bodyBytes: { asItIs: number; of(candidate: Candidate): number },
+) {
+  const chosen: Candidate[] = [];
+  const said: string[] = [];
+  for (const { candidate, comparison } of effects) {
+    if (comparison.verdict !== 'faster') continue;
+    const { name } = candidate;
+    const bytes = bodyBytes.of(candidate);
+    const other = chosen.find((one) => conflictOf(one, candidate) !== undefined);
+    if (bytes !== bodyBytes.asItIs)
+      said.push(
+        `${name} answers with ${whole(bytes)} B instead of ${whole(bodyBytes.asItIs)} B, which on loopback costs next to nothing, and on a network its time: it is left out of what is put together.`,
+      );
+    else if (other !== undefined)
+      said.push(
+        `${name} helps too, and does not go together with ${other.name}, which sets ${conflictOf(other, candidate)} otherwise.`,
+      );
+    else chosen.push(candidate);
+  }
+  return { chosen, said };
+}
+
+function conflictOf(a: Candidate, b: Candidate): string | undefined {
+  const [one, other] = [settingsOf(a.laid), settingsOf(b.laid)];
+  return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
+}
+
+/** Settings by name, of lines in the forms of server-configs/knobs/. Each parameter of a listen line is a setting. */
+function settingsOf({ lines }: LaidLines): Map<string, string> {
+  const statements = lines.split(/;|\n/).filter((line) => line.trim() !== '');
+  return new Map(
+    statements.flatMap((line): [string, string][] => {
+      const [, name = '', value = ''] = /^\s*(\S+?)(?:(?::?\s+|=)(.*))?$/.exec(line) ?? [];
+      if (name !== 'listen') return [[name, value]];
+      const [, ...parameters] = value.split(/\s+/);
+      return parameters.map((word) => [`listen … ${word.split('=')[0]}`, word]);
+    }),
+  );
+}
+
+const words = {
+  faster: 'helps',
+  slower: 'harms',
+  same: 'nothing here',
+  inconclusive: 'undecided',
+};
+
+export function rankingTable(effects: readonly Effect[], { sameWithin }: Result): Table {
+  const metric = effects[0]?.comparison.metric ?? 'rps';
+  const column = (title: string, cell: (comparison: Comparison) => Cell) =>
+    leftColumn(title, ({ comparison }: Effect) => cell(comparison));
+  const ratio = (one: { ratio: number; ci95: [number, number] } | null) =>
+    one === null ? '' : effect(one.ratio, one.ci95);
+  return tableOf(effects, [
+    leftColumn('knob', ({ candidate }) => candidate.name),
+    column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>
+      hasRatio(comparison) ? ratio(comparison) : '',
+    ),
+    ...(metric === 'cpu' ? [] : [column('CPU/request', ({ cpu }) => ratio(cpu))]),
+    ...(metric === 'p99' ? [] : [column('p99', ({ latency }) => ratio(latency.p99))]),
+    column('here', (comparison) => verdictCell(comparison, sameWithin)),
+  ]);
+}
+
+function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: number): Cell {
+  const part = verdict === 'none' ? why : words[verdict];
+  let text = part;
+  if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
+  if (verdict === 'inconclusive' && !isTooWide(ci95))
+    text += ` ±${percent(halfWidth({ ratio, interval: ci95 }))}`;
+  return { text, part, verdict };
+}
+
+/** Candidates that harm, of knobs whose right value the config has. @param had the names of the config's values */
+export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>): Effect[] {
+  return effects.filter(
+    ({ candidate: { knob }, comparison: { verdict } }) =>
+      verdict === 'slower' && valueNames(knob).some((name) => had.has(name)),
+  );
+}
+
+/** The product of the single effects: their joint effect if they were independent. */
+export function product(effects: readonly Effect[], chosen: readonly Candidate[]): number {
+  return effects
+    .filter(({ candidate }) => chosen.includes(candidate))
+    .reduce((all, { comparison }) => all * comparison.ratio, 1);
+}

@@ -1,0 +1,11 @@
+import type { Feature } from '../../feature.ts';
+
+/** A scenario as manifests for k6-operator, and its run by kubectl: docs/machines.md. */
+export const kubernetes: Feature = {
+  commands: {
+    k8s: {
+      help: 'run a scenario on Kubernetes, or print its manifests',
+      run: async (args) => (await import('./command.ts')).k8sCommand(args),
+    },
+  },
+};
