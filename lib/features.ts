@@ -6,6 +6,7 @@ import { html } from './features/html/feature.ts';
 import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
 import { kubernetes } from './features/kubernetes/feature.ts';
+import { why } from './features/why/feature.ts';
 
 export const features: readonly Feature[] = [
   knobs,
@@ -14,4 +15,5 @@ export const features: readonly Feature[] = [
   calibrate,
   html,
   grafana,
+  why,
 ];

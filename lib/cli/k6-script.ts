@@ -18,19 +18,17 @@ import { baselineName, programOf } from '../scenario/variants.ts';
 import { keptLoad } from '../secrets.ts';
 import { fromCallersFolder, typed } from '../setup/paths.ts';
 import { writeForUser } from '../writing.ts';
-import type { runFlags } from './run-options.ts';
+import { featureFlags, type CoreFlag } from './run-options.ts';
 import type { ScenarioOptions } from './run-scenario.ts';
 import type { Flag } from './words.ts';
 
 const source = fileURLToPath(new URL('../k6/scenario-script.ts', import.meta.url));
 
 /** Flags for servers that bakeoff starts, and for the results of runs. */
-const flagsOfRuns: readonly (keyof typeof runFlags)[] = [
+const flagsOfRuns: readonly CoreFlag[] = [
   'within',
   'max-time',
   'fail-if',
-  'why',
-  'no-why',
   'wait',
   'prepare',
   'server-host',
@@ -50,7 +48,7 @@ const flagsOfRuns: readonly (keyof typeof runFlags)[] = [
 export const k6ScriptFlag = {
   'k6-script': {
     help: 'only write a k6 script for servers that run already, to FILE (NAME.k6.js)',
-    without: flagsOfRuns,
+    without: [...flagsOfRuns, ...Object.keys(featureFlags)],
   },
 } as const satisfies Record<string, Flag>;
 

@@ -1,11 +1,11 @@
 // The flags of every command that runs a comparison.
 import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
+import { features } from '../features.ts';
 import { present, repeated } from '../present.ts';
 import { enumeration, whole } from '../format.ts';
 import { highestRate } from '../k6/rate-search.ts';
 import { parseCpuList } from '../machine/processors.ts';
-import { serverMetricNames } from '../result/server-metrics.ts';
 import type { Reader } from '../scenario/load/flags.ts';
 import type { Within } from '../scenario/model.ts';
 import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
@@ -32,7 +32,7 @@ const exportFlags = {
 
 export type ExportFlag = keyof typeof exportFlags;
 
-export const runFlags = {
+const coreFlags = {
   arrivals: {
     group: 'request',
     rare: true,
@@ -98,13 +98,6 @@ export const runFlags = {
     value: '1%',
     help: 'the largest difference that counts as the same (1%)',
   },
-  why: {
-    group: 'verdict',
-    rare: true,
-    without: ['no-why', 'within'],
-    help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
-  },
-  'no-why': { group: 'verdict', rare: true, help: 'leave that out' },
   out: { group: 'output', value: 'DIR', help: 'folder of the results (results)' },
   verbose: {
     group: 'output',
@@ -181,12 +174,21 @@ export const runFlags = {
   help: { group: 'help', help: 'this text' },
 } as const satisfies Record<string, Flag>;
 
+export type CoreFlag = keyof typeof coreFlags;
+
+export const featureFlags: Readonly<Record<string, Flag>> = Object.assign(
+  {},
+  ...features.map(({ flags }) => flags),
+);
+
+export const runFlags = { ...coreFlags, ...featureFlags };
+
 /** The options of every run; makePlan takes them as they are. */
 export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions({ flags, lists, read }: Words) {
-  const isGiven = (flag: keyof typeof runFlags) => flags.has(flag) || undefined;
+  const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;
   return {
     ...present({
       rounds: read('rounds', wholeNumber(mostRounds)),
@@ -217,13 +219,10 @@ export function readRunOptions({ flags, lists, read }: Words) {
     }),
     help: flags.has('help'),
     quick: flags.has('quick'),
-    /** Which comparisons get a look at their cause: all, those that differ, or none. */
-    why: (flags.has('why') ||
-    ((['no-why', 'quick', 'within'] as const).every((flag) => !flags.has(flag)) &&
-      // perf sees what a request costs.
-      !serverMetricNames.some((metric) => metric === flags.get('metric')))
-      ? 'all'
-      : 'none') as 'all' | 'decided' | 'none',
+    /** All flags of the command, by name. */
+    flags,
+    /** Which comparisons features may look at after the rounds: all, those that differ, or none. */
+    examined: 'all' as 'all' | 'decided' | 'none',
     store: readStore(flags.get('store'), flags.get('influx')),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),

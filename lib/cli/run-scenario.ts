@@ -33,7 +33,7 @@ function draftOf(
 ): { draft: PlanDraft; options: ScenarioOptions } {
   const draft = makePlan(scenario, variants, cores, asked);
   if (estimatedSeconds(draft) <= (asked.mostSeconds ?? Infinity)) return { draft, options: asked };
-  const options = { ...asked, quick: true, why: 'none' as const };
+  const options = { ...asked, quick: true, examined: 'none' as const };
   return { draft: makePlan(scenario, variants, cores, options), options };
 }
 

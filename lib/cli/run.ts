@@ -1,7 +1,7 @@
 // The steps of a run: withRun (hosts, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
-import { minimumRounds } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
+import { features } from '../features.ts';
 import { requireSpace } from '../files.ts';
 import { requireClosedToOthers, writeWhole } from '../writing.ts';
 import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
@@ -14,7 +14,6 @@ import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
 import { present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
-import { changedSettings, readConfigs } from '../report/html/differences.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson } from '../result/result.ts';
@@ -32,8 +31,7 @@ import {
 } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
-import { settleStore, storeWhy } from '../runner/store-result.ts';
-import { lookWhy, secondsOfWhy } from '../runner/why.ts';
+import { settleStore, storeFound } from '../runner/store-result.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
@@ -289,7 +287,7 @@ export async function runPlan(
       events,
       startedAt,
     );
-    if (outcome.ended === undefined) await addCauses(context, outcome, options.why, progress);
+    if (outcome.ended === undefined) await examine(context, outcome, options, progress);
     outcome.result = await settleStore(context, outcome);
     progress.clear();
     return { ...outcome, folder };
@@ -313,47 +311,25 @@ export function preparing(
   return () => runBeforeStart({ command, signal, say });
 }
 
-async function addCauses(
+/** Lets the features look at a run whose rounds are done. What each finds is stored at once. */
+async function examine(
   context: RunContext,
   outcome: RunOutcome,
-  asked: RunOptions['why'],
+  { flags, examined }: RunOptions,
   progress: ReturnType<typeof createRunProgress>,
 ): Promise<void> {
-  // A search has no load of its own to look at.
-  if (asked === 'none' || context.plan.within !== undefined) return;
-  const shown = outcome.result.comparisons.filter(
-    ({ roundRatios, verdict }) =>
-      roundRatios.length >= minimumRounds && (asked === 'all' || /^(faster|slower)$/.test(verdict)),
-  );
-  const names = new Set(shown.flatMap(({ baseline, variant }) => [baseline, variant]));
-  if (names.size === 0) return;
-  const secondsLeft = secondsOfWhy(names.size);
-  progress.running({ what: 'looking why', seen: [...names].join(', '), secondsLeft });
+  const asked = { context, flags, examined, tell: progress.running };
   try {
-    const perf = await perfOrWhyNot(context.signal);
-    const { missing, sides } = await lookWhy(context, names, perf);
-    const configs = readConfigs(context.folder, outcome.result);
-    const named = sides.map((side) => {
-      const changed = changedSettings(outcome.result, configs, side.variant);
-      return changed.length === 0 ? side : { ...side, changed };
-    });
-    outcome.result = { ...outcome.result, why: { missing, sides: named } };
-    const problem = await storeWhy(context, outcome.result);
-    if (problem !== null) outcome.result.warnings.push(problem);
-    await writeWhole(join(context.folder, 'result.json'), resultJson(outcome.result));
+    for (const { afterRounds } of features) {
+      const found = await afterRounds?.({ ...asked, result: outcome.result });
+      if (found === undefined) continue;
+      outcome.result = found;
+      const problem = await storeFound(context, found);
+      if (problem !== null) found.warnings.push(problem);
+      await writeWhole(join(context.folder, 'result.json'), resultJson(found));
+    }
   } catch (error) {
     outcome.ended = error;
-  }
-}
-
-async function perfOrWhyNot(signal: AbortSignal): Promise<string | UserError> {
-  if (process.getuid?.() !== 0)
-    return new UserError('perf needs root: run as root, or leave it out with --no-why');
-  try {
-    return (await ensureTools(['perf'], thisMachine(), signal)).perf;
-  } catch (error) {
-    if (error instanceof UserError) return error;
-    throw error;
   }
 }
 

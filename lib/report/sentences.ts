@@ -6,6 +6,7 @@ import {
   type Point,
   type StreamSweep,
 } from '../analysis/comparisons.ts';
+import { features } from '../features.ts';
 import { limitOf, limitText, rateCause, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
@@ -32,7 +33,6 @@ import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
 import { tailLines } from './tails.ts';
-import { whyLines } from './why.ts';
 
 /** The verdicts, and the circumstances that they depend on. */
 export function findingLines(result: Result): string[] {
@@ -71,7 +71,7 @@ export function generalLines(result: Result): string[] {
 export function circumstanceLines(result: Result): string[] {
   return [
     pageLines,
-    whyLines,
+    featureLines,
     missedRateLines,
     tailLines,
     lateLines,
@@ -82,6 +82,11 @@ export function circumstanceLines(result: Result): string[] {
     scopeLines,
     articleLines,
   ].flatMap((linesOf) => linesOf(result));
+}
+
+/** What the features have found. */
+export function featureLines(result: Result): string[] {
+  return features.flatMap(({ sentences }) => sentences?.(result) ?? []);
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {

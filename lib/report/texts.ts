@@ -4,6 +4,7 @@ import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { besideOf, inColumn } from '../analysis/metrics.ts';
 import { wholeRounds } from '../analysis/phases.ts';
+import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { answersOfRun } from './differences.ts';
@@ -28,7 +29,6 @@ import {
   type TerminalOptions,
 } from './table.ts';
 import { pagesPart } from './pages.ts';
-import { whyPart } from './why.ts';
 import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 
@@ -56,7 +56,7 @@ export function terminalReport(
   return [
     ...[
       ...pagesPart(result, 10),
-      ...(verbose ? [...loadPart(result), ...whyPart(result)] : []),
+      ...(verbose ? [...loadPart(result), ...featureParts(result)] : []),
       ...tableParts(result),
     ].flatMap((part) => {
       const lines = terminalLines(part, options);
@@ -64,6 +64,10 @@ export function terminalReport(
     }),
     ...wrapLines(lines, width),
   ];
+}
+
+function featureParts(result: Result): Part[] {
+  return features.flatMap(({ parts }) => parts?.(result) ?? []);
 }
 
 /** None without a row and a line. */

@@ -8,8 +8,7 @@ import { networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
 import { claimsOfRun, placesOf } from '../report/run-claims.ts';
-import { verdictSentences } from '../report/sentences.ts';
-import { whyLines } from '../report/why.ts';
+import { featureLines, verdictSentences } from '../report/sentences.ts';
 import { checkRound, checkRounds } from '../store/integrity.ts';
 import {
   claimPoints,
@@ -95,7 +94,7 @@ export async function settleStore(
   const problem =
     (await written(store.writeOrKeep(rounds))) ??
     (await storeResult(context, settled, kept, true)) ??
-    (await storeWhy(context, settled));
+    (await storeFound(context, settled));
   if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
   await writeWhole(join(folder, 'result.json'), resultJson(settled));
   return settled;
@@ -161,17 +160,17 @@ export async function storeResult(
 }
 
 /** Behind all other sentences of a run. */
-const placeOfWhy = 1000;
+const placeOfFound = 1000;
 
-/** Writes the causes. Returns the database's error as a line. */
-export async function storeWhy({ store }: RunBase, result: Result): Promise<string | null> {
-  const sentences = whyLines(result).map((text) => ({ kind: 'found', text }));
+/** Writes what features have found. Returns the database's error as a line. */
+export async function storeFound({ store }: RunBase, result: Result): Promise<string | null> {
+  const sentences = featureLines(result).map((text) => ({ kind: 'found', text }));
   return store === null
     ? null
     : written(
         store.writeOrKeep([
           ...whyPoints(result),
-          ...sentencePoints({ ...result, warnings: [] }, sentences, placeOfWhy),
+          ...sentencePoints({ ...result, warnings: [] }, sentences, placeOfFound),
         ]),
       );
 }

@@ -5,10 +5,10 @@ import { join } from 'node:path';
 import fc, { type Arbitrary } from 'fast-check';
 import { expect, test } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { flameGraph } from '../../lib/report/html/flame.ts';
+import { flameGraph } from '../../lib/features/why/flame.ts';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
 import { checkResult } from '../../lib/result/result.ts';
-import { countsIn, partsOf } from '../../lib/runner/perf-output.ts';
+import { countsIn, partsOf } from '../../lib/features/why/perf-output.ts';
 import { readOwnConfig, type StartedServer } from '../../lib/servers/index.ts';
 import {
   globPattern,

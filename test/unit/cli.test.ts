@@ -169,7 +169,6 @@ test('--help takes precedence over all other arguments', async () => {
 test('options have defaults', () => {
   expect(readScenarioOptions(['nginx-open-file-cache'])).toMatchObject({
     quick: false,
-    why: 'all',
     exact: false,
     store: 'local',
     out: '/home/me/results',
@@ -193,7 +192,8 @@ test('the command uses all options', () => {
     durationSeconds: 1.5,
     variants: ['b', 'a'],
     quick: false,
-    why: 'all',
+    flags: expect.any(Map),
+    examined: 'all',
     exact: true,
     serverCpus: [2, 3],
     generatorCpus: [0, 1],

@@ -200,7 +200,8 @@ beforeEach(() => void vi.spyOn(console, 'log').mockImplementation(() => undefine
 const options = {
   help: false,
   quick: false,
-  why: 'none',
+  flags: new Map(),
+  examined: 'none',
   store: 'none',
   out: '/',
   json: false,

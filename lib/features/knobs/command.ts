@@ -17,6 +17,7 @@ import {
 } from './ranking.ts';
 import type { Cores } from '../../machine/cores.ts';
 import {
+  featureLines,
   limitLines,
   partialLines,
   redirectionLines,
@@ -25,7 +26,6 @@ import {
 } from '../../report/sentences.ts';
 import { measuredChange } from '../../report/comparison-sentences.ts';
 import { terminalTable, wrapLines } from '../../report/table.ts';
-import { whyLines } from '../../report/why.ts';
 import type { Comparison, Result } from '../../result/result.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
 import { serverNames, type ConfiguredServer, type ServerName } from '../../scenario/model.ts';
@@ -120,9 +120,9 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
     const title = 'The usual advice, each alone, on';
     const firstPlan = trial.plan('knobs', title, all, lookSeconds.first);
     const storing = await takeMachine(ready, firstPlan, options);
-    const measure: Measure = (plan, why = 'none') =>
-      runPlan(storing, plan, { ...options, why }, ['fewer --knobs']);
-    const first = await measure(firstPlan, options.why === 'all' ? 'decided' : 'none');
+    const measure: Measure = (plan, examined = 'none') =>
+      runPlan(storing, plan, { ...options, examined }, ['fewer --knobs']);
+    const first = await measure(firstPlan, 'decided');
     const looked = ranked([...trial.changed.keys()], first.result);
     await report(first, options, lookLines(first.result, looked, trial, options));
     const closer = await lookCloser(looked, trial, measure, options);
@@ -137,7 +137,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
   });
 }
 
-type Measure = (plan: PlanDraft, why?: RunOptions['why']) => ReturnType<typeof runPlan>;
+type Measure = (plan: PlanDraft, examined?: RunOptions['examined']) => ReturnType<typeof runPlan>;
 
 async function lookCloser(
   looked: readonly Effect[],
@@ -370,7 +370,7 @@ function lookLines(
   return [
     ...terminalTable(rankingTable(effects, result), terminal),
     '',
-    ...wrapLines([...aroundLines(result), ...right, ...whyLines(result)], terminal.width),
+    ...wrapLines([...aroundLines(result), ...right, ...featureLines(result)], terminal.width),
   ];
 }
 

@@ -122,6 +122,9 @@ export function figureHtml({ title, text, tables }: Figure, index: number): Html
 `;
 }
 
+export const sideBySide = (tables: Part['tables']): Html =>
+  html`<div class="side-by-side">${tables.map((table) => tableHtml(table))}</div>`;
+
 export async function page(title: string, body: Html, figures: readonly Figure[]): Promise<string> {
   const [script, style] = await Promise.all([
     figures.length === 0 ? '' : (bundled ??= bundle()),

@@ -1,11 +1,11 @@
 // Causes of a verdict, from the look of perf at its sides. docs/why.md says how to read them.
-import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { perRequestOf } from '../analysis/phases.ts';
-import { mean, total } from '../analysis/statistics.ts';
-import { effect, counts, enumeration, hundredths, short } from '../format.ts';
-import type { Result, VariantResult } from '../result/result.ts';
-import { perfCounts, type WhySide } from '../result/why.ts';
-import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
+import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
+import { perRequestOf } from '../../analysis/phases.ts';
+import { mean, total } from '../../analysis/statistics.ts';
+import { effect, counts, enumeration, hundredths, short } from '../../format.ts';
+import type { Result, VariantResult } from '../../result/result.ts';
+import { perfCounts, type WhySide } from '../../result/why.ts';
+import { figure, leftColumn, rightColumn, tableOf, type Part } from '../../report/table.ts';
 
 /** Folder of the sides' stacks inside a run's folder. */
 export const stacksFolder = 'stacks';

@@ -3,12 +3,12 @@ import { closeSync, openSync } from 'node:fs';
 import { basename } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { printable, UserError } from '../errors.ts';
-import { linkOf, textOf } from '../files.ts';
-import { lastLine, limitChild, run, startChild, userOf, type ChildOptions } from '../process.ts';
-import { perfCounts, type WhySide } from '../result/why.ts';
-import type { StartedServer } from '../servers/index.ts';
-import { requireRunnable, unprivilegedUser } from '../servers/rights.ts';
+import { printable, UserError } from '../../errors.ts';
+import { linkOf, textOf } from '../../files.ts';
+import { lastLine, limitChild, run, startChild, userOf, type ChildOptions } from '../../process.ts';
+import { perfCounts, type WhySide } from '../../result/why.ts';
+import type { StartedServer } from '../../servers/index.ts';
+import { requireRunnable, unprivilegedUser } from '../../servers/rights.ts';
 
 /** A user's own settings change what perf prints. */
 export const perfEnvironment = (): NodeJS.ProcessEnv => ({

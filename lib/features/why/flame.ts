@@ -1,7 +1,7 @@
 // Flame graphs of the CPU time of a request: of a side, or of the difference between two.
 import { total } from '../../analysis/statistics.ts';
 import { short } from '../../format.ts';
-import { html, type Html } from './page.ts';
+import { html, type Html } from '../../report/html/page.ts';
 
 /** Stacks of a side in the folded format: "outermost;…;innermost 12", with the number of samples. */
 export interface Stacks {

@@ -4,17 +4,17 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { once } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import { total } from '../analysis/statistics.ts';
-import { messageOf, UserError } from '../errors.ts';
-import { textOf } from '../files.ts';
-import { writeWhole } from '../writing.ts';
-import { enumeration, percent } from '../format.ts';
-import { stacksFile, stacksFolder } from '../report/why.ts';
-import { causeLine, lastLines, limitChild, startChild, type Child } from '../process.ts';
-import { perfCounts, type Why, type WhySide } from '../result/why.ts';
-import type { Load } from '../scenario/load.ts';
-import type { StartedServer } from '../servers/index.ts';
-import type { Group, PlannedVariant, RunContext, Stage } from './plan.ts';
+import { total } from '../../analysis/statistics.ts';
+import { messageOf, UserError } from '../../errors.ts';
+import { textOf } from '../../files.ts';
+import { writeWhole } from '../../writing.ts';
+import { enumeration, percent } from '../../format.ts';
+import { stacksFile, stacksFolder } from './report.ts';
+import { causeLine, lastLines, limitChild, startChild, type Child } from '../../process.ts';
+import { perfCounts, type Why, type WhySide } from '../../result/why.ts';
+import type { Load } from '../../scenario/load.ts';
+import type { StartedServer } from '../../servers/index.ts';
+import type { Group, PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import {
   countsIn,
   eventOf,
@@ -24,9 +24,9 @@ import {
   perfSeconds,
   type Parts,
 } from './perf-output.ts';
-import { openStages } from './round.ts';
-import type { Observer } from './observers/observer.ts';
-import { underLoad, type Measurement } from './under-load.ts';
+import { openStages } from '../../runner/round.ts';
+import type { Observer } from '../../runner/observers/observer.ts';
+import { underLoad, type Measurement } from '../../runner/under-load.ts';
 
 /** Load of a side, in seconds, while CPU time is sampled and while calls are counted. */
 const whySeconds = { sampled: 2, counted: 0.5 };

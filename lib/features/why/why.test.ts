@@ -1,16 +1,17 @@
 import { describe, expect, it } from 'vitest';
-import type { Result } from '../../lib/result/result.ts';
-import type { WhySide } from '../../lib/result/why.ts';
-import { cpuBars, whyLines, whyPart } from '../../lib/report/why.ts';
-import { changedSettings } from '../../lib/report/html/differences.ts';
-import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { flameGraph } from '../../lib/report/html/flame.ts';
-import { textOf } from '../../lib/report/table.ts';
-import { countsIn, placeOf } from '../../lib/runner/perf-output.ts';
-import type { RunContext } from '../../lib/runner/plan.ts';
-import { lookWhy } from '../../lib/runner/why.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
+import type { Result } from '../../result/result.ts';
+import type { WhySide } from '../../result/why.ts';
+import { cpuBars, whyLines, whyPart } from './report.ts';
+import { changedSettings } from '../../report/html/differences.ts';
+import { htmlReport } from '../../report/html/run-page.ts';
+import { isAsked } from './after-rounds.ts';
+import { flameGraph } from './flame.ts';
+import { textOf } from '../../report/table.ts';
+import { countsIn, placeOf } from './perf-output.ts';
+import type { RunContext } from '../../runner/plan.ts';
+import { lookWhy } from './look.ts';
+import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { compared, openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
 const calls = new Set(['writev', 'openat', 'sendfile64', 'accept4', 'read']);
 const programs = new Set(['/usr/sbin/nginx']);
@@ -168,6 +169,20 @@ describe('the sentence', () => {
     ]);
     expect(whyLines(result([workers, openFileCache]))).toEqual([]);
   });
+});
+
+it.each([
+  [[], true],
+  [['quick'], false],
+  [['quick', 'why'], true],
+  [['no-why'], false],
+  [['within'], false],
+  [['metric=p99'], true],
+  [['metric=memory'], false],
+  [['metric=memory', 'why'], true],
+])('with %j the causes are looked at: %j', (given, asked) => {
+  const flags = new Map(given.map((flag) => flag.split('=') as [string, string]));
+  expect(isAsked(flags)).toBe(asked);
 });
 
 it.each([
