@@ -2,10 +2,10 @@
 import type { Feature } from './feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
 import { grafana } from './features/grafana/feature.ts';
-import { html } from './features/html/feature.ts';
 import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
 import { kubernetes } from './features/kubernetes/feature.ts';
+import { report } from './features/report/feature.ts';
 import { why } from './features/why/feature.ts';
 
 export const features: readonly Feature[] = [
@@ -13,7 +13,7 @@ export const features: readonly Feature[] = [
   k6Scripts,
   kubernetes,
   calibrate,
-  html,
+  report,
   grafana,
   why,
 ];

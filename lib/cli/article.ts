@@ -16,7 +16,12 @@ import { failIfCode } from './fail-if.ts';
 import { leftOutLine, possibleVariants } from './possible.ts';
 import { findDone } from './stored-results.ts';
 import { say, terminalOf } from './run-output.ts';
-import { runScenario, type AskedOptions, type ScenarioOptions } from './run-scenario.ts';
+import {
+  mostSeconds,
+  runScenario,
+  type AskedOptions,
+  type ScenarioOptions,
+} from './run-scenario.ts';
 
 /**
  * Runs the article's scenarios in order, long ones with --quick, and writes article.html and article.md. Names the scenarios that
@@ -77,9 +82,6 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
   }
   return code;
 }
-
-/** A scenario that would take longer is run with --quick. */
-export const mostSeconds = 300;
 
 function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
   const given = [

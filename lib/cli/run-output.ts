@@ -7,7 +7,6 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { counts, scaledTime, success, effect, whole } from '../format.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
-import { writeHtmlReport } from '../report/html/run-page.ts';
 import {
   csvReport,
   markdownReport,
@@ -222,7 +221,7 @@ export async function report(
         : [...lines, ...wrapLines([stored], terminal.width)];
     say(options, ['', ...text], Infinity);
     const files = await Promise.allSettled([
-      writeHtmlReport(folder.path, result),
+      writePage(folder.path, result),
       writeWhole(join(folder.path, 'table.md'), markdownReport(result)),
       ...options.exports.map(({ flag, file }) =>
         writeForUser(file, textOf[flag](result)).catch(explained(flag, file, 1)),
@@ -251,6 +250,12 @@ export async function report(
   if (gate !== 0 || lost === 0) return gate;
   console.error(`the figures above are right, but InfluxDB lacks ${counts(lost, 'request')}`);
   return 1;
+}
+
+/** Its code brings a bundler, and is loaded when a run has a table. */
+async function writePage(folder: string, result: Result): Promise<void> {
+  const { writeHtmlReport } = await import('../report/html/run-page.ts');
+  await writeHtmlReport(folder, result);
 }
 
 /** Prints lines, wrapped to `width`: on stdout, or with --json on stderr. */

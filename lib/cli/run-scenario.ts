@@ -21,6 +21,9 @@ export type ScenarioOptions = RunOptions & {
   resume?: true;
 };
 
+/** A scenario of an article that would take longer is run with --quick. */
+export const mostSeconds = 300;
+
 /** What a run of a scenario is asked for. `mostSeconds`: if it would take longer, it is run with --quick. */
 export type AskedOptions = ScenarioOptions & { mostSeconds?: number };
 

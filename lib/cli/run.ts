@@ -4,13 +4,12 @@ import { usageError, UserError } from '../errors.ts';
 import { features } from '../features.ts';
 import { requireSpace } from '../files.ts';
 import { requireClosedToOthers, writeWhole } from '../writing.ts';
-import { openGeneratorHosts, type GeneratorHost } from '../hosts/generator-host.ts';
-import { openServerHost, type ServerHost } from '../hosts/server-host.ts';
+import type { GeneratorHost } from '../hosts/generator-host.ts';
+import type { ServerHost } from '../hosts/server-host.ts';
 import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
-import { requireNetworks, thisCaller } from '../network/network.ts';
 import { pin, takeSignals } from '../process.ts';
 import { present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
@@ -89,9 +88,9 @@ export async function withRun<T>(
   let failure: { error: unknown } | undefined;
   let result: T | undefined;
   try {
-    const generators = await openGeneratorHosts(generatorHosts);
+    const generators = await openGenerators(generatorHosts);
     closing.push(() => Promise.all(generators.map((one) => one.close())));
-    const host = serverHost === undefined ? undefined : await openServerHost(serverHost);
+    const host = serverHost === undefined ? undefined : await openHost(serverHost);
     closing.push(() => host?.close());
     const both = generators.find(({ address }) => address === host?.address);
     if (both !== undefined)
@@ -120,6 +119,15 @@ export async function withRun<T>(
   }
   if (failure !== undefined) throw failure.error;
   return result as T;
+}
+
+async function openGenerators(names: readonly string[]): Promise<GeneratorHost[]> {
+  if (names.length === 0) return [];
+  return (await import('../hosts/generator-host.ts')).openGeneratorHosts(names);
+}
+
+async function openHost(name: string): Promise<ServerHost> {
+  return (await import('../hosts/server-host.ts')).openServerHost(name);
 }
 
 function generatorFacts(generators: readonly GeneratorHost[]) {
@@ -186,6 +194,7 @@ export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunO
       throw new UserError(
         `there is no delaylink beside ${tools.k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
       );
+    const { requireNetworks, thisCaller } = await import('../network/network.ts');
     await requireNetworks(thisMachine(), thisCaller(), signal);
   }
   await checkResultsFolder(options.out, neededBytes(draft));

@@ -8,10 +8,9 @@ import { estimatedSeconds } from '../runner/plan.ts';
 import { articlesOf, findScenario, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
-import { mostSeconds, runArticle } from './article.ts';
 import { k6ScriptFlag, writeK6Script } from './k6-script.ts';
 import { readRunOptions, runFlags } from './run-options.ts';
-import { draftHere, runScenario, type ScenarioOptions } from './run-scenario.ts';
+import { draftHere, mostSeconds, runScenario, type ScenarioOptions } from './run-scenario.ts';
 import { onlyWord, printGroupedHelp, printHelp, readWords, type Flag } from './words.ts';
 
 export const scenarioFlags = {
@@ -77,6 +76,7 @@ async function runArticles(name: string, options: ScenarioOptions): Promise<numb
   const ids = articles.map(({ id }) => id).join(', ');
   if (asked.length === 0)
     throw usageError(`there is no article ${name}: there are ${ids}, and all of them by all`);
+  const { runArticle } = await import('./article.ts');
   let code = 0;
   for (const article of asked) code = Math.max(code, await runArticle(article, options));
   return code;

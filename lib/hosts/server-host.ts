@@ -13,27 +13,16 @@ import { limited } from '../limited.ts';
 import { machineClock } from '../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/environment.ts';
-import type { LogAlarms } from '../servers/lifecycle.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
+import type { HostedServer } from './hosted.ts';
 import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
 import { measureLink } from './link.ts';
-import { mostSampleBytes, watchMs, type SampleThere, type SentFile } from './messages.ts';
+import { mostSampleBytes, watchMs, type SentFile } from './messages.ts';
 import { addressesOf, usualLineBytes } from './ssh.ts';
-
-interface HostedServer extends RunningServer {
-  /** Alarms in the server's log, see alarmsIn. */
-  alarms(): Promise<LogAlarms>;
-  /** Samples its use. The returned function ends that and returns the samples by this machine's monotonic clock. */
-  watch(): Promise<() => Promise<SampleThere[]>>;
-}
-
-export function isHosted(server: RunningServer): server is HostedServer {
-  return 'watch' in server;
-}
 
 export type ServerHost = Awaited<ReturnType<typeof openServerHost>>;
 

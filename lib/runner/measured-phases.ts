@@ -1,7 +1,7 @@
 // The phases of a side's round: the engine's results, with what was observed within their windows.
 import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
-import { isHosted } from '../hosts/server-host.ts';
+import { isHosted } from '../hosts/hosted.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { interruptsApart } from '../machine/usage.ts';
 import { present } from '../present.ts';

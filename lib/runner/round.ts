@@ -7,8 +7,8 @@ import { total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import { isHosted } from '../hosts/server-host.ts';
-import { openNetwork, type Network } from '../network/network.ts';
+import { isHosted } from '../hosts/hosted.ts';
+import type { Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
@@ -280,7 +280,8 @@ async function openStage(
     await network?.stop();
   };
   try {
-    if (spec !== undefined)
+    if (spec !== undefined) {
+      const { openNetwork } = await import('../network/network.ts');
       network = await openNetwork({
         binary: tools.delaylink as string,
         spec,
@@ -289,6 +290,7 @@ async function openStage(
         cores,
         signal,
       });
+    }
     server = await (host?.start ?? startServer)(serverSpec, {
       ...asked,
       binaries: tools.servers,

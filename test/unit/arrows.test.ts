@@ -23,7 +23,7 @@ const mayUse: Readonly<Record<string, string>> = {
 };
 
 /** Each has a folder in lib/features, which may import all of the core. */
-const features = 'calibrate grafana html k6-scripts knobs kubernetes why';
+const features = 'calibrate grafana k6-scripts knobs kubernetes report why';
 
 /** "runner", "features/knobs"; '' for a file directly in lib. */
 function folderOf(file: string): string {

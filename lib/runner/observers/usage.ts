@@ -1,5 +1,5 @@
 // The use of CPU time and memory by servers, generator, network and other programs in a load.
-import { isHosted } from '../../hosts/server-host.ts';
+import { isHosted } from '../../hosts/hosted.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
 import { isStarted, watchUpstreams, type RunningServer } from '../../servers/index.ts';
 import { watchProcess } from '../../servers/usage.ts';

@@ -1,7 +1,7 @@
 import type { Feature } from '../../feature.ts';
 
-/** The page of a run. */
-export const html: Feature = {
+/** The page of a run again, and a comparison over all its runs: docs/questions.md. */
+export const report: Feature = {
   commands: {
     report: {
       help: 'make the page of a run again, or show a comparison over all its runs',

@@ -1,11 +1,11 @@
 // A comparison over several runs: the part between boots, and an interval that holds for it.
 import { expect, test } from 'vitest';
-import { effectsOf, pooled, type KeptEffect } from '../../lib/analysis/history.ts';
-import { uniform } from '../../lib/random.ts';
-import { historyParts } from '../../lib/report/history.ts';
-import { textOf } from '../../lib/report/table.ts';
-import { frequency, normal } from '../fixtures/random.ts';
-import { openFileCache, result, workers } from '../fixtures/result.ts';
+import { effectsOf, pooled, type KeptEffect } from './history.ts';
+import { uniform } from '../../random.ts';
+import { historyParts } from './history-parts.ts';
+import { textOf } from '../../report/table.ts';
+import { frequency, normal } from '../../../test/fixtures/random.ts';
+import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
 const random = uniform(11);
 /** Runs of so many boots, two each, of 10 rounds. @param between standard deviation of the boots @param within of the rounds */

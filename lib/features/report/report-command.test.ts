@@ -3,13 +3,19 @@ import { execFileSync } from 'node:child_process';
 import * as fs from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, expect, test, vi } from 'vitest';
-import { main } from '../../lib/cli/main.ts';
-import { UserError } from '../../lib/errors.ts';
-import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { checkResult, resultJson, type Result } from '../../lib/result/result.ts';
-import { delayed, networkUse, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
+import { main } from '../../cli/main.ts';
+import { UserError } from '../../errors.ts';
+import { htmlReport } from '../../report/html/run-page.ts';
+import { checkResult, resultJson, type Result } from '../../result/result.ts';
+import {
+  delayed,
+  networkUse,
+  overLink,
+  phaseOverLink,
+  traffic,
+} from '../../../test/fixtures/link.ts';
+import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { compared, openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
 const both = result([workers, openFileCache]);
 const text = JSON.stringify(both);

@@ -3,7 +3,7 @@ import { existsSync, statSync, type Stats } from 'node:fs';
 import { usageError, UserError, unknownWord } from '../../errors.ts';
 import { makeFolder } from '../../files.ts';
 import { writeWhole } from '../../writing.ts';
-import { historyParts } from '../../report/history.ts';
+import { historyParts } from './history-parts.ts';
 import { runPage } from '../../report/html/run-page.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import { writeReasons } from '../../runner/results-folder.ts';

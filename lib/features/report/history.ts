@@ -1,6 +1,6 @@
 // One effect over several runs, and the part of it that differs between boots.
-import type { Result } from '../result/result.ts';
-import { metrics } from './metrics.ts';
+import type { Result } from '../../result/result.ts';
+import { metrics } from '../../analysis/metrics.ts';
 import {
   alphaOf,
   exponential,
@@ -12,7 +12,7 @@ import {
   total,
   variance,
   type RatioInterval,
-} from './statistics.ts';
+} from '../../analysis/statistics.ts';
 
 /** A run's comparison of two variants. */
 export interface KeptEffect {

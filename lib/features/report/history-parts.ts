@@ -1,8 +1,8 @@
 // One comparison over all kept runs, as tables and sentences.
-import { effectsOf, ofRun, pooled, type KeptEffect } from '../analysis/history.ts';
-import { effect, percent, whole } from '../format.ts';
-import type { Result } from '../result/result.ts';
-import { leftColumn, rightColumn, tableOf, type Part } from './table.ts';
+import { effectsOf, ofRun, pooled, type KeptEffect } from './history.ts';
+import { effect, percent, whole } from '../../format.ts';
+import type { Result } from '../../result/result.ts';
+import { leftColumn, rightColumn, tableOf, type Part } from '../../report/table.ts';
 
 /** A part for each pair of variants that was compared. @param results of one scenario, the oldest first */
 export function historyParts(results: readonly Result[]): Part[] {
