@@ -38,9 +38,8 @@ export function differencesTable<Side extends { name: string }>(
   columns: readonly Column<Side>[],
 ): Table | undefined {
   const differing = columns.filter(({ cell }) => new Set(sides.map(cell)).size > 1);
-  return differing.length === 0
-    ? undefined
-    : tableOf(sides, [leftColumn('side', ({ name }) => name), ...differing]);
+  if (differing.length === 0) return undefined;
+  return tableOf(sides, [leftColumn('side', ({ name }) => name), ...differing]);
 }
 
 /** How an answer differs from another: the first of these that does. */
@@ -63,16 +62,14 @@ export function requestLines([first, ...others]: readonly Answered[]): string[] 
   const differing = others.flatMap(({ given, answer: { each = [] } }) => {
     const how = (index: number) =>
       kindNames.find((kind) => each[index]?.[kind] !== before[index]?.[kind]);
-    const found = kindNames.flatMap((kind) => {
-      const own = requests.filter((_request, index) => how(index) === kind);
-      const [example] = own;
-      return example === undefined
-        ? []
-        : `${whole(own.length)} with ${kinds[kind]} (such as ${requestName(example)})`;
+    const counted = kindNames.flatMap((kind) => {
+      const differently = requests.filter((_request, index) => how(index) === kind);
+      const [example] = differently;
+      if (example === undefined) return [];
+      return `${whole(differently.length)} with ${kinds[kind]} (such as ${requestName(example)})`;
     });
-    return each.length !== before.length || found.length === 0
-      ? []
-      : `Of ${whole(requests.length)} requests ${given} answers ${enumeration(found)} than ${first.given}.`;
+    if (each.length !== before.length || counted.length === 0) return [];
+    return `Of ${whole(requests.length)} requests ${given} answers ${enumeration(counted)} than ${first.given}.`;
   });
   return [...statuses, ...differing];
 }

@@ -62,18 +62,17 @@ function environmentsTable({
 }: ArticleRun): Table {
   const [first] = results.values();
   const here = first === undefined ? [] : environmentHere(first.environment);
-  const versions = [...results.values()].flatMap(({ environment }) =>
-    Object.entries(environment.versions)
-      .filter(([name]) => !ofNoLoad.has(name))
-      .map(([name, version]) => `${name} ${version}`),
-  );
+  const versions = new Set<string>();
+  for (const { environment } of results.values())
+    for (const [name, version] of Object.entries(environment.versions))
+      if (!ofNoLoad.has(name)) versions.add(`${name} ${version}`);
   const [hardware = '', os = '', kernel = ''] = here;
   const rows: [string, string | undefined, string][] = [
     ['machine', machine.hardware, hardware],
     ['system', machine.os, os],
     ['kernel', machine.kernel, kernel],
     ['compiler', machine.compiler, ''],
-    ['programs', machine.servers, [...new Set(versions)].join(', ')],
+    ['programs', machine.servers, [...versions].join(', ')],
     ['loads', commands.join(' · '), 'the same lines, read by the load engine in k6'],
   ];
   return tableOf(rows, [
@@ -105,8 +104,10 @@ export function scenarioPart(result: Result): Part {
 
 /** Collapsed details: each load in its tool's format, published and measured; and notes, with the kernel settings in effect. */
 export function scenarioDetails(result: Result): Part[] {
-  const notes = { title: 'Notes', tables: [], below: noteLines(result) };
-  return [...loadPart(result), ...(notes.below.length === 0 ? [] : [notes])];
+  const parts = loadPart(result);
+  const notes = noteLines(result);
+  if (notes.length > 0) parts.push({ title: 'Notes', tables: [], below: notes });
+  return parts;
 }
 
 /** The page as Markdown. */

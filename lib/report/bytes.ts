@@ -28,7 +28,8 @@ function heavierSides(result: Result): Heavier[] {
     });
     const [least, most] = sides.sort((a, b) => a.bytes - b.bytes);
     if (least === undefined || most === undefined) return [];
-    const [times, rps] = [most.bytes / least.bytes, gigabit / most.bytes];
+    const times = most.bytes / least.bytes;
+    const rps = gigabit / most.bytes;
     return times > moreBytes && rps < most.measured ? [{ name: most.name, times, rps }] : [];
   });
   return [...groupedBy(heavier, ({ name }) => name).values()].map(([first]) => first as Heavier);
@@ -56,18 +57,17 @@ export function bytesLines(result: Result): string[] {
 
 /** What usual links, which are slower than loopback, would allow the sides of which nothing was said yet. */
 export function linkLines(result: Result): string[] {
-  const said = new Set(heavierSides(result).map(({ name }) => name));
-  const variants = result.variants.filter(({ name }) => !said.has(name));
+  const reported = new Set(heavierSides(result).map(({ name }) => name));
+  const variants = result.variants.filter(({ name }) => !reported.has(name));
   return [10, 1].flatMap((link, index, links) => {
-    const beyond = variants.flatMap(({ name, rps, traffic }) => {
+    const allowed: string[] = [];
+    for (const { name, rps, traffic } of variants) {
       const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
       const isBeyond = gbit > link && gbit <= (links[index - 1] ?? Infinity);
-      return rps !== null && isBeyond
-        ? [`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`]
-        : [];
-    });
-    return beyond.length === 0
-      ? []
-      : [`A link of ${link} Gbit/s would allow at most ${enumeration(beyond)}.`];
+      if (rps !== null && isBeyond)
+        allowed.push(`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`);
+    }
+    if (allowed.length === 0) return [];
+    return `A link of ${link} Gbit/s would allow at most ${enumeration(allowed)}.`;
   });
 }

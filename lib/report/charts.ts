@@ -21,7 +21,7 @@ import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/
 import { minimumRounds } from '../analysis/statistics.ts';
 import { limitText } from '../analysis/limit.ts';
 import { bar, bucketLabel, exactPercent, isTooWide, scaledTime, whole } from '../format.ts';
-import type { PlotData } from './html/figure.ts';
+import type { Bars, Lines, PlotData } from './html/figure.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
@@ -71,10 +71,8 @@ function curveChart(result: Result): Chart[] {
   const rows = curveRows(curves);
   const within = result.search?.within;
   const limit = within === undefined ? null : { y: within.ms, text: limitText(within) };
-  const longest =
-    limit === null
-      ? Math.max(...rows.flatMap(({ seen }) => [...seen.values()].map(({ p99 }) => p99)))
-      : 2 * limit.y;
+  const shown = rows.flatMap(({ seen }) => [...seen.values()]);
+  const longest = limit === null ? Math.max(...shown.map(({ p99 }) => p99)) : 2 * limit.y;
   const columns = curves.flatMap(({ name: group }) => {
     const column = (title: string, of: (point: CurvePoint) => string) =>
       rightColumn(title, ({ seen }: CurveRow) => figure(seen.get(group), of), group);
@@ -88,70 +86,79 @@ function curveChart(result: Result): Chart[] {
   });
   return [
     {
-      heading: `Latency by rate; bars are p99${limit === null ? '' : `, × where ${limit.text} was not kept`}:`,
+      ...curveTexts(limit?.text),
       title: 'Latency by rate',
-      text:
-        limit === null
-          ? 'Marks are p99 at each rate.'
-          : `Each mark is the p99 of a step of the search, filled if it kept ${limit.text}; lines go through the medians of steps at about the same rate.`,
       data: {
         kind: 'lines',
         x: { title: 'requests/s (log scale)', isLog: true },
         y: { title: 'latency, ms (log scale)', isLog: true },
         names: curves.map(({ name }) => name),
         limit,
-        marks: curves.flatMap(({ name, points }) =>
-          points.map(({ rate: x, p50, p99: y, kept }) => {
-            const title = `${name}, ${whole(x)} requests/s: p50 ${scaledTime(p50)}, p99 ${scaledTime(y)}${kept === false ? ', not kept' : ''}`;
-            return { name, x, y, ...present({ kept }), title };
-          }),
-        ),
-        lines: (['p50', 'p99'] as const).flatMap((end) =>
-          rows.flatMap(({ seen }) =>
-            [...seen].map(([name, { rate: x, [end]: y }]) => {
-              const look = end === 'p50' ? ('dashed' as const) : ('strong' as const);
-              return { name, line: `${name} ${end}`, look, x, y, end };
-            }),
-          ),
-        ),
+        marks: curves.flatMap(({ name, points }) => points.map((point) => curveMark(name, point))),
+        lines: [...curveLines(rows, 'p50', 'dashed'), ...curveLines(rows, 'p99', 'strong')],
       },
       tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
     },
   ];
 }
 
+/** @param limit that of a search */
+function curveTexts(limit: string | undefined): Pick<Chart, 'heading' | 'text'> {
+  if (limit === undefined)
+    return { heading: 'Latency by rate; bars are p99:', text: 'Marks are p99 at each rate.' };
+  return {
+    heading: `Latency by rate; bars are p99, × where ${limit} was not kept:`,
+    text: `Each mark is the p99 of a step of the search, filled if it kept ${limit}; lines go through the medians of steps at about the same rate.`,
+  };
+}
+
+function curveMark(name: string, { rate, p50, p99, kept }: CurvePoint): Lines['marks'][number] {
+  const figures = `p50 ${scaledTime(p50)}, p99 ${scaledTime(p99)}`;
+  const end = kept === false ? ', not kept' : '';
+  const title = `${name}, ${whole(rate)} requests/s: ${figures}${end}`;
+  return { name, x: rate, y: p99, ...present({ kept }), title };
+}
+
+/** A line per curve through its points' percentiles. */
+function curveLines(
+  rows: readonly CurveRow[],
+  percentile: 'p50' | 'p99',
+  look: 'dashed' | 'strong',
+): Lines['lines'] {
+  return rows.flatMap(({ seen }) =>
+    [...seen].map(([name, { rate: x, [percentile]: y }]) => {
+      return { name, line: `${name} ${percentile}`, look, x, y, end: percentile };
+    }),
+  );
+}
+
 /** Answers by latency as vegeta prints them, a row per bucket, the servers side by side. */
 function histogramChart({ variants }: Result): Chart[] {
-  const series = ['published', 'here']
-    .flatMap((source) =>
-      variants.map(({ name, published, phases }) => ({
-        name: `${name}, ${source}`,
-        buckets: source === 'here' ? (phases[0]?.buckets ?? []) : publishedBuckets(published),
-      })),
-    )
-    .filter(({ buckets }) => buckets.length > 0);
+  const inArticle = variants.map(({ name, published }) => {
+    return { name: `${name}, published`, buckets: publishedBuckets(published) };
+  });
+  const measured = variants.map(({ name, phases: [first] }) => {
+    return { name: `${name}, here`, buckets: first?.buckets ?? [] };
+  });
+  const series = [...inArticle, ...measured].filter(({ buckets }) => buckets.length > 0);
   if (series.length === 0) return [];
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
   const rows = allBuckets(series.map(({ buckets }) => buckets));
   const inRow = (buckets: readonly BucketShare[], row: BucketShare) =>
     buckets.filter((one) => sameBucket(one, row));
-  const bars = rows.flatMap((row) =>
-    series.flatMap(({ name, buckets }) =>
-      inRow(buckets, row).map(({ share }) => {
+  const bars: Bars['bars'] = [];
+  for (const row of rows)
+    for (const { name, buckets } of series)
+      for (const { share } of inRow(buckets, row)) {
         const value = 100 * share;
-        return { group: bucketLabel(row), name, value, label: exactPercent(value) };
-      }),
-    ),
-  );
+        bars.push({ group: bucketLabel(row), name, value, label: exactPercent(value) });
+      }
+  const barText = ({ count, share }: BucketShare) => {
+    const drawn = bar(highest === 0 ? 0 : share / highest, barWidth);
+    return `${whole(count).padStart(7)}  ${exactPercent(100 * share).padStart(7)}  ${drawn}`;
+  };
   const column = ({ name, buckets }: (typeof series)[number]) =>
-    leftColumn(name, (row: BucketShare) =>
-      inRow(buckets, row)
-        .map(({ count, share }) => {
-          const drawn = bar(highest === 0 ? 0 : share / highest, barWidth);
-          return `${whole(count).padStart(7)}  ${exactPercent(100 * share).padStart(7)}  ${drawn}`;
-        })
-        .join(''),
-    );
+    leftColumn(name, (row: BucketShare) => inRow(buckets, row).map(barText).join(''));
   return [
     {
       heading: 'Answers by latency:',
@@ -172,12 +179,14 @@ export function publishedQuantile(published: Published, quantile: number): strin
 function roundPoints(result: Result) {
   const metric = result.comparisons[0]?.metric ?? 'rps';
   const { of, axis, text } = metrics[metric];
-  const points = result.variants
-    .filter((variant) => !isFailing(variant))
-    .flatMap(({ name, rounds }) =>
-      rounds.map((one) => ({ name, round: one.round, value: of(one) })),
-    )
-    .filter(({ value }) => Number.isFinite(value));
+  const points = [];
+  for (const { name, rounds, successRatio } of result.variants) {
+    if (isFailing({ successRatio })) continue;
+    for (const round of rounds) {
+      const value = of(round);
+      if (Number.isFinite(value)) points.push({ name, round: round.round, value });
+    }
+  }
   return { axis, text, points };
 }
 
@@ -197,13 +206,10 @@ const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
 function linkFigures(result: Result): Figure[] {
   const { axis, text, points } = roundPoints(result);
   const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
-    const values = points.filter((one) => one.name === variant).map(({ value }) => value);
-    return name === undefined ||
-      network === null ||
-      values.length < minimumRounds ||
-      values.includes(0)
-      ? []
-      : [{ name, spec: network.spec, values }];
+    if (name === undefined || network === null) return [];
+    const values = points.filter((point) => point.name === variant).map(({ value }) => value);
+    if (values.length < minimumRounds || values.includes(0)) return [];
+    return { name, spec: network.spec, values };
   });
   const [number, another] = linkNumbers.filter(
     ({ of }) => new Set(measured.map(({ spec }) => of(spec))).size > 1,
@@ -211,16 +217,15 @@ function linkFigures(result: Result): Figure[] {
   const names = [...new Set(measured.map(({ name }) => name))];
   if (number === undefined || another !== undefined || names.length < 2) return [];
   const { title: x, of } = number;
-  const marks = measured
-    .map(({ name, spec, values }) => {
-      const at = { name, x: of(spec), y: median(values) };
-      const interval = exponential(meanInterval(values.map(Math.log), alphaOf()));
-      const isWide = isTooWide(interval);
-      const shown = `${text(at.y)} [${isWide ? 'too wide' : interval.map(text).join(', ')}]`;
-      const drawn = present({ interval: isWide ? undefined : interval });
-      return { ...at, ...drawn, shown, title: `${name}, ${at.x}: ${shown}` };
-    })
-    .sort((a, b) => a.x - b.x);
+  const unsorted = measured.map(({ name, spec, values }) => {
+    const at = { name, x: of(spec), y: median(values) };
+    const interval = exponential(meanInterval(values.map(Math.log), alphaOf()));
+    const isWide = isTooWide(interval);
+    const shown = `${text(at.y)} [${isWide ? 'too wide' : interval.map(text).join(', ')}]`;
+    const drawn = present({ interval: isWide ? undefined : interval });
+    return { ...at, ...drawn, shown, title: `${name}, ${at.x}: ${shown}` };
+  });
+  const marks = unsorted.sort((a, b) => a.x - b.x);
   const shownAt = (name: string) => (at: number) =>
     marks.find((one) => one.name === name && one.x === at)?.shown ?? '';
   const title = `${axis.replace(/, ms$/, '')} by ${x.replace(/, \S+$/, '')}`;
@@ -301,18 +306,19 @@ export function roundsTable(result: Result): Table {
     .filter(({ roundRatios }) => roundRatios.length > 0)
     .map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
   const numbers = new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)));
+  const columns = measured.map(({ metric, variant, baseline, rounds }) => {
+    const ratios = new Map(rounds.map(({ round, ratio }) => [round, ratio.toFixed(4)]));
+    const title = `${metricMark(metric)}${variant} / ${baseline}`;
+    return rightColumn(title, (round: number) => ratios.get(round) ?? '');
+  });
   return tableOf(
     [...numbers].sort((a, b) => a - b),
-    [
-      rightColumn('round', String),
-      ...measured.map(({ metric, variant, baseline, rounds }) =>
-        rightColumn(`${metricMark(metric)}${variant} / ${baseline}`, (round: number) =>
-          figure(rounds.find((one) => one.round === round)?.ratio, (ratio) => ratio.toFixed(4)),
-        ),
-      ),
-    ],
+    [rightColumn('round', String), ...columns],
   );
 }
+
+/** Of the axis of percentiles, as 1 / (1 − p). */
+const percentileTicks = [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7];
 
 /** With more variants, the chart omits lines of single rounds. */
 const mostWithRounds = 4;
@@ -324,20 +330,7 @@ function percentileFigures({ variants }: Result): Figure[] {
     const shown = variants.filter((variant) => (variant.phases[index]?.latencyMs.max ?? 0) > 0);
     if (shown.length === 0) return [];
     const withRounds = shown.length <= mostWithRounds;
-    const points = shown.flatMap(({ name, phases: overall, rounds }) => {
-      const single = rounds.flatMap(({ round, phases: { [index]: phase } }) =>
-        phase === undefined ? [] : { ...phase, line: `${name} ${round}`, look: 'thin' as const },
-      );
-      const all = { ...(overall[index] as PhaseResult), line: name, look: 'strong' as const };
-      return [
-        all,
-        ...(withRounds ? single.filter(({ latencyMs }) => latencyMs.max > 0) : []),
-      ].flatMap(({ line, look, latencyMs, responses }) =>
-        percentilesOf(latencyMs, responsesOf({ responses })).map(([x, percentile, y]) => {
-          return { name, line, look, x, y, title: `${name}, ${percentile}: ${y} ms` };
-        }),
-      );
-    });
+    const points = shown.flatMap((variant) => percentilePoints(variant, index, withRounds));
     const strong = points.filter(({ look }) => look === 'strong');
     const [shortest] = extent(strong.map(({ y }) => y).filter((ms) => ms > 0));
     const isLog = extent(points.map(({ y }) => y))[1] > 20 * shortest;
@@ -354,7 +347,7 @@ function percentileFigures({ variants }: Result): Figure[] {
         x: {
           title: 'percentile, on a log scale of 1 / (1 − p)',
           isLog: true,
-          ticks: [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7]
+          ticks: percentileTicks
             .filter((at) => at <= furthest)
             .map((at) => ({ at, text: percentText(1 - 1 / at) })),
         },
@@ -373,6 +366,32 @@ function percentileFigures({ variants }: Result): Figure[] {
       ],
     };
   });
+}
+
+type PercentilePoint = Lines['marks'][number] & Lines['lines'][number];
+
+/** The points of a variant's line in a load phase, and of those of its rounds. */
+function percentilePoints(
+  { name, phases, rounds }: VariantResult,
+  index: number,
+  withRounds: boolean,
+): PercentilePoint[] {
+  const points: PercentilePoint[] = [];
+  const add = (
+    line: string,
+    look: 'strong' | 'thin',
+    { latencyMs, responses }: Pick<PhaseResult, 'latencyMs' | 'responses'>,
+  ) => {
+    for (const [x, percentile, y] of percentilesOf(latencyMs, responsesOf({ responses })))
+      points.push({ name, line, look, x, y, title: `${name}, ${percentile}: ${y} ms` });
+  };
+  add(name, 'strong', phases[index] as PhaseResult);
+  if (!withRounds) return points;
+  for (const { round, phases: ofRound } of rounds) {
+    const phase = ofRound[index];
+    if (phase !== undefined && phase.latencyMs.max > 0) add(`${name} ${round}`, 'thin', phase);
+  }
+  return points;
 }
 
 /** The longest of n responses is the percentile 1 − 1/n; percentiles beyond it are unknown. */

@@ -39,9 +39,8 @@ export function decideClaim(
     const result = results.get(rest.scenario);
     const line = missing.find((one) => one.startsWith(`${rest.scenario}: `));
     const why = line === undefined ? '' : line.slice(rest.scenario.length);
-    return result === undefined
-      ? undecided(`${rest.scenario} was not run${why}`)
-      : decideRest(rest, result, why);
+    if (result === undefined) return undecided(`${rest.scenario} was not run${why}`);
+    return decideRest(rest, result, why);
   });
   const state = byWeight.find((one) => findings.some((finding) => finding.state === one));
   return {
@@ -102,12 +101,12 @@ function whyUnmeasured(
   result: Result,
   failed: string,
 ): string | undefined {
-  const found = variantOf(result, name);
-  if (found === undefined && failed !== '') return `${name} was not run${failed}`;
-  if (found === undefined)
+  const side = variantOf(result, name);
+  if (side === undefined && failed !== '') return `${name} was not run${failed}`;
+  if (side === undefined)
     return `${name} is run by its name only: npm run scenario -- ${scenario} --variants ${variant},${against}`;
-  if (found.publishedOnly !== undefined) return `${name} is published only: ${found.publishedOnly}`;
-  return found.rounds.length === 0 ? `${name} was not measured${failed}` : undefined;
+  if (side.publishedOnly !== undefined) return `${name} is published only: ${side.publishedOnly}`;
+  return side.rounds.length === 0 ? `${name} was not measured${failed}` : undefined;
 }
 
 function decideComparison(rest: ClaimRest, result: Result): Finding {
@@ -179,7 +178,8 @@ export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result
     const result = results.get(rest.scenario);
     const own = result && variantOf(result, rest.variant);
     const other = result && variantOf(result, rest.against);
-    return own === undefined || other === undefined ? [] : (ownFiguresOf(rest, own, other) ?? []);
+    if (own === undefined || other === undefined) return [];
+    return ownFiguresOf(rest, own, other) ?? [];
   });
 }
 

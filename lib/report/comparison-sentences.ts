@@ -15,14 +15,14 @@ export function comparisonSentences(
   comparisons: readonly Comparison[],
   result: Result,
 ): Sentence[] {
-  const groups = groupedBy(comparisons, (one) =>
-    one.verdict === 'none' &&
-    result.control !== true &&
-    one.publishedRatio === null &&
-    cpuSentence(one, result) === ''
-      ? one.why
-      : `${one.variant} ${one.baseline}`,
-  );
+  const groups = groupedBy(comparisons, (comparison) => {
+    const hasOnlyReason =
+      comparison.verdict === 'none' &&
+      result.control !== true &&
+      comparison.publishedRatio === null &&
+      cpuSentence(comparison, result) === '';
+    return hasOnlyReason ? comparison.why : `${comparison.variant} ${comparison.baseline}`;
+  });
   return [...groups.values()].map((same) => {
     const [first] = same as [Comparison];
     const kind = result.control === true ? 'found' : first.verdict + marksOf(first, result);
@@ -43,10 +43,9 @@ function measuredInBrackets(comparison: Comparison, result: Result): string {
     hasRatio(comparison) &&
     !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
   const others = besideText(comparison);
-  const marks = others && others + notFinalMark(result);
-  return isMeasured
-    ? ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marks})`
-    : marks;
+  const marked = others && others + notFinalMark(result);
+  if (!isMeasured) return marked;
+  return ` (measured ${effectText(comparison)}${marksOf(comparison, result)}${marked})`;
 }
 
 /** Only for a single comparison between different configs of one server. */
@@ -78,12 +77,12 @@ export function comparisonParts(
   }
   if (result.control === true) {
     const change = `: ${measuredChange(comparison)}${marks}.`;
-    return isDifferent
-      ? [
-          `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
-          `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
-        ]
-      : [`${variant} and ${baseline} are the same, and not called different`, change];
+    if (!isDifferent)
+      return [`${variant} and ${baseline} are the same, and not called different`, change];
+    return [
+      `${variant} is called ${verdictWord(metric, verdict)} than ${baseline}, although they are the same`,
+      `${change} This happens by chance in about one of 20 runs; if it happens more often, something disturbs this machine.`,
+    ];
   }
   const measured = `: ${measuredChange(comparison, 'uses')}${beside}${marks}`;
   if (verdict === 'inconclusive') {
@@ -106,9 +105,10 @@ export function comparisonParts(
 
 /** The other percentiles with a verdict: "; p50 +50 % (…), slower". */
 function besideText(comparison: Comparison): string {
-  return besideVerdicts(comparison)
-    .map((one) => `; ${measuredChange(one)}, ${one.verdict}`)
-    .join('');
+  const texts = besideVerdicts(comparison).map(
+    (beside) => `; ${measuredChange(beside)}, ${beside.verdict}`,
+  );
+  return texts.join('');
 }
 
 /** "b uses 74 % of the CPU (95 % interval 73 % to 75 %)"; '' if it is not known. */
@@ -124,9 +124,8 @@ function cpuSentence(comparison: Comparison, result: Result): string {
   const change = `: ${cpuChange(comparison, result)}.`;
   if (cpu.verdict === 'faster' || cpu.verdict === 'slower')
     return ` Requests/s are not clear, but CPU per request is${change}`;
-  return cpu.verdict === 'same'
-    ? ` CPU per request is the same, within ${tolerance(result.sameWithin)}${change}`
-    : '';
+  if (cpu.verdict !== 'same') return '';
+  return ` CPU per request is the same, within ${tolerance(result.sameWithin)}${change}`;
 }
 
 export function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
@@ -145,5 +144,6 @@ export function measuredChange(
   const ends = isTooWide([low, high])
     ? 'too wide to tell'
     : `${end(low).replace(/ times$/, '')} to ${end(high)}`;
-  return `${isShare ? `${verb} ` : ''}${effectText({ metric, ratio })} (95 % interval ${ends})`;
+  const change = `${effectText({ metric, ratio })} (95 % interval ${ends})`;
+  return isShare ? `${verb} ${change}` : change;
 }

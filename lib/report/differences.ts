@@ -50,12 +50,12 @@ export function answersOfRun(
 
 function statusText({ rounds }: VariantResult): string {
   const phases = rounds.flatMap((round) => round.phases);
-  const found = answersByStatus(phases);
-  const all = total(found, ([, count]) => count);
+  const statuses = answersByStatus(phases);
+  const all = total(statuses, ([, count]) => count);
   if (all === 0) return 'none';
-  return found
-    .map(([name, count]) => (found.length === 1 ? name : `${name} ${success(count / all)}`))
-    .join(', ');
+  const [first, ...others] = statuses;
+  if (first !== undefined && others.length === 0) return first[0];
+  return statuses.map(([name, count]) => `${name} ${success(count / all)}`).join(', ');
 }
 
 function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): number {

@@ -26,8 +26,12 @@ const facts: readonly Fact[] = [
   ),
   [
     'rounds',
-    ({ variants, state, quick }) =>
-      `${wholeRounds(variants)}${quick ? ', short ones (--quick)' : ''}${state === 'partial' ? ', ended early' : ''}`,
+    ({ variants, state, quick }) => {
+      let text = String(wholeRounds(variants));
+      if (quick) text += ', short ones (--quick)';
+      if (state === 'partial') text += ', ended early';
+      return text;
+    },
   ],
   [
     'load',
@@ -46,10 +50,10 @@ const facts: readonly Fact[] = [
   ['network', (result) => resultHeading(result).network],
   [
     'versions',
-    ({ environment: { bakeoff, versions } }) =>
-      Object.entries({ bakeoff, ...versions })
-        .map((one) => one.join(' '))
-        .join(', '),
+    ({ environment: { bakeoff, versions } }) => {
+      const programs = Object.entries({ bakeoff, ...versions });
+      return programs.map(([name, version]) => `${name} ${version}`).join(', ');
+    },
   ],
   machine('processor', ({ cpuModel, cores }) => `${cpuModel}, ${counts(cores, 'core')}`),
   machine('memory', ({ memoryBytes }) => `${(memoryBytes / 2 ** 30).toFixed(1)} GiB`),
@@ -73,9 +77,10 @@ export function environmentTable(result: Result): Table {
 
 /** Other use of the machine, the maximum of the rounds; empty if the kernel does not report it. */
 export function noiseTable({ variants }: Result): Table {
-  const seen = variants
-    .map(({ name, rounds }) => ({ name, noises: rounds.flatMap((one) => noiseOf(one) ?? []) }))
-    .filter(({ noises }) => noises.length > 0);
+  const all = variants.map(({ name, rounds }) => {
+    return { name, noises: rounds.flatMap((round) => noiseOf(round) ?? []) };
+  });
+  const seen = all.filter(({ noises }) => noises.length > 0);
   type Row = (typeof seen)[number];
   const most = (group: string, title: string, of: (noise: RoundNoise) => number): Column<Row> =>
     rightColumn(title, ({ noises }) => percent(extent(noises.map(of))[1]), group);

@@ -43,36 +43,34 @@ export interface Heading {
 }
 
 export function headingLines(heading: Heading): string[] {
-  const { server, environment, rounds, atMost, network, prepare } = heading;
-  const { cluster, versions, serverCpus, kernel, cpuModel } = environment;
-  const time = `${heading.estimated ? 'about ' : ''}${duration(heading.seconds)}`;
-  const page = [sizesText(heading), heading.protocol].filter(Boolean);
-  const k6 = `k6 ${versions['k6'] ?? ''}`.trim();
-  const places =
-    server !== '' && sharesCores(environment)
-      ? [`${server} and ${k6} on ${coresText(serverCpus)}, shared`]
-      : [
-          server === '' ? '' : `${server} on ${serversPlace(environment)}`,
-          `${k6} on ${generatorPlace(environment)}`,
-        ];
-  return [
-    [
-      heading.scenario,
-      heading.load,
-      page.join(' over '),
-      ...(network === '' ? [] : [network]),
-      atMost === undefined
-        ? `${counts(rounds, 'round')}, ${time}`
-        : `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`,
-    ].join(' · '),
-    [
-      [...places, ...heading.addresses.map((address) => `${address} where it runs`)]
-        .filter(Boolean)
-        .join(', '),
-      ...(cluster === undefined ? [kernel, cpuModel] : []),
-    ].join(' · '),
-    ...(prepare === undefined ? [] : [`before the servers start, in each round: ${prepare}`]),
-  ];
+  const { scenario, load, protocol, network, environment, prepare } = heading;
+  const page = [sizesText(heading), protocol].filter(Boolean).join(' over ');
+  const measured = [scenario, load, page];
+  if (network !== '') measured.push(network);
+  measured.push(lengthText(heading));
+  const machine = [placesTexts(heading).join(', ')];
+  if (environment.cluster === undefined) machine.push(environment.kernel, environment.cpuModel);
+  const lines = [measured.join(' · '), machine.join(' · ')];
+  if (prepare !== undefined) lines.push(`before the servers start, in each round: ${prepare}`);
+  return lines;
+}
+
+/** "10 rounds, about 2 min", "4 to 10 rounds, about 1 min to 2 min". */
+function lengthText({ rounds, seconds, atMost, estimated }: Heading): string {
+  const time = `${estimated ? 'about ' : ''}${duration(seconds)}`;
+  if (atMost === undefined) return `${counts(rounds, 'round')}, ${time}`;
+  return `${rounds} to ${atMost.rounds} rounds, ${time} to ${duration(atMost.seconds)}`;
+}
+
+/** Where servers and generator run. */
+function placesTexts({ server, addresses, environment }: Heading): string[] {
+  const k6 = `k6 ${environment.versions['k6'] ?? ''}`.trim();
+  const atAddresses = addresses.map((address) => `${address} where it runs`);
+  if (server !== '' && sharesCores(environment))
+    return [`${server} and ${k6} on ${coresText(environment.serverCpus)}, shared`, ...atAddresses];
+  const places = [`${k6} on ${generatorPlace(environment)}`, ...atAddresses];
+  if (server !== '') places.unshift(`${server} on ${serversPlace(environment)}`);
+  return places;
 }
 
 /** The heading after a run, with the rounds and the time that it took. */
@@ -80,15 +78,8 @@ export function resultHeading(result: Result): Heading {
   const { environment, variants, startedAt, endedAt } = result;
   const run = variants.filter(({ server }) => server !== null);
   const named = (atAddress: boolean) => {
-    const names = run
-      .filter(({ server }) => (server?.atAddress === true) === atAddress)
-      // A command's version is unknown, and several may be of one program.
-      .map(({ name, series, server }) =>
-        server?.version || atAddress
-          ? `${server?.name} ${server?.version}`.trim()
-          : (series ?? name),
-      );
-    return [...new Set(names)];
+    const servers = run.filter(({ server }) => (server?.atAddress === true) === atAddress);
+    return [...new Set(servers.map(serverText))];
   };
   const measured = run.filter(({ rounds }) => rounds.length > 0);
   return {
@@ -110,6 +101,13 @@ export function resultHeading(result: Result): Heading {
   };
 }
 
+/** A command's version is unknown, and several may be of one program. */
+function serverText({ name, series, server }: VariantResult): string {
+  if (server?.version || server?.atAddress === true)
+    return `${server.name} ${server.version}`.trim();
+  return series ?? name;
+}
+
 function coresText(cpus: readonly number[]): string {
   return `${cpus.length === 1 ? 'core' : 'cores'} ${formatCpuList(cpus)}`;
 }
@@ -118,7 +116,8 @@ function coresText(cpus: readonly number[]): string {
 export function serversPlace({ serverCpus, serverHost, cluster }: Environment): string {
   if (cluster !== undefined) {
     const { name, serverNode, serverSystem } = cluster;
-    return `${counts(serverCpus.length, 'core')} of ${serverNode === '' ? 'a node' : serverNode}${serverSystem === '' ? '' : ` (${serverSystem})`} in the cluster ${name}`;
+    const system = serverSystem === '' ? '' : ` (${serverSystem})`;
+    return `${counts(serverCpus.length, 'core')} of ${serverNode || 'a node'}${system} in the cluster ${name}`;
   }
   if (serverHost === undefined) return coresText(serverCpus);
   const { name, cpuModel, kernel, roundTripMs, bytesPerSecond } = serverHost;
@@ -130,21 +129,18 @@ export function generatorPlace(environment: Environment): string {
   const { generatorCpus, generatorHosts, cluster } = environment;
   if (cluster !== undefined) {
     const cores = counts(cluster.generatorCores, 'core');
-    return cluster.generators === 1
-      ? `${cores} of another node`
-      : `${cluster.generators} other nodes with ${cores} each`;
+    if (cluster.generators === 1) return `${cores} of another node`;
+    return `${cluster.generators} other nodes with ${cores} each`;
   }
-  return generatorHosts === undefined
-    ? coresText(generatorCpus)
-    : enumeration(generatorHosts.map(({ name, cores }) => `${name} (${counts(cores, 'core')})`));
+  if (generatorHosts === undefined) return coresText(generatorCpus);
+  return enumeration(generatorHosts.map(({ name, cores }) => `${name} (${counts(cores, 'core')})`));
 }
 
 /** "612 B", "2 pages of 612 B on average". */
 export function sizesText({ bodyBytes, pages }: Heading): string {
   const sizes = enumeration([...new Set(bodyBytes)].map((bytes) => `${whole(bytes)} B`));
-  return Math.max(...pages) > 1 && sizes !== ''
-    ? `${enumeration([...new Set(pages)].map(whole))} pages of ${sizes} on average`
-    : sizes;
+  if (sizes === '' || Math.max(...pages) === 1) return sizes;
+  return `${enumeration([...new Set(pages)].map(whole))} pages of ${sizes} on average`;
 }
 
 /** The article's command line, and what differs here. */

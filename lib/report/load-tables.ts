@@ -47,18 +47,17 @@ type Load = Published & { name: string; isSingle: boolean };
 function loadTable({ variants }: Result, title: string, columns: readonly Column<Load>[]): Table {
   const width = Math.max(...variants.map(({ name }) => name.length));
   const several = variants.some((variant) => phasePairs(variant).length > 1);
-  const loads = variants.flatMap((variant) =>
-    phasePairs(variant).flatMap(({ phase, published, here }) => {
+  const loads: Load[] = [];
+  for (const variant of variants) {
+    const { connections, keepAlive } = variant.load;
+    const isOne = connections === 1 && keepAlive !== false;
+    for (const { phase, published, here } of phasePairs(variant)) {
       const name = `${variant.name.padEnd(width)}  ${several ? `${phase}  ` : ''}`;
-      const { connections, keepAlive } = variant.load;
-      const isOne = connections === 1 && keepAlive !== false;
-      return Object.entries({ published, here }).flatMap(([source, figures]): Load[] =>
-        figures === undefined
-          ? []
-          : [{ ...figures, name: name + source, isSingle: isOne && source === 'here' }],
-      );
-    }),
-  );
+      if (published !== undefined)
+        loads.push({ ...published, name: `${name}published`, isSingle: false });
+      if (here !== undefined) loads.push({ ...here, name: `${name}here`, isSingle: isOne });
+    }
+  }
   return tableOf(loads, [leftColumn(title, ({ name }) => name), ...columns]);
 }
 
@@ -75,13 +74,14 @@ const loadColumn = (title: string, key: FigureOfLoad, format: (value: number) =>
  */
 export function finishTable(result: Result, title: string): Table {
   const phases = hasPhases(result);
-  return loadTable(result, title, [
+  const columns = [
     loadColumn('time', 'seconds', (value) => scaledTime(value * 1000)),
     loadColumn('requests/s', 'rps', hundredths),
     loadColumn('success', 'successRatio', phases ? fiveDigits : success),
-    ...(phases ? statusColumns(classesIn(result)) : []),
-    loadColumn('bytes/s', 'transferBytesPerSecond', scaledBytesPerSecond),
-  ]);
+  ];
+  if (phases) columns.push(...statusColumns(classesIn(result)));
+  columns.push(loadColumn('bytes/s', 'transferBytesPerSecond', scaledBytesPerSecond));
+  return loadTable(result, title, columns);
 }
 
 /** 2xx and 4xx, and what else was answered. */
@@ -117,16 +117,44 @@ const distributions = [
 /** Figures per connection: a single connection has a value instead of a distribution. */
 const ofConnections: readonly string[] = ['connectMs', 'firstByteMs', 'perConnectionRps'];
 
-/** A single value as a distribution. */
-function singleOf(of: PublishedDistribution | undefined): Partial<PublishedDistribution> {
-  return of === undefined ? {} : { mean: of.mean };
+/** The rows of a distribution: the least and the largest figure, the mean, and the spread. */
+function distributionTable(
+  result: Result,
+  [title, key, format]: (typeof distributions)[number],
+): Table {
+  const distributionOf = (load: Load): Partial<PublishedDistribution> => {
+    const distribution = load[key];
+    // All are 0 if nothing was measured.
+    if (distribution === undefined || distribution.max === 0) return {};
+    return load.isSingle && ofConnections.includes(key)
+      ? { mean: distribution.mean }
+      : distribution;
+  };
+  const parts = (['min', 'max', 'mean', 'sd'] as const).map((part) =>
+    rightColumn(part, (load: Load) => figure(distributionOf(load)[part], format)),
+  );
+  const within = rightColumn('±sd', (load: Load) =>
+    figure(distributionOf(load).withinSdPercent, exactPercent),
+  );
+  return loadTable(result, title, [...parts, within]);
 }
 
 /** The details of each load, like the output of wrk and h2load. Empty for a curve of many loads. */
 export function loadPart(result: Result): Part[] {
   if (curvesOf(result).length > 0) return [];
+  const tables = allTables(result).filter(({ rows }) => rows.length > 0);
+  if (tables.length === 0) return [];
+  const below = [
+    `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`,
+    ...underWayLines(result),
+    ...savingsLines(result),
+  ];
+  return [{ title: 'Each load in detail:', tables, below }];
+}
+
+/** Those that do not apply have no rows. */
+function allTables(result: Result): Table[] {
   const tables = [
-    ...(hasPhases(result) ? [] : [finishTable(result, 'load')]),
     loadTable(
       result,
       'requests',
@@ -147,20 +175,7 @@ export function loadPart(result: Result): Part[] {
       loadColumn('savings', 'headerSavingsPercent', exactPercent),
       loadColumn('data B', 'bodyBytes', whole),
     ]),
-    ...distributions.map(([title, key, format]) => {
-      const of = (load: Load): Partial<PublishedDistribution> | undefined => {
-        // All are 0 if nothing was measured.
-        if (load[key]?.max === 0) return undefined;
-        if (!load.isSingle || !ofConnections.includes(key)) return load[key];
-        return singleOf(load[key]);
-      };
-      return loadTable(result, title, [
-        ...(['min', 'max', 'mean', 'sd'] as const).map((part) =>
-          rightColumn(part, (load: Load) => figure(of(load)?.[part], format)),
-        ),
-        rightColumn('±sd', (load) => figure(of(load)?.withinSdPercent, exactPercent)),
-      ]);
-    }),
+    ...distributions.map((distribution) => distributionTable(result, distribution)),
     perRequestTable(result, 'per request', {
       userCpuUs: 'user CPU µs',
       systemCpuUs: 'system CPU µs',
@@ -179,31 +194,22 @@ export function loadPart(result: Result): Part[] {
       wireBytesOut: 'B to server',
       wireBytesIn: 'B from it',
     }),
-    ...(errorsPart(result).length === 0 ? errorTables(result) : []),
-    hasPublishedKinds(result) ? undefined : kindsTable(result),
-    memoryTable(result),
-    turnsTable(result),
-  ].filter((table) => table !== undefined && table.rows.length > 0) as Table[];
-  const below = `Time, rates and bytes are medians of the rounds, counts of requests, status codes and errors sums of all rounds, times of requests and connections those of all rounds. ${timesFrom(result.variants)}`;
-  return tables.length === 0
-    ? []
-    : [
-        {
-          title: 'Each load in detail:',
-          tables,
-          below: [below, ...underWayLines(result), ...savingsLines(result)],
-        },
-      ];
+  ];
+  if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
+  // Where an article has errors by kind, or packets, they stand beside the article's table.
+  if (errorsPart(result).length === 0) tables.push(...errorTables(result));
+  if (!hasPublishedKinds(result)) tables.push(kindsTable(result));
+  tables.push(memoryTable(result), turnsTable(result));
+  return tables;
 }
 
 /** A load of a set length ends while requests are under way: they are no failures. */
 function underWayLines({ variants }: Result): string[] {
-  const phases = variants.flatMap((variant) => phasePairs(variant));
-  return phases.some(
-    ({ here: load }) => load?.outcomes && load.outcomes.started > load.outcomes.done,
-  )
-    ? ['Requests that were started and are not done were under way when a round ended.']
-    : [];
+  const outcomes = variants.flatMap((variant) =>
+    phasePairs(variant).flatMap(({ here: load }) => load?.outcomes ?? []),
+  );
+  if (!outcomes.some(({ started, done }) => started > done)) return [];
+  return ['Requests that were started and are not done were under way when a round ended.'];
 }
 
 /** HPACK saves most after a connection's first requests, of which a short run has relatively many. */
@@ -226,9 +232,8 @@ const errorTables = (result: Result): Table[] => [errorsTable(result), clientErr
 
 /** Errors by kind, if an article shows kinds; else they are below each load in detail. */
 export function errorsPart(result: Result): Part[] {
-  return result.variants.some(({ published }) => published?.clientErrors !== undefined)
-    ? [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }]
-    : [];
+  if (result.variants.every(({ published }) => published?.clientErrors === undefined)) return [];
+  return [{ title: 'Errors by kind:', tables: errorTables(result), below: [] }];
 }
 
 /** Attempts that ended without a response, by cause. */

@@ -4,7 +4,12 @@ import { total } from '../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
 import type { NetworkResult, PacketKind } from '../result/network-use.ts';
 import type { Result, VariantResult } from '../result/result.ts';
-import { packetKinds, type LinkDirection, type NetworkSpec } from '../scenario/model.ts';
+import {
+  packetKinds,
+  type LinkDirection,
+  type NetworkSpec,
+  type Published,
+} from '../scenario/model.ts';
 import {
   figure,
   leftColumn,
@@ -29,16 +34,16 @@ export function linkText({ toServer, toClient }: NetworkSpec): string {
 /** '' for a direction without delay or limits. */
 function directionText(direction: LinkDirection, where: string): string {
   const { delayMs, queuePackets, bytesPerSecond, lossShare, lossBurstPackets } = direction;
-  const limits = [
-    queuePackets === undefined
-      ? delayMs > 0 && 'no queue limit'
-      : `queue of ${whole(queuePackets)} packets`,
-    bytesPerSecond && `${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`,
-    lossShare &&
-      `${tolerance(lossShare)} lost${lossBurstPackets === undefined ? '' : `, ${short(lossBurstPackets)} in a row`}`,
-  ].filter(Boolean);
-  const delay = `${delayMs === 0 ? 'no delay' : `${delayMs} ms`}${where}`;
-  return delayMs === 0 && limits.length === 0 ? '' : [delay, ...limits].join(', ');
+  const limits: string[] = [];
+  if (queuePackets !== undefined) limits.push(`queue of ${whole(queuePackets)} packets`);
+  else if (delayMs > 0) limits.push('no queue limit');
+  if (bytesPerSecond) limits.push(`${Number(((8 * bytesPerSecond) / 1e6).toPrecision(3))} Mbit/s`);
+  if (lossShare) limits.push(`${tolerance(lossShare)} lost`);
+  if (lossShare && lossBurstPackets !== undefined)
+    limits.push(`${short(lossBurstPackets)} in a row`);
+  if (delayMs === 0 && limits.length === 0) return '';
+  const delay = delayMs === 0 ? 'no delay' : `${delayMs} ms`;
+  return [delay + where, ...limits].join(', ');
 }
 
 /** The networks of a run's variants, undefined for loopback; '' if all are loopback. */
@@ -109,13 +114,13 @@ export function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boole
 
 /** The packets of a request by direction and kind, published and here. */
 export function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
-  const rows = variants.flatMap((variant) => {
+  type Row = { name: string; packets: NonNullable<Published['packets']> };
+  const rows: Row[] = [];
+  for (const variant of variants) {
     const sources = { published: variant.published?.packets, here: packetsByKind(variant) };
-    return Object.entries(sources).flatMap(([source, packets]) =>
-      packets === undefined ? [] : [{ name: `${variant.name}  ${source}`, packets }],
-    );
-  });
-  type Row = (typeof rows)[number];
+    for (const [source, packets] of Object.entries(sources))
+      if (packets !== undefined) rows.push({ name: `${variant.name}  ${source}`, packets });
+  }
   const text = (count: number) => String(Number(count.toFixed(2)));
   const all = ({ packets }: Row) =>
     total(directions, (way) => total(packetKinds, (kind) => packets[way][kind] ?? 0));
@@ -143,7 +148,8 @@ function linkOf({ network }: VariantResult): string {
 function droppedText({ spec, droppedShare }: NetworkResult, direction: Direction): string {
   if (spec[direction].queuePackets === undefined) return '';
   const share = droppedShare[direction];
-  return share === 0 ? '0 %' : share < 0.0005 ? '<0.1 %' : percent(share);
+  if (share === 0) return '0 %';
+  return share < 0.0005 ? '<0.1 %' : percent(share);
 }
 
 /** The share that was lost in all rounds; '' where none was asked for. */

@@ -12,9 +12,8 @@ const alone =
 
 /** @param most rows */
 export function pagesPart(result: Result, most: number): Part[] {
-  const sides = result.variants
-    .filter(({ rounds }) => rounds.length > 0)
-    .map(({ name }) => ({ name, pages: pagesOf(result, name) }));
+  const measured = result.variants.filter(({ rounds }) => rounds.length > 0);
+  const sides = measured.map(({ name }) => ({ name, pages: pagesOf(result, name) }));
   const pages = sides[0]?.pages ?? [];
   if (pages.length === 0) return [];
   const compared = measuredComparisons(result);
@@ -22,14 +21,14 @@ export function pagesPart(result: Result, most: number): Part[] {
     leftColumn('page', ({ page }) => page),
     rightColumn('share', ({ share }) => percent(share)),
     ...sides.flatMap((side) => {
-      const byPage = new Map(side.pages.map((one) => [one.page, one]));
-      const column = (title: string, cell: (one: PageSum) => string) =>
-        rightColumn(
-          title,
-          ({ page }: PageSum) =>
-            figure(byPage.get(page), (one) => (one.responses === 0 ? '' : cell(one))),
-          side.name,
-        );
+      const byPage = new Map(side.pages.map((sum) => [sum.page, sum]));
+      const column = (title: string, cell: (sum: PageSum) => string) => {
+        const cellOf = ({ page }: PageSum) => {
+          const sum = byPage.get(page);
+          return sum === undefined || sum.responses === 0 ? '' : cell(sum);
+        };
+        return rightColumn(title, cellOf, side.name);
+      };
       return [
         column('B', ({ bodyBytes, responses }) => whole(bodyBytes / responses)),
         column('p50 ms', ({ p50Ms }) => short(p50Ms)),
@@ -46,13 +45,11 @@ export function pagesPart(result: Result, most: number): Part[] {
       ),
     ),
   ]);
+  const below: string[] = [];
+  if (compared.some(({ pages: effects }) => effects !== undefined)) below.push(alone);
   const more = pages.length - most;
-  const below = [
-    ...(compared.some((one) => one.pages !== undefined) ? [alone] : []),
-    ...(more > 0
-      ? [`${counts(more, 'page')} more ${more === 1 ? 'is' : 'are'} in report.html.`]
-      : []),
-  ];
+  if (more > 0)
+    below.push(`${counts(more, 'page')} more ${more === 1 ? 'is' : 'are'} in report.html.`);
   return [{ title: 'By page, under the load:', tables: [table], below }];
 }
 
@@ -63,12 +60,15 @@ export function pageLines(result: Result): string[] {
     if (effects.length === 0) return [];
     if (differing.length === 0)
       return `No page is clearly faster or slower of ${variant} than of ${baseline}, one at a time.`;
-    const named = differing
-      .sort((a, b) => Math.abs(Math.log(b.ratio)) - Math.abs(Math.log(a.ratio)))
-      .slice(0, mostNamed)
-      .map(({ page, ratio }) => `${page} (${effect(ratio)})`);
+    const sizeOf = ({ ratio }: { ratio: number }) => Math.abs(Math.log(ratio));
+    const largest = differing.sort((a, b) => sizeOf(b) - sizeOf(a)).slice(0, mostNamed);
+    const named = largest.map(({ page, ratio }) => `${page} (${effect(ratio)})`);
+    let line = `${variant} takes another time than ${baseline} for ${enumeration(named)}`;
     const more = differing.length - named.length;
+    if (more > 0) line += ` and ${counts(more, 'page')} more`;
     const others = effects.length - differing.length;
-    return `${variant} takes another time than ${baseline} for ${enumeration(named)}${more > 0 ? ` and ${counts(more, 'page')} more` : ''}${others > 0 ? `; no difference is seen on the other ${counts(others, 'page')} compared` : ''}.`;
+    if (others > 0)
+      line += `; no difference is seen on the other ${counts(others, 'page')} compared`;
+    return `${line}.`;
   });
 }

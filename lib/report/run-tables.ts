@@ -46,17 +46,15 @@ export function tableParts(result: Result): Part[] {
 /** The article's table, between the load phases if there are several, and the link. */
 export function articleParts(result: Result): Part[] {
   const phases = hasPhases(result);
-  return [
-    ...(phases ? [{ title: '', tables: [finishTable(result, 'variant, phase')], below: [] }] : []),
-    {
-      title: phases ? 'All phases together:' : '',
-      tables: [variantTable(result)],
-      below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
-    },
-    ...headerPart(result),
-    ...errorsPart(result),
-    ...linkPart(result),
-  ];
+  const whole: Part = {
+    title: phases ? 'All phases together:' : '',
+    tables: [variantTable(result)],
+    below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
+  };
+  const parts = [whole, ...headerPart(result), ...errorsPart(result), ...linkPart(result)];
+  if (phases)
+    parts.unshift({ title: '', tables: [finishTable(result, 'variant, phase')], below: [] });
+  return parts;
 }
 
 /** Header bytes of a request, and as a fraction of those over HTTP/1.1; empty unless an article published header bytes of both. */
@@ -66,19 +64,15 @@ function headerPart(result: Result): Part[] {
   const first = variants.find(({ load }) => load.protocol.startsWith('http/1'));
   if (first === undefined || headerBytesOf.published(first) === undefined) return [];
   const columns = Object.entries(headerBytesOf).flatMap(([source, bytesOf]) => {
-    const whole = bytesOf(first);
+    const bytesOfFirst = bytesOf(first);
+    const shareText = (row: VariantResult) => {
+      const bytes = bytesOf(row);
+      if (row === first || bytes === undefined || bytesOfFirst === undefined) return '';
+      return fraction(bytes / bytesOfFirst);
+    };
     return [
       rightColumn('B/answer', (row: VariantResult) => figure(bytesOf(row), hundredths), source),
-      rightColumn(
-        `of ${first.name}`,
-        (row: VariantResult) => {
-          const own = bytesOf(row);
-          return row === first || own === undefined || whole === undefined
-            ? ''
-            : fraction(own / whole);
-        },
-        source,
-      ),
+      rightColumn(`of ${first.name}`, shareText, source),
     ];
   });
   const table = tableOf(variants, [leftColumn('headers', ({ name }) => name), ...columns]);
@@ -86,13 +80,11 @@ function headerPart(result: Result): Part[] {
 }
 
 function disagreementLines(result: Result): string[] {
-  return measuredComparisons(result).flatMap((one) =>
-    one.cpu === null || one.disagreement === ''
-      ? []
-      : [
-          `${nameOf(one, result)}: requests/s (${effect(one.ratio)}) and CPU per request (${effect(one.cpu.ratio)}) disagree, since ${one.disagreement}.`,
-        ],
-  );
+  return measuredComparisons(result).flatMap((comparison) => {
+    const { ratio, cpu, disagreement } = comparison;
+    if (cpu === null || disagreement === '') return [];
+    return `${nameOf(comparison, result)}: requests/s (${effect(ratio)}) and CPU per request (${effect(cpu.ratio)}) disagree, since ${disagreement}.`;
+  });
 }
 
 /** A change by medians that is so far off, as a logarithm, is said. */
@@ -120,14 +112,16 @@ function medianLines({ variants, comparisons }: Result): string[] {
 
 /** "+40 %, +44 %, +80 %!, +42 %", for a comparison that is undecided or has outliers. */
 function roundLines(result: Result): string[] {
-  return measuredComparisons(result)
-    .filter(({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive')
-    .map((one) => {
-      const effects = roundRatiosOf(one, result).map(
-        ({ ratio, apart }) => `${effect(ratio)}${apart ? '!' : ''}`,
-      );
-      return `${nameOf(one, result)}, rounds${one.outliers.length > 0 ? ' (! is an outlier)' : ''}: ${effects.join(', ')}`;
-    });
+  const open = measuredComparisons(result).filter(
+    ({ outliers, verdict }) => outliers.length > 0 || verdict === 'inconclusive',
+  );
+  return open.map((comparison) => {
+    const effects = roundRatiosOf(comparison, result).map(
+      ({ ratio, apart }) => `${effect(ratio)}${apart ? '!' : ''}`,
+    );
+    const key = comparison.outliers.length > 0 ? ' (! is an outlier)' : '';
+    return `${nameOf(comparison, result)}, rounds${key}: ${effects.join(', ')}`;
+  });
 }
 
 /** The variant's name; with the baseline's if the table's row shows another comparison. */
@@ -158,12 +152,12 @@ export function variantTable(result: Result): Table {
   // Where requests failed, requests/s mean little without it.
   const failed = phases || rows.some(({ successRatio }) => (successRatio ?? 1) < 1);
   const withHeaders = comparesProtocols(result);
-  return tableOf(rows, [
-    leftColumn('variant', ({ name }) => name),
-    // An article's figures are those of one phase.
-    ...(phases ? [] : publishedColumns(rows, withHeaders)),
-    measured('requests/s', (variant) => rateText(variant, result)),
-    ...(failed ? [successColumn] : []),
+  const columns: Column<Row>[] = [];
+  // An article's figures are those of one phase.
+  if (!phases) columns.push(...publishedColumns(rows, withHeaders));
+  columns.push(measured('requests/s', (variant) => rateText(variant, result)));
+  if (failed) columns.push(successColumn);
+  columns.push(
     againstColumn(result, rows),
     measured('headers kB', ({ traffic }) =>
       figure(withHeaders ? traffic?.bytes.headers : null, kilobytes),
@@ -172,23 +166,26 @@ export function variantTable(result: Result): Table {
       figure(cpu?.median, (value) => value.toFixed(1)),
     ),
     changeColumn('CPU change', 'cpu'),
-    ...askedOf(result).flatMap(({ metric, whereAsked, name, text }) => [
-      measured(`${name} ${whereAsked.unit}`, ({ rounds }) =>
-        figure(typicalOf(metric, rounds), text),
-      ),
-      // Where it decides, the verdict has it.
-      ...(rows.some(({ comparison }) => comparison?.metric === metric)
-        ? []
-        : [changeColumn(`${name} change`, metric)]),
-    ]),
+    ...askedColumns(result, rows),
     latency('p50'),
     latency('p99'),
     latency('max'),
     measured('errors/M', ({ errorsPerMillion }) => figure(errorsPerMillion, perMillion)),
     count('hung'),
     count('unsent'),
-    ...(failed ? [] : [successColumn]),
-  ]);
+  );
+  if (!failed) columns.push(successColumn);
+  return tableOf(rows, [leftColumn('variant', ({ name }) => name), ...columns]);
+}
+
+/** The metrics of servers that were asked for, each with its change unless the verdict has it. */
+function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
+  return askedOf(result).flatMap(({ metric, whereAsked, name, text }) => {
+    const cell = ({ rounds }: Row) => figure(typicalOf(metric, rounds), text);
+    const column = rightColumn(`${name} ${whereAsked.unit}`, cell, here);
+    const decides = rows.some(({ comparison }) => comparison?.metric === metric);
+    return decides ? [column] : [column, changeColumn(`${name} change`, metric)];
+  });
 }
 
 function changeColumn(title: string, metric: Metric): Column<Row> {
@@ -233,22 +230,26 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
 }
 
 function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
-  const [first, ...others] = new Set(rows.flatMap(({ comparison }) => comparison?.baseline ?? []));
   const steps = ladderSteps(result);
-  const title =
-    steps.size > 0 ? 'the row before' : others.length === 0 ? (first ?? '') : 'its baseline';
+  const title = steps.size > 0 ? 'the row before' : baselineTitle(rows);
   return leftColumn(
     `against ${title}`,
     (row) => {
       const { comparison } = row;
       if (!comparable(row, comparison)) return '';
       const cell = verdictCell(comparison, result);
-      return steps.has(comparison) || title === comparison.baseline
-        ? cell
-        : { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
+      if (steps.has(comparison) || title === comparison.baseline) return cell;
+      return { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
     here,
   );
+}
+
+function baselineTitle(rows: readonly Row[]): string {
+  const [first = '', ...others] = new Set(
+    rows.flatMap(({ comparison }) => comparison?.baseline ?? []),
+  );
+  return others.length === 0 ? first : 'its baseline';
 }
 
 /** The comparisons of rows with the row before; empty if there are fewer than 3. */

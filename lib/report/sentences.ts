@@ -90,10 +90,10 @@ export function featureLines(result: Result): string[] {
 }
 
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
-  const open = comparisons
-    .filter(({ verdict }) => verdict === 'inconclusive')
-    .map((one) => `${one.variant} against ${one.baseline} (${roundsNeeded(one)})`);
-  return open.length === 0 ? [] : [`Not decided: ${enumeration(open)}.`];
+  const open = comparisons.filter(({ verdict }) => verdict === 'inconclusive');
+  if (open.length === 0) return [];
+  const pairs = open.map((one) => `${one.variant} against ${one.baseline} (${roundsNeeded(one)})`);
+  return [`Not decided: ${enumeration(pairs)}.`];
 }
 
 /** The curve's ends that have a verdict, and from how many streams on HTTP/2 is faster. */
@@ -105,13 +105,11 @@ function sweepLines(sweep: StreamSweep | undefined): string[] {
   const published = most.comparison?.publishedRatio ?? null;
   const slower = sweep.curve.findIndex(({ comparison }) => comparison?.verdict !== 'faster');
   const lastFaster = slower === -1 ? fewest : sweep.curve[slower - 1];
-  const parts = [
-    `requests/s over HTTP/2 against ${sweep.line.variant.name}: ${amount(most.ratio)} with ${streams(most)} per connection`,
-    published === null ? '' : ` (the article saw ${amount(published)})`,
-    fewest === most ? '' : `, ${amount(fewest.ratio)} with ${streams(fewest)}`,
-    lastFaster === undefined ? '' : `; faster from ${streams(lastFaster)} on`,
-  ];
-  return [`${parts.join('')}.`];
+  let line = `requests/s over HTTP/2 against ${sweep.line.variant.name}: ${amount(most.ratio)} with ${streams(most)} per connection`;
+  if (published !== null) line += ` (the article saw ${amount(published)})`;
+  if (fewest !== most) line += `, ${amount(fewest.ratio)} with ${streams(fewest)}`;
+  if (lastFaster !== undefined) line += `; faster from ${streams(lastFaster)} on`;
+  return [`${line}.`];
 }
 
 /** For a run that ended early, the rounds that count, and that no verdict is final. */
@@ -121,17 +119,17 @@ export function partialLines({ state, endedBy, variants, comparisons, looks }: R
   if (wholeRounds(variants) === 0)
     return [`Ended early, before a round was complete: nothing is compared.${reason}`];
   const rounds = `Ended early: ${wholeRounds(variants)} of ${looks.length > 1 ? 'at most ' : ''}${looks.at(-1)} rounds are whole and count here.${reason}`;
+  if (!hasVerdict(comparisons)) return [rounds];
   return [
-    hasVerdict(comparisons)
-      ? `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`
-      : rounds,
+    `${rounds} No verdict is final: verdicts are made after ${enumeration(looks, 'or')} rounds, and a run that ends because of what it shows is wrong more often.`,
   ];
 }
 
 function hasVerdict(comparisons: readonly Comparison[]): boolean {
-  return comparisons
-    .flatMap((one) => [one, one.cpu, ...besideVerdicts(one)])
-    .some((one) => one !== null && one.verdict !== 'none' && one.verdict !== 'inconclusive');
+  const judged = comparisons.flatMap((one) => [one, one.cpu, ...besideVerdicts(one)]);
+  return judged.some(
+    (one) => one !== null && one.verdict !== 'none' && one.verdict !== 'inconclusive',
+  );
 }
 
 /** The smallest effect that a run of a config against itself can show. */
@@ -172,24 +170,28 @@ export function limitLines({ variants, environment }: Result): string[] {
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
   const [server = '', ...otherServers] = new Set(ofServers.map((one) => one.server?.name));
-  const uses = [
-    ...(server !== '' && otherServers.length === 0
+  const isOneServer = otherServers.length === 0;
+  const uses =
+    isOneServer && server !== ''
       ? [`${server} at ${percentRange(ofServers.map((one) => one.serverShare ?? 0))}`]
-      : ofServers.map(({ name, serverShare }) => `${name} at ${percent(serverShare ?? 0)}`)),
-    `the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`,
-  ];
-  const found = measured.map(limitOf);
-  const areAll = (...limits: typeof found) => found.every((one) => limits.includes(one));
-  const claim = areAll('both')
-    ? 'Both sides were at their limit'
-    : areAll('generator', 'both')
-      ? 'The generator was the limit'
-      : areAll('server', 'both')
-        ? `${otherServers.length === 0 ? `${server} was` : 'The servers were'} the limit`
-        : areAll('neither')
-          ? 'Neither was the limit'
-          : 'Use of the cores';
+      : ofServers.map(({ name, serverShare }) => `${name} at ${percent(serverShare ?? 0)}`);
+  uses.push(`the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`);
+  const claim = limitClaim(
+    measured.map(limitOf),
+    isOneServer ? `${server} was` : 'The servers were',
+  );
   return [`${claim}: ${uses.join(', ')} of its available CPU.`];
+}
+
+type Limit = ReturnType<typeof limitOf>;
+
+/** @param serversWere the servers and their verb */
+function limitClaim(limits: readonly Limit[], serversWere: string): string {
+  const areAll = (...allowed: Limit[]) => limits.every((limit) => allowed.includes(limit));
+  if (areAll('both')) return 'Both sides were at their limit';
+  if (areAll('generator', 'both')) return 'The generator was the limit';
+  if (areAll('server', 'both')) return `${serversWere} the limit`;
+  return areAll('neither') ? 'Neither was the limit' : 'Use of the cores';
 }
 
 /** The rates that a search found, and whether pauses blur the limit. */
@@ -197,12 +199,18 @@ export function foundLines({ search }: Pick<Result, 'search'>): string[] {
   if (search === undefined) return [];
   const limit = limitText(search.within);
   const lines = search.found.map(({ variant, rate, ci95, atLeast }) => {
-    const ends =
-      ci95 === null || isTooWide(ci95) ? 'too wide to tell' : ci95.map(whole).join(' to ');
-    const interval = ci95 === null ? '' : ` (95 % interval ${ends})`;
-    return `${variant} keeps ${limit} up to ${atLeast ? 'at least ' : ''}${whole(rate)} requests/s in half of its loads${interval}${atLeast ? ': beyond it the generator was at its limit' : ''}.`;
+    const rateText = `${atLeast ? 'at least ' : ''}${whole(rate)} requests/s`;
+    const reason = atLeast ? ': beyond it the generator was at its limit' : '';
+    return `${variant} keeps ${limit} up to ${rateText} in half of its loads${intervalText(ci95)}${reason}.`;
   });
   return [...lines, ...blurredLines(search)];
+}
+
+/** '' without an interval. */
+function intervalText(ci95: readonly [number, number] | null): string {
+  if (ci95 === null) return '';
+  const ends = isTooWide(ci95) ? 'too wide to tell' : ci95.map(whole).join(' to ');
+  return ` (95 % interval ${ends})`;
 }
 
 /** Steps below this share of the found rate are far below it. */
@@ -216,11 +224,8 @@ function blurredLines({ within, found, steps }: Search): string[] {
     const broken = below.filter(
       ({ kept, latencyMs }) => !kept && latencyMs[within.metric] > within.ms,
     );
-    return below.length < fewestSteps || broken.length <= tolerablyBroken * below.length
-      ? []
-      : [
-          `${variant}: ${whole(broken.length)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses of the machine or of the server are as long as the limit. Try a wider one.`,
-        ];
+    if (below.length < fewestSteps || broken.length <= tolerablyBroken * below.length) return [];
+    return `${variant}: ${whole(broken.length)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses of the machine or of the server are as long as the limit. Try a wider one.`;
   });
 }
 
@@ -235,40 +240,38 @@ export function nothingLines({ variants }: Result): string[] {
 function missedRateLines({ variants }: Result): string[] {
   return variants.flatMap((variant) => {
     const { asked = 0, made = 0, reached = true } = rateOf(variant) ?? {};
-    return reached || made === 0
-      ? []
-      : `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(variant)}. Its latency grows with the length of the run, and does not hold for that rate.`;
+    if (reached || made === 0) return [];
+    return `${variant.name} did not reach ${whole(asked)} requests/s: ${perSecond(made)} were made (${percent(made / asked)}); ${rateCause(variant)}. Its latency grows with the length of the run, and does not hold for that rate.`;
   });
 }
 
 function lateLines({ variants }: Result): string[] {
-  const late = variants
-    .filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false)
-    .flatMap(({ name, phases }) =>
-      phases.flatMap(({ phase, sendDelayMs: { p50, p99 } }) => {
-        const inPhase = phases.length === 1 ? '' : ` in phase ${phase}`;
-        return p99 > 0 ? `${name}${inPhase} ${scaledTime(p50)} and ${scaledTime(p99)}` : [];
-      }),
-    )
-    .join(', ');
-  return late === ''
-    ? []
-    : [`Requests left late by (p50 and p99), which latency includes: ${late}.`];
+  const atRate = variants.filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false);
+  const late: string[] = [];
+  for (const { name, phases } of atRate)
+    for (const { phase, sendDelayMs } of phases) {
+      if (sendDelayMs.p99 === 0) continue;
+      const inPhase = phases.length === 1 ? '' : ` in phase ${phase}`;
+      const times = `${scaledTime(sendDelayMs.p50)} and ${scaledTime(sendDelayMs.p99)}`;
+      late.push(`${name}${inPhase} ${times}`);
+    }
+  if (late.length === 0) return [];
+  return [`Requests left late by (p50 and p99), which latency includes: ${late.join(', ')}.`];
 }
 
 /** Published and measured header bytes only compare for the same number of requests. */
 function headerLines(result: Result): string[] {
+  if (!comparesProtocols(result)) return [];
   const other = result.variants.find(
     ({ traffic, published }) =>
       traffic !== null &&
       published?.headerBytes !== undefined &&
       (published.requests ?? traffic.requests) !== traffic.requests,
   );
-  return other === undefined || !comparesProtocols(result)
-    ? []
-    : [
-        `Header bytes here are those of ${whole(other.traffic?.requests ?? 0)} requests, the published ones of ${whole(other.published?.requests ?? 0)}.`,
-      ];
+  if (other === undefined) return [];
+  return [
+    `Header bytes here are those of ${whole(other.traffic?.requests ?? 0)} requests, the published ones of ${whole(other.published?.requests ?? 0)}.`,
+  ];
 }
 
 /** How many of the requests the database holds. */

@@ -19,15 +19,14 @@ export function serverLines(result: Result): string[] {
   const others = serverMetricNames.filter((metric) => !asked.includes(metric));
   return others.flatMap((metric) => {
     const lines = measuredComparisons(result).flatMap(
-      (one) => serverLine(one, metric, result) ?? [],
+      (comparison) => serverLine(comparison, metric, result) ?? [],
     );
     const more = lines.length - mostLines;
-    return more <= 0
-      ? lines
-      : [
-          ...lines.slice(0, mostLines),
-          `${counts(more, 'more comparison')} ${more === 1 ? 'differs' : 'differ'} as clearly in ${metrics[metric].name}: --metric ${metric} shows all.`,
-        ];
+    if (more <= 0) return lines;
+    return [
+      ...lines.slice(0, mostLines),
+      `${counts(more, 'more comparison')} ${more === 1 ? 'differs' : 'differ'} as clearly in ${metrics[metric].name}: --metric ${metric} shows all.`,
+    ];
   });
 }
 

@@ -144,15 +144,15 @@ export function terminalTable(
     if (last.length === 1 || lineWidth([...last, column]) <= available) last.push(column);
     else tables.push([name, column]);
   }
-  return tables.flatMap((shown, index) => [
-    ...(index === 0 ? [] : ['']),
-    ...(shown.every(({ group }) => group === '') ? [] : [groupLine(shown)]),
-    shown
-      .map((column) => pad(column.title, column))
-      .join(gap)
-      .trimEnd(),
-    ...rows.flatMap((row) => rowLines(shown, row, colour)),
-  ]);
+  const lines: string[] = [];
+  for (const [index, shown] of tables.entries()) {
+    if (index > 0) lines.push('');
+    if (shown.some(({ group }) => group !== '')) lines.push(groupLine(shown));
+    const titles = shown.map((column) => pad(column.title, column));
+    lines.push(titles.join(gap).trimEnd());
+    for (const row of rows) lines.push(...rowLines(shown, row, colour));
+  }
+  return lines;
 }
 
 const lineWidth = (columns: readonly Measured[]): number =>

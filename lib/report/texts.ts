@@ -24,6 +24,7 @@ import {
   terminalTable,
   textOf,
   wrapLines,
+  type Cell,
   type Part,
   type Table,
   type TerminalOptions,
@@ -44,26 +45,28 @@ export function terminalReport(
   options: TerminalReportOptions,
 ): string[] {
   const { verbose = false, width } = options;
-  // An article's footnotes explain its figures; other footnotes name further differences.
-  const isArticle = isOfArticle(result);
-  const lines = [
+  const parts = pagesPart(result, 10);
+  if (verbose) parts.push(...loadPart(result), ...featureParts(result));
+  parts.push(...tableParts(result));
+  const lines: string[] = [];
+  for (const part of parts) {
+    const partLines = terminalLines(part, options);
+    if (partLines.length > 0) lines.push(...partLines, '');
+  }
+  const sentences = [
     ...verdictLines(result),
     ...warningLines(result),
-    ...(verbose ? footnoteLines(result) : isArticle ? [] : result.footnotes),
+    ...terminalFootnotes(result, verbose),
     ...circumstanceLines(result),
     ...ends,
   ];
-  return [
-    ...[
-      ...pagesPart(result, 10),
-      ...(verbose ? [...loadPart(result), ...featureParts(result)] : []),
-      ...tableParts(result),
-    ].flatMap((part) => {
-      const lines = terminalLines(part, options);
-      return lines.length === 0 ? [] : [...lines, ''];
-    }),
-    ...wrapLines(lines, width),
-  ];
+  return [...lines, ...wrapLines(sentences, width)];
+}
+
+/** An article's footnotes explain its figures; other footnotes name further differences. */
+function terminalFootnotes(result: Result, verbose: boolean): string[] {
+  if (verbose) return footnoteLines(result);
+  return isOfArticle(result) ? [] : result.footnotes;
 }
 
 function featureParts(result: Result): Part[] {
@@ -71,52 +74,54 @@ function featureParts(result: Result): Part[] {
 }
 
 /** None without a row and a line. */
-function terminalLines(part: Part, options: TerminalOptions): string[] {
-  const { title, below } = part;
+function terminalLines({ title, tables, below }: Part, options: TerminalOptions): string[] {
   // A run that ended in its first round has none.
-  const tables = part.tables.filter(({ rows }) => rows.length > 0);
-  if (tables.length + below.length === 0) return [];
-  return [
-    ...wrapLines(title === '' ? [] : [title], options.width),
-    ...tables.flatMap((table, index) => [
-      ...(index === 0 ? [] : ['']),
-      ...terminalTable(table, options),
-    ]),
-    ...(below.length === 0 ? [] : ['']),
-    ...wrapLines(below, options.width),
-  ];
+  const filled = tables.filter(({ rows }) => rows.length > 0);
+  if (filled.length + below.length === 0) return [];
+  const lines = title === '' ? [] : wrapLines([title], options.width);
+  for (const [index, table] of filled.entries()) {
+    if (index > 0) lines.push('');
+    lines.push(...terminalTable(table, options));
+  }
+  if (below.length > 0) lines.push('', ...wrapLines(below, options.width));
+  return lines;
 }
 
 /** Paths are left out: redirections, and users' configs go by their files' names, or else by their variants'. */
 export function markdownReport(result: Result): string {
   const [measured = ''] = headingLines(resultHeading(result));
   const article = articleParts(result);
-  const notes = [...warningLines(result), ...noteLines(result)].map((note) => `- ${escape(note)}`);
-  const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
-  const tables = [
-    ...(sides.length < 2 ? [] : [answersOfRun(sides, false).table]),
-    roundsTable(result),
-    environmentTable(result),
-    noiseTable(result),
-  ];
   const [first = result.title, ...verdicts] = verdictLines(result);
-  const text = [
-    ...[first, ...verdicts].flatMap((line) => [`**${escape(line)}**`, '']),
-    ...article.flatMap((part) => partLines({ ...part, below: [] })),
-    ...(notes.length === 0 ? [] : [...notes, '']),
+  const lines: string[] = [];
+  for (const line of [first, ...verdicts]) lines.push(`**${escape(line)}**`, '');
+  for (const part of article) lines.push(...partLines({ ...part, below: [] }));
+  const notes = [...warningLines(result), ...noteLines(result)];
+  if (notes.length > 0) lines.push(...notes.map((note) => `- ${escape(note)}`), '');
+  lines.push(
     ...paragraphs([measured]),
     '<details><summary>Rounds, machine, versions</summary>',
     '',
     ...paragraphs([...circumstanceLines(result), ...article.flatMap(({ below }) => below)]),
-    ...[...chartsOf(result), { title: '', tables, below: [] }].flatMap(partLines),
+  );
+  for (const chart of chartsOf(result)) lines.push(...partLines(chart));
+  lines.push(
+    ...partLines({ title: '', tables: collapsedTables(result), below: [] }),
     '</details>',
     '',
-    ...(isOfArticle(result) ? detailLines(loadPart(result)) : []),
-  ].join('\n');
-  return configNames(result).reduce(
-    (shorter, [file, name]) => shorter.replaceAll(escape(file), () => escape(name)),
-    text,
   );
+  if (isOfArticle(result)) lines.push(...detailLines(loadPart(result)));
+  let text = lines.join('\n');
+  for (const [file, name] of configNames(result))
+    text = text.replaceAll(escape(file), () => escape(name));
+  return text;
+}
+
+/** The tables on rounds, machine and versions. */
+function collapsedTables(result: Result): Table[] {
+  const tables = [roundsTable(result), environmentTable(result), noiseTable(result)];
+  const sides = result.variants.filter(({ rounds }) => rounds.length > 0);
+  if (sides.length > 1) tables.unshift(answersOfRun(sides, false).table);
+  return tables;
 }
 
 /** Whether an article published figures of it. */
@@ -150,26 +155,21 @@ function configNames({ variants }: Result): (readonly [file: string, name: strin
 
 /** A part as lines of Markdown. */
 export function partLines({ title, tables, below }: Part): string[] {
-  return [
-    ...paragraphs(title === '' ? [] : [title]),
-    ...tables.flatMap((table) => (table.rows.length > 0 ? [...markdownTable(table), ''] : [])),
-    ...paragraphs(below),
-  ];
+  const lines = title === '' ? [] : paragraphs([title]);
+  for (const table of tables) if (table.rows.length > 0) lines.push(...markdownTable(table), '');
+  return [...lines, ...paragraphs(below)];
 }
 
 /** A table as lines. */
 export function markdownTable({ columns, rows }: Table): string[] {
-  const line = (cells: readonly string[]) => `| ${cells.map(escape).join(' | ')} |`;
+  const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const titles = columns.map(({ group, title }) =>
     group === '' || group === here ? title : `${group} ${title}`,
   );
+  const rules = columns.map(({ align }) => (align === 'left' ? '---' : '---:'));
   // Spaces align a cell's parts in the terminal only.
-  const cellText = (text: string) => text.trim().replaceAll(/ {2,}/g, ' ');
-  return [
-    line(titles),
-    `| ${columns.map(({ align }) => (align === 'left' ? '---' : '---:')).join(' | ')} |`,
-    ...rows.map((row) => line(row.map((cell) => cellText(textOf(cell))))),
-  ];
+  const cellText = (cell: Cell) => escape(textOf(cell).trim().replaceAll(/ {2,}/g, ' '));
+  return [line(titles.map(escape)), line(rules), ...rows.map((row) => line(row.map(cellText)))];
 }
 
 /** Paragraphs of Markdown. */
@@ -213,9 +213,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   rounds: ({ variant }) => wholeRounds([variant]),
   requests_per_s: ({ variant }) => variant.rps?.median,
   p50_ms: ({ variant }) => variant.latencyMs?.p50,
-  p90_ms: ({ variant: { latencyMs, rounds } }) =>
-    latencyMs &&
-    mergedLatency(rounds.flatMap(({ phases }) => phases.map((one) => one.latencyMs))).p90,
+  p90_ms: ({ variant }) => p90Ms(variant),
   p99_ms: ({ variant }) => variant.latencyMs?.p99,
   max_ms: ({ variant }) => variant.latencyMs?.max,
   server_cpu_us_per_request: ({ variant }) => variant.serverCpuMicrosPerRequest?.median,
@@ -239,6 +237,12 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   ...Object.fromEntries(serverMetricNames.flatMap((one) => Object.entries(columnsOf(one)))),
 };
 
+function p90Ms({ latencyMs, rounds }: VariantResult): number | undefined {
+  if (latencyMs === null) return undefined;
+  const phases = rounds.flatMap((round) => round.phases);
+  return mergedLatency(phases.map((phase) => phase.latencyMs)).p90;
+}
+
 /** A metric of servers: its figure, and its ratio with the interval. */
 function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
   const of = ({ comparison }: Row) => comparison && besideOf(comparison, metric);
@@ -252,15 +256,13 @@ function columnsOf(metric: ServerMetric): Record<string, (row: Row) => Value> {
 
 /** A row per variant that ran, each ended by CRLF; unknown figures are empty cells. */
 export function csvReport(result: Result): string {
-  const rows = result.variants
-    .filter(({ rounds }) => rounds.length > 0)
-    .map((variant) => {
-      const comparison = comparisonOf(result, variant.name);
-      return Object.values(columns).map((valueOf) => valueOf({ result, variant, comparison }));
-    });
-  return [Object.keys(columns), ...rows]
-    .map((cells) => `${cells.map(cellOf).join(',')}\r\n`)
-    .join('');
+  const lines: Value[][] = [Object.keys(columns)];
+  for (const variant of result.variants) {
+    if (variant.rounds.length === 0) continue;
+    const row = { result, variant, comparison: comparisonOf(result, variant.name) };
+    lines.push(Object.values(columns).map((valueOf) => valueOf(row)));
+  }
+  return lines.map((cells) => `${cells.map(cellOf).join(',')}\r\n`).join('');
 }
 
 /** All digits: one failure of ten million would be none in six. */

@@ -17,7 +17,7 @@ export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio
   const { shareOf } = metrics[metric];
   if (shareOf === undefined) return metricMark(metric) + amount(ratio);
   const text = amount(ratio, true);
-  return `${text}${text.endsWith('%') ? ' of' : ''} ${shareOf}`;
+  return text.endsWith('%') ? `${text} of ${shareOf}` : `${text} ${shareOf}`;
 }
 
 /** The metric before a ratio, "p99 "; '' for requests/s. */
@@ -46,21 +46,21 @@ export function verdictCell(
 ): Exclude<Cell, string> {
   const { metric, ratio, ci95, verdict, why } = comparison;
   const marks = marksOf(comparison, result);
-  const inWords = (of: Metric, word: Verdict) =>
-    `${verdictWord(of, word)}${word === 'same' ? ` within ${tolerance(result.sameWithin)}` : ''}`;
-  const beside = besideVerdicts(comparison)
-    .map(
-      (one) =>
-        `, ${metricMark(one.metric)}${effect(one.ratio, one.ci95)} ${inWords(one.metric, one.verdict)}${notFinalMark(result)}`,
-    )
-    .join('');
+  const inWords = (of: Metric, word: Verdict) => {
+    const within = word === 'same' ? ` within ${tolerance(result.sameWithin)}` : '';
+    return verdictWord(of, word) + within;
+  };
+  let beside = '';
+  for (const other of besideVerdicts(comparison)) {
+    const effectOf = metricMark(other.metric) + effect(other.ratio, other.ci95);
+    beside += `, ${effectOf} ${inWords(other.metric, other.verdict)}${notFinalMark(result)}`;
+  }
   if (verdict === 'none') {
     const shown = hasRatio(comparison) ? `${metricMark(metric)}${effect(ratio)}` : '–';
     return { text: `${shown} ${why}${marks}${beside}`, part: why + marks, verdict };
   }
-  const words = `${inWords(metric, verdict)}${marks}`;
-  const text = `${metricMark(metric)}${effect(ratio, ci95)} ${words}${beside}`;
-  return marks === ''
-    ? { text, part: verdictWord(metric, verdict), verdict }
-    : { text, part: words, verdict: 'inconclusive' };
+  const marked = inWords(metric, verdict) + marks;
+  const text = `${metricMark(metric)}${effect(ratio, ci95)} ${marked}${beside}`;
+  if (marks === '') return { text, part: verdictWord(metric, verdict), verdict };
+  return { text, part: marked, verdict: 'inconclusive' };
 }

@@ -49,6 +49,29 @@ function widthOf({ now, before, children }: Node): number {
   return Math.max(now, before, total([...children.values()], widthOf));
 }
 
+interface Look {
+  /** CSS of the frame. */
+  look: string;
+  /** CPU time of a request as text. */
+  time: string;
+}
+
+/** The kernel's frames have another colour. */
+function sideLook({ name, now }: Node): Look {
+  const series = name.endsWith('_[k]') ? 0 : 1;
+  return { look: `fill:var(--series-${series});fill-opacity:.35`, time: `${short(now)} µs` };
+}
+
+/** The greater the difference, the stronger the colour. */
+function differenceLook({ now, before }: Node): Look {
+  const share = (now - before) / Math.max(now, before);
+  const opacity = (0.05 + 0.6 * Math.abs(share)).toFixed(2);
+  return {
+    look: `fill:var(--${share > 0 ? 'slower' : 'faster'});fill-opacity:${opacity}`,
+    time: `${short(before)} → ${short(now)} µs`,
+  };
+}
+
 /** Draws the stacks, the outermost function on top. With a baseline, red takes more CPU time than it, green less. */
 export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
   const root = newNode('all');
@@ -60,30 +83,21 @@ export function flameGraph(stacks: Stacks, baseline?: Stacks): Html {
     const width = widthOf(node) * scale;
     if (width < chart.narrowest || row >= chart.mostRows) return [];
     rows = Math.max(rows, row + 1);
-    const { name, now, before } = node;
-    const share = (now - before) / Math.max(now, before);
-    const look =
-      baseline === undefined
-        ? `fill:var(--series-${name.endsWith('_[k]') ? 0 : 1});fill-opacity:.35`
-        : `fill:var(--${share > 0 ? 'slower' : 'faster'});fill-opacity:${(0.05 + 0.6 * Math.abs(share)).toFixed(2)}`;
-    const told =
-      baseline === undefined ? `${short(now)} µs` : `${short(before)} → ${short(now)} µs`;
-    const letters = Math.floor((width - 4) / letter);
+    const { name } = node;
+    const { look, time } = baseline === undefined ? sideLook(node) : differenceLook(node);
     const [y, shown] = [row * rowHeight, name.replace(/_\[k\]$/, '')];
+    const letters = Math.floor((width - 4) / letter);
+    const fitting = shown.length > letters ? `${shown.slice(0, letters - 1)}…` : shown;
     const text =
-      letters < 3
-        ? ''
-        : html`<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${shown.length > letters ? `${shown.slice(0, letters - 1)}…` : shown}</text>`;
+      letters < 3 ? '' : html`<text x="${(x + 3).toFixed(1)}" y="${y + 12}">${fitting}</text>`;
     let at = x;
-    const inner = [...node.children.values()]
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
-      .flatMap((child) => {
-        const drawn = draw(child, at, row + 1);
-        at += widthOf(child) * scale;
-        return drawn;
-      });
+    const inner: Html[] = [];
+    for (const child of [...node.children.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+      inner.push(...draw(child, at, row + 1));
+      at += widthOf(child) * scale;
+    }
     return [
-      html`<g><title>${shown}: ${told}</title><rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${rowHeight - 1}" style="${look}"/>${text}</g>`,
+      html`<g><title>${shown}: ${time}</title><rect x="${x.toFixed(1)}" y="${y}" width="${width.toFixed(1)}" height="${rowHeight - 1}" style="${look}"/>${text}</g>`,
       ...inner,
     ];
   };

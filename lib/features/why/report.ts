@@ -60,14 +60,13 @@ type PartChange = ReturnType<typeof partChanges>[number];
 function partChanges({ variant, baseline }: Pair) {
   const partOf = ({ cpu }: WhySide, name: string) =>
     cpu.find((one) => one.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
-  return namesOf([...variant.cpu, ...baseline.cpu])
-    .map((name) => {
-      const [one, other] = [partOf(variant, name), partOf(baseline, name)];
-      const sdUs = Math.hypot(one.sdUs, other.sdUs, restartShare * Math.min(one.us, other.us));
-      const isCall = (one.kind ?? other.kind) === 'call';
-      return { name, isCall, us: one.us - other.us, sdUs };
-    })
-    .sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
+  const changes = namesOf([...variant.cpu, ...baseline.cpu]).map((name) => {
+    const [now, before] = [partOf(variant, name), partOf(baseline, name)];
+    const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
+    const isCall = (now.kind ?? before.kind) === 'call';
+    return { name, isCall, us: now.us - before.us, sdUs };
+  });
+  return changes.sort((a, b) => Math.abs(b.us) - Math.abs(a.us));
 }
 
 function sumOf(parts: readonly PartChange[]) {
@@ -83,35 +82,31 @@ type CallChange = ReturnType<typeof callChanges>[number];
 function callChanges({ variant, baseline }: Pair, result: Result) {
   const sides = [variant, baseline];
   // To open the load's connections takes a server a call or two of a kind for each.
-  const opening = Math.max(
-    ...sides.map(
-      ({ variant: name, countedRequests = Infinity }) =>
-        (2 * (variantOf(result, name)?.load.connections ?? 0)) / countedRequests,
-    ),
-  );
+  const openingOf = ({ variant: name, countedRequests = Infinity }: WhySide) =>
+    (2 * (variantOf(result, name)?.load.connections ?? 0)) / countedRequests;
+  const opening = Math.max(...sides.map(openingOf));
   const countOf = ({ calls }: WhySide, name: string): number =>
-    calls.find((one) => one.name === name)?.perRequest ?? 0;
-  return namesOf(sides.flatMap(({ calls }) => calls))
-    .map((name) => ({ name, now: countOf(variant, name), before: countOf(baseline, name) }))
-    .filter(({ name, now, before }) => {
-      const least = waitingCalls.test(name) ? leastCalls.waiting : leastCalls.usual;
-      return (
-        Math.abs(now - before) >= Math.max(least, opening, leastCalls.share * Math.max(now, before))
-      );
-    })
-    .sort(
-      (a, b) =>
-        Number(waitingCalls.test(a.name)) - Number(waitingCalls.test(b.name)) ||
-        Math.abs(b.now - b.before) - Math.abs(a.now - a.before),
-    );
+    calls.find((call) => call.name === name)?.perRequest ?? 0;
+  const changes = [];
+  for (const name of namesOf(sides.flatMap(({ calls }) => calls))) {
+    const [now, before] = [countOf(variant, name), countOf(baseline, name)];
+    const waits = waitingCalls.test(name);
+    const size = Math.abs(now - before);
+    const least = waits ? leastCalls.waiting : leastCalls.usual;
+    if (size >= Math.max(least, opening, leastCalls.share * Math.max(now, before)))
+      changes.push({ name, waits, now, before, size });
+  }
+  return changes.sort((a, b) => Number(a.waits) - Number(b.waits) || b.size - a.size);
 }
 
 /** 2.003 is "2", 0.497 is "0.5". */
 const perRequest = (count: number): string => String(Number(count.toPrecision(2)));
 
 function callText({ name, now, before }: CallChange): string {
-  if (now < leastCalls.usual) return `no ${name}${before < 1.5 ? '' : ` (${perRequest(before)})`}`;
-  return `${perRequest(now)} ${name}${before < leastCalls.usual ? '' : ` instead of ${perRequest(before)}`}`;
+  if (now < leastCalls.usual)
+    return before < 1.5 ? `no ${name}` : `no ${name} (${perRequest(before)})`;
+  const text = `${perRequest(now)} ${name}`;
+  return before < leastCalls.usual ? text : `${text} instead of ${perRequest(before)}`;
 }
 
 /** Why the sides of a pair differ, without a full stop: the largest cause first. */
@@ -122,21 +117,22 @@ function reasonOf(pair: Pair, result: Result): string {
   const wholeUs = Math.max(cpuOf(now), cpuOf(before));
   const isClear = ({ us, sdUs }: Pick<PartChange, 'us' | 'sdUs'>): boolean =>
     Math.abs(us) > surely * sdUs && Math.abs(us) >= leastShare * wholeUs;
-  const isOfCalls = ({ name, isCall }: PartChange): boolean =>
-    isCall ? all.some((call) => call.name === name) : all.length > 0 && name.startsWith('entering');
+  const isOfCalls = ({ name, isCall }: PartChange): boolean => {
+    if (isCall) return all.some((call) => call.name === name);
+    return all.length > 0 && name.startsWith('entering');
+  };
   const ofCalls = parts.filter(isOfCalls);
   // Others on the machine cause interrupts.
   const others = parts.filter(
     (part) => part.name !== 'interrupts' && !isOfCalls(part) && isClear(part),
   );
   // A server that is slower for another reason waits for its next request at other times.
-  const calls = all.every(({ name }) => waitingCalls.test(name)) && others.length > 0 ? [] : all;
+  const calls = all.every(({ waits }) => waits) && others.length > 0 ? [] : all;
   const causes: string[] = [];
   if (calls.length > 0) {
-    const changes = enumeration([
-      ...calls.slice(0, most.calls).map(callText),
-      ...(calls.length > most.calls ? ['others'] : []),
-    ]);
+    const named = calls.slice(0, most.calls).map(callText);
+    if (calls.length > most.calls) named.push('others');
+    const changes = enumeration(named);
     const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
     const does = whole.us < 0 ? 'saves' : 'uses more';
     const saved =
@@ -161,8 +157,9 @@ function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): 
   const texts = parts.map(({ name, us }) => {
     const [largest] = us > 0 ? variant.functions : baseline.functions;
     const isMost = name.startsWith('own') && largest && largest.us >= Math.abs(us) / 2;
+    const subject = isMost ? `${name} (most in ${largest.name})` : name;
     const takes = name === 'page faults' ? 'take' : 'takes';
-    return `${name}${isMost ? ` (most in ${largest.name})` : ''} ${takes} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
+    return `${subject} ${takes} ${short(Math.abs(us))} µs ${us < 0 ? 'less' : 'more'}`;
   });
   return `${enumeration(texts)} CPU time per request than in ${baseline.variant}`;
 }
@@ -170,11 +167,10 @@ function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): 
 function switchesText({ variant, baseline }: Pair): string[] {
   const [now = 0, before = 0] = [variant, baseline].map(({ counts }) => counts.contextSwitches);
   const [few, many] = [Math.min(now, before), Math.max(now, before)];
-  return many - few < leastSwitches.more || many < leastSwitches.times * few
-    ? []
-    : [
-        `${variant.variant} makes ${perRequest(1000 * now)} context switches per 1,000 requests, ${baseline.variant} ${perRequest(1000 * before)}`,
-      ];
+  if (many - few < leastSwitches.more || many < leastSwitches.times * few) return [];
+  return [
+    `${variant.variant} makes ${perRequest(1000 * now)} context switches per 1,000 requests, ${baseline.variant} ${perRequest(1000 * before)}`,
+  ];
 }
 
 function factsText(variant?: VariantResult, baseline?: VariantResult): string[] {
@@ -191,10 +187,10 @@ function factsText(variant?: VariantResult, baseline?: VariantResult): string[] 
   const bytesOf = ({ traffic }: VariantResult) =>
     traffic === null ? 0 : traffic.bytes.body / traffic.requests;
   const share = bytesOf(variant) / bytesOf(baseline);
-  if (share > 0 && share < Infinity && Math.abs(1 - share) > leastShare * Math.max(share, 1))
-    facts.push(
-      `${variant.name} answers with ${share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`} the bytes`,
-    );
+  if (share > 0 && share < Infinity && Math.abs(1 - share) > leastShare * Math.max(share, 1)) {
+    const times = share >= 2 ? `${hundredths(share)} times` : `${Math.round(100 * share)} % of`;
+    facts.push(`${variant.name} answers with ${times} the bytes`);
+  }
   return facts;
 }
 
@@ -221,6 +217,7 @@ function reconnectsOf(variant: VariantResult) {
 
 function waitText({ comparison }: Pair, result: Result): string[] {
   const { metric, ratio, cpu, variant, baseline, verdict } = comparison;
+  if (verdict === 'same' || verdict === 'inconclusive') return [];
   const isExplained =
     metric === 'cpu' ||
     cpu === null ||
@@ -228,11 +225,10 @@ function waitText({ comparison }: Pair, result: Result): string[] {
   const idle = [variant, baseline].filter(
     (name) => (variantOf(result, name)?.serverShare ?? 1) < isBusy,
   );
-  return isExplained || idle.length === 0 || verdict === 'same' || verdict === 'inconclusive'
-    ? []
-    : [
-        `CPU time does not explain it, since ${enumeration(idle)} ${idle.length === 1 ? 'waits' : 'wait'} for something else`,
-      ];
+  if (isExplained || idle.length === 0) return [];
+  return [
+    `CPU time does not explain it, since ${enumeration(idle)} ${idle.length === 1 ? 'waits' : 'wait'} for something else`,
+  ];
 }
 
 const usOf = ({ cpu }: WhySide, name: string): number =>
@@ -309,9 +305,8 @@ const rest = 'the rest';
 export function cpuBars(result: Result) {
   const sides = result.why?.sides ?? [];
   const largest = (name: string): number => Math.max(...sides.map((side) => usOf(side, name)));
-  const names = namesOf(sides.flatMap(({ cpu }) => cpu))
-    .sort((a, b) => largest(b) - largest(a))
-    .slice(0, colours);
+  const bySize = namesOf(sides.flatMap(({ cpu }) => cpu)).sort((a, b) => largest(b) - largest(a));
+  const names = bySize.slice(0, colours);
   const bars = sides.map((side) => {
     const parts = names.map((name) => ({ name, us: usOf(side, name) }));
     const us = cpuOf(side);

@@ -58,12 +58,11 @@ export function changedSettings(
   configs: readonly ComposedConfig[],
   variant: string,
 ): string[] {
-  const lines = configs
-    .filter((config) => config.variant === variant)
-    .flatMap((config) => {
-      const { gone = [], added = [] } = changeOf(config, result, configs) ?? {};
-      return [...gone, ...added];
-    });
+  const ofVariant = configs.filter((config) => config.variant === variant);
+  const lines = ofVariant.flatMap((config) => {
+    const { gone = [], added = [] } = changeOf(config, result, configs) ?? {};
+    return [...gone, ...added];
+  });
   const names = new Set(
     lines.map((line) => /[^ :;=]+/.exec(line.split(' › ').at(-1) ?? '')?.[0] ?? ''),
   );

@@ -20,12 +20,14 @@ export function headlineHtml(result: Result): Html {
   ]);
   if (shown.length === 0) return html`<h1>${result.title}</h1>\n${around}`;
   const isOnly = shown.length === 1;
-  const effects = effectsHtml(shown, result, (one) => {
-    const rest = comparisonParts(one, undefined, result)[1].replace(/^[:;.]? ?/, '');
-    const words = headline(one, result);
-    return html`${isOnly ? html`<h1>${words}</h1>` : html`<strong>${words}</strong>`}${paragraphs(rest === '' ? [] : [rest])}`;
+  const effects = effectsHtml(shown, result, (comparison) => {
+    const title = headline(comparison, result);
+    const rest = comparisonParts(comparison, undefined, result)[1].replace(/^[:;.]? ?/, '');
+    const titleHtml = isOnly ? html`<h1>${title}</h1>` : html`<strong>${title}</strong>`;
+    return html`${titleHtml}${paragraphs(rest === '' ? [] : [rest])}`;
   });
-  return html`${isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`}${effects}
+  const counted = isOnly ? nothing : html`<h1>${summary(shown)}</h1>\n`;
+  return html`${counted}${effects}
 ${around}${paragraphs([result.title], 'title')}`;
 }
 
@@ -61,7 +63,9 @@ function summary(shown: readonly Comparison[]): string {
   const verdicts = groupedBy(shown, ({ metric, verdict }) =>
     verdict === 'none' ? 'without a verdict' : verdictWord(metric, verdict),
   );
-  return `${others.length === 0 ? `Against ${baseline}` : `${shown.length} comparisons`}: ${enumeration([...verdicts].map(([word, some]) => `${some.length} ${word}`))}`;
+  const compared = others.length === 0 ? `Against ${baseline}` : `${shown.length} comparisons`;
+  const counted = [...verdicts].map(([word, some]) => `${some.length} ${word}`);
+  return `${compared}: ${enumeration(counted)}`;
 }
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
@@ -77,9 +81,8 @@ function claim(one: Comparison, result: Result): string {
   if (metrics[metric].shareOf !== undefined) return `${variant} uses ${size} of ${baseline}`;
   if (metric !== 'rps')
     return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}: ${size}`;
-  return size.endsWith('%')
-    ? `${variant} is ${size.slice(1)} ${verdict} than ${baseline}`
-    : `${variant} is ${size} as fast as ${baseline}`;
+  if (size.endsWith('%')) return `${variant} is ${size.slice(1)} ${verdict} than ${baseline}`;
+  return `${variant} is ${size} as fast as ${baseline}`;
 }
 
 /** Empty if the rounds are too far apart for an interval. */

@@ -23,7 +23,7 @@ const axis = { labelAnchor: 'left', labelArrow: 'none', labelOffset: 38 } as con
 const outlined = { fill: 'currentColor', stroke: 'var(--ground)', strokeWidth: 4 } as const;
 
 function drawn(names: readonly string[], options: PlotOptions, hasSymbols = true): Element[] {
-  const chart = plot({
+  const usual: PlotOptions = {
     marginTop: 24,
     marginBottom: 42,
     style: { fontFamily: 'inherit', fontSize: '12px', overflow: 'visible' },
@@ -32,11 +32,11 @@ function drawn(names: readonly string[], options: PlotOptions, hasSymbols = true
       range: names.map((_, index) => `var(--series-${index % 8})`),
       unknown: 'currentColor',
     },
-    ...(hasSymbols && { symbol: { domain: names } }),
-    ...options,
-  });
+  };
+  if (hasSymbols) usual.symbol = { domain: names };
+  const chart = plot({ ...usual, ...options });
   const key = chart.legend(hasSymbols ? 'symbol' : 'color');
-  return [...(key === undefined ? [] : [key]), chart];
+  return key === undefined ? [chart] : [key, chart];
 }
 
 function drawBars({ names, bars }: Bars, width: number): Element[] {
