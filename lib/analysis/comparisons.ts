@@ -1,6 +1,6 @@
 // Finds variants and comparisons of a result, and its curves: latency by rate, requests/s by streams.
 import { median } from './statistics.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result, SearchStep, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/load.ts';
 
 export function variantOf(
@@ -76,17 +76,22 @@ export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants
   const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
     const points =
-      search === undefined
-        ? variants.flatMap(({ series, load: { rate }, latencyMs }): CurvePoint[] =>
-            series !== name || rate === undefined || latencyMs === null
-              ? []
-              : [{ rate, p50: latencyMs.p50, p99: latencyMs.p99 }],
-          )
-        : search.steps
-            .filter(({ variant }) => variant === name)
-            .map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
+      search === undefined ? seriesPoints(variants, name) : searchPoints(search.steps, name);
     return points.length === 0 ? [] : [{ name, points: points.sort((a, b) => a.rate - b.rate) }];
   });
+}
+
+/** The variants of a config, each at its rate. */
+function seriesPoints(variants: readonly VariantResult[], name: string): CurvePoint[] {
+  return variants.flatMap(({ series, load: { rate }, latencyMs }) => {
+    if (series !== name || rate === undefined || latencyMs === null) return [];
+    return { rate, p50: latencyMs.p50, p99: latencyMs.p99 };
+  });
+}
+
+function searchPoints(steps: readonly SearchStep[], name: string): CurvePoint[] {
+  const ofVariant = steps.filter(({ variant }) => variant === name);
+  return ofVariant.map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
 }
 
 export type CurveRow = ReturnType<typeof curveRows>[number];
@@ -108,30 +113,26 @@ export function curveRows(curves: readonly Curve[]) {
       ? rates.indexOf(rate)
       : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
   return [...new Set(rates.map(rangeOf))].map((range) => {
-    const own = rates.filter((rate) => rangeOf(rate) === range);
-    const middle = Math.sqrt((own[0] as number) * (own.at(-1) as number));
-    return {
-      rate: middle,
-      seen: new Map(
-        curves.flatMap(({ name, points }) => {
-          const here = points.filter(({ rate }) => rangeOf(rate) === range);
-          return here.length === 0 ? [] : [[name, typical(middle, here)] as const];
-        }),
-      ),
-    };
+    const inRange = rates.filter((rate) => rangeOf(rate) === range);
+    const middle = Math.sqrt((inRange[0] as number) * (inRange.at(-1) as number));
+    const seen = new Map<string, CurvePoint>();
+    for (const { name, points } of curves) {
+      const together = points.filter(({ rate }) => rangeOf(rate) === range);
+      if (together.length > 0) seen.set(name, typical(middle, together));
+    }
+    return { rate: middle, seen };
   });
 }
 
 function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
-  const judged = points.flatMap(({ kept }) => kept ?? []);
-  return {
+  const point: CurvePoint = {
     rate,
     p50: median(points.map(({ p50 }) => p50)),
     p99: median(points.map(({ p99 }) => p99)),
-    ...(judged.length === 0
-      ? {}
-      : { kept: judged.filter((one) => one).length * 2 > judged.length }),
   };
+  const judged = points.flatMap(({ kept }) => kept ?? []);
+  if (judged.length > 0) point.kept = judged.filter(Boolean).length * 2 > judged.length;
+  return point;
 }
 
 const fewestPoints = 3;

@@ -35,22 +35,29 @@ export function noiseOf({ phases }: Round): RoundNoise | null {
   const share = (of: (noise: Noise) => number) =>
     seconds === 0 ? 0 : total(seen, (phase) => of(phase.noise) * phase.seconds) / seconds;
   const noises = seen.map(({ noise }) => noise);
-  const upstreams = noises.map(({ upstreamShare }) => upstreamShare);
-  const upstreamShare = upstreams.includes(null) ? null : share((one) => one.upstreamShare ?? 0);
-  const clocks = noises.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
-  return {
+
+  const noise: RoundNoise = {
     ...byName(
       ['serverStealShare', 'generatorStealShare', 'serverOthersShare', 'generatorOthersShare'],
-      (name) => share((noise) => noise[name]),
+      (name) => share((phaseNoise) => phaseNoise[name]),
     ),
-    ...(upstreams.every((one) => one === undefined) ? {} : { upstreamShare }),
-    loadAverage: extent(noises.map((noise) => noise.loadAverage))[1],
-    // A clock may rise because the load began. Only a lower clock at the end shows that the core was slowed down.
-    mhz:
-      clocks.length === 0
-        ? null
-        : { lowest: extent(clocks.map(([, end]) => end))[0], highest: extent(clocks.flat())[1] },
+    loadAverage: extent(noises.map(({ loadAverage }) => loadAverage))[1],
+    mhz: clocksOf(noises),
   };
+  const upstreams = noises.map(({ upstreamShare }) => upstreamShare);
+  if (upstreams.includes(null)) noise.upstreamShare = null;
+  else if (upstreams.some((upstream) => upstream !== undefined))
+    noise.upstreamShare = share(({ upstreamShare }) => upstreamShare ?? 0);
+  return noise;
+}
+
+/** A clock may rise because the load began. Only a lower clock at the end shows that the core was slowed down. */
+function clocksOf(noises: readonly Noise[]): RoundNoise['mhz'] {
+  const clocks = noises.flatMap(({ serverMhz }) => (serverMhz === null ? [] : [serverMhz]));
+  if (clocks.length === 0) return null;
+  const [lowest] = extent(clocks.map(([, end]) => end));
+  const [, highest] = extent(clocks.flat());
+  return { lowest, highest };
 }
 
 /** No working server pauses so long. A dropped SYN is sent again after 1 s (RFC 6298, section 2). */

@@ -134,9 +134,10 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
     decides: ({ ofPages, atRate, atLimit }) =>
       !ofPages && !atRate && atLimit ? 'beside' : undefined,
   },
-  p50: percentile('p50', ({ ofPages, atRate }) =>
-    ofPages ? 'first' : atRate ? 'beside' : undefined,
-  ),
+  p50: percentile('p50', ({ ofPages, atRate }) => {
+    if (ofPages) return 'first';
+    return atRate ? 'beside' : undefined;
+  }),
   p90: percentile('p90'),
   p99: percentile('p99', ({ ofPages, atRate }) => (!ofPages && atRate ? 'first' : undefined)),
   ...byName(serverMetricNames, ofServer),
@@ -188,12 +189,10 @@ export function askedOf({
   alsoAsked = [],
 }: Pick<Result, 'comparisons' | 'alsoAsked'>) {
   const asked = new Set<Metric>([...comparisons.map(({ metric }) => metric), ...alsoAsked]);
-  return serverMetricNames
-    .filter((metric) => asked.has(metric))
-    .flatMap((metric) => {
-      const { whereAsked, ...facts } = metrics[metric];
-      return whereAsked === undefined ? [] : { ...facts, metric, whereAsked };
-    });
+  return serverMetricNames.flatMap((metric) => {
+    const { whereAsked, ...facts } = metrics[metric];
+    return whereAsked === undefined || !asked.has(metric) ? [] : { ...facts, metric, whereAsked };
+  });
 }
 
 /** The metrics that judge a pair: the first decides, the others have a verdict beside it. */

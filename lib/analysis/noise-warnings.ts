@@ -32,75 +32,109 @@ export function noiseWarnings(
   comparisons: readonly Comparison[],
 ): string[] {
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
-  const all = measured.flatMap((variant) =>
-    variant.rounds.flatMap((one): VariantRound[] => {
-      const noise = noiseOf(one);
-      const { serverShare } = sharesOf(one, variant, cores);
-      const hadTime = (serverShare ?? 0) < limit;
-      const atRate = variant.load['rate'] !== undefined;
-      return noise === null
-        ? []
-        : [{ name: variant.name, round: one.round, noise, hadTime, atRate }];
-    }),
-  );
-  const tookTurns = measured.every(({ rounds }) =>
-    rounds.every(({ phases }) => phases.every(({ turns }) => (turns?.count ?? 0) > 1)),
-  );
-  const verdicts = comparisons.flatMap(({ verdict }) => (verdict === 'none' ? [] : verdict));
-  const settled = verdicts.length > 0 && !verdicts.includes('inconclusive') && tookTurns;
-  const unsettled = settled ? [] : all;
+  const all = variantRounds(measured, cores);
+  const unsettled = isSettled(measured, comparisons) ? [] : all;
   // On shared cores the generator is one of the server's others, and others' time is missing on both sides.
   const apart = (rounds: readonly VariantRound[]) => (facts.sharedCores ? [] : rounds);
-  /** A list item, such as "12 % of the server's cores in every round". */
-  const high = (
+  /** "12 % of the server's cores in every round"; undefined if no round has at least that share. */
+  const highest = (
     rounds: readonly VariantRound[],
     side: 'server' | 'generator',
     least: number,
-    of: (one: VariantRound) => number,
-  ): string[] => {
-    const over = rounds.filter((one) => of(one) >= least);
-    if (over.length === 0) return [];
-    const [highest, numbers] = [extent(over.map(of))[1], numbersOf(over)];
-    const when = roundsText(numbers, numbersOf(rounds).length);
-    return [
-      `${percent(highest)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`,
-    ];
+    shareOf: (round: VariantRound) => number,
+  ): string | undefined => {
+    const over = rounds.filter((round) => shareOf(round) >= least);
+    if (over.length === 0) return undefined;
+    const [, share] = extent(over.map(shareOf));
+    const when = roundsText(numbersOf(over), numbersOf(rounds).length);
+    return `${percent(share)} of the ${side}'s ${cores[side] === 1 ? 'core' : 'cores'} in ${when}`;
   };
-  const keptWaiting = ({ noise, hadTime }: VariantRound) =>
-    hadTime ? noise.generatorOthersShare : 0;
-  const waited = all.filter((one) => keptWaiting(one) >= othersMatter);
-  const waiting = enumeration([...new Set(waited.map(({ name }) => name))]);
-  const upstreams = all.map(({ noise: { upstreamShare } }) => upstreamShare);
+  const warnings: string[] = [];
+  for (const side of ['server', 'generator'] as const) {
+    const stolen = highest(
+      unsettled,
+      side,
+      stealMatters,
+      ({ noise }) => noise[`${side}StealShare`],
+    );
+    if (stolen !== undefined)
+      warnings.push(
+        `steal time: the host gave others up to ${stolen}: run again when it is quieter, or on a machine of your own`,
+      );
+  }
+  const besideGenerator = highest(apart(all), 'generator', othersMatter, keptWaiting);
+  if (besideGenerator !== undefined) {
+    const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
+    const waiting = enumeration([...new Set(waited.map(({ name }) => name))]);
+    const slower = all.every(({ atRate }) => atRate)
+      ? ''
+      : 'requests/s are understated, those of the faster side most; ';
+    warnings.push(
+      `others used up to ${besideGenerator}, when ${waiting} had time left: ${slower}latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
+    );
+  }
+  // The backend is part of the measurement, even if it shares the server's cores.
+  const backend = highest(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0);
+  if (backend !== undefined)
+    warnings.push(
+      `the backend used up to ${backend}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
+    );
+  const besideServer = highest(
+    apart(unsettled),
+    'server',
+    othersMatter,
+    ({ noise }) => noise.serverOthersShare,
+  );
+  if (besideServer !== undefined) warnings.push(othersText(besideServer, all, facts));
+  return warnings;
+}
+
+/** The rounds of all variants with noise figures. */
+function variantRounds(
+  measured: readonly MeasuredVariant[],
+  cores: { server: number; generator: number },
+): VariantRound[] {
+  const rounds: VariantRound[] = [];
+  for (const variant of measured)
+    for (const round of variant.rounds) {
+      const noise = noiseOf(round);
+      if (noise === null) continue;
+      const { serverShare } = sharesOf(round, variant, cores);
+      const hadTime = (serverShare ?? 0) < limit;
+      const atRate = variant.load['rate'] !== undefined;
+      rounds.push({ name: variant.name, round: round.round, noise, hadTime, atRate });
+    }
+  return rounds;
+}
+
+/** Whether all verdicts are there, on sides that took turns. */
+function isSettled(
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Comparison[],
+): boolean {
+  const phases = measured.flatMap(({ rounds }) => rounds.flatMap((round) => round.phases));
+  const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
+  return (
+    judged.length > 0 &&
+    judged.every(({ verdict }) => verdict !== 'inconclusive') &&
+    phases.every(({ turns }) => (turns?.count ?? 0) > 1)
+  );
+}
+
+/** The share of the generator's cores that others used while the server may have waited for it. */
+function keptWaiting({ noise, hadTime }: VariantRound): number {
+  return hadTime ? noise.generatorOthersShare : 0;
+}
+
+/** The warning on other programs on the server's cores. */
+function othersText(share: string, rounds: readonly VariantRound[], facts: RunFacts): string {
+  const upstreams = rounds.map(({ noise: { upstreamShare } }) => upstreamShare);
+  if (upstreams.includes(null))
+    return `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`;
   const host = facts.serverHost ?? 'this machine';
-  const butBackend = upstreams.some((one) => one !== undefined) ? ', but not the backend,' : '';
-  const slower = all.every((one) => one.atRate)
-    ? ''
-    : 'requests/s are understated, those of the faster side most; ';
-  return [
-    ...(['server', 'generator'] as const)
-      .flatMap((side) =>
-        high(unsettled, side, stealMatters, ({ noise }) => noise[`${side}StealShare`]),
-      )
-      .map(
-        (share) =>
-          `steal time: the host gave others up to ${share}: run again when it is quieter, or on a machine of your own`,
-      ),
-    ...high(apart(all), 'generator', othersMatter, keptWaiting).map(
-      (share) =>
-        `others used up to ${share}, when ${waiting} had time left: ${slower}latency is overstated, CPU per request is right: end what else runs on this machine and run again`,
-    ),
-    // The backend is part of the measurement, even if it shares the server's cores.
-    ...high(all, 'server', othersMatter, ({ noise }) => noise.upstreamShare ?? 0).map(
-      (share) =>
-        `the backend used up to ${share}: it is not in the server's CPU time; run it on other cores (taskset) to see the server alone`,
-    ),
-    ...high(apart(unsettled), 'server', othersMatter, ({ noise }) => noise.serverOthersShare).map(
-      (share) =>
-        upstreams.includes(null)
-          ? `the backend and other programs used up to ${share}: bakeoff cannot tell them apart here; run the backend on other cores (taskset), or bakeoff as the backend's user`
-          : `others used up to ${share}: end what else runs on ${host}${butBackend} and run again`,
-    ),
-  ];
+  const hasBackend = upstreams.some((upstream) => upstream !== undefined);
+  const butBackend = hasBackend ? ', but not the backend,' : '';
+  return `others used up to ${share}: end what else runs on ${host}${butBackend} and run again`;
 }
 
 const numbersOf = (rounds: readonly VariantRound[]): number[] =>

@@ -17,10 +17,14 @@ export type PageSum = ReturnType<typeof pagesOf>[number];
 type Rounds = Pick<Result, 'variants'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
-const pagesIn = (result: Rounds, name: string): ReadonlyMap<string, PageFigures>[] =>
-  (variantOf(result, name)?.rounds ?? []).map(
-    ({ phases }) => new Map((phases[0]?.pages ?? []).map((one) => [one.page, one])),
-  );
+/** A variant's pages by name, in each round. */
+function pagesIn(result: Rounds, name: string): ReadonlyMap<string, PageFigures>[] {
+  const { rounds = [] } = variantOf(result, name) ?? {};
+  return rounds.map(({ phases: [first] }) => {
+    const pages = first?.pages ?? [];
+    return new Map(pages.map((page) => [page.page, page]));
+  });
+}
 
 /**
  * A side's pages by their weight, the greatest first, with sums over all rounds, medians of latencies, and the share of the side's
@@ -55,20 +59,26 @@ export function pageEffects(
   result: Pick<Result, 'variants' | 'comparisons'>,
 ): PageEffect[] {
   const [now, before] = [pagesIn(result, variant), pagesIn(result, baseline)];
-  const timed = [...(before[0]?.keys() ?? [])].slice(0, mostCompared).flatMap((page) => {
-    const times = [before, now].map((rounds) =>
-      rounds.map((pages) => {
-        const alone = pages.get(page)?.alone;
-        return alone === undefined || alone.responses < fewestAlone ? 0 : alone.ms;
-      }),
-    ) as [number[], number[]];
-    return times.every((rounds) => rounds.length > 1 && rounds.every((ms) => ms > 0))
-      ? [{ page, times }]
-      : [];
+  const largest = [...(before[0]?.keys() ?? [])].slice(0, mostCompared);
+  const timed = largest.flatMap((page) => {
+    const [beforeMs, nowMs] = [aloneMs(before, page), aloneMs(now, page)];
+    return beforeMs === undefined || nowMs === undefined ? [] : [{ page, beforeMs, nowMs }];
   });
   const alpha = alphaOf(timed.length * measuredComparisons(result).length);
-  return timed.map(({ page, times: [baselineMs, variantMs] }) => {
-    const { ratio, interval } = ratioInterval(baselineMs, variantMs, alpha);
+  return timed.map(({ page, beforeMs, nowMs }) => {
+    const { ratio, interval } = ratioInterval(beforeMs, nowMs, alpha);
     return { page, ratio, ci95: interval, verdict: verdictOn(interval) };
   });
+}
+
+/** A page's time alone in each round; undefined for a single round, and if one has too few answers. */
+function aloneMs(
+  rounds: readonly ReadonlyMap<string, PageFigures>[],
+  page: string,
+): number[] | undefined {
+  const times = rounds.flatMap((pages) => {
+    const alone = pages.get(page)?.alone;
+    return alone === undefined || alone.responses < fewestAlone || alone.ms <= 0 ? [] : alone.ms;
+  });
+  return rounds.length > 1 && times.length === rounds.length ? times : undefined;
 }

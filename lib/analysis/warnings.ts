@@ -57,7 +57,7 @@ export function warningsOf(
     rounds.some(({ phases }) => phases.some(({ turns }) => turns?.count === 1 && turns.waits)),
   );
   const late = namesOf(({ network }) => network?.delayHeld === false);
-  return [
+  const texts = [
     facts.quick && 'quick run with short rounds: a first look, not a measurement',
     rounds > 0 &&
       rounds < minimumRounds &&
@@ -75,36 +75,51 @@ export function warningsOf(
     late !== '' &&
       `${late}: the link was later than the delay that was asked for, so it may be what is compared: give both sides, on whose cores it runs, more of them (--server-cpus, --generator-cpus), or take fewer connections`,
     ...tlsWarnings(variants),
-    ...measured
-      .filter(
-        ({ name, against }) =>
-          against !== undefined &&
-          !measured.some((one) => one.against === name || one.name === against) &&
-          !comparisons.some(({ variant, baseline }) => variant === name || baseline === name),
-      )
-      .map(
-        ({ name, against }) =>
-          `${name} is compared with ${against}, which was not run: name both with --variants for a ratio`,
-      ),
-  ].filter((text) => text !== false);
+    ...aloneWarnings(measured, comparisons),
+  ];
+  return texts.filter((text) => text !== false);
+}
+
+/** On variants that were run without their baseline, and without another variant to be compared with. */
+function aloneWarnings(
+  measured: readonly MeasuredVariant[],
+  comparisons: readonly Comparison[],
+): string[] {
+  return measured.flatMap(({ name, against }) => {
+    if (against === undefined) return [];
+    const hasPair = measured.some((other) => other.against === name || other.name === against);
+    const isCompared = comparisons.some(
+      ({ variant, baseline }) => variant === name || baseline === name,
+    );
+    if (hasPair || isCompared) return [];
+    return `${name} is compared with ${against}, which was not run: name both with --variants for a ratio`;
+  });
 }
 
 function intervalWarnings(comparisons: readonly Comparison[]): string[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.flatMap(({ variant, baseline, verdict, swayedBy, roundRatios }) => {
     const pair = `${variant} against ${baseline}`;
-    const seen = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
-    const how =
-      seen?.kind === 'drift'
-        ? `from the first round to the last the ratio moved by ${effect(seen.ratio)}`
-        : `rounds resemble the one before (correlation ${seen?.correlation.toFixed(2)})`;
-    return [
-      swayedBy !== null &&
-        `${pair}: round ${swayedBy.round} is an outlier and alone ${verdict === 'inconclusive' ? 'prevents a verdict' : 'decides'}: run again, with more --rounds`,
-      seen !== null &&
-        `${pair}: ${how}, so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again`,
-    ].filter((text) => text !== false);
+    const warnings: string[] = [];
+    if (swayedBy !== null) {
+      const does = verdict === 'inconclusive' ? 'prevents a verdict' : 'decides';
+      warnings.push(
+        `${pair}: round ${swayedBy.round} is an outlier and alone ${does}: run again, with more --rounds`,
+      );
+    }
+    const dependence = dependenceOf(roundRatios.map(Math.log), falseNotes / judged.length);
+    if (dependence !== null)
+      warnings.push(
+        `${pair}: ${dependenceText(dependence)}, so the interval is too narrow and the verdict less sure than it says: look for what changes during the run (heat, caches, growing logs, other programs), and run again`,
+      );
+    return warnings;
   });
+}
+
+function dependenceText(dependence: NonNullable<ReturnType<typeof dependenceOf>>): string {
+  if (dependence.kind === 'drift')
+    return `from the first round to the last the ratio moved by ${effect(dependence.ratio)}`;
+  return `rounds resemble the one before (correlation ${dependence.correlation.toFixed(2)})`;
 }
 
 function oneSidedWarnings(
@@ -116,28 +131,28 @@ function oneSidedWarnings(
     const disturbed = oneSided(named(baseline), named(variant));
     if (disturbed === undefined) return [];
     const pair = `${variant} and ${baseline}`;
-    const so =
+    const consequence =
       verdict === 'none'
         ? `requests/s and latency of ${pair} do not compare`
         : `the difference of ${pair} is not as large as measured, and too large to come from that alone`;
-    return `${disturbed.why}, so ${so}: ${disturbed.remedy}, and run again`;
+    return `${disturbed.why}, so ${consequence}: ${disturbed.remedy}, and run again`;
   });
 }
 
-/** What follows a variant's name. */
-interface Said {
+/** `text` follows the variant's name. */
+interface VariantWarning {
   name: string;
   text: string;
 }
 
 /** Each text once, after all its names. */
-function merged(said: readonly Said[]): string[] {
-  return [...groupedBy(said, ({ text }) => text)].map(
+function merged(warnings: readonly VariantWarning[]): string[] {
+  return [...groupedBy(warnings, ({ text }) => text)].map(
     ([text, same]) => `${enumeration(same.map(({ name }) => name))}${text}`,
   );
 }
 
-function variantWarnings(variant: VariantResult): Said[] {
+function variantWarnings(variant: VariantResult): VariantWarning[] {
   const { name, generatorShare, rounds } = variant;
   const { streams = 1 } = variant.load;
   const phases = rounds.flatMap((round) => round.phases);
@@ -216,9 +231,9 @@ function idleWarning(variants: readonly VariantResult[]): string | false {
   if (busy.length === 0) return false;
   const [, most] = extent(busy.map(({ share }) => share));
   const names = enumeration(busy.map(({ name }) => name));
-  return busy.length === 1
-    ? `${names} uses ${percent(most)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`
-    : `${names} use up to ${percent(most)} of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others`;
+  if (busy.length === 1)
+    return `${names} uses ${percent(most)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`;
+  return `${names} use up to ${percent(most)} of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others`;
 }
 
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */
@@ -243,8 +258,8 @@ function tlsWarnings(variants: readonly VariantResult[]): string[] {
     const how = variantsBy.map(
       ([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`,
     );
-    const words = part === 'keyExchange' ? 'key exchange' : part;
-    return how.length > 1 ? [`TLS ${words} differs: ${how.join(', ')}`] : [];
+    const partName = part === 'keyExchange' ? 'key exchange' : part;
+    return how.length > 1 ? [`TLS ${partName} differs: ${how.join(', ')}`] : [];
   });
 }
 
@@ -262,14 +277,14 @@ function errorsTexts(phases: readonly Phase[]): string[] {
   const errors = total(phases, (phase) => phase.errors.total);
   if (errors === 0) return [];
   const causes = summed(phases.map(({ errorCauses }) => errorCauses));
-  const counted = (Object.keys(causeNames) as ErrorCause[])
-    .filter((cause) => causes[cause] > 0)
-    .toSorted((a, b) => causes[b] - causes[a]);
+  const counted = (Object.keys(causeNames) as ErrorCause[]).filter((cause) => causes[cause] > 0);
+  counted.sort((a, b) => causes[b] - causes[a]);
   const parts = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
   const failed = phases.find(({ errors, errorExample }) => errors.total > 0 && errorExample);
   if (failed?.errorExample !== undefined && (counted.length === 0 || causes.other > 0))
     parts.push(failed.errorExample);
-  return [`${counts(errors, 'error')}${parts.length === 0 ? '' : ` (${parts.join(', ')})`}`];
+  const text = counts(errors, 'error');
+  return [parts.length === 0 ? text : `${text} (${parts.join(', ')})`];
 }
 
 const mostStatuses = 4;
@@ -279,34 +294,32 @@ function answersTexts(phases: readonly Phase[]): string[] {
   const expected = phases[0]?.expected ?? '2xx 3xx';
   // Which of them were unexpected is not known by status, only whether any were.
   if (expected === 'each' && total(phases, ({ unexpected }) => unexpected) === 0) return [];
-  const found = answersByStatus(phases)
-    .filter(([status]) => !expected.includes(`${status[0]}xx`))
-    .sort(([, a], [, b]) => b - a);
-  const others = total(found.slice(mostStatuses), ([, count]) => count);
-  const named = found
-    .slice(0, mostStatuses)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
-  return others === 0 ? named : [...named, `${whole(others)} with others`];
+  const wrong = answersByStatus(phases).filter(([status]) => !expected.includes(`${status[0]}xx`));
+  wrong.sort(([, a], [, b]) => b - a);
+  const frequent = wrong.slice(0, mostStatuses).sort(([a], [b]) => (a < b ? -1 : 1));
+  const texts = frequent.map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
+  const others = total(wrong.slice(mostStatuses), ([, count]) => count);
+  if (others > 0) texts.push(`${whole(others)} with others`);
+  return texts;
 }
 
 /** '' if no request hung; the limits are the engine's. */
 function hungText(phases: readonly Phase[]): string {
   const hung = total(phases, (phase) => phase.hung);
-  return hung === 0
-    ? ''
-    : `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
+  if (hung === 0) return '';
+  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
 }
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */
 export function whyNothing(variant: VariantResult): string | null {
   const phases = variant.rounds.flatMap((round) => round.phases);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;
-  const reasons = [
+  const texts = [
     ...answersTexts(phases),
     ...errorsTexts(phases),
     hungText(phases),
     overflowClause(overflowsOf(variant)),
-  ].filter((text) => text !== '');
+  ];
+  const reasons = texts.filter((text) => text !== '');
   return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
 }
