@@ -25,28 +25,25 @@ export async function loadScenarios(): Promise<Scenario[]> {
 
 /** The articles of shipped scenarios, by id. */
 export function articlesOf(scenarios: readonly Scenario[]): Article[] {
-  const byId = new Map(
-    scenarios.flatMap(({ article }) => (article === undefined ? [] : [[article.id, article]])),
-  );
+  const byId = new Map<string, Article>();
+  for (const { article } of scenarios) if (article !== undefined) byId.set(article.id, article);
   return [...byId.values()].sort((a, b) => a.id.localeCompare(b.id));
 }
 
 async function shippedNames(): Promise<string[]> {
   const files = await readdir(scenariosFolder);
-  return files
-    .filter((file) => file.endsWith('.ts'))
-    .map((file) => path.basename(file, '.ts'))
-    .sort();
+  const scripts = files.filter((file) => file.endsWith('.ts'));
+  return scripts.map((file) => path.basename(file, '.ts')).sort();
 }
 
 /** The scenario with that name, or in that file (with a / or a script's ending). @throws UserError with exit code 2 if there is none, 1 if it is wrong */
 export async function findScenario(name: string): Promise<Scenario> {
   const isFile = name.includes('/') || /\.[cm]?[jt]s$/.test(name);
   const file = isFile ? fromCallersFolder(name) : shippedFile(name);
-  if (!existsSync(file))
-    throw isFile
-      ? usageError(`there is no scenario file ${file}`)
-      : unknownWord('scenario', name, await shippedNames());
+  if (!existsSync(file)) {
+    if (isFile) throw usageError(`there is no scenario file ${file}`);
+    throw unknownWord('scenario', name, await shippedNames());
+  }
   return (await loadScenarioFiles([file]))[0] as Scenario;
 }
 

@@ -107,18 +107,19 @@ function problemOfPage({ docroot, path, host, requests }: Page): string | undefi
 }
 
 function problemOfMethod(method = 'GET'): string | undefined {
-  return /^[A-Z]+$/.test(method) && method !== 'CONNECT'
-    ? undefined
-    : `method "${method}" has to be one such as GET or POST`;
+  if (/^[A-Z]+$/.test(method) && method !== 'CONNECT') return undefined;
+  return `method "${method}" has to be one such as GET or POST`;
 }
 
 function problemOfHeaders(
   headers: Readonly<Record<string, string>>,
   protocol: LoadProfile['protocol'],
 ): string | undefined {
-  return Object.entries(headers)
-    .map(([name, value]) => problemOfHeader(name, value, protocol))
-    .find(Boolean);
+  for (const [name, value] of Object.entries(headers)) {
+    const problem = problemOfHeader(name, value, protocol);
+    if (problem !== undefined) return problem;
+  }
+  return undefined;
 }
 
 function problemOfVariant(scenario: Scenario, variant: Variant): string | undefined {
@@ -161,22 +162,21 @@ function problemOfConfig(
       return `has no config: name files of server-configs/${name}/, the base first`;
     const unclear = config.map(problemOfName).find(Boolean);
     if (unclear !== undefined) return `has the config ${unclear}`;
-    return docroot === undefined
-      ? 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www'
-      : undefined;
+    if (docroot !== undefined) return undefined;
+    return 'has a page without docroot: name a folder of server-configs/www/, or a path such as ./www';
   }
   if (config.length !== 1 || !config.every(isPath))
     return 'is asIs: its config has to be one file, named by its path such as ./nginx.conf';
-  return docroot === undefined
-    ? undefined
-    : 'is asIs: what it serves is in its config, so its page must not have a docroot';
+  if (docroot === undefined) return undefined;
+  return 'is asIs: what it serves is in its config, so its page must not have a docroot';
 }
 
 function problemOfAny(server: CommandServer | AddressServer): string | undefined {
-  if (server.name === 'address')
-    return /^https?:\/\/[^/?#@]+$/i.test(server.origin) && URL.canParse(server.origin)
-      ? undefined
-      : `has the address "${shownUrl(server.origin)}": write one such as http://127.0.0.1:8080, a path as the page's, an account as a header`;
+  if (server.name === 'address') {
+    const isOrigin = /^https?:\/\/[^/?#@]+$/i.test(server.origin) && URL.canParse(server.origin);
+    if (isOrigin) return undefined;
+    return `has the address "${shownUrl(server.origin)}": write one such as http://127.0.0.1:8080, a path as the page's, an account as a header`;
+  }
   try {
     commandWords(server.command, 0);
     return undefined;
@@ -192,10 +192,12 @@ function problemOfPair(
   against: string | undefined,
 ): string | undefined {
   if (name === against) return 'is against itself';
-  for (const one of against === undefined ? [] : [name, against]) {
-    const found = variants.find((variant) => variant.name === one);
-    if (found === undefined || (one === against && !isRunnable(found)))
-      return `is against "${against}", and "${one}" ${found === undefined ? 'is not there' : 'is published only: nothing here can be measured of it'}`;
+  if (against === undefined) return undefined;
+  for (const side of [name, against]) {
+    const variant = variants.find((other) => other.name === side);
+    if (variant === undefined) return `is against "${against}", and "${side}" is not there`;
+    if (side === against && !isRunnable(variant))
+      return `is against "${against}", and "${side}" is published only: nothing here can be measured of it`;
   }
   return undefined;
 }

@@ -145,10 +145,8 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     ...limit,
   };
   if (rate !== undefined && requests !== undefined) {
-    const usual = inTurns ? turnsSeconds.rate : quick ? quickSeconds : Infinity;
-    const [full, needed] = [requests / rate, secondsFor(options.responses ?? 0, rate)];
-    // A load that is too short for a verdict even so stays short.
-    const seconds = asked ?? Math.min(full, needed <= full ? Math.max(usual, needed) : usual);
+    const needed = secondsFor(options.responses ?? 0, rate);
+    const seconds = asked ?? secondsAtRate(requests / rate, needed, inTurns, quick);
     return {
       ...ofRate,
       rate,
@@ -159,10 +157,11 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
   const secondsHere = exact ? undefined : hours;
   if (asked === undefined && secondsHere === undefined && requests !== undefined) {
     const isWarmedUp = options.warmupSeconds !== undefined || options.mayBeCold === true;
+    const warmUpBefore = isWarmedUp ? warmUp : { warmupSeconds: 0 };
     return {
       ...common,
       requests: quick ? quickRequests(requests, common) : requests,
-      ...(isWarmedUp ? warmUp : { warmupSeconds: 0 }),
+      ...warmUpBefore,
     };
   }
   // A profile has a number of requests or a duration.
@@ -185,6 +184,16 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     warmupSeconds: isShortened ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
     ...limit,
   };
+}
+
+/** How long a load at a rate lasts. @param full as the profile says @param needed for a verdict */
+function secondsAtRate(full: number, needed: number, inTurns: boolean, quick: boolean): number {
+  let seconds = Infinity;
+  if (inTurns) seconds = turnsSeconds.rate;
+  else if (quick) seconds = quickSeconds;
+  // A load that is too short for a verdict even so stays short.
+  if (needed <= full) seconds = Math.max(seconds, needed);
+  return Math.min(full, seconds);
 }
 
 /** A tenth, but at least a request per connection and `quickFillings` per stream. */

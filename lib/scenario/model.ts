@@ -130,7 +130,8 @@ const commandServer: Form<CommandServer> = given(commandFields);
 const addressServer: Form<AddressServer> = given(addressFields);
 const serverSpec = v.lazy((value): Form<ServerSpec> => {
   const name = isObject(value) ? value.name : undefined;
-  return name === 'command' ? commandServer : name === 'address' ? addressServer : configuredServer;
+  if (name === 'command') return commandServer;
+  return name === 'address' ? addressServer : configuredServer;
 });
 
 const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3']);

@@ -33,8 +33,10 @@ export function urlParts(text: string, where: string): UrlParts {
     isIP(url.hostname.replace(/^\[|\]$/g, '')) === 0 && !/(^|\.)localhost$/.test(url.hostname);
   return {
     scheme: url.protocol === 'https:' ? 'https' : 'http',
-    ...(isName ? { host: url.host } : {}),
-    ...(port === undefined ? {} : { port: Number(port) }),
+    ...present({
+      host: isName ? url.host : undefined,
+      port: port === undefined ? undefined : Number(port),
+    }),
     path: url.pathname + url.search,
   };
 }
@@ -94,10 +96,10 @@ export function readPageList(flag: string, file: string): AskedPages {
   let port: number | undefined;
   const text = textOfFile(flag, file, mostListBytes).replace(/^\uFEFF/, '');
   for (const [index, line] of text.split(/\r?\n/).entries()) {
-    const words = line.replace(/(^|\s)#.*$/, '').trim();
-    if (words === '') continue;
+    const entry = line.replace(/(^|\s)#.*$/, '').trim();
+    if (entry === '') continue;
     const where = `${list}, line ${index + 1}`;
-    const [, target = '', weight = '1'] = /^(\S+)(?:\s+(\d+))?$/.exec(words) ?? [];
+    const [, target = '', weight = '1'] = /^(\S+)(?:\s+(\d+))?$/.exec(entry) ?? [];
     const number = Number(weight);
     if (target === '' || number < 1 || number > mostWeight)
       throw usageError(
@@ -119,14 +121,10 @@ export function readPageList(flag: string, file: string): AskedPages {
   const [path] = weights.keys();
   if (path === undefined)
     throw usageError(`${list} has no page: write one a line, such as /index.html`);
-  return {
-    ...first?.parts,
-    ...present({ port }),
-    path,
-    ...(weights.size === 1
-      ? {}
-      : { requests: [...weights].map(([target, weight]) => ({ target, weight })) }),
-  };
+  const pages: AskedPages = { ...first?.parts, ...present({ port }), path };
+  if (weights.size > 1)
+    pages.requests = [...weights].map(([target, weight]) => ({ target, weight }));
+  return pages;
 }
 
 function addressOf({ scheme = 'http', host, port = defaultPort[scheme] }: AskedPages): string {

@@ -78,12 +78,13 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
   const profile = loadOf(scenario, variant);
   const load = fitLoad(profile, options);
   if (load.requests === undefined || load.rate !== undefined) return load;
-  const counts = scenario.variants
-    .filter(isRunnable)
-    .map((one) => loadOf(scenario, one))
-    .filter(({ requests }) => requests === profile.requests)
-    .map((one) => fitLoad(one, options).requests ?? 0);
-  return { ...load, requests: Math.max(load.requests, ...counts) };
+  let { requests } = load;
+  for (const other of scenario.variants.filter(isRunnable)) {
+    const otherProfile = loadOf(scenario, other);
+    if (otherProfile.requests === profile.requests)
+      requests = Math.max(requests, fitLoad(otherProfile, options).requests ?? 0);
+  }
+  return { ...load, requests };
 }
 
 /** Duration of a load at a rate, before fitLoad: the usual, and the longest that a low rate gets. */

@@ -73,7 +73,7 @@ export function wordsOfLine(line: string, tool: string): ShellWord[] {
  * @throws UserError that names the flag
  */
 export function readCommand(generator: Generator, words: readonly ShellWord[]) {
-  const { name: tool, options, secretOptions = [], instead = {}, subcommand } = generator;
+  const { name: tool, options, instead = {}, subcommand } = generator;
   const { oneDash = false, exclusive = [] } = generator;
   const flags = new Map<string, string[]>();
   const others: string[] = [];
@@ -99,12 +99,11 @@ export function readCommand(generator: Generator, words: readonly ShellWord[]) {
     const hasWrongValue =
       type === 'boolean' && value !== undefined && !(oneDash && /^(true|false)$/.test(value));
     if (type === undefined || hasWrongValue) {
+      const refused = hasWrongValue ? `${name}=${value}` : name;
       const why = Object.hasOwn(instead, token.name)
         ? `: ${instead[token.name]}`
         : `; these can: ${Object.keys(options).map(written).join(' ')}`;
-      throw new UserError(
-        `${tool}: ${hasWrongValue ? `${name}=${value}` : name} cannot be honoured here${why}`,
-      );
+      throw new UserError(`${tool}: ${refused} cannot be honoured here${why}`);
     }
     const before = flags.get(token.name) ?? [];
     if (before.length > 0 && multiple !== true)
@@ -113,18 +112,13 @@ export function readCommand(generator: Generator, words: readonly ShellWord[]) {
       throw new UserError(`${tool}: ${name} needs a value`);
     flags.set(token.name, [...before, value ?? '']);
     if (value === undefined) continue;
-    const open = secretOptions.includes(token.name)
-      ? hidden
-      : ['header', 'H'].includes(token.name)
-        ? shownHeader(value)
-        : value;
+    const open = shownValue(generator, token.name, value);
     const at = token.inlineValue ? token.index : token.index + 1;
     const text = words[at]?.text ?? '';
     if (open !== value) shown[at] = shellWord(text.slice(0, text.length - value.length) + open);
   }
-  const both = exclusive
-    .map((pair) => pair.split(' '))
-    .find((pair) => pair.every((one) => flags.has(one)));
+  const pairs = exclusive.map((pair) => pair.split(' '));
+  const both = pairs.find((pair) => pair.every((flag) => flags.has(flag)));
   if (both !== undefined)
     throw new UserError(
       `${tool}: ${both.map(written).join(' and ')} do not go together: leave one out`,
@@ -134,11 +128,18 @@ export function readCommand(generator: Generator, words: readonly ShellWord[]) {
     const [text = usual] = all(name);
     return text === undefined ? undefined : reader(`${tool} ${written(name)}`, text);
   };
+  const program = subcommand === undefined ? tool : `${tool} ${subcommand}`;
   return {
     flags: { has: (name) => flags.has(name), get: (name) => all(name)[0], all, read } as Flags,
     others,
-    shown: shownUrl([tool, ...(subcommand === undefined ? [] : [subcommand]), ...shown].join(' ')),
+    shown: shownUrl([program, ...shown].join(' ')),
   };
+}
+
+/** A flag's value without credentials. */
+function shownValue({ secretOptions = [] }: Generator, name: string, value: string): string {
+  if (secretOptions.includes(name)) return hidden;
+  return name === 'header' || name === 'H' ? shownHeader(value) : value;
 }
 
 const mostHeaderBytes = 64 * 1024;
@@ -150,11 +151,10 @@ const headerFiles = new Map<string, string[]>();
 function headerLines(flag: string, line: string): readonly string[] {
   if (!line.startsWith('@')) return [line];
   const file = line.slice(1);
-  const lines =
-    headerFiles.get(file) ??
-    textOfFile(flag, file, mostHeaderBytes)
-      .split(/\r?\n/)
-      .filter((one) => one.trim() !== '');
+  const known = headerFiles.get(file);
+  if (known !== undefined) return known;
+  const all = textOfFile(flag, file, mostHeaderBytes).split(/\r?\n/);
+  const lines = all.filter((text) => text.trim() !== '');
   headerFiles.set(file, lines);
   return lines;
 }
@@ -189,11 +189,9 @@ export function headersOf(
     else if (key === 'host') throw new UserError(`${flag} "${shown}": Host is given twice`);
     else before.value += (key === 'cookie' ? '; ' : ', ') + value;
   }
+  if (headers.size === 0) return present({ keepAlive });
   const named = [...headers.values()].map(({ name, value }) => [name, value] as const);
-  return {
-    ...(named.length === 0 ? {} : { headers: Object.fromEntries(named) }),
-    ...present({ keepAlive }),
-  };
+  return { headers: Object.fromEntries(named), ...present({ keepAlive }) };
 }
 
 /** Why the engine cannot send a header; undefined if it can. */

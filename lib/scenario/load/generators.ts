@@ -52,12 +52,17 @@ const wrkGenerator: Generator = {
       connections: flags.read('connections', count, '10'),
       threads: flags.read('threads', count, '2'),
       keepAlive: true,
-      ...(rate === undefined ? { durationSeconds } : atRate(rate, durationSeconds)),
+      ...during(durationSeconds, rate),
       ...present({ timeoutSeconds: flags.read('timeout', time) ?? flags.read('T', time) }),
       ...headersOf('wrk -H', flags.all('header'), 'http/1.1'),
     };
   },
 };
+
+/** The length of a load: its duration, or at a rate (requests/s) the number of requests in that time. */
+function during(durationSeconds: number, rate: number | undefined) {
+  return rate === undefined ? { durationSeconds } : atRate(rate, durationSeconds);
+}
 
 const abGenerator: Generator = {
   name: 'ab',
@@ -72,14 +77,17 @@ const abGenerator: Generator = {
   },
   load(flags) {
     const durationSeconds = flags.read('t', count);
+    const connections = flags.read('c', count, '1');
+    const length =
+      durationSeconds === undefined
+        ? { requests: flags.read('n', count, '1') }
+        : { durationSeconds };
     return {
       protocol: 'http/1.0',
-      connections: flags.read('c', count, '1'),
+      connections,
       threads: 1,
       keepAlive: flags.has('k'),
-      ...(durationSeconds === undefined
-        ? { requests: flags.read('n', count, '1') }
-        : { durationSeconds }),
+      ...length,
       timeoutSeconds: flags.read('s', count, '30'),
       ...requestOfAb(flags),
     };
@@ -165,28 +173,27 @@ const h2loadGenerator: Generator = {
     const rate = perClient && perClient * connections;
     const durationSeconds = flags.read('duration', time);
     const body = flags.read('data', bodyOfFile);
-    const [ciphers, curves] = [
-      flags.read('ciphers', wordsOf(offered.ciphers)),
-      flags.read('groups', wordsOf(offered.groups)),
-    ];
+    const ciphers = flags.read('ciphers', wordsOf(offered.ciphers));
+    const curves = flags.read('groups', wordsOf(offered.groups));
+    const threads = flags.read('threads', count, '1');
+    const length =
+      durationSeconds === undefined
+        ? { requests: flags.read('requests', count, '1'), ...present({ rate }) }
+        : during(durationSeconds, rate);
     return {
       protocol,
       connections,
-      threads: flags.read('threads', count, '1'),
+      threads,
       keepAlive: true,
       timeoutSeconds: endlessTimeoutSeconds,
-      ...(durationSeconds === undefined
-        ? { requests: flags.read('requests', count, '1'), ...present({ rate }) }
-        : rate === undefined
-          ? { durationSeconds }
-          : atRate(rate, durationSeconds)),
+      ...length,
       ...present({
         streams: flags.read('max-concurrent-streams', count),
         warmupSeconds: flags.read('warm-up-time', time),
         tls: protocol === 'h2c' ? undefined : (ciphers ?? curves) && present({ ciphers, curves }),
       }),
       ...headersOf('h2load -H', flags.all('header'), protocol),
-      ...(body === undefined ? {} : { method: 'POST', body }),
+      ...present({ method: body === undefined ? undefined : 'POST', body }),
     };
   },
 };
@@ -252,9 +259,11 @@ const vegetaGenerator: Generator = {
     const { rate, requests } = atRate(flags.read('rate', perSecond, '50'), seconds);
     const protocol = protocolOfVegeta(flags, scheme);
     const most = flags.read('max-connections', count, vegetaConnections);
+    const connections =
+      protocol === 'http/1.1' ? { connections: Math.min(requests, most) } : vegetaHttp2;
     return {
       protocol,
-      ...(protocol === 'http/1.1' ? { connections: Math.min(requests, most) } : vegetaHttp2),
+      ...connections,
       rate,
       timeoutSeconds: flags.read('timeout', time, '30s'),
       threads: 1,
