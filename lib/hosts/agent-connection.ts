@@ -16,7 +16,7 @@ import { answerForms, replyForm } from './answers.ts';
 import { greeting, patienceMs, wanted } from './messages.ts';
 import { addressesOf, connect, usualLineBytes, type Connection } from './ssh.ts';
 
-type Agent = Awaited<ReturnType<typeof greeted>>;
+type Agent = Pick<Session, 'ask' | 'lost' | 'died' | 'onPrinted' | 'close'>;
 
 export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
 
@@ -70,10 +70,12 @@ export async function openAgent(name: string) {
   const hash = createHash('sha256').update(text).digest('hex').slice(0, 16);
   const connection = await connect(name, startScript(hash, text.length));
   try {
-    const agent = await greeted(name, connection, text);
-    const facts = await agent.ask('facts', undefined);
+    const session = new Session(name, connection);
+    await session.greeted(text);
+    const { ask, lost, died, onPrinted, close } = session;
+    const facts = await ask('facts', undefined);
     await requireAway(name, facts.address);
-    return { ...agent, facts };
+    return { ask, lost, died, onPrinted, close, facts };
   } catch (error) {
     await connection.close();
     throw error;
@@ -103,125 +105,168 @@ async function bundledAgent(): Promise<Buffer> {
   return Buffer.from(await bundledForNode(new URL('agent.ts', import.meta.url), { shippedFiles }));
 }
 
-async function greeted(name: string, connection: Connection, text: Buffer) {
-  const asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>();
-  const deaths = new Map<number, (how: string) => void>();
-  const listeners = new Map<number, (text: string) => void>();
-  let count = 0;
-  /** Size limits of responses in progress. */
-  const bounds = new Map<number, number>();
-  const allowLines = () => connection.allowLines(Math.max(usualLineBytes, ...bounds.values()));
-  const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
-  const ended = connection.ended.then((how) =>
-    how.replace(/: there is no Node there$/, `$&: ${remedy}`),
-  );
-  let over: string | undefined;
-  void ended.then((how) => {
-    over ??= how;
-    for (const { reject } of asked.values()) reject(new UserError(how));
-    for (const tell of deaths.values()) tell(how);
-  });
+interface Question {
+  resolve(answer: unknown): void;
+  reject(error: unknown): void;
+}
 
-  const ready = new Promise<void>((resolve) => {
-    connection.onLine((line) => {
-      if (connection.sendsIfWanted(line, text)) return;
-      if (line === greeting) resolve();
-      // Other lines come from the shell's start-up files.
-      else if (line.startsWith('{')) hear(line);
+interface AskOptions {
+  limitMs?: number;
+  /** Limit of the answer's line, where it may be longer than usual. */
+  mostBytes?: number;
+  signal?: AbortSignal;
+}
+
+/** The talk with an agent over its connection. Its public functions may be passed on by themselves. */
+class Session {
+  readonly #name: string;
+  readonly #connection: Connection;
+  readonly #ended: Promise<string>;
+  readonly #questions = new Map<number, Question>();
+  #count = 0;
+  readonly #deaths = new Map<number, (how: string) => void>();
+  readonly #listeners = new Map<number, (text: string) => void>();
+  /** Size limits of responses in progress. */
+  readonly #bounds = new Map<number, number>();
+  /** Why nothing can be asked any more. */
+  #over: string | undefined;
+  #toldCharacters = 0;
+
+  constructor(name: string, connection: Connection) {
+    this.#name = name;
+    this.#connection = connection;
+    const remedy = 'install it (Debian: apt-get install nodejs), version 20.19 or newer';
+    this.#ended = connection.ended.then((how) =>
+      how.replace(/: there is no Node there$/, `$&: ${remedy}`),
+    );
+    void this.#ended.then((how) => this.#end(how));
+  }
+
+  /** Sends the agent's file if it is asked for, and waits for its greeting. @throws UserError */
+  async greeted(file: Buffer): Promise<void> {
+    const ready = new Promise<void>((resolve) => {
+      this.#connection.onLine((line) => {
+        if (this.#connection.sendsIfWanted(line, file)) return;
+        if (line === greeting) resolve();
+        else this.#hear(line);
+      });
     });
-  });
-  // Texts from there appear in messages and tables.
-  const plain = (key: string, value: unknown) =>
-    typeof value === 'string' && !asItIs.has(key) ? inOneLine(value) : value;
-  function hear(line: string) {
-    let said: unknown;
+    const slow = `${this.#name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`;
+    const late = delay(greetingLimitMs, slow, { ref: false });
+    const failed = await Promise.race([ready, this.#ended, late]);
+    if (failed !== undefined) throw new UserError(failed);
+    const heartbeat = setInterval(() => this.#connection.write('\n'), heartbeatMs);
+    heartbeat.unref();
+    void this.#ended.then(() => clearInterval(heartbeat));
+  }
+
+  /** @throws UserError with the agent's message, the connection's end, or after `limitMs`, which ends it; or the signal's reason */
+  readonly ask = async <Name extends keyof Calls>(
+    call: Name,
+    given: Parameters<Calls[Name]>[0],
+    { limitMs = usualLimitMs, mostBytes = usualLineBytes, signal }: AskOptions = {},
+  ): Promise<AnswerOf<Name>> => {
+    signal?.throwIfAborted();
+    if (this.#over !== undefined) throw new UserError(this.#over);
+    const id = ++this.#count;
+    const answer = new Promise<unknown>((resolve, reject) =>
+      this.#questions.set(id, { resolve, reject }),
+    );
+    const stop = (): void => this.#questions.get(id)?.reject(signal?.reason);
+    signal?.addEventListener('abort', stop);
+    const tooLate =
+      limitMs === Infinity ? undefined : setTimeout(() => this.#giveUp(id, limitMs), limitMs);
+    this.#bounds.set(id, mostBytes);
+    this.#allowLines();
     try {
-      said = JSON.parse(line, plain);
-    } catch {
-      return;
+      this.#connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
+      const checked = check<AnswerOf<Name>>(answerForms[call], await answer);
+      if ('value' in checked) return checked.value;
+      throw new UserError(
+        `${this.#name}: bakeoff's agent there gives no right answer to "${call}": ${checked.problem}`,
+      );
+    } finally {
+      this.#bounds.delete(id);
+      this.#allowLines();
+      clearTimeout(tooLate);
+      signal?.removeEventListener('abort', stop);
     }
-    const checked = check(replyForm, said);
-    if (!('value' in checked)) return;
-    const reply = checked.value;
-    if ('died' in reply) return deaths.get(reply.died)?.(reply.how.slice(0, longestSaid));
-    if ('printed' in reply) return listeners.get(reply.printed)?.(reply.text);
-    if ('told' in reply) return tell(reply.told);
-    const question = asked.get(reply.id);
-    asked.delete(reply.id);
-    if ('problem' in reply)
-      question?.reject(new UserError(`${name}: ${reply.problem}`, reply.exitCode === 2 ? 2 : 1));
-    else question?.resolve(reply.answer);
-  }
-  let toldCharacters = 0;
-  function tell(told: string) {
-    toldCharacters += told.length;
-    if (toldCharacters > mostTold)
-      return connection.refuse(`${name}: bakeoff's agent there prints lines without end`);
-    console.error(`${name}: ${printable(told).trimEnd()}`);
-  }
-  const slow = `${name}: bakeoff's agent does not start there within ${greetingLimitMs / 1000} s`;
-  const late = delay(greetingLimitMs, slow, { ref: false });
-  const failed = await Promise.race([ready, ended, late]);
-  if (failed !== undefined) throw new UserError(failed);
-  const heartbeat = setInterval(() => connection.write('\n'), heartbeatMs);
-  heartbeat.unref();
-  void ended.then(() => clearInterval(heartbeat));
-  return {
-    /**
-     * @param options.mostBytes of the answer's line, where it may be longer than usual
-     * @throws UserError with the agent's message, the connection's end, or after `limitMs`, which ends it; or the signal's reason
-     */
-    async ask<Name extends keyof Calls>(
-      call: Name,
-      given: Parameters<Calls[Name]>[0],
-      {
-        limitMs = usualLimitMs,
-        mostBytes = usualLineBytes,
-        signal,
-      }: { limitMs?: number; mostBytes?: number; signal?: AbortSignal } = {},
-    ): Promise<AnswerOf<Name>> {
-      signal?.throwIfAborted();
-      if (over !== undefined) throw new UserError(over);
-      const id = ++count;
-      const answer = new Promise<unknown>((resolve, reject) => asked.set(id, { resolve, reject }));
-      const stop = (): void => asked.get(id)?.reject(signal?.reason as Error);
-      signal?.addEventListener('abort', stop);
-      const giveUp = () => {
-        const late = `${name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`;
-        over ??= late;
-        asked.get(id)?.reject(new UserError(late));
-        void connection.close();
-      };
-      const tooLate = limitMs === Infinity ? undefined : setTimeout(giveUp, limitMs);
-      bounds.set(id, mostBytes);
-      allowLines();
-      try {
-        connection.write(`${JSON.stringify({ id, name: call, given })}\n`);
-        const checked = check<AnswerOf<Name>>(answerForms[call], await answer);
-        if ('value' in checked) return checked.value;
-        throw new UserError(
-          `${name}: bakeoff's agent there gives no right answer to "${call}": ${checked.problem}`,
-        );
-      } finally {
-        bounds.delete(id);
-        allowLines();
-        clearTimeout(tooLate);
-        signal?.removeEventListener('abort', stop);
-      }
-    },
-    /** Why the connection has ended; undefined while it lasts. */
-    lost: () => over,
-    /** Settles when the server with that id ends by itself, or the connection does. */
-    died: (server: number) =>
-      new Promise<string>((resolve) => {
-        if (over === undefined) deaths.set(server, resolve);
-        else resolve(over);
-      }),
-    /** Listens to the output of the script of the k6 with that id. */
-    onPrinted: (k6: number, listen: (text: string) => void) => void listeners.set(k6, listen),
-    /** Ends the agent and everything that it started. Never throws; may be called twice. */
-    close: () => connection.close(),
   };
+
+  /** Why the connection has ended; undefined while it lasts. */
+  readonly lost = (): string | undefined => this.#over;
+
+  /** Settles when the server with that id ends by itself, or the connection does. */
+  readonly died = (server: number): Promise<string> =>
+    new Promise<string>((resolve) => {
+      if (this.#over === undefined) this.#deaths.set(server, resolve);
+      else resolve(this.#over);
+    });
+
+  /** Listens to the output of the script of the k6 with that id. */
+  readonly onPrinted = (k6: number, listen: (text: string) => void): void =>
+    void this.#listeners.set(k6, listen);
+
+  /** Ends the agent and everything that it started. Never throws; may be called twice. */
+  readonly close = (): Promise<void> => this.#connection.close();
+
+  #end(how: string): void {
+    this.#over ??= how;
+    for (const { reject } of this.#questions.values()) reject(new UserError(how));
+    for (const tell of this.#deaths.values()) tell(how);
+  }
+
+  #giveUp(id: number, limitMs: number): void {
+    const late = `${this.#name}: bakeoff's agent there does not answer within ${limitMs / 1000} s`;
+    this.#over ??= late;
+    this.#questions.get(id)?.reject(new UserError(late));
+    void this.#connection.close();
+  }
+
+  #allowLines(): void {
+    this.#connection.allowLines(Math.max(usualLineBytes, ...this.#bounds.values()));
+  }
+
+  #hear(line: string): void {
+    const reply = replyIn(line);
+    if (reply === undefined) return;
+    if ('died' in reply) return this.#deaths.get(reply.died)?.(reply.how.slice(0, longestSaid));
+    if ('printed' in reply) return this.#listeners.get(reply.printed)?.(reply.text);
+    if ('told' in reply) return this.#print(reply.told);
+    const question = this.#questions.get(reply.id);
+    this.#questions.delete(reply.id);
+    if ('problem' in reply) {
+      const exitCode = reply.exitCode === 2 ? 2 : 1;
+      question?.reject(new UserError(`${this.#name}: ${reply.problem}`, exitCode));
+    } else question?.resolve(reply.answer);
+  }
+
+  #print(told: string): void {
+    this.#toldCharacters += told.length;
+    if (this.#toldCharacters > mostTold)
+      return this.#connection.refuse(
+        `${this.#name}: bakeoff's agent there prints lines without end`,
+      );
+    console.error(`${this.#name}: ${printable(told).trimEnd()}`);
+  }
+}
+
+/** The agent's message in a line; undefined for other lines, such as those of the shell's start-up files. */
+function replyIn(line: string) {
+  if (!line.startsWith('{')) return undefined;
+  let message: unknown;
+  try {
+    message = JSON.parse(line, plain);
+  } catch {
+    return undefined;
+  }
+  const checked = check(replyForm, message);
+  return 'value' in checked ? checked.value : undefined;
+}
+
+/** Texts from there appear in messages and tables. */
+function plain(key: string, value: unknown): unknown {
+  return typeof value === 'string' && !asItIs.has(key) ? inOneLine(value) : value;
 }
 
 /** Limit of progress text in characters; an installation prints a few lines. */

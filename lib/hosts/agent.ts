@@ -148,13 +148,12 @@ const calls = {
     let machineAtMs = -Infinity;
     const take = () => {
       const atMs = machineClock.monotonicMs();
-      const isDue = atMs - machineAtMs >= machineMs;
-      if (isDue) machineAtMs = atMs;
-      hosted.samples.push({
-        atMs,
-        ...hosted.server.usage(),
-        ...(isDue ? { machine: hosted.machine() } : {}),
-      });
+      const sample: SampleThere = { atMs, ...hosted.server.usage() };
+      if (atMs - machineAtMs >= machineMs) {
+        machineAtMs = atMs;
+        sample.machine = hosted.machine();
+      }
+      hosted.samples.push(sample);
     };
     hosted.samples = [];
     take();

@@ -14,7 +14,7 @@ import { machineClock } from '../machine/usage.ts';
 import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
 import type { ServerHostFacts } from '../result/environment.ts';
 import { shownCommand } from '../secrets.ts';
-import type { ServerName, ServerSpec } from '../scenario/model.ts';
+import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
@@ -31,6 +31,8 @@ const startLimitMs = 120_000;
 /** To a server that answers there. */
 const reachLimitMs = 5000;
 
+type Agent = Awaited<ReturnType<typeof openAgent>>;
+
 /**
  * Connects, and starts the agent there.
  * @throws UserError with the remedy
@@ -38,19 +40,9 @@ const reachLimitMs = 5000;
 export async function openServerHost(name: string) {
   const agent = await openAgent(name);
   const { address, processors, environment, files } = agent.facts;
-  const sent = new Map<string, Promise<string>>();
-  const sendNow = async (folder: string) => {
-    const given = { files: await filesOf(folder, name), open: true };
-    return agent.ask('keep', given, { limitMs: keepLimitMs });
-  };
-  const send = (folder: string) => {
-    const there = sent.get(folder) ?? sendNow(folder);
-    sent.set(folder, there);
-    return there;
-  };
-  const sendFile = async (file: string) =>
-    path.join(await send(path.dirname(file)), path.basename(file));
-  let link: Promise<ServerHostFacts> | undefined;
+  const sent = new SentFolders(agent, name);
+  let measured: Promise<ServerHostFacts> | undefined;
+  const facts = () => (measured ??= measuredFacts(agent, name));
   return {
     /** The name as given by the user. */
     name,
@@ -82,30 +74,27 @@ export async function openServerHost(name: string) {
         throw usageError(
           `on ${name} only configs can be started: start ${spec.name === 'command' ? `'${shownCommand(spec.command)}'` : 'it'} there, and compare its address (http://${address}:PORT/ with --host ${address}) without --server-host`,
         );
-      const config = await Promise.all(
-        spec.config.map((file) => (path.isAbsolute(file) ? sendFile(file) : file)),
-      );
-      const { asIs } = spec;
-      const own = asIs?.within ? { asIs: { ...asIs, within: await sendFile(asIs.within) } } : {};
-      const { docroot } = options.page;
-      const page =
-        docroot !== undefined && path.isAbsolute(docroot)
-          ? { ...options.page, docroot: await send(docroot) }
-          : options.page;
+      const remoteSpec = await sent.spec(spec);
+      const page = await sent.page(options.page);
       await agent.ask('alone', runHere(), { signal });
-      const there = await agent.ask(
+      const started = await agent.ask(
         'start',
-        { spec: { ...spec, config, ...own }, options: { ...options, page } },
+        { spec: remoteSpec, options: { ...options, page } },
         { limitMs: startLimitMs, signal },
       );
       // The load goes to this address.
-      if (new URL(there.origin).hostname !== address)
+      if (new URL(started.origin).hostname !== address)
         throw new UserError(
-          `${name} is at ${address}, and says that its server is at ${there.origin}: nothing else than the host is loaded`,
+          `${name} is at ${address}, and says that its server is at ${started.origin}: nothing else than the host is loaded`,
         );
-      const server = hosted(there);
+      const server = hostedServer(agent, started);
       try {
-        await reached(server, { ...options, page }, signal);
+        await requireReached(server.origin, name, address, signal);
+        // Before the first request: another machine may have the address that a host says to have.
+        await facts();
+        const { protocol = 'http/1.1', request, tls } = options;
+        const check = { origin: server.origin, page, protocol, request, tls };
+        await waitUntilReady({ ...check, anyLength: true }, signal);
       } catch (error) {
         await server.stop();
         throw error;
@@ -115,74 +104,117 @@ export async function openServerHost(name: string) {
     lost: agent.lost,
     close: () => agent.close(),
   };
+}
 
-  function facts(): Promise<ServerHostFacts> {
-    return (link ??= factsOf());
+/** The user's folders on the host, each sent once. */
+class SentFolders {
+  readonly #agent: Agent;
+  readonly #host: string;
+  /** Paths there, by paths here. */
+  readonly #remote = new Map<string, Promise<string>>();
+
+  constructor(agent: Agent, host: string) {
+    this.#agent = agent;
+    this.#host = host;
   }
 
-  function hosted({ id, ...server }: AnswerOf<'start'>): HostedServer {
-    let stopping: Promise<void> | undefined;
-    return {
-      ...server,
-      died: agent.died(id),
-      stop: () => (stopping ??= agent.ask('stop', { server: id }).catch(() => undefined)),
-      alarms: () => agent.ask('alarms', { server: id }),
-      async watch() {
-        const { monotonicMs: aheadMs } = await clocksAhead(agent);
-        await agent.ask('watch', { server: id });
-        const beganMs = machineClock.monotonicMs();
-        return async () => {
-          const tookMs = machineClock.monotonicMs() - beganMs;
-          const mostBytes = usualLineBytes + (tookMs / watchMs) * mostSampleBytes;
-          const samples = await agent.ask('watched', { server: id }, { mostBytes });
-          return samples.map((sample) => ({ ...sample, atMs: sample.atMs - aheadMs }));
-        };
-      },
-    };
+  /** The spec with paths there, for which it sends the folders of the config's files. */
+  async spec(spec: ConfiguredServer): Promise<ConfiguredServer> {
+    const config = await Promise.all(
+      spec.config.map((file) => (path.isAbsolute(file) ? this.#file(file) : file)),
+    );
+    const { asIs } = spec;
+    if (asIs?.within === undefined) return { ...spec, config };
+    return { ...spec, config, asIs: { ...asIs, within: await this.#file(asIs.within) } };
   }
 
-  async function reached(
-    { origin }: RunningServer,
-    options: Pick<StartOptions, 'page' | 'protocol' | 'request' | 'tls'>,
-    signal: AbortSignal,
-  ) {
-    const { hostname, port } = new URL(origin);
-    const socket = connectTo({ host: hostname, port: Number(port) });
-    try {
-      await once(socket, 'connect', { signal: limited(signal, reachLimitMs) });
-    } catch {
-      signal.throwIfAborted();
-      throw new UserError(
-        `the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy()}`,
-      );
-    } finally {
-      socket.destroy();
-    }
-    // Before the first request: another machine may have the address that a host says to have.
-    await facts();
-    const { page, protocol = 'http/1.1', request, tls } = options;
-    await waitUntilReady({ origin, page, protocol, request, tls, anyLength: true }, signal);
+  /** The page with the path of its folder there. */
+  async page(page: Page): Promise<Page> {
+    const { docroot } = page;
+    if (docroot === undefined || !path.isAbsolute(docroot)) return page;
+    return { ...page, docroot: await this.#folder(docroot) };
   }
 
-  async function factsOf(): Promise<ServerHostFacts> {
-    const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
-    const machine = { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId };
-    const token = randomUUID();
-    const port = await agent.ask('echo', token);
-    const measured = await measureLink({ address, port }, token).catch(async (error: Error) => {
-      throw new UserError(
-        `${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy()}`,
-      );
-    });
-    return { name, address, ...machine, ...measured };
+  async #file(file: string): Promise<string> {
+    return path.join(await this.#folder(path.dirname(file)), path.basename(file));
   }
 
-  async function remedy() {
-    const [known, ...others] = await addressesOf(name);
-    if (known === undefined || [known, ...others].includes(address))
-      return `open ports ${ownPortsText} in the firewall between`;
-    return `${name} is ${known} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${address} here`;
+  #folder(folder: string): Promise<string> {
+    const known = this.#remote.get(folder);
+    if (known !== undefined) return known;
+    const sending = this.#send(folder);
+    this.#remote.set(folder, sending);
+    return sending;
   }
+
+  async #send(folder: string): Promise<string> {
+    const given = { files: await filesOf(folder, this.#host), open: true };
+    return this.#agent.ask('keep', given, { limitMs: keepLimitMs });
+  }
+}
+
+function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): HostedServer {
+  let stopping: Promise<void> | undefined;
+  return {
+    ...server,
+    died: agent.died(id),
+    stop: () => (stopping ??= agent.ask('stop', { server: id }).catch(() => undefined)),
+    alarms: () => agent.ask('alarms', { server: id }),
+    async watch() {
+      const { monotonicMs: aheadMs } = await clocksAhead(agent);
+      await agent.ask('watch', { server: id });
+      const beganMs = machineClock.monotonicMs();
+      return async () => {
+        const tookMs = machineClock.monotonicMs() - beganMs;
+        const mostBytes = usualLineBytes + (tookMs / watchMs) * mostSampleBytes;
+        const samples = await agent.ask('watched', { server: id }, { mostBytes });
+        return samples.map((sample) => ({ ...sample, atMs: sample.atMs - aheadMs }));
+      };
+    },
+  };
+}
+
+/** @throws UserError with the remedy if the server's port is not reached from here, or the signal's reason */
+async function requireReached(
+  origin: string,
+  name: string,
+  address: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { hostname, port } = new URL(origin);
+  const socket = connectTo({ host: hostname, port: Number(port) });
+  try {
+    await once(socket, 'connect', { signal: limited(signal, reachLimitMs) });
+  } catch {
+    signal.throwIfAborted();
+    throw new UserError(
+      `the server on ${name} answers there, and port ${port} of ${hostname} does not from here: ${await remedy(name, address)}`,
+    );
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** The host's facts, with those of the link to it. @throws UserError with the remedy if its ports are not reached from here */
+async function measuredFacts(agent: Agent, name: string): Promise<ServerHostFacts> {
+  const { address, environment } = agent.facts;
+  const { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId } = environment;
+  const machine = { cpuModel, cores, memoryBytes, kernel, os, governor, bootedAt, bootId };
+  const token = randomUUID();
+  const port = await agent.ask('echo', token);
+  const measured = await measureLink({ address, port }, token).catch(async (error: Error) => {
+    throw new UserError(
+      `${name} is reached by ssh, and port ${port} of ${address} is not from here (${error.message}): ${await remedy(name, address)}`,
+    );
+  });
+  return { name, address, ...machine, ...measured };
+}
+
+async function remedy(name: string, address: string): Promise<string> {
+  const [known, ...others] = await addressesOf(name);
+  if (known === undefined || [known, ...others].includes(address))
+    return `open ports ${ownPortsText} in the firewall between`;
+  return `${name} is ${known} here, so it is behind address translation, and no firewall's rule helps: reach it by a VPN, or by a name that stands for ${address} here`;
 }
 
 /** Configs and pages are far smaller. */
@@ -225,17 +257,17 @@ export async function filesOf(folder: string, host: string): Promise<SentFile[]>
   async function add(descriptor: number, inner: string): Promise<void> {
     try {
       const opened = `/proc/self/fd/${descriptor}`;
-      for (const one of await readdir(opened, { withFileTypes: true })) {
-        const file = path.join(opened, one.name);
-        const name = path.join(inner, one.name);
-        if (keys.includes(one.name))
+      for (const entry of await readdir(opened, { withFileTypes: true })) {
+        const file = path.join(opened, entry.name);
+        const name = path.join(inner, entry.name);
+        if (keys.includes(entry.name))
           throw new UserError(
             `${folder} would be sent to ${host} with all that is in it, ${name} too: ${ownFolder}`,
           );
         count(1, 0);
-        if (one.isDirectory()) await add(openSync(file, folderFlags), name);
-        else if (one.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
-        else if (one.isFile()) {
+        if (entry.isDirectory()) await add(openSync(file, folderFlags), name);
+        else if (entry.isSymbolicLink()) files.push({ path: name, link: await readlink(file) });
+        else if (entry.isFile()) {
           const { size, mode } = await stat(file);
           count(0, size);
           const read = () => readBytes(file, mostBytes, { below: opened });
