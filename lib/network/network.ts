@@ -3,6 +3,7 @@ import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { once } from 'node:events';
 import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
+import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import type { Cores } from '../machine/cores.ts';
@@ -82,43 +83,18 @@ export async function openNetwork(options: {
   stdin.on('error', () => undefined);
   const answers = createInterface({ input: stdout })[Symbol.asyncIterator]();
   const ended = once(child.process, 'close').then(([code, by]) => {
+    const how = by === null ? `with code ${code}` : `by ${by}`;
     const last = lastLine(errors);
-    return `the link (${binary}, pid ${child.pid}) ended ${by === null ? `with code ${code}` : `by ${by}`}${last === '' ? '' : `: ${last}`}`;
+    const end = `the link (${binary}, pid ${child.pid}) ended ${how}`;
+    return last === '' ? end : `${end}: ${last}`;
   });
+  const link: Link = { stdin, answers, ended, signal };
   let stopping: Promise<void> | undefined;
   const died = new Promise<string>((resolve) => {
     void ended.then((line) => {
       if (stopping === undefined) resolve(line);
     });
   });
-
-  /** delaylink (xk6-loadgen/cmd/delaylink) answers each line in JSON, and ends with its input. */
-  async function ask<T>(line: string, limitSeconds = answerSeconds): Promise<T> {
-    signal.throwIfAborted();
-    const over = new AbortController();
-    const whileAsked = { signal: over.signal };
-    const late = `the link did not answer within ${limitSeconds} s`;
-    stdin.write(`${line}\n`);
-    try {
-      const answer = await Promise.race([
-        answers.next().then(({ done, value }) => (done === true ? failed(ended) : value)),
-        failed(ended),
-        once(signal, 'abort', whileAsked),
-        failed(delay(limitSeconds * 1000, late, whileAsked)),
-      ]);
-      signal.throwIfAborted();
-      const text = String(answer);
-      try {
-        return JSON.parse(text) as T;
-      } catch {
-        throw new UserError(
-          `the link says ${JSON.stringify(text.slice(0, 200))} instead of an answer`,
-        );
-      }
-    } finally {
-      over.abort();
-    }
-  }
 
   const stop = () =>
     (stopping ??= (async () => {
@@ -134,7 +110,7 @@ export async function openNetwork(options: {
       server: { address, netns },
       client,
       ...ready
-    } = await ask<LinkReady>(JSON.stringify(order));
+    } = await askLink<LinkReady>(link, JSON.stringify(order));
     const { pid } = child;
     const server: ServerSide = { address, port, enter: enterNetwork(caller, pid, netns) };
     return {
@@ -146,16 +122,61 @@ export async function openNetwork(options: {
       /** Settles if the link ends before stop() is called, with a line that says how. */
       died,
       /** Returns the use now. Must not run beside another question. Throws UserError, or Interrupted after a signal. */
-      counts: () => ask<LinkCounts>('counts'),
+      counts: () => askLink<LinkCounts>(link, 'counts'),
       /** The same, and the lateness restarts. */
-      mark: () => ask<LinkCounts>('mark'),
-      report: () => ask<LinkReport>('report', reportSeconds),
+      mark: () => askLink<LinkCounts>(link, 'mark'),
+      report: () => askLink<LinkReport>(link, 'report', reportSeconds),
       /** Ends the link with its devices and namespaces. Never throws; may be called twice. */
       stop,
     };
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/** A running delaylink (xk6-loadgen/cmd/delaylink). It ends with its input. */
+interface Link {
+  stdin: Writable;
+  answers: AsyncIterator<string>;
+  /** Settles with a line that says how it ended. */
+  ended: Promise<string>;
+  /** Of the run. */
+  signal: AbortSignal;
+}
+
+/** delaylink answers each line in JSON. Throws UserError, or the signal's reason. */
+async function askLink<T>(
+  { stdin, answers, ended, signal }: Link,
+  line: string,
+  limitSeconds = answerSeconds,
+): Promise<T> {
+  signal.throwIfAborted();
+  const over = new AbortController();
+  const whileAsked = { signal: over.signal };
+  const late = `the link did not answer within ${limitSeconds} s`;
+  stdin.write(`${line}\n`);
+  try {
+    const answer = await Promise.race([
+      answers.next().then(({ done, value }) => (done === true ? failed(ended) : value)),
+      failed(ended),
+      once(signal, 'abort', whileAsked),
+      failed(delay(limitSeconds * 1000, late, whileAsked)),
+    ]);
+    signal.throwIfAborted();
+    return parsed<T>(String(answer));
+  } finally {
+    over.abort();
+  }
+}
+
+function parsed<T>(answer: string): T {
+  try {
+    return JSON.parse(answer) as T;
+  } catch {
+    throw new UserError(
+      `the link says ${JSON.stringify(answer.slice(0, 200))} instead of an answer`,
+    );
   }
 }
 
