@@ -22,9 +22,9 @@ interface Left {
 
 /** The InfluxQL condition for a load. */
 export function ofLoad({ run, variant, round }: LoadName): string {
-  return Object.entries({ run, variant, round })
-    .map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`)
-    .join(' AND ');
+  const tags = Object.entries({ run, variant, round });
+  const conditions = tags.map(([tag, value]) => `${quoteIdentifier(tag)} = ${quoteString(value)}`);
+  return conditions.join(' AND ');
 }
 
 /** The point of a phase. @param phase and `instance` from 1 */

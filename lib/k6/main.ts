@@ -73,10 +73,8 @@ function runPhases(): void {
   for (const [index, phase] of phases.entries()) {
     if (index > 0 && pauseSeconds > 0) sleep(pauseSeconds);
     console.log(phaseBeginsLine);
-    const call: CallOptions = {
-      segmented: instances > 1,
-      ...(index === 0 && startAtMs !== undefined ? { startAt: startAtMs } : {}),
-    };
+    const call: CallOptions = { segmented: instances > 1 };
+    if (index === 0 && startAtMs !== undefined) call.startAt = startAtMs;
     const warmUps = index === 0 ? warmedUp(phase) : [];
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
     for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);
@@ -113,31 +111,39 @@ function warmedUp(phase: AlternateOptions): { side: number; result: LoadResult }
 /** Adds what a warm-up of its own did to the result of the load behind it. */
 function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continuous }: LoadResult) {
   result.warmupRequests += requests + warmupRequests;
-  const { wire: own = {} as NonNullable<LoadResult['wire']> } = result;
-  for (const name of Object.keys(own) as (keyof typeof own)[]) own[name] += wire?.[name] ?? 0;
+  const { wire: measured = {} as NonNullable<LoadResult['wire']> } = result;
+  for (const name of Object.keys(measured) as (keyof typeof measured)[])
+    measured[name] += wire?.[name] ?? 0;
   if (continuous) result.continuous = { ...continuous, apart: true };
 }
 
+/** A side's load with one request at a time, each page as soon as the one before is answered. */
+function aloneOptions(
+  {
+    rate: _,
+    arrivals: __,
+    requests: ___,
+    buckets: ____,
+    together: _____,
+    mix,
+    ...side
+  }: SideOptions,
+  seconds: number,
+): SideOptions {
+  const alone: SideOptions = {
+    ...side,
+    connections: 1,
+    streams: 1,
+    threads: 1,
+    warmup: '100ms',
+    duration: `${seconds}s`,
+  };
+  if (typeof mix === 'string') alone.mix = mix.replace(/,"atMs":\[[^\]]*\]/g, '');
+  return alone;
+}
+
 function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {
-  const sides = phase.sides.map(
-    ({
-      rate: _,
-      arrivals: __,
-      requests: ___,
-      buckets: ____,
-      together: _____,
-      mix,
-      ...side
-    }): SideOptions => ({
-      ...side,
-      ...(typeof mix === 'string' ? { mix: mix.replace(/,"atMs":\[[^\]]*\]/g, '') } : {}),
-      connections: 1,
-      streams: 1,
-      threads: 1,
-      warmup: '100ms',
-      duration: `${seconds}s`,
-    }),
-  );
+  const sides = phase.sides.map((side) => aloneOptions(side, seconds));
   const alone = loadgen.alternate({ ...phase, sides, samples: false });
   for (const [side, { pages }] of outcome.results.entries())
     for (const [index, page] of pages.entries()) {

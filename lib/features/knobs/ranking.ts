@@ -163,7 +163,7 @@ function settingsOf({ lines }: LaidLines): Map<string, string> {
   );
 }
 
-const words = {
+const verdictNames = {
   faster: 'helps',
   slower: 'harms',
   same: 'nothing here',
@@ -174,21 +174,21 @@ export function rankingTable(effects: readonly Effect[], { sameWithin }: Result)
   const metric = effects[0]?.comparison.metric ?? 'rps';
   const column = (title: string, cell: (comparison: Comparison) => Cell) =>
     leftColumn(title, ({ comparison }: Effect) => cell(comparison));
-  const ratio = (one: { ratio: number; ci95: [number, number] } | null) =>
-    one === null ? '' : effect(one.ratio, one.ci95);
-  return tableOf(effects, [
-    leftColumn('knob', ({ candidate }) => candidate.name),
+  const effectText = (measured: { ratio: number; ci95: [number, number] } | null) =>
+    measured === null ? '' : effect(measured.ratio, measured.ci95);
+  const columns = [
     column(metric === 'rps' ? 'requests/s' : metricMark(metric).trim(), (comparison) =>
-      hasRatio(comparison) ? ratio(comparison) : '',
+      hasRatio(comparison) ? effectText(comparison) : '',
     ),
-    ...(metric === 'cpu' ? [] : [column('CPU/request', ({ cpu }) => ratio(cpu))]),
-    ...(metric === 'p99' ? [] : [column('p99', ({ latency }) => ratio(latency.p99))]),
-    column('here', (comparison) => verdictCell(comparison, sameWithin)),
-  ]);
+  ];
+  if (metric !== 'cpu') columns.push(column('CPU/request', ({ cpu }) => effectText(cpu)));
+  if (metric !== 'p99') columns.push(column('p99', ({ latency }) => effectText(latency.p99)));
+  columns.push(column('here', (comparison) => verdictCell(comparison, sameWithin)));
+  return tableOf(effects, [leftColumn('knob', ({ candidate }) => candidate.name), ...columns]);
 }
 
 function verdictCell({ verdict, why, ratio, ci95 }: Comparison, sameWithin: number): Cell {
-  const part = verdict === 'none' ? why : words[verdict];
+  const part = verdict === 'none' ? why : verdictNames[verdict];
   let text = part;
   if (verdict === 'same') text += `, same within ${tolerance(sameWithin)}`;
   if (verdict === 'inconclusive' && !isTooWide(ci95))
@@ -206,7 +206,8 @@ export function rightAsItIs(effects: readonly Effect[], had: ReadonlySet<string>
 
 /** The product of the single effects: their joint effect if they were independent. */
 export function product(effects: readonly Effect[], chosen: readonly Candidate[]): number {
-  return effects
-    .filter(({ candidate }) => chosen.includes(candidate))
-    .reduce((all, { comparison }) => all * comparison.ratio, 1);
+  let ratio = 1;
+  for (const { candidate, comparison } of effects)
+    if (chosen.includes(candidate)) ratio *= comparison.ratio;
+  return ratio;
 }
