@@ -293,10 +293,11 @@ interface Loaded {
 }
 
 /** A phase's part of the CPU time of all requests, those of warm-ups too: each request costs the same. */
-function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], one: LoadResult) {
-  const all = total(results, ({ requests, warmupRequests }) => requests + warmupRequests);
+function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], phase: LoadResult) {
   // Several phases may be different loads.
-  return cpuSeconds === null || results.length > 1 ? null : (cpuSeconds * one.requests) / all;
+  if (cpuSeconds === null || results.length > 1) return null;
+  const all = total(results, ({ requests, warmupRequests }) => requests + warmupRequests);
+  return (cpuSeconds * phase.requests) / all;
 }
 
 async function outcomeOf(
@@ -312,27 +313,26 @@ async function outcomeOf(
   const pods = await kubectl.list('pods', labels);
   const ends = await Promise.all(
     Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
-      const one = left.get(index + 1);
-      if (one !== undefined)
-        return { phases: byOurClocks(one.phases, { wallMs: one.aheadMs, monotonicMs: 0 }) };
+      const outcome = left.get(index + 1);
+      if (outcome !== undefined)
+        return { phases: byOurClocks(outcome.phases, { wallMs: outcome.aheadMs, monotonicMs: 0 }) };
       const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
-      return {
-        failure: `left no result in InfluxDB: ${pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod)}`,
-      };
+      const why = pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod);
+      return { failure: `left no result in InfluxDB: ${why}` };
     }),
   );
   const merged = mergeInstances(ends, plan).map(({ results }) => results[0] as LoadResult);
-  const phases = merged.map((one): Phase => {
-    const { wire: _, ...result } = one;
+  const phases = merged.map((mergedPhase): Phase => {
+    const { wire: _, ...result } = mergedPhase;
     return {
       // Several machines have no common clock.
       ...result,
       monotonicMs: [0, 0],
       ...expectedOf({ variant, page }),
-      serverCpuSeconds: partOfCpu(cpuSeconds, merged, one),
+      serverCpuSeconds: partOfCpu(cpuSeconds, merged, mergedPhase),
       serverRssBytes: null,
       idleCpuShare: null,
-      perRequest: perRequestOf([one]),
+      perRequest: perRequestOf([mergedPhase]),
       generatorCpuSeconds: result.cpuSeconds,
       noise: null,
       network: null,

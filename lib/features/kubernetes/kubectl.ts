@@ -86,7 +86,7 @@ export async function findKubectl(namespace: string | undefined) {
     context,
     /** Objects of these kinds, such as `testruns.k6.io,pods`, with these labels. */
     list: (what: string, labels?: Labels) =>
-      items(what, ...(labels === undefined ? [] : [`--selector=${selector(labels)}`])),
+      labels === undefined ? items(what) : items(what, `--selector=${selector(labels)}`),
     get: (kind: string, name: string) => parsed<ClusterObject>(kind, name),
     /** Events of pods that the cluster would not make; empty if this user may not read them. */
     refusals: () => items('events', '--field-selector=reason=FailedCreate').catch(() => []),
@@ -126,9 +126,8 @@ function requireName(kind: string, name: string | undefined): void {
 }
 
 function selector(labels: Labels): string {
-  return Object.entries(labels)
-    .map(([label, value]) => `${label}=${value}`)
-    .join(',');
+  const pairs = Object.entries(labels).map(([label, value]) => `${label}=${value}`);
+  return pairs.join(',');
 }
 
 /** Remedies by kubectl's output; the first match counts. */

@@ -196,7 +196,7 @@ export async function serverManifests(
   round: number,
   node?: string,
 ) {
-  const { run, scenario, image, namespace, server: resources } = clusterRun;
+  const { run, scenario, namespace, server: resources } = clusterRun;
   const spec = shippedServer(scenario, variant);
   const name = variantName(scenario, variant, runId(run));
   const labels = labelsOf(clusterRun, variant, 'server');
@@ -222,60 +222,10 @@ export async function serverManifests(
     { key: configFile, path: configFile, text: config.text },
     ...pages.map(({ file, text }, index) => ({ key: `page-${index + 1}`, path: file, text })),
   ];
-  const container = (part: string, command: string[], ...volumeMounts: object[]) => ({
-    image,
-    securityContext: { ...containerSecurity, readOnlyRootFilesystem: true },
-    resources: resourcesOf(resources),
-    name: part,
-    command,
-    volumeMounts,
-  });
-  // ConfigMaps are mounted as links to links, which a server would follow at each request.
-  const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
-  const makeCertificate = ['openssl', ...certificateArgs(certificate)];
   const start = ['prlimit', `--nofile=${limit}:${limit}`, '--', spec.name];
-  const servers = { 'bakeoff/part': 'server', 'bakeoff/run': runId(run) };
-  const pod = {
-    ...placed(clusterRun.placement),
-    automountServiceAccountToken: false,
-    securityContext: podSecurity,
-    affinity: {
-      ...(node === undefined ? {} : { nodeAffinity: required(onlyOn(node)) }),
-      // All servers on the same node, without generators and other runs.
-      podAffinity: required([onOneHost({ matchLabels: servers })]),
-      podAntiAffinity: required([ofGenerators, ofOtherRuns(runId(run))]),
-    },
-    initContainers: [
-      container('pages', copy, mount('given', true), mount('docroot')),
-      ...(config.tls
-        ? [container('certificate', makeCertificate, mount('tls'), mount('temp'))]
-        : []),
-    ],
-    containers: [
-      {
-        ...container(
-          'server',
-          [...start, ...config.args(`${places.given}/${configFile}`)],
-          mount('given', true),
-          mount('docroot', true),
-          mount('tls', true),
-          mount('temp'),
-        ),
-        ports: [{ containerPort: port }],
-        // No probes once it is up.
-        startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
-      },
-    ],
-    // A container's first process may ignore the signal.
-    terminationGracePeriodSeconds: 5,
-    volumes: [
-      {
-        name: 'given',
-        configMap: { name, items: files.map(({ key, path: file }) => ({ key, path: file })) },
-      },
-      ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
-    ],
-  };
+  const command = [...start, ...config.args(`${places.given}/${configFile}`)];
+  const items = files.map(({ key, path: file }) => ({ key, path: file }));
+  const pod = serverPod(clusterRun, { name, items }, command, config.tls, node);
   const deployment = {
     replicas: 1,
     strategy: { type: 'Recreate' },
@@ -295,13 +245,74 @@ export async function serverManifests(
       { apiVersion: 'apps/v1', kind: 'Deployment', metadata, spec: deployment },
       { apiVersion: 'v1', kind: 'Service', metadata, spec: service },
     ],
-    originAt: (host = name) =>
-      `${config.tls ? 'https' : 'http'}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    originAt: (host = name) => {
+      const urlHost = host.includes(':') ? `[${host}]` : host;
+      return `${config.tls ? 'https' : 'http'}://${urlHost}:${port}`;
+    },
+  };
+}
+
+/** @param given the ConfigMap with the config and the pages @param command that starts the server */
+function serverPod(
+  { run, image, server, placement }: ClusterRun,
+  given: { name: string; items: readonly { key: string; path: string }[] },
+  command: string[],
+  hasTls: boolean,
+  node: string | undefined,
+) {
+  const container = (part: string, containerCommand: string[], ...volumeMounts: object[]) => ({
+    image,
+    securityContext: { ...containerSecurity, readOnlyRootFilesystem: true },
+    resources: resourcesOf(server),
+    name: part,
+    command: containerCommand,
+    volumeMounts,
+  });
+  // ConfigMaps are mounted as links to links, which a server would follow at each request.
+  const copy = ['cp', '-rL', `${places.given}/www/.`, places.docroot];
+  const initContainers = [container('pages', copy, mount('given', true), mount('docroot'))];
+  if (hasTls) {
+    const makeCertificate = ['openssl', ...certificateArgs(certificate)];
+    initContainers.push(container('certificate', makeCertificate, mount('tls'), mount('temp')));
+  }
+  const servers = { 'bakeoff/part': 'server', 'bakeoff/run': runId(run) };
+  return {
+    ...placed(placement),
+    automountServiceAccountToken: false,
+    securityContext: podSecurity,
+    affinity: {
+      ...present({ nodeAffinity: node === undefined ? undefined : required(onlyOn(node)) }),
+      // All servers on the same node, without generators and other runs.
+      podAffinity: required([onOneHost({ matchLabels: servers })]),
+      podAntiAffinity: required([ofGenerators, ofOtherRuns(runId(run))]),
+    },
+    initContainers,
+    containers: [
+      {
+        ...container(
+          'server',
+          command,
+          mount('given', true),
+          mount('docroot', true),
+          mount('tls', true),
+          mount('temp'),
+        ),
+        ports: [{ containerPort: port }],
+        // No probes once it is up.
+        startupProbe: { tcpSocket: { port }, periodSeconds: 1, failureThreshold: 60 },
+      },
+    ],
+    // A container's first process may ignore the signal.
+    terminationGracePeriodSeconds: 5,
+    volumes: [
+      { name: 'given', configMap: given },
+      ...['docroot', 'tls', 'temp'].map((volume) => ({ name: volume, emptyDir: {} })),
+    ],
   };
 }
 
 function mount(name: keyof typeof places, readOnly = false): object {
-  return { name, mountPath: places[name], ...(readOnly ? { readOnly } : {}) };
+  return { name, mountPath: places[name], ...present({ readOnly: readOnly || undefined }) };
 }
 
 function shippedServer(scenario: Scenario, variant: RunnableVariant): ConfiguredServer {
@@ -347,9 +358,9 @@ export function loadHere(
     quick: false,
     ...present({ durationSeconds }),
   });
-  const secret = Object.entries(shownHeaders(load.headers ?? {})).find(
-    ([header, value]) => value !== load.headers?.[header],
-  )?.[0];
+  const { headers = {} } = load;
+  const shown = shownHeaders(headers);
+  const secret = Object.keys(shown).find((header) => shown[header] !== headers[header]);
   if (secret !== undefined)
     throw usageError(
       `${variant.name}: manifests are read by many, and its load has the header ${secret}: leave it out with --variants`,
@@ -441,13 +452,11 @@ function environment(
   { influx, influxSecret }: ClusterRun,
 ) {
   const secret = (key: string) => ({ secretKeyRef: { name: influxSecret, key } });
-  const from: Record<string, object> = {
-    [loadPlanVariable]: { configMapKeyRef: planAt },
-    ...(influxSecret !== undefined && {
-      K6_INFLUXDB_USERNAME: secret('username'),
-      K6_INFLUXDB_PASSWORD: secret('password'),
-    }),
-  };
+  const from: Record<string, object> = { [loadPlanVariable]: { configMapKeyRef: planAt } };
+  if (influxSecret !== undefined) {
+    from['K6_INFLUXDB_USERNAME'] = secret('username');
+    from['K6_INFLUXDB_PASSWORD'] = secret('password');
+  }
   return Object.entries({ ...ownVariables(plan), ...ownOutput(influx).env }).map(
     ([name, value]) => {
       const valueFrom = from[name];
