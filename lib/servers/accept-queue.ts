@@ -22,23 +22,22 @@ export function watchAcceptQueue(
     const now = pid === undefined ? undefined : overflowsIn(pid);
     if (before === undefined || now === undefined) return undefined;
     if (now <= before) return { overflows: 0 };
-    const own = await listenersAt(Number(new URL(server.origin).port), enter);
-    if (own.length === 0) return { overflows: now - before };
+    const listeners = await listenersAt(Number(new URL(server.origin).port), enter);
+    if (listeners.length === 0) return { overflows: now - before };
     // A socket's drops are those since it was opened.
-    const drops = total(own, (socket) => socket.drops);
+    const drops = total(listeners, (socket) => socket.drops);
     return {
       overflows: Math.min(drops, now - before),
-      backlog: Math.min(...own.map(({ backlog }) => backlog)),
+      backlog: Math.min(...listeners.map(({ backlog }) => backlog)),
     };
   };
 }
 
 /** ListenOverflows of the network namespace of a process (RFC 2012's names, then the kernel's values); undefined if it has ended. */
 function overflowsIn(pid: number): number | undefined {
-  const [names = [], values = []] = textOf(`/proc/${pid}/net/netstat`)
-    .split('\n')
-    .filter((line) => line.startsWith('TcpExt:'))
-    .map((line) => line.split(' '));
+  const lines = textOf(`/proc/${pid}/net/netstat`).split('\n');
+  const ofTcp = lines.filter((line) => line.startsWith('TcpExt:'));
+  const [names = [], values = []] = ofTcp.map((line) => line.split(' '));
   const at = names.indexOf('ListenOverflows');
   return at === -1 || values[at] === undefined ? undefined : Number(values[at]);
 }

@@ -29,21 +29,22 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const layers = await Promise.all((await readLayers('h2o', names)).map(readYaml));
   const config = layers.reduce(merge);
   const { host, isShared, tls } = oneAddress(config, names);
-  const certificate = tls ? await place.certificateFile() : '';
-  const ssl = {
-    'certificate-file': certificate,
-    'key-file': certificate,
-    // No server can say whether this machine's certificate was revoked.
-    'ocsp-update-interval': 0,
-  };
-  const listen = { listen: { host: place.address, port: place.port, ...(tls ? { ssl } : {}) } };
+  const listen: Record<string, unknown> = { host: place.address, port: place.port };
+  if (tls) {
+    const certificate = await place.certificateFile();
+    listen['ssl'] = {
+      'certificate-file': certificate,
+      'key-file': certificate,
+      // No server can say whether this machine's certificate was revoked.
+      'ocsp-update-interval': 0,
+    };
+  }
   const paths = { '/': { 'file.dir': place.docroot } };
-  const machine = treeOf({
-    // h2o's own default is a thread for each core of the machine, allowed or not.
-    'num-threads': place.workers,
-    ...(isShared ? listen : {}),
-    hosts: { [host]: { ...(isShared ? {} : listen), paths } },
-  });
+  const where = isShared
+    ? { listen, hosts: { [host]: { paths } } }
+    : { hosts: { [host]: { listen, paths } } };
+  // h2o's own default is a thread for each core of the machine, allowed or not.
+  const machine = treeOf({ 'num-threads': place.workers, ...where });
   const pairs = config.pairs.filter(({ key }) => !leftOut.includes(key));
   return {
     text: printYaml(merge({ ...config, pairs }, machine as MapTree)),

@@ -109,15 +109,22 @@ async function addressOf(
   const at = { address, port: wanted };
   const problem = await portProblem(at);
   if (problem === undefined) return at;
-  throw new UserError(
-    problem.code === 'EADDRINUSE'
-      ? `port ${wanted} of ${address} is in use: end what listens there, or take another port`
-      : `no server can listen on port ${wanted} of ${address}: ${problem.message}`,
-  );
+  if (problem.code === 'EADDRINUSE')
+    throw new UserError(
+      `port ${wanted} of ${address} is in use: end what listens there, or take another port`,
+    );
+  throw new UserError(`no server can listen on port ${wanted} of ${address}: ${problem.message}`);
 }
 
 /** A config's log is read from its beginning. */
 const mostConfigLogBytes = 64e6;
+
+/** Goes before a command. Root's limit may be higher than its children may set it. */
+function limiting(fileLimit: number, { user }: Scratch): string[] {
+  const limits = [`--nofile=${fileLimit}:${fileLimit}`];
+  if (user !== undefined) limits.push(`--nproc=${processesLimit()}:${processesLimit()}`);
+  return ['prlimit', ...limits, '--'];
+}
 
 async function startPrepared(
   {
@@ -141,15 +148,7 @@ async function startPrepared(
     ({ size }) => size,
     () => 0,
   );
-  const before = [
-    ...scratch.enter,
-    ...(network?.enter ?? []),
-    // Root's limit may be higher than its children may set it.
-    'prlimit',
-    `--nofile=${fileLimit}:${fileLimit}`,
-    ...(scratch.user === undefined ? [] : [`--nproc=${processesLimit()}:${processesLimit()}`]),
-    '--',
-  ];
+  const before = [...scratch.enter, ...(network?.enter ?? []), ...limiting(fileLimit, scratch)];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
   const began = commandBegan(pid, [its.command, ...its.args], child.hasExited);

@@ -94,12 +94,13 @@ async function compose(names: readonly string[], place: Place): Promise<Composed
   const machine = `--address=${place.address}\n--workers=${place.workers}\n--htdocs=${place.docroot}\n`;
   const flags = composeFlags([...layers, ourLines(machine)]);
   const certificate = tls ? await place.certificateFile() : '';
-  const words = [String(place.port), ...(tls ? [certificate, certificate] : [])];
+  const last = [String(place.port)];
+  if (tls) last.push(certificate, certificate);
   return {
-    text: printFlags(flags, words),
+    text: printFlags(flags, last),
     tls,
     protocol: tls ? 'h2' : 'h2c',
-    args: () => [...flags.map(wordOf), ...words],
+    args: () => [...flags.map(wordOf), ...last],
   };
 }
 
@@ -109,8 +110,9 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   const folder = path.dirname(file);
   const valueOf = (wanted: string) => flags.find(({ name }) => name === wanted)?.value;
   const address = valueOf('address');
-  const was = `${address === undefined ? '' : `${address}:`}${port ?? '(none there)'}`;
-  const said = [`port ${was} → ${place.address}:${place.port}`];
+  const portThere = port ?? '(none there)';
+  const was = address === undefined ? portThere : `${address}:${portThere}`;
+  const redirections = [`port ${was} → ${place.address}:${place.port}`];
   const kept = flags.flatMap((flag): Flag[] => {
     const { name, value } = flag;
     if (name === 'daemon' || name === 'address') return [];
@@ -118,10 +120,10 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
     return [isPath ? { ...flag, value: path.resolve(folder, value) } : flag];
   });
   if (flags.some(({ name }) => name === 'daemon'))
-    said.push('--daemon: left out, so that its end is seen');
+    redirections.push('--daemon: left out, so that its end is seen');
   if (valueOf('htdocs') === undefined) {
     kept.push({ name: 'htdocs', value: folder, origin: ours });
-    said.push(`htdocs (where it is started) → ${folder}`);
+    redirections.push(`htdocs (where it is started) → ${folder}`);
   }
   kept.push({ name: 'address', value: place.address, origin: ours });
   const last = [String(place.port)];
@@ -129,7 +131,7 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
   else if (tls) {
     const certificate = await place.certificateFile();
     last.push(certificate, certificate);
-    said.push('key and certificate (none there) → those of this machine');
+    redirections.push('key and certificate (none there) → those of this machine');
   }
   return {
     text: `# ${file} as it runs here.\n${printFlags(kept, last)}`,
@@ -138,7 +140,7 @@ async function adoptNghttpd(file: string, place: AdoptPlace): Promise<AdoptedCon
     hosts: [],
     upstreams: [],
     workers: workersOf(flags),
-    redirections: said,
+    redirections,
     args: () => [...kept.map(wordOf), ...last],
   };
 }

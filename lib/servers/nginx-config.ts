@@ -84,10 +84,10 @@ export function asWritten({ name, args }: Directive): string {
 
 /** Finds directives by name in any block. */
 export function findDirectives(directives: readonly Directive[], name: string): Directive[] {
-  return directives.flatMap((directive) => [
-    ...(directive.name === name ? [directive] : []),
-    ...findDirectives(directive.block ?? [], name),
-  ]);
+  return directives.flatMap((directive) => {
+    const inside = findDirectives(directive.block ?? [], name);
+    return directive.name === name ? [directive, ...inside] : inside;
+  });
 }
 
 export function quoted(text: string): string {

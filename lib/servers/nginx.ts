@@ -88,10 +88,11 @@ async function compose(
     throw new UserError(
       `nginx config ${names.join(' + ')}: has ${servers.length} server blocks and ${listens.length} listen lines; keep one server block, bakeoff gives it its address`,
     );
+  const http2Protocol = tls ? 'h2' : 'h2c';
   return {
     text: printConfig(config),
     tls,
-    protocol: http2 ? (tls ? 'h2' : 'h2c') : 'http/1.1',
+    protocol: http2 ? http2Protocol : 'http/1.1',
     // Relative paths, such as a log's, are below the server's temporary folder.
     args: (configFile) => ['-p', place.temp, ...logArgs(build), '-c', configFile],
   };
@@ -174,11 +175,12 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   const closing = serving.find((line) => asWritten(line) === 'return 444');
   const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
   if (hangsUp !== undefined) here.said.push(hangsUp);
+  const tlsProtocol = http2 && tls ? 'h2' : 'http/1.1';
   return {
     ...present({ hangsUp }),
     ...here.adopted(printConfig(runs), workers),
     tls,
-    protocol: http2Only ? 'h2c' : http2 && tls ? 'h2' : 'http/1.1',
+    protocol: http2Only ? 'h2c' : tlsProtocol,
     hosts,
     args: (configFile) => [...logArgs(build), '-c', configFile],
   };
@@ -213,8 +215,9 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
       here.said.push(`server { } at ${directive.origin}: left out, it listens to HTTP/3 only`);
       return [];
     }
-    const others = listens === undefined ? block : block.filter((one) => one.name !== 'listen');
-    return [{ ...directive, block: [...(listens ?? []), ...change(others, name, here)] }];
+    if (listens === undefined) return [{ ...directive, block: change(block, name, here) }];
+    const others = block.filter((line) => line.name !== 'listen');
+    return [{ ...directive, block: [...listens, ...change(others, name, here)] }];
   });
 }
 
@@ -247,23 +250,20 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       if (first !== place.user?.name) noteUser(args.join(' '), here);
       return [];
     case 'worker_processes':
-      return first === 'auto'
-        ? instead(String(place.cores), `${place.cores}, the number of server cores`)
-        : [directive];
+      if (first !== 'auto') return [directive];
+      return instead(String(place.cores), `${place.cores}, the number of server cores`);
     case 'worker_cpu_affinity':
       return leaveOut("the workers run on the server's cores");
     case 'worker_priority':
       return first.startsWith('-') ? leaveOut('it takes root') : [directive];
     case 'worker_rlimit_nofile':
-      return Number(first) <= place.fileLimit
-        ? [directive]
-        : instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
+      if (Number(first) <= place.fileLimit) return [directive];
+      return instead(String(place.fileLimit), `${place.fileLimit}, the hard limit here`);
     case 'error_log':
       return first === 'stderr' || first === '/dev/null' ? [directive] : instead('stderr', runLog);
     case 'access_log':
-      return first === 'off' || first === '/dev/null'
-        ? [directive]
-        : instead(quoted(here.temporaryFile(first, 'access.log')), temporary);
+      if (first === 'off' || first === '/dev/null') return [directive];
+      return instead(quoted(here.temporaryFile(first, 'access.log')), temporary);
     case 'quic_bpf':
       return turnOff('it takes root');
     case 'ssl_stapling':
@@ -290,12 +290,8 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return having(targetOf(directive, here));
     case 'endpoint':
       return parent === 'otel_exporter' ? having(targetOf(directive, here)) : [directive];
-    case 'js_import': {
-      // nginx looks beside the config, then in js_path.
-      const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
-      const found = { ...directive, args: [...args.slice(0, -1), quoted(file)] };
-      return [isThereForServer(file) ? found : directive];
-    }
+    case 'js_import':
+      return [importBesideConfig(directive, here)];
   }
   requireNoClient(directive, here);
   const backend = backendOf(directive);
@@ -306,6 +302,14 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
   if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
     return [directive];
   return having(quoted(path.resolve(here.folder, first)));
+}
+
+/** A js_import with the whole path of its file. nginx looks beside the config, then in js_path. */
+function importBesideConfig(directive: Directive, here: Here): Directive {
+  const { args } = directive;
+  const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
+  if (!isThereForServer(file)) return directive;
+  return { ...directive, args: [...args.slice(0, -1), quoted(file)] };
 }
 
 function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>): string {
@@ -321,13 +325,13 @@ function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>
 function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
   const temp = (name: string) => quoted(path.join(here.place.temp, name));
   const added: string[] = [];
-  const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] =>
-    lines
-      .filter(([wanted]) => !block.some(({ name }) => name === wanted))
-      .map(([name, ...args]) => {
-        if (name !== 'daemon') added.push(name);
-        return { name, args, origin: ours };
-      });
+  const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] => {
+    const missing = lines.filter(([wanted]) => !block.some(({ name }) => name === wanted));
+    return missing.map(([name, ...args]) => {
+      if (name !== 'daemon') added.push(name);
+      return { name, args, origin: ours };
+    });
+  };
   const main = lacking(config, [
     ['daemon', 'off'],
     ['error_log', 'stderr'],

@@ -74,35 +74,30 @@ export async function prepareConfigured(
     args: config.args(scratch.keep(configFile, text)),
     user,
     // Other processes of its user could read all variables, such as tokens.
-    env:
-      user &&
-      Object.fromEntries(Object.entries(process.env).filter(([one]) => handedDown.test(one))),
+    env: user && variablesHandedDown(),
     cwd: config.workingFolder ?? (user === undefined ? folder : scratch.temp),
   };
   scratch.give();
-  const complaintAbout = (said: string) =>
-    complaintOf(kind, said, scratch.withOwnPaths(text), build, spec, user?.name);
+  const complaintAbout = (line: string) =>
+    complaintOf(kind, line, scratch.withOwnPaths(text), build, spec, user?.name);
   if (kind.checkArgs !== undefined) {
-    const { code, stdout, stderr } = await run({
+    const readFile = isOwn ? spec.config[0] : configFile;
+    const complaint = await checkComplaint(kind, scratch, {
       ...child,
       args: [...kind.checkArgs, ...child.args],
       before: [...scratch.enter, ...(network?.enter ?? [])],
       limit: {
         seconds: checkSeconds,
-        words: `${name} has not read its config ${isOwn ? spec.config[0] : configFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
+        words: `${name} has not read its config ${readFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
       },
       signal,
     });
-    const said = scratch.withOwnPaths(stderr);
-    // An older nginx first tries the log that it was built with, which it may not write.
-    const isAboutConfig = (line: string) =>
-      kind.complaint.test(line) && !line.includes('could not open error log file');
-    if (code !== 0)
-      throw new UserError(
-        complaintAbout(said.split('\n').find(isAboutConfig) ?? lastLine(said + stdout)),
-      );
+    if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
   const { tls, hosts, hangsUp, workers, redirections, upstreams } = config;
+  const check: Prepared['check'] = { protocol: config.protocol };
+  // The length of a user's own page may change, such as by a date.
+  if (isOwn) Object.assign(check, { anyLength: true, hosts, hangsUp, user: user?.name });
   return {
     about: { name, version: build.version, workers, redirections, upstreams },
     process: child,
@@ -110,20 +105,35 @@ export async function prepareConfigured(
     fileLimit,
     logFile: path.join(folder, 'error.log'),
     tls,
-    check: {
-      protocol: config.protocol,
-      // The length of a user's own page may change, such as by a date.
-      ...(isOwn ? { anyLength: true, hosts, hangsUp, user: user?.name } : {}),
-    },
+    check,
     readyLimitMs,
     explain(message, lines, hasEnded) {
-      const said = lines.findLast((line) => kind.complaint.test(line));
-      if (said !== undefined && hasEnded) return complaintAbout(said);
-      return said === undefined || message.includes(said)
-        ? message
-        : `${message}; ${name}'s log: ${said}`;
+      const complaint = lines.findLast((line) => kind.complaint.test(line));
+      if (complaint === undefined) return message;
+      if (hasEnded) return complaintAbout(complaint);
+      return message.includes(complaint) ? message : `${message}; ${name}'s log: ${complaint}`;
     },
   };
+}
+
+function variablesHandedDown(): NodeJS.ProcessEnv {
+  const variables = Object.entries(process.env);
+  return Object.fromEntries(variables.filter(([name]) => handedDown.test(name)));
+}
+
+/** Has the server read its config. Returns the line of its complaint; undefined if it has none. */
+async function checkComplaint(
+  { complaint }: ServerKind,
+  scratch: Scratch,
+  check: Parameters<typeof run>[0],
+): Promise<string | undefined> {
+  const { code, stdout, stderr } = await run(check);
+  if (code === 0) return undefined;
+  const errors = scratch.withOwnPaths(stderr);
+  // An older nginx first tries the log that it was built with, which it may not write.
+  const isAboutConfig = (line: string) =>
+    complaint.test(line) && !line.includes('could not open error log file');
+  return errors.split('\n').find(isAboutConfig) ?? lastLine(errors + stdout);
 }
 
 async function configFor(
@@ -207,14 +217,15 @@ export async function prepareCommand(
 
 async function programIn(folder: string, program: string): Promise<string> {
   const isPath = program.includes('/');
-  const found = isPath ? path.resolve(folder, program) : await find(program, thisMachine());
-  if (found === undefined)
+  const file = isPath ? path.resolve(folder, program) : await find(program, thisMachine());
+  if (file === undefined)
     throw new UserError(
       `there is no program ${program} on PATH: install it, or write its path (./${program})`,
     );
-  if (!(await isExecutableFile(found)))
-    throw new UserError(
-      `${found} is no program that can be run: ${isPath && folder !== path.dirname(found) ? `paths are meant from ${folder}` : 'see that it is there, and executable (chmod +x)'}`,
-    );
-  return found;
+  if (await isExecutableFile(file)) return file;
+  const remedy =
+    isPath && folder !== path.dirname(file)
+      ? `paths are meant from ${folder}`
+      : 'see that it is there, and executable (chmod +x)';
+  throw new UserError(`${file} is no program that can be run: ${remedy}`);
 }

@@ -225,17 +225,18 @@ async function askPages(
     throw new UserError(
       `the pages at ${origin} have ${hundredths(bytes)} bytes on average, by their weights, and bodyBytes says ${bodyBytes}: they are not what is to be measured`,
     );
-  return {
+  const answer: Partial<Answer> = {
     bytes,
     sdBytes: Math.sqrt(mean((length) => (length - bytes) ** 2)),
-    each: pages.map(({ answer }) => partOf(answer)),
-    ...(others.length > 0 && {
-      otherStatuses,
-      requests: asked.map(({ request, answer }) =>
-        request.status === undefined ? request : { ...request, status: (answer as Answer).status },
-      ),
-    }),
+    each: pages.map(({ answer: given }) => partOf(given)),
   };
+  if (others.length === 0) return answer;
+  answer.otherStatuses = otherStatuses;
+  answer.requests = asked.map((each) => {
+    const { status } = each.answer as Answer;
+    return each.request.status === undefined ? each.request : { ...each.request, status };
+  });
+  return answer;
 }
 
 async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], signal: AbortSignal) {
