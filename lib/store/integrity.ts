@@ -133,12 +133,13 @@ async function countsIn(
   figure: string,
   where?: string,
 ): Promise<RoundCounts> {
-  const conditions = [`"run" = ${quoteString(run)}`, ...(where === undefined ? [] : [where])];
-  const found = await store.query(
-    `SELECT ${figure} WHERE ${conditions.join(' AND ')} GROUP BY "variant", "round"`,
+  const ofRun = `"run" = ${quoteString(run)}`;
+  const condition = where === undefined ? ofRun : `${ofRun} AND ${where}`;
+  const series = await store.query(
+    `SELECT ${figure} WHERE ${condition} GROUP BY "variant", "round"`,
   );
   return new Map(
-    found.map(({ tags, values }) => [
+    series.map(({ tags, values }) => [
       `${tags?.['round']} ${tags?.['variant']}`,
       Number(values[0]?.[1]) || 0,
     ]),

@@ -65,11 +65,8 @@ export async function startLocalInfluxd(options: LocalOptions) {
       signal?.throwIfAborted();
       const lock = await lockFile(lockIn(folder), waitSeconds);
       if (lock !== null) {
-        try {
-          child = await launchUsable({ ...options, signal }, lock, isRestart);
-        } finally {
-          closeSync(lock);
-        }
+        const launched = launchUsable({ ...options, signal }, lock, isRestart);
+        child = await launched.finally(() => closeSync(lock));
         pid = child.pid;
         Object.assign(influx, reachedIn(folder));
         return;
@@ -92,14 +89,12 @@ export async function startLocalInfluxd(options: LocalOptions) {
 
   async function revive() {
     if (stopped) return false;
-    // After its files are deleted, influxd continues and answers from memory. Another program may use its port by now.
-    const keepsData =
-      pidIn(folder) === pid &&
-      listensOn(pid, { address: loopbackAddress, port: Number(influx.url.split(':')[2]) }) &&
-      ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name))) &&
-      !(await keepsDeletedFiles(pid, folder));
     // A busy influxd gets a second chance.
-    if (keepsData && ((await answers(influx)) || (await answers(influx)))) return true;
+    if (
+      (await keepsData(pid, influx, folder)) &&
+      ((await answers(influx)) || (await answers(influx)))
+    )
+      return true;
     try {
       await child?.stop(1000);
       await startOrJoin(true);
@@ -134,6 +129,19 @@ export async function startLocalInfluxd(options: LocalOptions) {
       await child?.stop(10_000);
     },
   };
+}
+
+/**
+ * Whether it is the influxd of the folder, and has its files. After its files are deleted, influxd continues and answers from memory.
+ * Another program may use its port by now.
+ */
+async function keepsData(pid: number, { url }: Influx, folder: string): Promise<boolean> {
+  return (
+    pidIn(folder) === pid &&
+    listensOn(pid, { address: loopbackAddress, port: Number(url.split(':')[2]) }) &&
+    ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name))) &&
+    !(await keepsDeletedFiles(pid, folder))
+  );
 }
 
 const compactionMs = 300;

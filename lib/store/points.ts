@@ -3,10 +3,10 @@ import { publishedBuckets, sameBucket } from '../analysis/latency.ts';
 import { metrics } from '../analysis/metrics.ts';
 import { comparisonOf, hasRatio, comparable, curvesOf } from '../analysis/comparisons.ts';
 import { pagesOf } from '../analysis/pages.ts';
-import { phasePairs } from '../analysis/phases.ts';
+import { phasePairs, type PhasePair } from '../analysis/phases.ts';
 import { limitText } from '../analysis/limit.ts';
 import { bucketLabel } from '../format.ts';
-import type { Phase, Result } from '../result/result.ts';
+import type { BucketShare, Phase, Result } from '../result/result.ts';
 import type { ServerFigures } from '../result/server-metrics.ts';
 import { line, toNanoseconds } from './line-protocol.ts';
 import { benchComparison } from './comparison-points.ts';
@@ -142,16 +142,12 @@ export function tablePoints(result: Result): string[] {
     ...phases.map(({ tags, protocol, ...row }, index) =>
       at(benchPhase, index, { ...tags, protocol }, row),
     ),
-    ...phases.flatMap(({ tags, ...row }) => {
-      const [inArticle, here] = [publishedBuckets(row.published), row.measured?.buckets ?? []];
-      return (here.length > 0 ? here : inArticle).map((bucket, position) => {
-        const [published, measured] = [inArticle, here].map((buckets) =>
-          buckets.find((one) => sameBucket(one, bucket)),
-        );
-        const values = { position, bucket, published, measured };
-        return at(benchBucket, position, { ...tags, bucket: bucketLabel(bucket) }, values);
-      });
-    }),
+    ...phases.flatMap(({ tags, ...row }) =>
+      bucketRows(row).map((bucketRow, position) => {
+        const bucketTags = { ...tags, bucket: bucketLabel(bucketRow.bucket) };
+        return at(benchBucket, position, bucketTags, { position, ...bucketRow });
+      }),
+    ),
     // Later rounds add to some of the curves: a point's time depends only on its own.
     ...curvesOf(result).flatMap(({ name, points }) =>
       points.map((point, position) => {
@@ -160,18 +156,28 @@ export function tablePoints(result: Result): string[] {
       }),
     ),
     // Side by side within each page.
-    ...variants.flatMap(({ name: variant }, side) =>
-      pagesOf(result, variant)
-        .slice(0, mostPages)
-        .map((one, position) => {
-          const { page } = one;
-          const effects = comparisonOf(result, variant)?.pages ?? [];
-          const effect = effects.find((other) => other.page === page);
-          const place = position * variants.length + side;
-          return at(benchPage, place, { variant, page }, { ...one, position, effect });
-        }),
-    ),
+    ...variants.flatMap(({ name: variant }, side) => {
+      const effects = comparisonOf(result, variant)?.pages ?? [];
+      const largest = pagesOf(result, variant).slice(0, mostPages);
+      return largest.map((sum, position) => {
+        const { page } = sum;
+        const effect = effects.find((pageEffect) => pageEffect.page === page);
+        const place = position * variants.length + side;
+        return at(benchPage, place, { variant, page }, { ...sum, position, effect });
+      });
+    }),
   ];
+}
+
+/** The buckets of a load phase, or else those of the article, with the shares of both. */
+function bucketRows({ published, measured }: Pick<PhasePair, 'published' | 'measured'>) {
+  const inArticle = publishedBuckets(published);
+  const here = measured?.buckets ?? [];
+  const shareIn = (buckets: readonly BucketShare[], bucket: BucketShare) =>
+    buckets.find((one) => sameBucket(one, bucket));
+  return (here.length > 0 ? here : inArticle).map((bucket) => {
+    return { bucket, published: shareIn(inArticle, bucket), measured: shareIn(here, bucket) };
+  });
 }
 
 /** The rest is in report.html. */

@@ -75,58 +75,23 @@ async function prepare(influx: Influx, mayMake: boolean): Promise<string> {
 
 const silenceMs = 30_000;
 
+type LocalInfluxd = Awaited<ReturnType<typeof startLocalInfluxd>>;
+
 async function storeOn(
   influx: Influx,
   version: string,
-  local: Awaited<ReturnType<typeof startLocalInfluxd>> | null,
+  local: LocalInfluxd | null,
   retryForMs = 10_000,
 ) {
   // The version of a local influxd is unknown until it starts.
   const k6Output = await chooseK6Output(influx, local === null ? version : '1.');
-  let isDown = local !== null && local.failure() !== null;
-  let silentUntilMs = 0;
+  const reached = new ReachedDatabase(influx, local, retryForMs);
   let kept: readonly string[] = [];
-
-  async function revive(): Promise<boolean> {
-    if (isDown || performance.now() < silentUntilMs) return false;
-    const askedAtMs = performance.now();
-    const isThere = await (local === null ? answers(influx) : local.revive());
-    // Timers may be a little early.
-    const hangs = !isThere && performance.now() - askedAtMs >= 0.9 * pingTimeoutMs;
-    silentUntilMs = hangs ? performance.now() + silenceMs : 0;
-    return isThere;
-  }
-
-  async function reopen(): Promise<void> {
-    if (local !== null && isDown) isDown = !(await local.revive());
-    else await revive();
-  }
-
-  /** Tries at least twice, and revives the database in between. Both may be done twice. */
-  async function persistently<T>(operation: () => Promise<T>) {
-    const deadline = performance.now() + retryForMs;
-    for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
-      if (isDown) throw new InfluxError(`InfluxDB did not start: ${local?.failure()}`, null);
-      if (performance.now() < silentUntilMs)
-        throw new InfluxError(`InfluxDB at ${influx.url} does not answer: it hangs`, null);
-      try {
-        return await operation();
-      } catch (error) {
-        if (!(error instanceof InfluxError) || !error.transient) throw error;
-        if (tries > 1 && performance.now() + waitMs > deadline) {
-          const failure = local?.failure();
-          throw failure ? new InfluxError(`${error.message}; ${failure}`, error.status) : error;
-        }
-      }
-      await revive();
-      await delay(waitMs);
-    }
-  }
 
   /** Writes line protocol. Throws an InfluxError when the database refuses it. */
   const write = (lines: readonly string[]) => {
     const filled = lines.filter((line) => line !== '');
-    return persistently(() => writeLines(influx, filled));
+    return reached.persistently(() => writeLines(influx, filled));
   };
   return {
     /** For direct access. The url of a local influxd may change when it is started again. */
@@ -149,17 +114,75 @@ async function storeOn(
       });
     },
     /** Runs an InfluxQL statement. Throws an InfluxError. */
-    query: (influxql: string) => persistently(() => query(influx, influxql)),
+    query: (influxql: string) => reached.persistently(() => query(influx, influxql)),
     /**
      * Starts a local influxd again if it has died, hangs or has lost its folder. Returns whether the database answers.
      * A database that hung less than 30 s ago gets no request, so that it delays a run only once.
      */
-    revive,
+    revive: () => reached.revive(),
     /** Like revive. Also starts a local influxd that did not start before, which may take minutes. */
-    reopen,
+    reopen: () => reached.reopen(),
     /** Why the local influxd did not start; null if it did. */
-    failure: () => (isDown ? (local?.failure() ?? null) : null),
+    failure: () => reached.failure(),
     /** Ends a local influxd. May be called twice. */
     close: async () => local?.stop(),
   };
+}
+
+/** A database that may be away for a while. */
+class ReachedDatabase {
+  readonly #influx: Influx;
+  readonly #local: LocalInfluxd | null;
+  readonly #retryForMs: number;
+  /** The local influxd did not start. */
+  #isDown: boolean;
+  #silentUntilMs = 0;
+
+  constructor(influx: Influx, local: LocalInfluxd | null, retryForMs: number) {
+    this.#influx = influx;
+    this.#local = local;
+    this.#retryForMs = retryForMs;
+    this.#isDown = local !== null && local.failure() !== null;
+  }
+
+  async revive(): Promise<boolean> {
+    if (this.#isDown || performance.now() < this.#silentUntilMs) return false;
+    const askedAtMs = performance.now();
+    const isThere = await (this.#local === null ? answers(this.#influx) : this.#local.revive());
+    // Timers may be a little early.
+    const hangs = !isThere && performance.now() - askedAtMs >= 0.9 * pingTimeoutMs;
+    this.#silentUntilMs = hangs ? performance.now() + silenceMs : 0;
+    return isThere;
+  }
+
+  async reopen(): Promise<void> {
+    if (this.#local !== null && this.#isDown) this.#isDown = !(await this.#local.revive());
+    else await this.revive();
+  }
+
+  failure(): string | null {
+    return this.#isDown ? (this.#local?.failure() ?? null) : null;
+  }
+
+  /** Tries at least twice, and revives the database in between. Both may be done twice. */
+  async persistently<T>(operation: () => Promise<T>): Promise<T> {
+    const deadline = performance.now() + this.#retryForMs;
+    for (let waitMs = 100, tries = 1; ; waitMs = Math.min(2 * waitMs, 2000), tries++) {
+      if (this.#isDown)
+        throw new InfluxError(`InfluxDB did not start: ${this.#local?.failure()}`, null);
+      if (performance.now() < this.#silentUntilMs)
+        throw new InfluxError(`InfluxDB at ${this.#influx.url} does not answer: it hangs`, null);
+      try {
+        return await operation();
+      } catch (error) {
+        if (!(error instanceof InfluxError) || !error.transient) throw error;
+        if (tries > 1 && performance.now() + waitMs > deadline) {
+          const failure = this.#local?.failure();
+          throw failure ? new InfluxError(`${error.message}; ${failure}`, error.status) : error;
+        }
+      }
+      await this.revive();
+      await delay(waitMs);
+    }
+  }
 }
