@@ -169,20 +169,22 @@ function replayOf(piece: BusiestPiece, host: string): ReturnType<BusiestPiece['r
 
 /** @param counted by method, status and target */
 function mixOf(counted: ReadonlyMap<string, number>) {
-  const all = new Map<string, { method: string; target: string; statuses: Counts<number> }>();
+  const statusesOf = new Map<
+    string,
+    { method: string; target: string; statuses: Counts<number> }
+  >();
   for (const [key, count] of counted) {
     const [method = '', status = '', target = ''] = key.split(' ');
     const name = `${method} ${target}`;
-    const one = all.get(name) ?? { method, target, statuses: new Counts<number>() };
-    all.set(name, one);
-    one.statuses.add(Number(status), count);
+    const request = statusesOf.get(name) ?? { method, target, statuses: new Counts<number>() };
+    statusesOf.set(name, request);
+    request.statuses.add(Number(status), count);
   }
-  const sorted = [...all.values()]
-    .map(({ method, target, statuses }) => {
-      const status = statuses.mostFrequent() as number;
-      return { method, target, status, weight: statuses.sum() };
-    })
-    .sort((a, b) => b.weight - a.weight);
+  const weighted = [...statusesOf.values()].map(({ method, target, statuses }) => {
+    const status = statuses.mostFrequent() as number;
+    return { method, target, status, weight: statuses.sum() };
+  });
+  const sorted = weighted.sort((a, b) => b.weight - a.weight);
   const requests = sorted.slice(0, mostRequests);
   const paths = new Map<string, (typeof requests)[number]>();
   for (const request of sorted.slice(mostRequests)) {
@@ -192,7 +194,7 @@ function mixOf(counted: ReadonlyMap<string, number>) {
     else if (paths.size < mostRequests) paths.set(path, { ...request });
   }
   const mix = [...requests, ...paths.values()];
-  const made = new Map(requests.map((one) => [`${one.method} ${one.target}`, one]));
+  const made = new Map(requests.map((request) => [`${request.method} ${request.target}`, request]));
   return {
     requests: mix,
     paths: paths.size,
