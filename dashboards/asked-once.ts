@@ -32,44 +32,35 @@ export function askedOnce(builders: readonly Builder<Panel>[]): Builder<Panel>[]
       );
       const same = JSON.stringify({ ...target, expression, refId: '' });
       const letter = letterOf.get(same) ?? String.fromCharCode('A'.charCodeAt(0) + targets.length);
-      if (!letterOf.has(same))
-        targets.push({ ...target, refId: letter, ...(expression !== undefined && { expression }) });
+      if (!letterOf.has(same)) {
+        const asked = { ...target, refId: letter };
+        if (expression !== undefined) asked.expression = expression;
+        targets.push(asked);
+      }
       letterOf.set(same, letter);
       renamed.set(target.refId, letter);
     }
     if (targets.length > 26)
       throw new Error(`${panel.title}: ${targets.length} targets, and 26 letters`);
-    const shown = ((panel.targets ?? []) as Target[])
-      .filter(({ hide }) => hide !== true)
-      .map(({ refId }) => renamed.get(refId));
-    const overrides = (panel.fieldConfig?.overrides ?? []).map((one) =>
-      one.matcher.id === 'byFrameRefID'
-        ? {
-            ...one,
-            matcher: { ...one.matcher, options: renamed.get(one.matcher.options as string) },
-          }
-        : one,
-    );
-    return {
-      ...panel,
-      ...(panel.fieldConfig && { fieldConfig: { ...panel.fieldConfig, overrides } }),
-      transformations: [
-        { id: 'filterByRefId', options: { include: `/^(${shown.join('|')})$/` } },
-        ...(panel.transformations ?? []),
-      ],
-    };
+    const visible = ((panel.targets ?? []) as Target[]).filter(({ hide }) => hide !== true);
+    const letters = visible.map(({ refId }) => renamed.get(refId));
+    const { fieldConfig, transformations = [] } = panel;
+    const ofThis = { id: 'filterByRefId', options: { include: `/^(${letters.join('|')})$/` } };
+    const asking: Panel = { ...panel, transformations: [ofThis, ...transformations] };
+    if (fieldConfig === undefined) return asking;
+    const overrides = fieldConfig.overrides.map((override) => {
+      const { matcher } = override;
+      if (matcher.id !== 'byFrameRefID') return override;
+      const options = renamed.get(matcher.options as string);
+      return { ...override, matcher: { ...matcher, options } };
+    });
+    return { ...asking, fieldConfig: { ...fieldConfig, overrides } };
   });
   const [first] = panels;
-  return panels.map((panel) => ({
-    build: () =>
-      panel === first
-        ? { ...panel, targets }
-        : {
-            ...panel,
-            datasource: otherPanel,
-            targets: [
-              { refId: 'A', datasource: otherPanel, panelId: first?.id } as unknown as Dataquery,
-            ],
-          },
-  }));
+  const answers = { refId: 'A', datasource: otherPanel, panelId: first?.id };
+  const taking = { datasource: otherPanel, targets: [answers as unknown as Dataquery] };
+  return panels.map((panel) => {
+    const built = panel === first ? { ...panel, targets } : { ...panel, ...taking };
+    return { build: () => built };
+  });
 }

@@ -154,28 +154,25 @@ export function timeSeriesPanel({
 }
 
 function lineProperties({ title, color, points, bandTo, edge }: LineLook): DynamicConfigValue[] {
-  return [
-    ...(title === undefined ? [] : [{ id: 'displayName', value: title }]),
-    ...(color === undefined ? [] : [fixedColour(color)]),
-    ...(points === true
-      ? [
-          { id: 'custom.drawStyle', value: GraphDrawStyle.Points },
-          { id: 'custom.pointSize', value: 8 },
-        ]
-      : []),
-    ...(bandTo === undefined
-      ? []
-      : [
-          { id: 'custom.fillBelowTo', value: bandTo },
-          { id: 'custom.fillOpacity', value: 20 },
-        ]),
-    ...(edge === true || bandTo !== undefined
-      ? [
-          { id: 'custom.lineWidth', value: 0 },
-          { id: 'custom.showPoints', value: VisibilityMode.Never },
-        ]
-      : []),
-  ];
+  const properties: DynamicConfigValue[] = [];
+  if (title !== undefined) properties.push({ id: 'displayName', value: title });
+  if (color !== undefined) properties.push(fixedColour(color));
+  if (points === true)
+    properties.push(
+      { id: 'custom.drawStyle', value: GraphDrawStyle.Points },
+      { id: 'custom.pointSize', value: 8 },
+    );
+  if (bandTo !== undefined)
+    properties.push(
+      { id: 'custom.fillBelowTo', value: bandTo },
+      { id: 'custom.fillOpacity', value: 20 },
+    );
+  if (edge === true || bandTo !== undefined)
+    properties.push(
+      { id: 'custom.lineWidth', value: 0 },
+      { id: 'custom.showPoints', value: VisibilityMode.Never },
+    );
+  return properties;
 }
 
 /** Answers per bucket of latency over the real time; series are buckets, called by their upper ends in seconds. */

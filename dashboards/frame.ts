@@ -151,9 +151,10 @@ function influxQl(
   resultFormat: 'table' | 'time_series',
   alias?: string,
 ): Builder<Dataquery> {
+  const fields = { refId, datasource, rawQuery: true, resultFormat, query };
+  if (resultFormat === 'table') return target(fields);
   // Lines that have no name are not shown: they are for a quotient.
-  const shown = resultFormat === 'table' ? {} : alias === undefined ? { hide: true } : { alias };
-  return target({ refId, datasource, rawQuery: true, resultFormat, query, ...shown });
+  return target(alias === undefined ? { ...fields, hide: true } : { ...fields, alias });
 }
 
 /** What is asked for, as it stands in the file: the SDK has no builders for InfluxDB or for Grafana's own expressions. */

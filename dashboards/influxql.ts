@@ -148,7 +148,7 @@ export function perSecondUnderLoad(
 ): { of: string; per: string } {
   const [counted, seconds] = [loadgenMeasurement(counter), loadgenMeasurement('loadgen_seconds')];
   const inEachSecond = { of: 'sum', field: 'value', every: '1s', fill: 'none' } as const;
-  const { is: _, ...anyOf } = where;
+  const { is: _, ...ofAll } = where;
   // A series without tags is called by its measurement in Grafana's expressions, and goes with no series that has some.
   const tags = ['run', ...groupBy];
   return {
@@ -157,7 +157,7 @@ export function perSecondUnderLoad(
       ...inEachSecond,
       over: 'max',
       from: seconds,
-      where: anyOf,
+      where: ofAll,
       groupBy: tags.filter((tag) => seconds.tags.includes(tag)),
     }),
   };
@@ -204,31 +204,26 @@ function whereClause<M extends Measurement>({
   above0,
   inTimeRange,
 }: Where<M>): string {
-  const conditions = [
-    // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
-    ...Object.entries<VariableName | undefined>(equal).map(
-      ([tag, variable]) => `${quote(tag)} = '\${${variable}:raw}'`,
-    ),
-    ...Object.entries<VariableName | undefined>(among).map(
-      ([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:regex}$/`,
-    ),
-    ...Object.entries<VariableName | undefined>(like).map(
-      ([tag, variable]) => `${quote(tag)} =~ /^\${${variable}:raw}$/`,
-    ),
-    ...Object.entries<readonly string[] | undefined>(is).map(
-      ([tag, values]) =>
-        `(${(values ?? []).map((value) => `${quote(tag)} = '${value}'`).join(' OR ')})`,
-    ),
-    ...Object.entries<readonly string[] | undefined>(isNot).flatMap(([tag, values]) =>
-      (values ?? []).map((value) => `${quote(tag)} != '${value}'`),
-    ),
-    ...(has === undefined ? [] : [`${quote(has)} != ''`]),
-    ...(above0 === undefined
-      ? []
-      : [`(${above0.map((field) => `${quote(field)} > 0`).join(' OR ')})`]),
-    ...(inTimeRange === true ? ['$timeFilter'] : []),
-  ];
+  const conditions: string[] = [];
+  // `:raw` because Grafana otherwise escapes some values as for a regular expression, depending on its version.
+  for (const [tag, variable] of Object.entries<VariableName | undefined>(equal))
+    conditions.push(`${quote(tag)} = '\${${variable}:raw}'`);
+  for (const [tag, variable] of Object.entries<VariableName | undefined>(among))
+    conditions.push(`${quote(tag)} =~ /^\${${variable}:regex}$/`);
+  for (const [tag, variable] of Object.entries<VariableName | undefined>(like))
+    conditions.push(`${quote(tag)} =~ /^\${${variable}:raw}$/`);
+  for (const [tag, values = []] of Object.entries<readonly string[] | undefined>(is))
+    conditions.push(anyOf(values.map((value) => `${quote(tag)} = '${value}'`)));
+  for (const [tag, values = []] of Object.entries<readonly string[] | undefined>(isNot))
+    for (const value of values) conditions.push(`${quote(tag)} != '${value}'`);
+  if (has !== undefined) conditions.push(`${quote(has)} != ''`);
+  if (above0 !== undefined) conditions.push(anyOf(above0.map((field) => `${quote(field)} > 0`)));
+  if (inTimeRange === true) conditions.push('$timeFilter');
   return conditions.length === 0 ? '' : ` WHERE ${conditions.join(' AND ')}`;
+}
+
+function anyOf(conditions: readonly string[]): string {
+  return `(${conditions.join(' OR ')})`;
 }
 
 function quote(name: string): string {

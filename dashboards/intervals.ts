@@ -70,9 +70,21 @@ const nothing = 'time:[ ]';
 /** Where the axis ends: above the first row, and below 0, where Grafana would draw what has no row. */
 const aboveRows: DynamicConfigValue = { id: 'max', value: -0.4 };
 
+/** The names of the rows, and what stands in them. */
+function rowQueries() {
+  const letterOf = (index: number): string => String.fromCharCode('B'.charCodeAt(0) + index);
+  const asked = { from: benchComparison, where: pickedRun };
+  const names = select({ columns: ['variant'], places: { row }, ...asked });
+  const figures = inRows.map(({ name, ratio }, index) => {
+    const places = { ratio, [name]: row };
+    const query = select({ columns: ['variant', 'verdict'], places, ...asked });
+    return tableQuery(query, letterOf(index));
+  });
+  return [tableQuery(names, 'A'), ...figures];
+}
+
 /** In the place of the two bar charts that an interval has no place in. */
 export function intervalPanel(): Builder<Panel> {
-  const letterOf = (index: number): string => String.fromCharCode('B'.charCodeAt(0) + index);
   const builder = framed(
     new xychart.PanelBuilder(),
     {
@@ -84,23 +96,7 @@ export function intervalPanel(): Builder<Panel> {
       // Ten rows have their names beside them; of more every second has, and a tooltip all.
       grid: { x: 0, y: 19, w: 24, h: 11 },
     },
-    [
-      tableQuery(
-        select({ columns: ['variant'], places: { row }, from: benchComparison, where: pickedRun }),
-        'A',
-      ),
-      ...inRows.map(({ name, ratio }, index) =>
-        tableQuery(
-          select({
-            columns: ['variant', 'verdict'],
-            places: { ratio, [name]: row },
-            from: benchComparison,
-            where: pickedRun,
-          }),
-          letterOf(index),
-        ),
-      ),
-    ],
+    rowQueries(),
   )
     .withTransformation(withoutTime)
     // The first query's rows are the names on the axis.

@@ -135,10 +135,8 @@ export function tablePanel<M extends Measurement>({
   const { from, where } = panel;
   const names = columns.map(({ name }) => name);
   const asked = { columns: names, from, where };
-  const query =
-    newestPer === undefined
-      ? select({ ...asked, ...(newest !== undefined && { newest }) })
-      : selectNewest({ ...asked, per: newestPer });
+  let query = newest === undefined ? select(asked) : select({ ...asked, newest });
+  if (newestPer !== undefined) query = selectNewest({ ...asked, per: newestPer });
   const builder = framed(new table.PanelBuilder(), panel, [tableQuery(query)], repeat)
     .noValue(noRows ?? '–')
     // A cell without a text would say what the panel says.
