@@ -27,9 +27,8 @@ export function overflowsOf({ name, rounds }: Pick<VariantResult, 'name' | 'roun
 function overflowsIn({ phases }: Round): number {
   // An emulated network counts within the window of each phase, as in the table; the server's own count is of the whole load.
   const [first] = phases;
-  return first === undefined || first.network === null
-    ? (first?.acceptQueue?.overflows ?? 0)
-    : total(phases, ({ network }) => network?.listenOverflows ?? 0);
+  if (first === undefined || first.network === null) return first?.acceptQueue?.overflows ?? 0;
+  return total(phases, ({ network }) => network?.listenOverflows ?? 0);
 }
 
 function isFelt({ errors, hung, latencyMs, connectMs }: Phase): boolean {

@@ -60,9 +60,8 @@ export function turnsDisagree(
 ): { name: string; ratio: RatioInterval } | undefined {
   const known = sides.flatMap(({ name, rounds }) => {
     const both = bothOf(rounds);
-    return both === undefined
-      ? []
-      : [{ name, logs: logRatios(...both), ratio: ratioInterval(...both) }];
+    if (both === undefined) return [];
+    return [{ name, logs: logRatios(...both), ratio: ratioInterval(...both) }];
   });
   const found = known.find(({ logs }) => isBeyond(sideMatters, logs));
   if (found !== undefined) return found;

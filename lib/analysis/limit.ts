@@ -212,9 +212,9 @@ export function rateCause(variant: VariantResult): string {
     return `its queue grows by ${whole(growthPerSecond)} each second, so it cannot serve more`;
   if (variant.load['arrivals'] === 'logged' && limit === 'neither' && mayLackConnections(variant))
     return 'they waited for a free connection (more connections move that queue into the server)';
-  return limit === null
-    ? 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)'
-    : causes[limit];
+  if (limit === null)
+    return 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)';
+  return causes[limit];
 }
 
 /** p99 of both; null if the lateness does not distort the latency. */
@@ -231,9 +231,8 @@ export function lateSends(variant: VariantResult) {
     const matters = Math.min(lateMatters * latencyMs.p99, narrowest);
     return sendDelayMs.p99 > 0 && sendDelayMs.p99 >= matters;
   });
-  return late === undefined
-    ? null
-    : { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
+  if (late === undefined) return null;
+  return { lateMs: late.sendDelayMs.p99, latencyMs: late.latencyMs.p99 };
 }
 
 /** A larger share prevents a verdict on latency at a rate. */
@@ -296,9 +295,8 @@ export function whyNotKept(step: LoadResult, rate: number, within: Within): stri
   const made = roundRps([step]);
   if (made < overloadedBelow * rate || isBehind([step], rate, made))
     return `${whole(made)} requests/s were made`;
-  return isTooFew(step, within)
-    ? `too few answers for a ${within.metric}`
-    : `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
+  if (isTooFew(step, within)) return `too few answers for a ${within.metric}`;
+  return `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
 }
 
 function failedShare(step: LoadResult): number {

@@ -54,9 +54,8 @@ export function queueGrowthOf(phases: readonly LoadResult[]): number {
 
 /** CPU time of the server; null if unknown. */
 export function serverCpuSecondsOf(phases: readonly Phase[]): number | null {
-  return phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)
-    ? null
-    : total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
+  if (phases.some(({ serverCpuSeconds }) => serverCpuSeconds === null)) return null;
+  return total(phases, ({ serverCpuSeconds }) => serverCpuSeconds ?? 0);
 }
 
 /** NaN if the CPU time is unknown, NaN or ∞ without responses. */

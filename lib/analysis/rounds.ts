@@ -30,9 +30,9 @@ export function dependenceOf(logs: readonly number[], alpha: number) {
     .slice(1)
     .reduce((sum, log, before) => sum + (log - (logs[before] as number)) ** 2, 0);
   const correlation = 1 - steps / (2 * squares);
-  return isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2)
-    ? { kind: 'echo' as const, correlation }
-    : null;
+  if (isBeyond(correlation, Math.floor((n ** 2 - n + 1) / (n - 2)), alpha / 2))
+    return { kind: 'echo' as const, correlation };
+  return null;
 }
 
 /** Whether chance exceeds this correlation with a probability below p. */
@@ -73,9 +73,8 @@ export function swayingRound(
   const [index, ...others] = outliersOf(logs);
   if (index === undefined || others.length > 0 || logs.length === fewestRounds) return null;
   const without = verdictOf(logs.toSpliced(index, 1));
-  return (verdictOf(logs) === 'inconclusive') === (without === 'inconclusive')
-    ? null
-    : { index, without };
+  if ((verdictOf(logs) === 'inconclusive') === (without === 'inconclusive')) return null;
+  return { index, without };
 }
 
 export const mostRounds = 1000;

@@ -25,9 +25,8 @@ export function geometricMean(values: readonly number[]): number {
 /** The sample variance; NaN for fewer than two values. */
 export function variance(values: readonly number[]): number {
   const middle = mean(values);
-  return values.length < 2
-    ? NaN
-    : total(values, (value) => (value - middle) ** 2) / (values.length - 1);
+  if (values.length < 2) return NaN;
+  return total(values, (value) => (value - middle) ** 2) / (values.length - 1);
 }
 
 /** Minimum and maximum, of any number of values (Math.max takes about 130,000). ∞ and −∞ without values. */

@@ -288,9 +288,9 @@ function disagreementOf(
   const share = percent(1 - Math.exp(-Math.abs(middle)));
   // Shares are of the time that was left: if they say little of it, the rest was taken.
   const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
-  return idle < Math.abs(middle) / 2
-    ? `other programs or the host left ${less.name} ${share} less of the server's CPU time than ${more.name}`
-    : `with ${less.name} the server's cores were ${share} less busy than with ${more.name}`;
+  if (idle < Math.abs(middle) / 2)
+    return `other programs or the host left ${less.name} ${share} less of the server's CPU time than ${more.name}`;
+  return `with ${less.name} the server's cores were ${share} less busy than with ${more.name}`;
 }
 
 /** @param logs ln(variant / baseline) per round */
@@ -347,9 +347,8 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
   if (baseline.setup === variant.setup && !control) {
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
-    return one === other
-      ? 'the same config and load here'
-      : `needs ${serverCores + 1} server cores`;
+    if (one === other) return 'the same config and load here';
+    return `needs ${serverCores + 1} server cores`;
   }
   return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
 }
@@ -392,11 +391,13 @@ function answerTo(
     same: `the 90 % interval is within ${tolerance(sameWithin)} of equal`,
     faster: `the whole interval is ${better} 1`,
     slower: `the whole interval is ${worse} 1`,
-    inconclusive: `the interval includes 1: ${
-      roundsNeeded === null
-        ? `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`
-        : `about ${roundsNeeded} rounds would probably decide`
-    }`,
+    inconclusive: `the interval includes 1: ${decidingText(roundsNeeded)}`,
   };
   return { verdict, why: reasons[verdict], roundsNeeded };
+}
+
+function decidingText(rounds: number | null): string {
+  if (rounds === null)
+    return `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`;
+  return `about ${rounds} rounds would probably decide`;
 }

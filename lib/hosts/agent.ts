@@ -264,11 +264,9 @@ function ownAddress(): string {
       `the connection came to ${address} there: name an address of the host that others reach it at`,
     );
   if (/^\d+(\.\d+){3}$/.test(address)) return address;
-  throw new UserError(
-    address === ''
-      ? 'the connection does not say to which address it came (SSH_CONNECTION)'
-      : `the connection came to ${address}: name an IPv4 address of the host`,
-  );
+  if (address === '')
+    throw new UserError('the connection does not say to which address it came (SSH_CONNECTION)');
+  throw new UserError(`the connection came to ${address}: name an IPv4 address of the host`);
 }
 
 /** Opens an echo for a single connection, to measure the link. Returns its port. */

@@ -27,9 +27,8 @@ export async function measureLink({ address, port }: Address, token: string): Pr
     const roundTripMs = await Promise.race([cut, roundTripTimes(socket)]);
     return { roundTripMs, bytesPerSecond: await Promise.race([cut, throughput(socket)]) };
   } catch (error) {
-    throw (error as Error).name === 'AbortError'
-      ? new Error(`no answer within ${limitMs / 1000} s`)
-      : error;
+    if ((error as Error).name !== 'AbortError') throw error;
+    throw new Error(`no answer within ${limitMs / 1000} s`);
   } finally {
     socket.destroy();
   }

@@ -58,9 +58,8 @@ export class RateSearch {
     if (kept !== undefined)
       return this.#possible(broken === undefined ? kept * this.#factor : Math.sqrt(kept * broken));
     if (broken === undefined) return this.#first;
-    return broken === this.#least
-      ? undefined
-      : this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
+    if (broken === this.#least) return undefined;
+    return this.#possible(broken / (strides[this.#falls - 1] ?? Infinity));
   }
 
   /** requests/s; undefined until the search is over, and if the lowest rate broke the limit. */
@@ -84,9 +83,9 @@ export class RateSearch {
     if (this.#walk !== undefined) return isKept(step, rate, this.#within) ? 'kept' : 'broken';
     const end = rateEnd(step, this.#steps, rate, this.#within);
     // Until a rate is kept, a single hopeless step is enough: the way down may be long, and its steps are.
-    return end === 'open' && this.kept === undefined && isHopeless(step, this.#within)
-      ? 'broken'
-      : end;
+    if (end === 'open' && this.kept === undefined && isHopeless(step, this.#within))
+      return 'broken';
+    return end;
   }
 
   /** Takes the outcome of the rate from next(). */

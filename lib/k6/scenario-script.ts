@@ -66,9 +66,8 @@ function urlOf({ target, path, options: { protocol }, measured }: ScriptSide): s
 const loads = sides.map((side): SideOptions => {
   const url = urlOf(side);
   const { tls, ...options } = side.options;
-  return url.startsWith('https:') && tls !== undefined
-    ? { ...options, url, tls }
-    : { ...options, url };
+  if (url.startsWith('https:') && tls !== undefined) return { ...options, url, tls };
+  return { ...options, url };
 });
 
 /** Gauges per comparison, with the tags variant and against. */

@@ -275,10 +275,12 @@ async function noNamespaces(
   });
   if (code === 0) return undefined;
   const said = lastLine(stderr).replace(/^unshare: /, '');
-  return caller.uid === 0
-    ? `network namespaces are not allowed here (${said}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`
-    : `namespaces are not allowed to this user (${said}): start as root, or have root allow user namespaces, by the settings that ` +
-        'this kernel has of user.max_user_namespaces, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0';
+  if (caller.uid === 0)
+    return `network namespaces are not allowed here (${said}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`;
+  return (
+    `namespaces are not allowed to this user (${said}): start as root, or have root allow user namespaces, by the settings that ` +
+    'this kernel has of user.max_user_namespaces, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0'
+  );
 }
 
 async function noTun({ uid }: Caller): Promise<string | undefined> {

@@ -129,9 +129,8 @@ function cpuSentence(comparison: Comparison, result: Result): string {
 }
 
 export function roundsNeeded({ roundsNeeded: rounds }: Comparison): string {
-  return rounds === null
-    ? 'no reasonable number of rounds would decide'
-    : `about ${whole(rounds)} rounds would probably decide`;
+  if (rounds === null) return 'no reasonable number of rounds would decide';
+  return `about ${whole(rounds)} rounds would probably decide`;
 }
 
 /** "+28 % (95 % interval +26 % to +30 %)". A share of the CPU follows `verb`. */

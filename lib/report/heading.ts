@@ -152,9 +152,8 @@ export function loadText(
   const { command, threads, durationSeconds, requests = 0, arrivals, streams, together } = load;
   const here = [
     threads !== profile.threads && counts(threads, 'thread'),
-    load.searched
-      ? `steps of ${durationSeconds} s at rates that are searched for`
-      : durationSeconds !== profile.durationSeconds && `${durationSeconds} s`,
+    load.searched && `steps of ${durationSeconds} s at rates that are searched for`,
+    !load.searched && durationSeconds !== profile.durationSeconds && `${durationSeconds} s`,
     requests > 0 && requests !== profile.requests && `${whole(requests)} requests`,
     together && `pages of ${streams} files`,
     arrivals === 'poisson' && 'Poisson arrivals',

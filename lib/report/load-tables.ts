@@ -126,9 +126,8 @@ function distributionTable(
     const distribution = load[key];
     // All are 0 if nothing was measured.
     if (distribution === undefined || distribution.max === 0) return {};
-    return load.isSingle && ofConnections.includes(key)
-      ? { mean: distribution.mean }
-      : distribution;
+    if (load.isSingle && ofConnections.includes(key)) return { mean: distribution.mean };
+    return distribution;
   };
   const parts = (['min', 'max', 'mean', 'sd'] as const).map((part) =>
     rightColumn(part, (load: Load) => figure(distributionOf(load)[part], format)),
@@ -283,9 +282,8 @@ function clientErrorsTable({ variants }: Result): Table {
 function memoryTable({ variants }: Result): Table {
   const rows = variants.flatMap(({ name, load, rounds }) => {
     const bytes = rounds.flatMap(({ phases: [first] }) => first?.serverRssBytes ?? []);
-    return bytes.length === 0
-      ? []
-      : [{ name, kB: median(bytes) / 1000, connections: load.connections }];
+    if (bytes.length === 0) return [];
+    return [{ name, kB: median(bytes) / 1000, connections: load.connections }];
   });
   return tableOf(rows, [
     leftColumn('memory', ({ name }) => name),

@@ -126,9 +126,8 @@ function roundLines(result: Result): string[] {
 
 /** The variant's name; with the baseline's if the table's row shows another comparison. */
 function nameOf({ variant, baseline }: Comparison, result: Result): string {
-  return comparisonOf(result, variant)?.baseline === baseline
-    ? variant
-    : `${variant} against ${baseline}`;
+  if (comparisonOf(result, variant)?.baseline === baseline) return variant;
+  return `${variant} against ${baseline}`;
 }
 
 type Row = VariantResult & { comparison: Comparison | undefined };

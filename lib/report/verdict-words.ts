@@ -33,9 +33,8 @@ export function besideVerdicts({
   if (!isLatency(metric)) return [];
   return latencyMetrics.flatMap((one) => {
     const beside = latency[one];
-    return one === metric || beside === null || beside.verdict === 'none'
-      ? []
-      : [{ metric: one, ...beside }];
+    if (one === metric || beside === null || beside.verdict === 'none') return [];
+    return [{ metric: one, ...beside }];
   });
 }
 

@@ -101,9 +101,8 @@ async function loadModules(files: readonly string[]): Promise<unknown[]> {
       ({ errors: [first] }: BuildFailure) => {
         if (first === undefined) throw new Error('it cannot be compiled');
         const line = first.location === null ? '' : ` (line ${first.location.line})`;
-        const meant = first.text.startsWith('Could not resolve "bakeoff')
-          ? ': the package is "server-bakeoff"'
-          : '';
+        const isWrongName = first.text.startsWith('Could not resolve "bakeoff');
+        const meant = isWrongName ? ': the package is "server-bakeoff"' : '';
         throw new Error(`${first.text}${meant}${line}`);
       },
     );

@@ -81,9 +81,8 @@ function problemOfParts({
 
 /** Why a name is neither that of a shipped file or folder nor a path. */
 function problemOfName(name: string): string | undefined {
-  return isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)
-    ? undefined
-    : `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
+  if (isPath(name) || /^[\w.-]+(?<!\.conf)$/.test(name)) return undefined;
+  return `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
 }
 
 function problemOfPage({ docroot, path, host, requests }: Page): string | undefined {

@@ -43,9 +43,8 @@ export function configOf(server: ServerSpec): readonly string[] {
 /** The name of the server or of a command's program, or the host of an address. */
 export function programOf(server: ServerSpec): string {
   if (isConfigured(server)) return server.name;
-  return server.name === 'command'
-    ? path.basename(commandWords(server.command, 0)[0] as string)
-    : new URL(server.origin).host;
+  if (server.name === 'command') return path.basename(commandWords(server.command, 0)[0] as string);
+  return new URL(server.origin).host;
 }
 
 /** The name of the variant's baseline; undefined for a baseline. */

@@ -96,9 +96,8 @@ export function quoted(text: string): string {
 
 /** A word, in quotes only if it needs them. */
 export function asWord(text: string): string {
-  return /^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text
-    ? text
-    : quoted(text);
+  if (/^(?![#"'])[^\s{};]*[^\s{};\\]$/.test(text) && bareWord(text) === text) return text;
+  return quoted(text);
 }
 
 /** The value of a word: without quotes, escapes undone. */

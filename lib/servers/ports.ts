@@ -124,9 +124,8 @@ interface Listening extends Address {
 /** The TCP sockets on which processes of one network namespace listen. */
 export function listeningOf(pids: readonly (number | string)[]): Listening[] {
   const own = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
-  return own.size === 0
-    ? []
-    : listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => own.has(inode));
+  if (own.size === 0) return [];
+  return listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => own.has(inode));
 }
 
 /** Throws UserError if others on the network can reach a socket, except at the server's own address. */
@@ -150,9 +149,9 @@ export function listeningSockets(folder: string): Listening[] {
     .flatMap((line) => {
       const [, local = '', , state, , , , , , inode = ''] = line.trim().split(/\s+/);
       const [address = '', hexPort = ''] = local.split(':');
-      return state === listening
-        ? [{ address: addressText(address), port: parseInt(hexPort, 16), inode }]
-        : [];
+      if (state === listening)
+        return [{ address: addressText(address), port: parseInt(hexPort, 16), inode }];
+      return [];
     });
 }
 

@@ -406,10 +406,9 @@ export async function waitUntilReadyInside(
     signal,
   });
   if (code === 0) return JSON.parse(stdout) as Answer;
+  if (code === notReady) throw new UserError(stdout.trimEnd());
   throw new UserError(
-    code === notReady
-      ? stdout.trimEnd()
-      : `${check.origin} cannot be asked from inside its network: ${lastLine(stderr)}`,
+    `${check.origin} cannot be asked from inside its network: ${lastLine(stderr)}`,
   );
 }
 

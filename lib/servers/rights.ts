@@ -116,9 +116,11 @@ export function fileLimitFor(
  */
 export function requireFiles(needed: number, hardLimit: number, why: string, host?: string): void {
   if (needed <= hardLimit) return;
+  if (host === undefined)
+    throw new UserError(
+      `${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`,
+    );
   throw new UserError(
-    host === undefined
-      ? `${why}, but the hard limit here is ${hardLimit}: raise it as root with "prlimit --nofile=${needed}:${needed} --pid $$" in this shell`
-      : `${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`,
+    `${why}, but the hard limit on ${host} is ${hardLimit}: raise it there for who comes by ssh (nofile in /etc/security/limits.conf)`,
   );
 }

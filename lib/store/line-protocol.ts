@@ -24,9 +24,8 @@ export function line(
     else if (typeof value === 'number' && Number.isFinite(value))
       parts.push(`${escapeTag(key)}=${value}`);
   }
-  return parts.length === 0
-    ? ''
-    : `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
+  if (parts.length === 0) return '';
+  return `${head} ${parts.join(',')}${timestampNs === undefined ? '' : ` ${timestampNs}`}`;
 }
 
 /** Nanoseconds since 1970 of an instant in milliseconds since 1970 (fractions count) or in ISO 8601. */

@@ -80,10 +80,7 @@ export async function startLocalInfluxd(options: LocalOptions) {
         if (purpose === 'run' && cpus !== undefined) await pin(pid, cpus);
         return;
       }
-      if (performance.now() > deadline)
-        throw new UserError(
-          `influxd${holder(lockIn(folder))} uses ${folder} and does not answer: end it, then start again`,
-        );
+      if (performance.now() > deadline) throw noAnswer(folder);
     }
   }
 
@@ -141,6 +138,12 @@ async function keepsData(pid: number, { url }: Influx, folder: string): Promise<
     listensOn(pid, { address: loopbackAddress, port: Number(url.split(':')[2]) }) &&
     ['meta', 'data', 'wal', 'password'].every((name) => existsSync(join(folder, name))) &&
     !(await keepsDeletedFiles(pid, folder))
+  );
+}
+
+function noAnswer(folder: string): UserError {
+  return new UserError(
+    `influxd${holder(lockIn(folder))} uses ${folder} and does not answer: end it, then start again`,
   );
 }
 

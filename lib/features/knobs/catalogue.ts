@@ -102,9 +102,8 @@ export function candidatesOf(knob: Knob, cores: number) {
 }
 
 function nameOf({ name, values }: Knob, value: string): string {
-  return Object.keys(values).length === 1 && value !== 'off'
-    ? name
-    : `${name}-${value}`.replaceAll('.', '-');
+  if (Object.keys(values).length === 1 && value !== 'off') return name;
+  return `${name}-${value}`.replaceAll('.', '-');
 }
 
 export function valueNames(knob: Knob): string[] {
@@ -159,9 +158,9 @@ export function whyNot(
   const { changes } = lay([laid]);
   if (changes.length === 0)
     return context === 'ssl' ? 'already so, or no TLS of its own' : 'already so';
-  return isDefault && changes.every(({ instead }) => instead === undefined)
-    ? 'already so, by default'
-    : undefined;
+  if (isDefault && changes.every(({ instead }) => instead === undefined))
+    return 'already so, by default';
+  return undefined;
 }
 
 function acceptsGzip({ headers = {} }: Surroundings['load']): boolean {

@@ -230,7 +230,6 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
       ? 'it did not tell how it ended'
       : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
   const said = errors[0]?.replaceAll(/^"|"$|\\(?=["\\])|\\n[^]*/g, '') ?? causeLine(lines);
-  return said === undefined
-    ? `${how}, and said nothing`
-    : `${how}: ${printable(said).slice(0, 300)}`;
+  if (said === undefined) return `${how}, and said nothing`;
+  return `${how}: ${printable(said).slice(0, 300)}`;
 }

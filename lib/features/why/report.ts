@@ -134,23 +134,21 @@ function reasonOf(pair: Pair, result: Result): string {
     if (calls.length > most.calls) named.push('others');
     const changes = enumeration(named);
     const [part, whole] = [sumOf(ofCalls), sumOf(parts)];
-    const does = whole.us < 0 ? 'saves' : 'uses more';
-    const saved =
-      isClear(whole) && isClear(part) && part.us * whole.us >= 0
-        ? `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${now.variant} ${does}`
-        : '';
-    causes.push(
-      `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}${saved}`,
-    );
+    let cause = `${now.variant} makes ${perRequest(now.counts.calls)} system calls per request, ${before.variant} ${perRequest(before.counts.calls)}: ${changes}`;
+    if (isClear(whole) && isClear(part) && part.us * whole.us >= 0) {
+      const does = whole.us < 0 ? 'saves' : 'uses more';
+      cause += `, which is ${short(Math.abs(part.us))} µs of the ${short(Math.abs(whole.us))} µs of CPU time that ${now.variant} ${does}`;
+    }
+    causes.push(cause);
   }
   if (others.length > 0) causes.push(othersText(others.slice(0, most.parts), pair));
   const sizeOf = (some: readonly PartChange[]) => total(some, ({ us }) => Math.abs(us));
   if (sizeOf(others) > sizeOf(ofCalls)) causes.reverse();
   causes.unshift(...factsText(variantOf(result, now.variant), variantOf(result, before.variant)));
   causes.push(...switchesText(pair), ...waitText(pair, result));
-  return causes.length === 0
-    ? `nothing that perf sees differs between ${now.variant} and ${before.variant}`
-    : causes.slice(0, most.clauses).join('; ');
+  if (causes.length === 0)
+    return `nothing that perf sees differs between ${now.variant} and ${before.variant}`;
+  return causes.slice(0, most.clauses).join('; ');
 }
 
 function othersText(parts: readonly PartChange[], { variant, baseline }: Pair): string {

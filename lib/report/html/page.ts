@@ -75,9 +75,8 @@ export function paragraphs(lines: readonly string[], className = ''): Html {
 
 /** A list; '' without lines. */
 export function list(lines: readonly string[], className: string): Html {
-  return lines.length === 0
-    ? nothing
-    : html`<ul class="${className}">${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`;
+  if (lines.length === 0) return nothing;
+  return html`<ul class="${className}">${lines.map((line) => html`<li>${line}</li>\n`)}</ul>\n`;
 }
 
 /** The tables of a part below its title; without rows they are left out. */

@@ -57,22 +57,16 @@ export async function htmlReport(
   // An article's notes explain its figures; other notes name further differences.
   const isOwn = result.variants.every(({ published }) => published === null);
   const redirected = redirectedLines(result);
+  const redirections = html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`;
+  const plots = html`<section><h2>Plots</h2>
+<noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
+${figures.map(figureHtml)}</section>`;
   const body = html`<header>${headlineHtml(result)}
 ${paragraphs(headingLines(resultHeading(result)), 'about')}${list(circumstanceLines(result), 'findings')}${list(result.warnings, 'warnings')}</header>
-${differencesHtml(result, configs, isOwn ? notes : nothing)}${
-    redirected.length === 0
-      ? nothing
-      : html`<details><summary>Paths and ports that are not as the configs say</summary>${list(redirected, 'footnotes')}</details>`
-  }
+${differencesHtml(result, configs, isOwn ? notes : nothing)}${redirected.length === 0 ? nothing : redirections}
 <section><h2>The table</h2>
 ${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
-${found.flat()}${
-    figures.length === 0
-      ? nothing
-      : html`<section><h2>Plots</h2>
-<noscript><p>Without JavaScript the plots are not drawn; their figures are in the tables.</p></noscript>
-${figures.map(figureHtml)}</section>`
-  }
+${found.flat()}${figures.length === 0 ? nothing : plots}
 ${loadPart(result).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable(result), 'environment', { wraps: true })}${partHtml(

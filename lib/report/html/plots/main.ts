@@ -82,6 +82,18 @@ const looks = {
   dashed: { strokeWidth: 2, strokeDasharray: '2 3' },
 } as const;
 
+/** An axis with ticks of its own, of which `shownTicks` fit, or with numbers. */
+function horizontalAxis(
+  { title, ticks = [] }: Lines['x'],
+  shownTicks: NonNullable<Lines['x']['ticks']>,
+  width: number,
+) {
+  if (ticks.length > 0)
+    return axisX(shownTicks, { ...axis, label: title, x: 'at', text: 'text', tickSize: 0 });
+  const tickFormat = (at: number) => at.toLocaleString('en');
+  return axisX({ ...axis, label: title, ticks: width > 500 ? 6 : 3, tickFormat });
+}
+
 /** On log scales a curve turns up at a knee. */
 function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): Element[] {
   const place = { x: 'x', y: 'y' } as const;
@@ -99,6 +111,7 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
   const [low, high] = extent(
     [...heights, ...intervals.flatMap(({ interval = [] }) => interval)].filter((at) => at > 0),
   );
+  const linearEnd = high + ((high - bottom) * 0.06 || high * 0.01);
   return drawn(names, {
     width,
     height: 380,
@@ -107,19 +120,12 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
     x: x.isLog ? { type: 'log', domain: [left * 0.9, right * 1.1] } : { inset: 12 },
     y: y.isLog
       ? { type: 'log', domain: [low * 0.8, high * 1.25] }
-      : { domain: [bottom, high + ((high - bottom) * 0.06 || high * 0.01)] },
+      : { domain: [bottom, linearEnd] },
     opacity: { domain: [0, 1] },
     marks: [
       gridY({ ticks: 5 }),
       gridX(x.isLog ? shownTicks : [], { x: 'at' }),
-      ticks.length > 0
-        ? axisX(shownTicks, { ...axis, label: x.title, x: 'at', text: 'text', tickSize: 0 })
-        : axisX({
-            ...axis,
-            label: x.title,
-            ticks: width > 500 ? 6 : 3,
-            tickFormat: (at: number) => at.toLocaleString('en'),
-          }),
+      horizontalAxis(x, shownTicks, width),
       axisY({
         labelArrow: 'none',
         label: y.title,
