@@ -43,12 +43,12 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 		if !i.last {
 			i.Counts = Counts{}
 			i.latency.reset()
-			i.loop.spare <- i
+			i.loop.counts.spare <- i
 		}
 	}
 	result.LatencyMs = total.distribution()
 	end, endCPU := result.sumUp(s, loops)
-	total.merge(loops[0].waits) // After sumUp, which tells hung requests by the latency of responses alone
+	total.merge(loops[0].tally.waits) // After sumUp, which tells hung requests by the latency of responses alone
 	result.LatencyMs = total.distribution()
 	c.finish(end, endCPU)
 	return result
@@ -139,13 +139,13 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 	all := &loops[0].tally
 	for i, l := range loops {
 		// A loop without a request has no part in the window's end, which it may have noticed late.
-		if (l.responses+l.failures > 0 || r.Requests == 0) && l.windowEnd >= end {
-			end, endCPU = l.windowEnd, l.endCPU
+		if (l.counts.responses+l.counts.failures > 0 || r.Requests == 0) && l.outcome.end >= end {
+			end, endCPU = l.outcome.end, l.outcome.endCPU
 		}
-		r.Wire.add(&l.wire)
-		r.WarmupRequests += l.warmup
-		r.InFlight += l.inFlight
-		for _, age := range l.overdue {
+		r.Wire.add(&l.wire.Wire)
+		r.WarmupRequests += l.counts.warmup
+		r.InFlight += l.outcome.inFlight
+		for _, age := range l.outcome.overdue {
 			if age > hungAfter {
 				r.Hung++
 			}
@@ -153,17 +153,17 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 		if i > 0 {
 			all.add(&l.tally)
 		}
-		r.Unsent += l.unsent
+		r.Unsent += l.outcome.unsent
 		if r.TLS == nil {
-			r.TLS = l.tlsState
+			r.TLS = l.tls.state
 		}
-		if limit := l.maxConcurrentStreams; limit > 0 && (r.MaxConcurrentStreams == 0 || limit < r.MaxConcurrentStreams) {
+		if limit := l.streamLimit; limit > 0 && (r.MaxConcurrentStreams == 0 || limit < r.MaxConcurrentStreams) {
 			r.MaxConcurrentStreams = limit
 		}
-		connRps = append(connRps, l.connRps...)
-		threadRps = append(threadRps, l.threadRps...)
+		connRps = append(connRps, l.outcome.connRps...)
+		threadRps = append(threadRps, l.samples.perSecond...)
 		if r.ErrorExample == "" {
-			r.ErrorExample = l.example
+			r.ErrorExample = l.counts.example
 		}
 	}
 	start, startCPU := s.windowStart, s.startCPU

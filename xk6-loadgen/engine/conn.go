@@ -2,7 +2,6 @@
 package engine
 
 import (
-	"slices"
 	"syscall"
 	"time"
 	"unsafe"
@@ -58,7 +57,7 @@ type conn struct {
 	registered, watchesOut bool // registered: epoll knows the socket. watchesOut: it reports when the socket takes bytes again.
 	answered               bool // a first byte has come in on this connection
 	peerClosed             bool // no request follows, but the peer's last bytes may still have to be read
-	queued, idle           bool // queued: the slot is in loop.starting; idle: it is in loop.idle.
+	queued, idle           bool // queued: the slot is in loop.starts; idle: it is in openModel.idle.
 	openedAhead, reached   bool // openedAhead: a first request was made before the window of a rate. reached: an attempt has ended.
 	backingOff             bool // the slot waits before it connects again
 	writeBroken            bool // the peer takes no more bytes (writeErrno says why); it may have sent a response before
@@ -94,7 +93,7 @@ func (c *conn) connect() {
 	c.answered, c.peerClosed, c.writeBroken, c.registered, c.watchesOut = false, false, false, false, false
 	l.open++
 	if c.secure != nil {
-		l.handshakes++
+		l.tls.handshakes++
 	}
 	if l.plan.noDelay {
 		syscall.SetsockoptInt(fd, syscall.IPPROTO_TCP, syscall.TCP_NODELAY, 1) //nolint:errcheck // slower without, not wrong
@@ -154,7 +153,7 @@ func (c *conn) watch(out bool) {
 		event.Events |= syscall.EPOLLOUT
 	}
 	c.registered, c.watchesOut = true, out
-	if errno := linux.EpollCtl(c.loop.epoll, operation, c.fd, &event); errno != 0 {
+	if errno := linux.EpollCtl(c.loop.epoll.fd, operation, c.fd, &event); errno != 0 {
 		c.failCall(ErrConnect, "epoll_ctl", errno)
 	}
 }
@@ -164,11 +163,11 @@ func (c *conn) watch(out bool) {
 func (c *conn) isUp() {
 	c.state = established
 	c.noteProgress()
-	if c.loop.turnState != joining {
-		c.loop.connectTimes.record(c.loop.clock - c.openedAt)
+	if c.loop.turn.state != joining {
+		c.loop.tally.connectTimes.record(c.loop.clock - c.openedAt)
 		if c.secure != nil {
-			c.loop.tcpTimes.record(c.handshakeFrom - c.openedAt)
-			c.loop.handshakeTimes.record(c.loop.clock - c.handshakeFrom)
+			c.loop.tally.tcpTimes.record(c.handshakeFrom - c.openedAt)
+			c.loop.tally.handshakeTimes.record(c.loop.clock - c.handshakeFrom)
 		}
 	}
 }
@@ -196,7 +195,7 @@ func (c *conn) ready(events uint32) {
 
 // hasNoneLeft tells that the connection has made its share. It is then closed: a server may be waiting to accept another one.
 func (c *conn) hasNoneLeft() bool {
-	return c.loop.plan.divided && c.loop.phase == measuring && c.left == 0
+	return c.loop.plan.divided && c.loop.window.phase == measuring && c.left == 0
 }
 
 // noteReached notes that the slot has had its first response or error, for which the window waits (awaitsAll).
@@ -204,17 +203,16 @@ func (c *conn) noteReached() {
 	if c.reached {
 		return
 	}
-	c.noteProgress()
 	c.reached = true
-	if c.loop.unreached--; c.loop.unreached == 0 {
-		c.loop.nextTimer = c.loop.clock
+	if l := c.loop; l.reach.reached(l.clock) {
+		l.nextTimer = l.clock
 	}
 }
 
 // noteProgress notes that a slot without a response got further, such as by a handshake: it restarts reachPatience.
 func (c *conn) noteProgress() {
 	if !c.reached {
-		c.loop.lastProgress = c.loop.clock
+		c.loop.reach.progress(c.loop.clock)
 	}
 }
 
@@ -222,7 +220,7 @@ func (c *conn) noteProgress() {
 func (c *conn) countResponse() {
 	l := c.loop
 	c.noteReached()
-	if l.current != l.outside {
+	if l.counts.current != l.counts.outside {
 		c.responses++
 	}
 	c.failures = 0
@@ -286,14 +284,14 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 
 func (c *conn) noteFailure() {
 	if c.failures++; c.failures == failuresOfHopeless {
-		c.loop.failing++
+		c.loop.hope.failing++
 	}
 }
 
 // failCall fails the connection for the errno of a system call. Only the first error of a load makes a text.
 func (c *conn) failCall(kind ErrorKind, call string, errno syscall.Errno) {
 	example := ""
-	if c.loop.example == "" {
+	if c.loop.counts.example == "" {
 		example = call + ": " + errno.Error()
 	}
 	c.fail(kind, causes[errno], example)
@@ -318,11 +316,11 @@ func (c *conn) drop() {
 		linux.Close(c.fd)
 	}
 	c.generation++
-	c.loop.out = c.loop.out[:0] // Bytes that its session has gathered must not leave on another connection
+	c.loop.buffers.out = c.loop.buffers.out[:0] // Bytes that its session has gathered must not leave on another connection
 	if c.secure != nil {
 		c.secure.close()
 		if c.state == connecting || c.state == handshaking {
-			c.loop.handshakes--
+			c.loop.tls.handshakes--
 		}
 	}
 	c.fd, c.state, c.unsent, c.backlog = -1, closed, nil, nil
@@ -339,7 +337,7 @@ func (c *conn) checkTimeouts() {
 		l.checkTimeoutsBy(c.lingerFrom + lingerLimit)
 	case c.state == lingering:
 		c.close()
-		l.enqueue(c)
+		l.starts.push(c)
 	case c.backingOff || c.state == established || c.state != closed && c.openedAt >= before:
 		c.session.expire(before)
 	case c.state == connecting:
@@ -362,25 +360,9 @@ func (c *conn) retryAt() int64 {
 func (c *conn) reconnect() {
 	l := c.loop
 	if c.retryAt() <= l.clock {
-		l.enqueue(c)
+		l.starts.push(c)
 		return
 	}
-	c.backingOff = true
-	l.backoffs = append(l.backoffs, c)
-	l.nextRetry = min(l.nextRetry, l.clock+firstBackoff)
+	l.backoffs.add(c, l.clock)
 	l.setTimer()
-}
-
-// endBackoffs queues the slots whose back-off is over. It runs every firstBackoff while a slot waits.
-func (l *loop) endBackoffs() {
-	l.backoffs = slices.DeleteFunc(l.backoffs, func(c *conn) bool {
-		if c.backingOff = c.retryAt() > l.clock; !c.backingOff {
-			l.enqueue(c)
-		}
-		return !c.backingOff
-	})
-	l.nextRetry = never
-	if len(l.backoffs) > 0 {
-		l.nextRetry = l.clock + firstBackoff
-	}
 }

@@ -15,27 +15,27 @@ func TestACycleCountsOrIsMadeAgain(t *testing.T) {
 	o.Rate, o.Requests, o.Buckets = 100, 50, []time.Duration{time.Millisecond}
 	o.Mix = []Request{{Target: "/a"}, {Target: "/b", Status: 201}}
 	l := idleLoop(t, o)
-	l.allowance = 40
+	l.share.left = 40
 	l.startCycles()
 	ofPageB := &l.plan.requests[slices.IndexFunc(l.plan.requests, func(r request) bool { return r.page == 1 })]
 	respond := func(times int) {
 		for range times {
-			l.outstanding++
+			l.counts.outstanding++
 			l.response(&attempt{start: l.clock, request: ofPageB, expected: ofPageB.expected}, l.clock, 200, 1, 1, 1)
-			l.noteSent(l.clock)
+			l.model.noteSent(l.clock)
 		}
 	}
 	respond(7)
 	l.endCycle(false)
-	if l.interval.Requests != 0 || l.allowance != 47 || l.warmup != 7 {
-		t.Errorf("left out: %d requests, %d to make, %d beside", l.interval.Requests, l.allowance, l.warmup)
+	if l.counts.interval.Requests != 0 || l.share.left != 47 || l.counts.warmup != 7 {
+		t.Errorf("left out: %d requests, %d to make, %d beside", l.counts.interval.Requests, l.share.left, l.counts.warmup)
 	}
 	respond(3)
 	l.endCycle(true)
 	respond(2)
 	l.leaveCycles()
-	if l.interval.Requests != 5 || l.interval.latency.count != 5 || l.sendDelays.count != 5 || l.bucketCounts[0] != 5 || l.allowance != 47 || l.cycle != nil || l.pages.figures(l.plan.pages)[1].Unexpected != 5 {
-		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.interval.Requests, l.interval.latency.count, l.sendDelays.count, l.bucketCounts, l.allowance, l.pages.figures(l.plan.pages))
+	if l.counts.interval.Requests != 5 || l.counts.interval.latency.count != 5 || l.tally.sendDelays.count != 5 || l.tally.bucketCounts[0] != 5 || l.share.left != 47 || l.cycle != nil || l.tally.pages.figures(l.plan.pages)[1].Unexpected != 5 {
+		t.Errorf("%d requests, %d latencies, %d send delays, buckets %v, %d to make, pages %v", l.counts.interval.Requests, l.counts.interval.latency.count, l.tally.sendDelays.count, l.tally.bucketCounts, l.share.left, l.tally.pages.figures(l.plan.pages))
 	}
 }
 
@@ -45,9 +45,10 @@ func TestOnlyTheGeneratorStandsStill(t *testing.T) {
 	o.Rate, o.Duration = 100, time.Second
 	for idleSince, want := range map[int64]int64{0: 30e6, 95e6: 5e6} {
 		l := idleLoop(t, o)
-		l.clock, l.idleSince, l.schedule.nextDue = 100e6, idleSince, 70e6
-		if l.noteStandstill(); l.standstill != want {
-			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, l.standstill, want)
+		m := l.model.(*openModel)
+		l.clock, m.idleSince, m.due = 100e6, idleSince, 70e6
+		if m.noteStandstill(); m.standstill() != want {
+			t.Errorf("free since %d: stood still for %d ns, want %d", idleSince, m.standstill(), want)
 		}
 	}
 }
@@ -64,7 +65,7 @@ func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
 	}{
 		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
 	} {
-		l.standstill, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
+		l.model.(*openModel).stood, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
 		c.observe(r, []*run{r})
 		c.end([]*run{r})
 		if s := r.shared; s.cycleCounts != step.counts || (s.away == 0) != step.counts || s.cycleTime != 0 {

@@ -100,8 +100,8 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 			o := options("http://" + listener.Addr().String() + "/")
 			o.Connections, o.Duration = 1, time.Minute
 			l := idleLoop(t, o)
-			l.nextTick, l.nextSample, l.nextTimeoutCheck = never, never, never
-			l.phase, l.phaseEnd = measuring, never
+			l.window.nextTick, l.samples.next, l.timeouts.next = never, never, never
+			l.window.phase, l.window.phaseEnd = measuring, never
 			c := &l.conns[0]
 			c.start()
 			server, err := listener.Accept()
@@ -110,19 +110,19 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 			}
 			defer server.Close()
 			receive := func(p string) {
-				before := l.current.ReceivedBytes
+				before := l.counts.current.ReceivedBytes
 				if _, err := io.WriteString(server, p); err != nil {
 					t.Fatal(err)
 				}
 				waitFor(t, func() bool {
 					c.ready(syscall.EPOLLIN | syscall.EPOLLOUT)
-					return l.current.ReceivedBytes == before+int64(len(p))
+					return l.counts.current.ReceivedBytes == before+int64(len(p))
 				})
 			}
 			receive(test.head)
-			clear(l.buffer[:])
+			clear(l.buffers.read[:])
 			receive(strings.Repeat("x", 100_000))
-			if copied := strings.Contains(string(l.buffer[:]), "x"); copied != test.copies {
+			if copied := strings.Contains(string(l.buffers.read[:]), "x"); copied != test.copies {
 				t.Errorf("copied into the buffer: %t", copied)
 			}
 			if s := c.session.(*http1); s.parser.bodyBytes != 100_000 {

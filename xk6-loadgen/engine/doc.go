@@ -63,7 +63,7 @@
 //
 // Only several sides without a rate have the phase probing. Only kept connections at a rate have the phase reaching. What counts:
 //
-//   - Events count where loop.current points: to the present second, or to `outside` at the edges of turns. What is outside ends up in
+//   - Events count where loopCounts.current points: to the window, or to `outside` at the edges of turns. What is outside ends up in
 //     WarmupRequests.
 //   - Latencies belong to the time at which a request started or was due, so that a turn's slowest requests are not cut off.
 //   - At a rate, turns come in cycles: an order of all sides, and its mirror. A cycle in which the generator stood still is thrown away, and

@@ -111,7 +111,7 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 	if err != nil {
 		for _, r := range runs {
 			for _, l := range r.loops {
-				close(l.resume)
+				close(l.turn.resume)
 			}
 		}
 		return results, err

@@ -128,10 +128,10 @@ func TestRunsAtTheSameTimeLeaveProcessorsToAllElse(t *testing.T) {
 // interval of a loop by hand, in seconds since the window's begin.
 func handedOver(l *loop, end float64, requests int64, cpu float64, last bool) *interval {
 	at := int64(end * 1e9)
-	l.responses, l.windowEnd, l.endCPU = l.responses+requests, at, cpuReading{at: at, used: int64(cpu * 1e9)}
-	l.connectTimes, l.firstByteTimes = newRecorder(), newRecorder()
+	l.counts.responses, l.outcome.end, l.outcome.endCPU = l.counts.responses+requests, at, cpuReading{at: at, used: int64(cpu * 1e9)}
+	l.tally.connectTimes, l.tally.firstByteTimes = newRecorder(), newRecorder()
 	return &interval{
-		loop: l, end: at, cpu: l.endCPU, last: last, measured: true, latency: newRecorder(), Counts: Counts{Requests: requests},
+		loop: l, end: at, cpu: l.outcome.endCPU, last: last, measured: true, latency: newRecorder(), Counts: Counts{Requests: requests},
 	}
 }
 
@@ -197,7 +197,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 			s := &shared{windowOpening: windowOpening{opened: true}, intervals: make(chan *interval, 20)}
 			loops := []*loop{{plan: &plan{}}, {plan: &plan{}}}
 			for _, l := range loops {
-				l.spare = make(chan *interval, 9)
+				l.counts.spare = make(chan *interval, 9)
 			}
 			used := 0
 			for _, r := range test.reports {

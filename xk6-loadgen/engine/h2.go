@@ -63,12 +63,12 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		streaming: s.renewed(), decoder: hpackDecoder{maxBytes: hpackTableBytes, strings: &l.strings}, streams: s.streams,
+		streaming: s.renewed(), decoder: hpackDecoder{maxBytes: hpackTableBytes, strings: &l.caches.strings}, streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), shared: l.plan.h2.opening, later: l.plan.h2.steady,
 		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, lastReceived: l.clock,
 		frames: frameReader{kept: s.frames.kept[:0]},
 	}
-	l.out = append(l.out[:0], preface...)
+	l.buffers.out = append(l.buffers.out[:0], preface...)
 	s.fill()
 	s.flush()
 }
@@ -88,8 +88,8 @@ func (s *h2) fill() {
 func (s *h2) open(a attempt) {
 	l := s.conn.loop
 	if a.start == 0 {
-		a.start = l.startOfLatency(a.begun, a.due)
-		if l.sendDelays != nil {
+		a.start = l.model.latencyFrom(a.begun, a.due)
+		if l.tally.sendDelays != nil {
 			s.conn.departures.waiting = append(s.conn.departures.waiting, departure{due: a.due})
 		}
 	}
@@ -111,8 +111,8 @@ func (s *h2) open(a attempt) {
 	} else {
 		s.uploading++
 	}
-	l.out = appendFrameHeader(l.out, len(s.update)+len(own.bytes)+len(s.shared), http2.FrameHeaders, flags, s.nextID)
-	l.out = append(append(append(append(l.out, s.update...), own.bytes[:own.before]...), s.shared...), own.bytes[own.before:]...)
+	l.buffers.out = appendFrameHeader(l.buffers.out, len(s.update)+len(own.bytes)+len(s.shared), http2.FrameHeaders, flags, s.nextID)
+	l.buffers.out = append(append(append(append(l.buffers.out, s.update...), own.bytes[:own.before]...), s.shared...), own.bytes[own.before:]...)
 	s.update, s.shared = nil, s.later
 	s.nextID += 2
 	// Some identifiers may be skipped in the ring, so the last ones stay unused.
@@ -135,8 +135,8 @@ func (s *h2) complete(st *stream) {
 // reset gathers RST_STREAM (RFC 9113, section 6.4). The server may send frames of the stream until it has read that.
 func (s *h2) reset(id uint32, code http2.ErrCode) {
 	l := s.conn.loop
-	l.out = appendFrameHeader(l.out, 4, http2.FrameRSTStream, 0, id)
-	l.out = binary.BigEndian.AppendUint32(l.out, uint32(code))
+	l.buffers.out = appendFrameHeader(l.buffers.out, 4, http2.FrameRSTStream, 0, id)
+	l.buffers.out = binary.BigEndian.AppendUint32(l.buffers.out, uint32(code))
 	s.tolerant = true
 }
 
@@ -156,11 +156,11 @@ func (s *h2) flush() {
 		if s.uploading > 0 && !c.sending() {
 			s.upload()
 		}
-		if len(l.out) == 0 {
+		if len(l.buffers.out) == 0 {
 			return
 		}
-		out := l.out
-		l.out = l.out[:0]
+		out := l.buffers.out
+		l.buffers.out = l.buffers.out[:0]
 		if len(out)+len(c.backlog) > maxUnreadBytes+l.plan.Streams*l.plan.h2.longest && len(c.backlog) > 0 {
 			c.fail(ErrProtocol, CauseOther, "the server asks for answers that it does not read")
 			return
@@ -183,7 +183,7 @@ func (s *h2) upload() {
 			continue
 		}
 		body := st.request.body
-		for st.sent < len(body) && len(l.out) < uploadBytes {
+		for st.sent < len(body) && len(l.buffers.out) < uploadBytes {
 			n := int(min(int64(len(body)-st.sent), maxFrameBytes, st.window, s.sendWindow))
 			if n <= 0 {
 				break
@@ -193,8 +193,8 @@ func (s *h2) upload() {
 				flags = http2.FlagDataEndStream
 				s.uploading--
 			}
-			l.out = appendFrameHeader(l.out, n, http2.FrameData, flags, st.id)
-			l.out = append(l.out, body[st.sent:st.sent+n]...)
+			l.buffers.out = appendFrameHeader(l.buffers.out, n, http2.FrameData, flags, st.id)
+			l.buffers.out = append(l.buffers.out, body[st.sent:st.sent+n]...)
 			st.sent += n
 			st.window -= int64(n)
 			s.sendWindow -= int64(n)

@@ -146,8 +146,8 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.phase, l.open, l.outstanding, l.responses, l.backoffs, l.example = measuring, 1, 0, 0, nil, ""
-	l.current.Counts, l.starting, l.lastBlock = Counts{}, newConnRing(1), blockCache{}
+	l.window.phase, l.open, l.counts.outstanding, l.counts.responses, l.backoffs.slots, l.counts.example = measuring, 1, 0, 0, nil, ""
+	l.counts.current.Counts, l.starts.ring, l.caches.block = Counts{}, newConnRing(1), blockCache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
 	s := loneSession{l, &h2{streaming: streaming{conn: c}}, sockets[1]}
@@ -168,7 +168,7 @@ func (s loneSession) feed(data []byte, n int) Counts {
 			s.flush()
 		}
 	}
-	counts := s.loop.current.Counts
+	counts := s.loop.counts.current.Counts
 	// What leaves before the end of a piece does not, when the connection ends in it.
 	counts.SentBytes = 0
 	return counts
@@ -253,11 +253,11 @@ func FuzzH2Frames(f *testing.F) {
 			counts[i] = s.feed(stream, size)
 			c, got := s.h2.conn, counts[i]
 			under, taken := int64(s.active+len(s.waiting)), l.plan.Requests-c.left
-			if got.Requests+under != taken || s.outstanding != under || got.Requests != got.Responses[0]+got.Responses[1]+got.Responses[2]+got.Responses[3]+got.ErrorTotal() {
-				t.Errorf("%d taken, %d under way and waiting, outstanding %d, counted %+v", taken, under, s.outstanding, got)
+			if got.Requests+under != taken || s.counts.outstanding != under || got.Requests != got.Responses[0]+got.Responses[1]+got.Responses[2]+got.Responses[3]+got.ErrorTotal() {
+				t.Errorf("%d taken, %d under way and waiting, outstanding %d, counted %+v", taken, under, s.counts.outstanding, got)
 			}
-			if got.Errors[ErrProtocol]+got.Errors[ErrRead] != got.ErrorTotal() || got.ErrorTotal() > 0 && s.example == "" {
-				t.Errorf("errors %v: %q", got.Errors, s.example)
+			if got.Errors[ErrProtocol]+got.Errors[ErrRead] != got.ErrorTotal() || got.ErrorTotal() > 0 && s.counts.example == "" {
+				t.Errorf("errors %v: %q", got.Errors, s.counts.example)
 			}
 			checkSent(t, s.sent())
 		}

@@ -165,7 +165,7 @@ func (s *h2) take(f *frame) (fault string) {
 	case http2.FramePing:
 		if !f.flags.Has(http2.FlagPingAck) {
 			l := s.conn.loop
-			l.out = append(appendFrameHeader(l.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
+			l.buffers.out = append(appendFrameHeader(l.buffers.out, 8, http2.FramePing, http2.FlagPingAck, 0), f.payload...)
 		}
 	case http2.FrameGoAway:
 		s.goAway(f)
@@ -230,8 +230,8 @@ func (s *h2) updateWindow(id uint32, used int64) int64 {
 		return used
 	}
 	l := s.conn.loop
-	l.out = appendFrameHeader(l.out, 4, http2.FrameWindowUpdate, 0, id)
-	l.out = binary.BigEndian.AppendUint32(l.out, uint32(used))
+	l.buffers.out = appendFrameHeader(l.buffers.out, 4, http2.FrameWindowUpdate, 0, id)
+	l.buffers.out = binary.BigEndian.AppendUint32(l.buffers.out, uint32(used))
 	return 0
 }
 
@@ -299,7 +299,7 @@ func (s *h2) continuation(f *frame) (fault string) {
 // interim response, or trailers.
 func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	c := s.conn
-	b, wrong := s.decoder.decode(p, &c.loop.lastBlock)
+	b, wrong := s.decoder.decode(p, &c.loop.caches.block)
 	if wrong != "" {
 		return "HPACK: " + wrong
 	}
@@ -347,7 +347,7 @@ func (s *h2) rstStream(f *frame) (fault string) {
 	} else {
 		l, example := s.conn.loop, ""
 		// Only the first error makes a text, so that a flood of them allocates nothing.
-		if l.example == "" {
+		if l.counts.example == "" {
 			example = "the server reset the stream (" + code.String() + ")"
 		}
 		l.failure(s.conn, ErrRead, CauseReset, example, &st.attempt)
@@ -381,8 +381,8 @@ func (s *h2) settings(f *frame) (fault string) {
 			}
 		case http2.SettingMaxConcurrentStreams:
 			s.limit = int(min(value, uint32(l.plan.Streams)))
-			if n := int64(value); l.maxConcurrentStreams == 0 || n < l.maxConcurrentStreams {
-				l.maxConcurrentStreams = n
+			if n := int64(value); l.streamLimit == 0 || n < l.streamLimit {
+				l.streamLimit = n
 			}
 		case http2.SettingInitialWindowSize:
 			// The windows of all streams change by the difference (RFC 9113, section 6.9.2).
@@ -403,7 +403,7 @@ func (s *h2) settings(f *frame) (fault string) {
 			}
 		}
 	}
-	l.out = appendFrameHeader(l.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
+	l.buffers.out = appendFrameHeader(l.buffers.out, 0, http2.FrameSettings, http2.FlagSettingsAck, 0)
 	s.refill()
 	return ""
 }

@@ -55,7 +55,7 @@ func (s *h3) dial() {
 	q.heard.Store(l.clock)
 	s.quic = q
 	l.inbox.goroutines.Go(func() { q.run(to, p) })
-	if l.tlsState == nil {
+	if l.tls.state == nil {
 		l.checkTimeoutsBy(s.answerBy())
 	}
 }
@@ -95,8 +95,8 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	l := s.conn.loop
 	isAgain := a.start != 0
 	if !isAgain {
-		a.start = l.startOfLatency(a.begun, a.due)
-		l.noteSent(a.due)
+		a.start = l.model.latencyFrom(a.begun, a.due)
+		l.model.noteSent(a.due)
 	}
 	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, length: -1, place: len(s.streams)}
 	s.streams = append(s.streams, st)
@@ -106,7 +106,7 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
 		l.inbox.goroutines.Go(st.upload)
 	} else {
-		l.current.SentBytes += int64(len(r.bytes))
+		l.counts.current.SentBytes += int64(len(r.bytes))
 		st.isSent.Store(true)
 		stream.Close() //nolint:errcheck // reading the stream reports the error, too
 	}
@@ -135,8 +135,8 @@ func (s *h3) take(e quicEvent) {
 	l := c.loop
 	switch {
 	case e.connected:
-		if l.tlsState == nil {
-			l.tlsState = stateOf(s.quic.conn.ConnectionState().TLS)
+		if l.tls.state == nil {
+			l.tls.state = stateOf(s.quic.conn.ConnectionState().TLS)
 		}
 		c.isUp()
 		l.clock = l.shared.now()
@@ -166,11 +166,11 @@ func (s *h3) endStream(st *h3Stream) {
 	if f == nil || !f.endsAll {
 		s.remove(st)
 	}
-	l.current.ReceivedBytes += st.received
-	l.current.SentBytes += st.sent.Load()
+	l.counts.current.ReceivedBytes += st.received
+	l.counts.current.SentBytes += st.sent.Load()
 	if st.firstAt > 0 && !c.answered {
 		c.answered = true
-		l.firstByteTimes.record(st.firstAt - c.openedAt)
+		l.tally.firstByteTimes.record(st.firstAt - c.openedAt)
 	}
 	switch {
 	case f == nil:
@@ -218,7 +218,7 @@ func (s *h3) each(resets bool, ends func(*attempt) bool) {
 
 // expire also ends the connect of a load that QUIC has never answered, sooner than the time-out.
 func (s *h3) expire(before int64) {
-	if c := s.conn; c.state == connecting && c.loop.tlsState == nil {
+	if c := s.conn; c.state == connecting && c.loop.tls.state == nil {
 		if c.loop.clock >= s.answerBy() {
 			c.fail(ErrConnect, CauseTimedOut, noQUIC)
 			return

@@ -42,12 +42,16 @@ var h3Opening = []byte{h3Control, h3Settings, 0}
 type inbox struct {
 	mutex        sync.Mutex
 	events, read []quicEvent
-	now          func() int64 // the loop's clock
-	wake         func()
+	now          func() int64  // the loop's clock
+	notify       func()        // notify wakes the loop.
 	wakeup       chan struct{} // wakeup wakes a loop that is a goroutine, timer ends its wait
 	timer        *time.Timer
 	goroutines   sync.WaitGroup
 	lastBlocks   [blocksKept]atomic.Pointer[h3Block] // at places by a hash
+}
+
+func newInbox(now func() int64) *inbox {
+	return &inbox{now: now, wakeup: make(chan struct{}, 1), timer: time.NewTimer(0)}
 }
 
 // quicEvent is what happened on a connection: a stream's end if there is one, otherwise what is set of the others, or the connection's end.
@@ -70,7 +74,7 @@ func (in *inbox) post(e quicEvent) {
 	isFirst := len(in.events) == 1
 	in.mutex.Unlock()
 	if isFirst {
-		in.wake()
+		in.notify()
 	}
 }
 
@@ -96,6 +100,25 @@ func (in *inbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
 		return 0
 	}
 }
+
+// The inbox is the poller of a loop that is a goroutine: each wait yields, and it has nothing to open.
+func (in *inbox) open() error { return nil }
+func (in *inbox) close()      {}
+
+func (in *inbox) poll(events []syscall.EpollEvent) int { return in.wait(events, 0) }
+
+func (in *inbox) waitYielding(events []syscall.EpollEvent, nanoseconds int64) int {
+	return in.wait(events, nanoseconds)
+}
+
+func (in *inbox) wake() {
+	select {
+	case in.wakeup <- struct{}{}:
+	default:
+	}
+}
+
+func (in *inbox) pause(length time.Duration) { time.Sleep(length) }
 
 // take returns the events since the last call; they are valid until the next one.
 func (in *inbox) take() []quicEvent {

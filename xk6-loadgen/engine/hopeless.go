@@ -24,17 +24,28 @@ type hopeless struct {
 	giveUp func() // giveUp stops all sides
 }
 
+// hope is a loop's part in that.
+type hope struct {
+	began       int64         // began is when the load did, on the run's clock.
+	after       time.Duration // the loop gives up after this.
+	failing     int           // failing connections have failed failuresOfHopeless times in a row. It matters until the first response.
+	isLost      bool          // The loop has given up.
+	hasAnswered bool          // There was a response before the counts were reset.
+}
+
+// isGone tells whether the loop is to give up: all of its slots fail, and have done so for long enough. responses are those since the reset.
+func (h *hope) isGone(clock int64, slots int, responses int64) bool {
+	return h.failing >= slots && !h.isLost && !h.hasAnswered && responses == 0 && clock >= h.began+int64(h.after)
+}
+
 // giveUpIfHopeless is called after each failure of a connection. example may be empty if the loop has had another one.
 func (l *loop) giveUpIfHopeless(example string) {
-	if l.failing < len(l.conns) || l.isHopeless || l.hasAnswered || l.responses > 0 {
+	if !l.hope.isGone(l.clock, len(l.conns), l.counts.responses) {
 		return
 	}
-	if l.clock < l.loadBegan+int64(cmp.Or(l.plan.patience, hopelessAfter)) {
-		return
-	}
-	l.isHopeless = true
+	l.hope.isLost = true
 	h := &l.shared.hopeless
-	reason := cmp.Or(l.example, example)
+	reason := cmp.Or(l.counts.example, example)
 	h.reason.CompareAndSwap(nil, &reason)
 	if int(h.loops.Add(1)) == l.plan.Threads {
 		h.giveUp()
@@ -43,7 +54,7 @@ func (l *loop) giveUpIfHopeless(example string) {
 
 // regainHope is called when a loop that had given up has a response after all.
 func (l *loop) regainHope() {
-	l.isHopeless = false
+	l.hope.isLost = false
 	l.shared.hopeless.loops.Add(-1)
 }
 

@@ -46,11 +46,11 @@ func (s *http1) connected() {
 		}
 		return
 	}
-	s.start = c.loop.startOfLatency(s.begun, s.due)
+	s.start = c.loop.model.latencyFrom(s.begun, s.due)
 	generation := c.generation
 	c.send(s.request.bytes)
 	if c.generation == generation && c.state == established {
-		c.loop.noteSent(s.due)
+		c.loop.model.noteSent(s.due)
 	}
 }
 
@@ -59,10 +59,10 @@ func (s *http1) received(p []byte) {
 	s.conn.firstByte()
 	if !s.busy {
 		s.conn.close() // Bytes without a request: the connection cannot be trusted, but no attempt is to blame
-		s.conn.loop.enqueue(s.conn)
+		s.conn.loop.starts.push(s.conn)
 		return
 	}
-	used, done, fault := s.parser.feed(p, &s.conn.loop.lastHead)
+	used, done, fault := s.parser.feed(p, &s.conn.loop.caches.head)
 	switch {
 	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
 		s.conn.fail(ErrProtocol, CauseOther, speaksTLS)
@@ -100,7 +100,7 @@ func (s *http1) complete() {
 	switch {
 	case c.sending() || c.writeBroken:
 		c.close() // The response came before the whole request was sent: the rest would pass for another request
-		c.loop.enqueue(c)
+		c.loop.starts.push(c)
 	case closes:
 		c.linger()
 	case !c.loop.plan.KeepAlive:
@@ -116,7 +116,7 @@ func (s *http1) closedByPeer() {
 	switch {
 	case !s.busy:
 		s.conn.close()
-		s.conn.loop.enqueue(s.conn)
+		s.conn.loop.starts.push(s.conn)
 	case s.parser.state == inBodyUntilClose:
 		s.complete()
 		if s.conn.state == lingering {

@@ -89,16 +89,15 @@ func TestRequestsAtTimesAreDividedAmongLoopsAndSegments(t *testing.T) {
 					t.Fatal(err)
 				}
 				for loop := range threads {
-					s := newSchedule(p, loop)
-					s.listed, s.span = p.listed, p.span
-					s.begin(100)
+					s := newListedSchedule(p, loop)
+					due := s.begin(100)
 					mid := s.dueBefore(100 + 5*second)
 					for n := range share(p.Requests, threads, loop) {
-						if (s.nextDue < 100+5*second) != (n < mid) {
-							t.Fatalf("request %d is due at %d, and %d are before the middle", n, s.nextDue, mid)
+						if (due < 100+5*second) != (n < mid) {
+							t.Fatalf("request %d is due at %d, and %d are before the middle", n, due, mid)
 						}
-						all = append(all, s.nextDue-100)
-						s.take()
+						all = append(all, due-100)
+						due = s.next()
 					}
 				}
 			}

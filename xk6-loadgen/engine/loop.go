@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"cmp"
 	"crypto/tls"
 	"syscall"
 	"time"
@@ -32,69 +33,102 @@ const (
 	offCore     = int64(50 * time.Microsecond)  // A poll that took this long did not run all the time: another thread had its core
 )
 
-// loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end.
+// loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end. It coordinates
+// its parts, each of which has one job and a file or a doc comment of its own.
 type loop struct {
-	plan                 *plan
-	shared               *shared
-	number               int
-	epoll                int
-	events               [eventsPerWait]syscall.EpollEvent
-	buffer               [readBufferBytes]byte
-	conns                []conn
-	open                 int
-	lastHead             headCache // lastHead and lastBlock are shared by the connections
-	lastBlock            blockCache
-	strings              hpackStrings
-	out, sealed          []byte      // out is where a session gathers what it sends until its flush; sealed is for its encryption.
-	tls                  *tls.Config // tls and keys are nil without TLS; tlsState is the outcome of the first handshake
-	keys                 *keyLog
-	tlsState             *TLSState
-	handshakes           int   // handshakes are under way, or will be once TCP is connected.
-	maxConcurrentStreams int64 // the least that the server has allowed; 0: no limit
-	late                 int   // late counts connections in a row that were not up when connect returned.
-	clock, nextTimer     int64 // clock is the run's clock when it was last read; nextTimer is when timers() has something to do
-	nextTick, nextSample int64
-	nextTimeoutCheck     int64   // nextTimeoutCheck begins the next pass over the slots
-	timeoutCheckFrom     int     // where the present pass goes on; 0: there is none
-	backoffs             []*conn // backoffs are slots that wait before they connect again, checked next at nextRetry
-	nextRetry            int64
-	inbox                *inbox // inbox brings what happens on connections over QUIC; nil without them
-	failing              int    // failing counts connections that have failed failuresOfHopeless times in a row. It matters until the first response
-	isHopeless           bool   // see giveUpIfHopeless. hasAnswered: there was a response before the counts were reset.
-	hasAnswered          bool
-	loadBegan            int64
-	wire                 Wire // wire is of the connections that have closed; tcpInfo is what the last of them came to
-	tcpInfo              unix.TCPInfo
-	attempts
-	loopTurn
-	measurement
+	plan             *plan
+	shared           *shared
+	number           int
+	clock, nextTimer int64 // clock is the run's clock when it was last read; nextTimer is when timers() has something to do
+
+	conns       []conn
+	open        int    // open connections, or those being opened
+	late        int    // late counts connections in a row that were not up when connect returned.
+	streamLimit int64  // the least that the server has allowed; 0: no limit
+	fetched     byte   // a sum of bytes of connections read ahead, see mixPlace.read
+	poller      poller // poller is epoll or inbox.
+	spins       bool   // an idle loop polls
+	isExact     bool   // A wait must not be a millisecond too long.
+	epoll       epoll
+	inbox       *inbox // inbox brings what happens on connections over QUIC; nil without them
+	events      [eventsPerWait]syscall.EpollEvent
+	buffers     buffers
+	caches      caches
+	tls         loopTLS
+	timeouts    timeouts
+	backoffs    backoffs
+	hope        hope
+	wire        wireCount
+
+	starts starts
+	mix    mixPlace
+	share  loopShare
+	model  model
+	turn   loopTurn
+
+	window  window
+	outcome loopOutcome
+	reach   reach
+	counts  loopCounts
+	tally   tally
+	cycle   *cycle // nil except at a rate in turns
+	warmup  loopWarmup
+	growth  queueGrowth
+	gap     loopGap
+	samples samples
+}
+
+// buffers are a loop's memory for bytes that come and go, which its connections share.
+type buffers struct {
+	read        [readBufferBytes]byte
+	out, sealed []byte // out is where a session gathers what it sends until its flush; sealed is for its encryption.
+}
+
+// caches are what was read of the last responses. Connections share them, since a server's headers are alike.
+type caches struct {
+	head    headCache
+	block   blockCache
+	strings hpackStrings
+}
+
+// loopTLS is a loop's part in TLS over TCP. QUIC has only the state.
+type loopTLS struct {
+	config     *tls.Config // config and keys are nil without TLS.
+	keys       *keyLog
+	state      *TLSState // the outcome of the first handshake
+	handshakes int       // handshakes are under way, or will be once TCP is connected.
 }
 
 // newLoop makes a loop with its slots, sessions and buffers. number is its place among the loops of its side, from 0.
 func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
-	l := &loop{plan: p, shared: s, number: number, epoll: -1, conns: make([]conn, connections), nextRetry: never}
-	l.attempts = attempts{
-		starting: newConnRing(connections), chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads))),
-		step: number * len(p.order) / p.Threads, // Each loop begins elsewhere in the cycle, so that they are not in step
+	l := &loop{
+		plan: p, shared: s, number: number, conns: make([]conn, connections),
+		backoffs: backoffs{next: never}, timeouts: timeoutsAfter(p.Timeout), turn: loopTurn{resume: make(chan struct{}, 1)},
+		starts: starts{ring: newConnRing(connections)}, share: loopShare{chunk: min(longestChunk, max(1, p.Requests/int64(16*p.Threads)))},
+		// Each loop begins elsewhere in the cycle, so that they are not in step
+		mix:   mixPlace{requests: p.requests, order: p.order, step: number * len(p.order) / p.Threads},
+		reach: newReach(connections, p.patience), hope: hope{after: cmp.Or(p.patience, hopelessAfter)}, tally: newTally(p), growth: queueGrowth{next: never}, gap: loopGap{shared: &s.gap},
 	}
-	if p.Rate > 0 {
-		l.idle, l.schedule = newConnRing(connections), newSchedule(p, number)
-	}
-	l.loopTurn = loopTurn{wakeFD: -1, resume: make(chan struct{}, 1)}
-	l.measurement = newMeasurement(l, connections)
-	l.growth.next = never
+	l.model, l.counts = newModel(l, connections), newLoopCounts(l)
+	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}
+	l.poller, l.spins = &l.epoll, p.Spin && p.Protocol != H3
+	l.isExact = p.Rate > 0 || l.epoll.isWoken
 	if p.Protocol == H3 {
-		l.inbox = &inbox{now: s.now, wake: l.wake, wakeup: make(chan struct{}, 1), timer: time.NewTimer(0)}
+		l.inbox = newInbox(s.now)
+		l.inbox.notify = l.epoll.wake
+		if p.isOfGoroutines {
+			l.poller, l.inbox.notify = l.inbox, l.inbox.wake
+		}
 	} else if p.tls != nil {
-		l.keys = &keyLog{}
-		l.tls = p.tls.Clone()
-		l.tls.KeyLogWriter = l.keys
+		l.tls.keys = &keyLog{}
+		l.tls.config = p.tls.Clone()
+		l.tls.config.KeyLogWriter = l.tls.keys
 	}
 	for i := range l.conns {
 		c := &l.conns[i]
 		*c = conn{loop: l, slot: int32(i), fd: -1}
-		if l.tls != nil {
+		if l.tls.config != nil {
 			c.secure = &secure{conn: c}
 		}
 		switch {
@@ -124,39 +158,31 @@ func (l *loop) start(entered chan<- error) {
 	}
 }
 
-// enter moves the loop's thread into its network, and opens what it waits for.
+// enter moves the loop's thread into its network, and opens what it waits for. A goroutine has no thread: QUIC's sockets are made in the
+// network.
 func (l *loop) enter() error {
-	err := l.plan.network.enter()
-	if err == nil {
-		l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
-	}
-	if err == nil && (!l.shared.alone || l.inbox != nil) {
-		if l.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
-			// Edge-triggered: each write is an event, so that it need not be read.
-			linux.EpollCtl(l.epoll, syscall.EPOLL_CTL_ADD, l.wakeFD, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
+	if !l.plan.isOfGoroutines {
+		if err := l.plan.network.enter(); err != nil {
+			return err
 		}
 	}
-	return err
+	return l.poller.open()
 }
 
 // run is the whole life of the loop. It sends an error, or nil, when it is in its network, and waits for its first turn.
 func (l *loop) run(entered chan<- error) {
-	var err error
-	if !l.plan.isOfGoroutines {
-		err = l.enter()
-		defer linux.Close(l.wakeFD)
-		defer linux.Close(l.epoll)
-	}
+	err := l.enter()
+	defer l.poller.close()
 	entered <- err
-	if _, begins := <-l.resume; !begins {
+	if _, begins := <-l.turn.resume; !begins {
 		return
 	}
 	if !l.plan.isOfGoroutines {
 		l.claimCores()
 	}
 	l.joinTurn()
-	l.loadBegan = l.clock
-	l.nextTimeoutCheck = l.clock + l.timeoutCheckInterval()
+	l.hope.began = l.clock
+	l.timeouts.next = l.clock + l.timeouts.interval
 	if l.plan.Warmup > 0 {
 		l.begin()
 	} else {
@@ -167,7 +193,7 @@ func (l *loop) run(entered chan<- error) {
 	l.setTimer()
 	for !l.ended() {
 		switch {
-		case l.clock < l.sliceEnd || !l.turnIsDone():
+		case l.clock < l.turn.sliceEnd || !l.turnIsDone():
 			l.iterate()
 		case l.wasLastTurn():
 			l.iterate() // What has come meanwhile
@@ -214,89 +240,58 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 // iterate is one pass of the event loop. Responses are handled before requests start, since sending would make them look later.
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
-	n := l.poll(events)
-	if n == 0 && l.starting.len == 0 {
+	n := l.poller.poll(events)
+	if n == 0 && l.starts.ring.len == 0 {
 		n = l.wait(events)
 	}
 	reported := l.shared.now()
-	l.clock, l.sawNothing = reported, n == 0
-	if l.turnState.isAtEdge() {
+	l.clock, l.turn.sawNothing = reported, n == 0
+	if l.turn.state.isAtEdge() {
 		l.advanceTurn(polled)
-		before := l.responses + l.failures
+		before := l.counts.responses + l.counts.failures
 		l.handle(n)
-		if l.responses+l.failures > before {
+		if l.counts.responses+l.counts.failures > before {
 			l.setEdge()
 		}
 	} else {
 		l.handle(n)
 	}
-	if l.plan.Rate > 0 {
-		l.startDue()
-	}
-	if l.starting.len > 0 {
+	l.model.startDue()
+	if l.starts.ring.len > 0 {
 		l.startQueued()
 	}
-	if l.clock >= l.nextTimer || l.phase != warming && l.phase != measuring {
+	if l.clock >= l.nextTimer || l.window.phase != warming && l.window.phase != measuring {
 		l.timers()
 	}
-	if l.phase == measuring {
+	if l.window.phase == measuring {
 		l.trackGap(reported)
 	}
-}
-
-// poll returns the events that have happened. It does not wait: iterate does, if there are none.
-func (l *loop) poll(events []syscall.EpollEvent) int {
-	if l.plan.isOfGoroutines {
-		return l.inbox.wait(events, 0)
-	}
-	return linux.EpollWait(l.epoll, events, 0)
 }
 
 // wait waits for events until the next timer, request or end of a turn: by the cheapest call that is exact enough.
 func (l *loop) wait(events []syscall.EpollEvent) int {
 	now := l.shared.now()
-	turnEnd := l.sliceEnd
+	turnEnd := l.turn.sliceEnd
 	if l.clock >= turnEnd {
 		turnEnd = l.drainEnd()
 	}
 	wait := min(l.nextTimer-now, longestWait, turnEnd-now)
-	due := never
-	if l.plan.Rate > 0 && l.idle.len > 0 && l.mayStart() {
-		due = l.schedule.nextDue - now
-	}
+	due := l.model.untilDue(now)
 	switch {
-	case l.plan.Spin && l.inbox == nil, due <= awakeBefore && due > 0:
+	case l.spins, due <= awakeBefore && due > 0:
 		return l.spin(events, now, min(wait, due)) // A sleeping core takes a while to wake up
-	case l.plan.Rate > 0:
+	case l.isExact:
 		if wait = min(wait, due-awakeBefore); wait <= 0 {
 			return 0
 		}
-		return l.waitExactly(events, wait)
-	case !l.shared.alone || l.inbox != nil:
-		return l.waitExactly(events, max(0, wait))
+		return l.poller.wait(events, wait)
 	}
 	// Milliseconds are rounded up, since a wait of 0 would poll through the last one. Only loops that open the window together must not be
 	// late.
-	if l.phase != drained {
+	if l.window.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
-	return linux.EpollWait(l.epoll, events, int(max(0, wait/int64(time.Millisecond))))
-}
-
-// waitExactly waits for at most this many nanoseconds, where epoll_wait's milliseconds would be too late.
-func (l *loop) waitExactly(events []syscall.EpollEvent, wait int64) int {
-	if l.inbox != nil {
-		return l.waitYielding(events, wait)
-	}
-	return linux.EpollWaitExact(l.epoll, events, wait)
-}
-
-// waitYielding waits in a way that the Go scheduler sees, so that other goroutines get the processor meanwhile.
-func (l *loop) waitYielding(events []syscall.EpollEvent, wait int64) int {
-	if l.plan.isOfGoroutines {
-		return l.inbox.wait(events, wait)
-	}
-	return linux.EpollWaitYielding(l.epoll, events, wait)
+	return linux.EpollWait(l.epoll.fd, events, int(max(0, wait/int64(time.Millisecond))))
 }
 
 // spin polls until there are events, for `wait` nanoseconds from now at most. It measures how long it polled in vain.
@@ -304,7 +299,7 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 	idle, end := int64(0), now+wait
 	defer func() { l.shared.spun.Add(idle) }()
 	for {
-		n := linux.EpollWait(l.epoll, events, 0)
+		n := linux.EpollWait(l.epoll.fd, events, 0)
 		if n > 0 || now >= end {
 			return n
 		}
@@ -317,27 +312,6 @@ func (l *loop) spin(events []syscall.EpollEvent, now, wait int64) int {
 			idle = 0
 		}
 		now = polled
-	}
-}
-
-// wake ends the loop's wait.
-func (l *loop) wake() {
-	if !l.plan.isOfGoroutines {
-		linux.Write(l.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-		return
-	}
-	select {
-	case l.inbox.wakeup <- struct{}{}:
-	default:
-	}
-}
-
-// pause sleeps. A loop that is a goroutine lets others have its processor.
-func (l *loop) pause(length time.Duration) {
-	if l.plan.isOfGoroutines {
-		time.Sleep(length)
-	} else {
-		linux.Sleep(int64(length))
 	}
 }
 
@@ -360,17 +334,28 @@ func (l *loop) readConns(events []syscall.EpollEvent) {
 	for _, e := range events {
 		if e.Fd != noSlot {
 			c := &l.conns[e.Fd]
-			l.ahead += byte(c.responses) + byte(c.session.discardable())
+			l.fetched += byte(c.responses) + byte(c.session.discardable())
 		}
 	}
+}
+
+// trackGap is called at the end of each iteration in the window. reported is when the poll returned.
+func (l *loop) trackGap(reported int64) {
+	if l.counts.responses != l.gap.responses {
+		if l.hope.isLost {
+			l.regainHope()
+		}
+		l.gap.responded(l.counts.responses, reported, l.clock)
+	}
+	l.gap.setUnderWay(l.counts.outstanding > 0, l.clock)
 }
 
 // maxEvents bounds an iteration's events, so that the last one is not handled long after it was reported.
 func (l *loop) maxEvents() int {
 	switch {
-	case l.handshakes > 0:
+	case l.tls.handshakes > 0:
 		return eventsWithHandshakes
-	case l.starting.len > 0:
+	case l.starts.ring.len > 0:
 		return startsPerIteration
 	}
 	return eventsPerWait
@@ -381,34 +366,31 @@ func (l *loop) ended() bool {
 	if l.shared.stop.Load() {
 		return true
 	}
-	if l.phase != measuring {
+	if l.window.phase != measuring {
 		return false
 	}
-	if l.turnState == over {
+	if l.turn.state == over {
 		return true
 	}
 	if l.cycle != nil || l.plan.Duration > 0 {
-		return l.shared.alone && l.clock >= l.phaseEnd
+		return l.shared.alone && l.clock >= l.window.phaseEnd
 	}
-	return l.outstanding == 0 && l.allowance == 0 && l.shared.quota.Load() <= 0
+	return l.counts.outstanding == 0 && l.share.left == 0 && l.shared.quota.Load() <= 0
 }
 
 // setTimer finds when timers has something to do next, so that most iterations compare one number.
 func (l *loop) setTimer() {
-	l.nextTimer = min(l.nextTimeoutCheck, l.nextRetry)
-	if l.turnState.starts() { // They wait for the next turn
-		l.nextTimer = min(l.nextTimer, l.nextTick, l.nextSample, l.growth.next)
+	l.nextTimer = min(l.timeouts.due(l.clock), l.backoffs.next)
+	if l.turn.state.starts() { // They wait for the next turn
+		l.nextTimer = min(l.nextTimer, l.window.nextTick, l.samples.next, l.growth.next)
 	}
-	if l.timeoutCheckFrom > 0 {
-		l.nextTimer = l.clock
+	if l.clock < l.window.phaseEnd && (l.window.phase == warming || l.plan.Duration > 0) {
+		l.nextTimer = min(l.nextTimer, l.window.phaseEnd)
 	}
-	if l.clock < l.phaseEnd && (l.phase == warming || l.plan.Duration > 0) {
-		l.nextTimer = min(l.nextTimer, l.phaseEnd)
-	}
-	switch l.phase {
+	switch l.window.phase {
 	case warming:
-		if l.stretch.isMarking() {
-			l.nextTimer = min(l.nextTimer, l.stretch.nextMark)
+		if l.warmup.stretch.isMarking() {
+			l.nextTimer = min(l.nextTimer, l.warmup.stretch.nextMark)
 		}
 	case probing:
 		l.nextTimer = min(l.nextTimer, l.clock+recheckEvery)
@@ -422,15 +404,15 @@ func (l *loop) setTimer() {
 // timers does what depends on time alone: phases, seconds, time-outs and back-offs. iterate calls it at nextTimer, and always in phases
 // that wait for a condition.
 func (l *loop) timers() {
-	if l.isHopeless && l.responses > 0 {
+	if l.hope.isLost && l.counts.responses > 0 {
 		l.regainHope()
 	}
 	l.advancePhase()
-	if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
+	if l.clock >= l.timeouts.due(l.clock) {
 		l.checkTimeouts()
 	}
-	if l.clock >= l.nextRetry {
-		l.endBackoffs()
+	if l.clock >= l.backoffs.next {
+		l.backoffs.end(l.clock, l.starts.push)
 	}
 	l.setTimer()
 }

@@ -53,29 +53,29 @@ const (
 func (l *loop) advanceTurn(event turnEvent) {
 	s := l.shared
 	if event == loopDone {
-		l.turnState = over
+		l.turn.state = over
 		return
 	}
-	switch l.turnState {
+	switch l.turn.state {
 	case resting, listening:
 		if event == turnComes {
-			l.turnState = joining
+			l.turn.state = joining
 		}
 	case joining:
 		if event == allReady {
-			l.turnState = steady
-			if l.phase != unbegun && l.isByResponses() {
-				l.turnState = opening
+			l.turn.state = steady
+			if l.window.phase != unbegun && l.isByResponses() {
+				l.turn.state = opening
 			}
-			l.setCounting(l.turnState == steady)
+			l.counts.set(l.turn.state == steady)
 		}
 	case opening:
 		switch {
 		case event == timeIsUp:
 			l.closeTurn()
 		case event == polled && l.isPast(&s.countFrom) && !l.isPast(&s.countTo):
-			l.turnState = steady
-			l.setCounting(true)
+			l.turn.state = steady
+			l.counts.set(true)
 		}
 	case steady:
 		if event == timeIsUp {
@@ -86,10 +86,10 @@ func (l *loop) advanceTurn(event turnEvent) {
 		case event == turnDone:
 			l.leaveTurn()
 		case event == polled && l.isPast(&s.countTo):
-			l.turnState = awaiting
-			l.setCounting(false)
+			l.turn.state = awaiting
+			l.counts.set(false)
 		case event == polled && l.isPast(&s.countFrom):
-			l.setCounting(true) // The window's first response comes after sliceEnd
+			l.counts.set(true) // The window's first response comes after sliceEnd
 		}
 	case awaiting:
 		if event == turnDone {
@@ -100,10 +100,10 @@ func (l *loop) advanceTurn(event turnEvent) {
 
 // closeTurn ends what starts.
 func (l *loop) closeTurn() {
-	l.turnState = awaiting
+	l.turn.state = awaiting
 	if l.countsByAnswers() {
-		l.turnState = concluding
-		if l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.steadyFrom) {
+		l.turn.state = concluding
+		if l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.turn.steadyFrom) {
 			l.shared.enterCPU() // No response came in the whole window
 		}
 	}
@@ -117,9 +117,9 @@ func (l *loop) closeTurn() {
 
 // leaveTurn lets the other sides have their turns.
 func (l *loop) leaveTurn() {
-	l.turnState = resting
-	if l.outstanding > 0 {
-		l.turnState = listening
+	l.turn.state = resting
+	if l.counts.outstanding > 0 {
+		l.turn.state = listening
 	}
 }
 
@@ -131,21 +131,22 @@ func (l *loop) isPast(edge *atomic.Int64) bool {
 
 // loopTurn is a loop's part in the turns of its side.
 type loopTurn struct {
-	resume    chan struct{} // resume begins a turn; closed, it ends a loop that has not begun.
-	turnState turnState
-	wakeFD    int // an eventfd in the loop's epoll
+	resume chan struct{} // resume begins a turn; closed, it ends a loop that has not begun.
+	state  turnState
 	// Latencies of requests that start before recordFrom are left out. At a rate requests that are due before dueFrom do not count. See turn
 	// for the others.
 	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64
-	started                                          int // started connections have begun in this turn, which they do one after the other over spread
-	spread                                           int64
 	// older is how many attempts under way began in earlier turns. left is when the loop's time under load ended; answered is its count of
 	// responses at the turn's begin, and then at its end.
 	older, left, answered int64
-	sawNothing            bool   // the last poll and wait found no events
-	cycle                 *cycle // nil except at a rate in turns. standstill is the loop's longest one of the turn.
-	standstill            int64
+	sawNothing            bool // the last poll and wait found no events
 }
+
+// records tells whether latencies from this start on count: of requests of earlier turns, or from this turn's window.
+func (t *loopTurn) records(start int64) bool { return start < t.began || start >= t.recordFrom }
+
+// endBy has the turn end at this time, unless it ends before.
+func (t *loopTurn) endBy(at int64) { t.sliceEnd = min(t.sliceEnd, at) }
 
 // joinTurn begins the loop's turn together with the side's other loops. The last loop to be ready sets the turn's times, and each copies
 // them.
@@ -153,29 +154,30 @@ func (l *loop) joinTurn() {
 	s := l.shared
 	l.advanceTurn(turnComes)
 	l.clock = s.now()
-	if l.phase == measuring || l.phase == warmedUp {
+	if l.window.phase == measuring || l.window.phase == warmedUp {
 		l.reopen()
 	}
-	l.answered, l.older = l.responses, l.outstanding
+	l.turn.answered, l.turn.older = l.counts.responses, l.counts.outstanding
 	if s.ready.Add(1) == s.running {
-		s.beginTurn(l.phase == warmedUp || l.phase == unbegun && l.plan.Warmup == 0)
+		s.beginTurn(l.window.phase == warmedUp || l.window.phase == unbegun && l.plan.Warmup == 0)
 		s.going.Store(true)
 	}
 	for !s.going.Load() {
-		l.pause(10 * time.Microsecond)
+		l.poller.pause(10 * time.Microsecond)
 	}
-	l.clock, l.began, l.steadyFrom, l.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.started, l.spread, l.standstill = 0, s.pace.spread, 0
+	l.clock, l.turn.began, l.turn.steadyFrom, l.turn.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
+	l.starts.restart(s.pace.spread)
+	l.model.beginTurn()
 	l.advanceTurn(allReady)
-	l.recordFrom, l.dueFrom = 0, 0
+	l.turn.recordFrom, l.turn.dueFrom = 0, 0
 	switch {
-	case s.alone || l.phase == unbegun:
+	case s.alone || l.window.phase == unbegun:
 	case l.plan.Rate > 0:
-		l.recordFrom, l.dueFrom = l.steadyFrom, l.steadyFrom
-	case l.turnState == opening:
-		l.recordFrom = l.steadyFrom
+		l.turn.recordFrom, l.turn.dueFrom = l.turn.steadyFrom, l.turn.steadyFrom
+	case l.turn.state == opening:
+		l.turn.recordFrom = l.turn.steadyFrom
 	default:
-		l.recordFrom = never // The first requests of a turn meet no queue
+		l.turn.recordFrom = never // The first requests of a turn meet no queue
 	}
 }
 
@@ -183,10 +185,10 @@ func (l *loop) joinTurn() {
 // which counting begins, the first one since sliceEnd that at which it ends.
 func (l *loop) setEdge() {
 	s := l.shared
-	if l.clock >= l.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
+	if l.clock >= l.turn.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
 		s.enterCPU()
 	}
-	if l.turnState == concluding && s.countTo.CompareAndSwap(0, l.clock) {
+	if l.turn.state == concluding && s.countTo.CompareAndSwap(0, l.clock) {
 		s.leaveCPU()
 	}
 }
@@ -194,25 +196,21 @@ func (l *loop) setEdge() {
 // nextTurn ends the loop's turn, lets the other sides have theirs, and begins the next one as if no time had passed.
 func (l *loop) nextTurn() {
 	s := l.shared
-	if g := &l.gap; g.underWay && g.since >= l.began {
-		// While other sides have their turns a wait is no gap, unless the whole turn had no response.
-		g.underWay = false
-		s.gap.loopsUnderWay.Add(-1)
-	}
+	l.gap.leave(l.turn.began)
 	before := s.away
 	l.advanceTurn(turnDone)
 	l.endTurn()
 	l.awaitTurn()
 	l.joinTurn()
-	if l.phase == warmedUp {
+	if l.window.phase == warmedUp {
 		l.beginWindow()
 	} else {
 		l.shift(s.away - before)
 		if l.cycle != nil && s.cycleIsOver {
 			l.endCycle(s.cycleCounts)
-			isOver := l.allowance == 0 && l.outstanding == 0
+			isOver := l.share.left == 0 && l.counts.outstanding == 0
 			if l.plan.Duration > 0 {
-				isOver = l.phaseEnd <= l.steadyFrom
+				isOver = l.window.phaseEnd <= l.turn.steadyFrom
 			}
 			if isOver {
 				l.advanceTurn(loopDone)
@@ -227,58 +225,53 @@ func (l *loop) nextTurn() {
 
 // shift moves the loop's times by the time that was not under load. A time that is `never` stays far away.
 func (l *loop) shift(by int64) {
-	l.phaseEnd += by
-	l.nextTick += by
+	l.window.phaseEnd += by
+	l.window.nextTick += by
 	between := l.shared.between
 	// The requests that are due in a ramp are made, and do not count.
-	l.schedule.start += between - l.shared.ramp
-	l.schedule.nextDue += between - l.shared.ramp
-	l.sampleFrom += between
-	l.nextSample += between
+	l.model.shift(between - l.shared.ramp)
+	l.samples.shift(between)
 }
 
 // hasMoreDue is called between turns at a rate. It tells whether the loop still has requests to make in its window.
 func (l *loop) hasMoreDue() bool {
-	if l.phase != measuring {
+	if l.window.phase != measuring {
 		return true
 	}
 	if l.plan.Requests > 0 {
-		return l.allowance > 0
+		return l.share.left > 0
 	}
-	return l.phaseEnd > l.left
+	return l.window.phaseEnd > l.turn.left
 }
 
 // endSliceEarly fits the turn to the rest of the window. A rest of less than a quarter of a turn gets no turn of its own.
 func (l *loop) endSliceEarly() {
 	switch {
-	case l.shared.alone || l.phase != measuring:
+	case l.shared.alone || l.window.phase != measuring:
 	case l.plan.Duration > 0:
-		if soon := l.shared.length / 4; l.phaseEnd < l.sliceEnd+soon {
-			l.sliceEnd = l.phaseEnd
+		if soon := l.shared.length / 4; l.window.phaseEnd < l.turn.sliceEnd+soon {
+			l.turn.sliceEnd = l.window.phaseEnd
 		}
-	case l.allowance == 0 && l.shared.quota.Load() <= 0:
-		l.endTurnBy(l.clock)
+	case l.share.left == 0 && l.shared.quota.Load() <= 0:
+		l.turn.endBy(l.clock)
 	}
 }
-
-// endTurnBy has the turn end at this time, unless it ends before.
-func (l *loop) endTurnBy(at int64) { l.sliceEnd = min(l.sliceEnd, at) }
 
 // turnIsDone is called in each iteration after sliceEnd. It tells whether the drain is over.
 func (l *loop) turnIsDone() bool {
 	l.advanceTurn(timeIsUp)
 	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
-	awaited := l.outstanding - max(0, l.older)
+	awaited := l.counts.outstanding - max(0, l.turn.older)
 	if l.shared.isEmpty {
-		awaited = l.outstanding
+		awaited = l.counts.outstanding
 	}
 	end := l.drainEnd()
-	return awaited <= 0 || l.clock >= end && (l.sawNothing || l.clock >= end+longestServerWork)
+	return awaited <= 0 || l.clock >= end && (l.turn.sawNothing || l.clock >= end+longestServerWork)
 }
 
 // wasLastTurn tells whether the window is over with the turn that is done. In cycles it is over once the last one counts, see nextTurn.
 func (l *loop) wasLastTurn() bool {
-	return l.cycle == nil && l.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.sliceEnd >= l.phaseEnd)
+	return l.cycle == nil && l.window.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.turn.sliceEnd >= l.window.phaseEnd)
 }
 
 // isByResponses tells whether the windows of turns begin and end with a response: in the closed model, after a ramp.
@@ -287,20 +280,20 @@ func (l *loop) isByResponses() bool {
 }
 
 // countsByAnswers tells whether isByResponses is true of the present turn, which is no warm-up.
-func (l *loop) countsByAnswers() bool { return l.phase == measuring && l.isByResponses() }
+func (l *loop) countsByAnswers() bool { return l.window.phase == measuring && l.isByResponses() }
 
 // drainEnd is until when the loop waits for outstanding responses, on the run's clock.
 func (l *loop) drainEnd() int64 {
 	p := &l.shared.pace
-	if l.turnState == concluding && l.shared.countTo.Load() == 0 {
-		return l.sliceEnd + max(p.patience, longestDrain)
+	if l.turn.state == concluding && l.shared.countTo.Load() == 0 {
+		return l.turn.sliceEnd + max(p.patience, longestDrain)
 	}
-	return min(l.sliceEnd+p.patience, max(l.sliceEnd, l.lastEnd)+p.quiet)
+	return min(l.turn.sliceEnd+p.patience, max(l.turn.sliceEnd, l.counts.lastEnd)+p.quiet)
 }
 
 // endTurn gives the loop back to run.turn, which waits for all loops of the side.
 func (l *loop) endTurn() {
-	l.left, l.answered = l.turnEnded(), l.responses
+	l.turn.left, l.turn.answered = l.turnEnded(), l.counts.responses
 	l.shared.back <- l
 }
 
@@ -311,47 +304,35 @@ func (l *loop) turnEnded() int64 {
 	switch {
 	case s.alone:
 		return l.clock
-	case l.plan.listed != nil && l.phase == measuring:
-		return max(l.steadyFrom, min(l.clock, l.steadyFrom+l.plan.span))
+	case l.plan.listed != nil && l.window.phase == measuring:
+		return max(l.turn.steadyFrom, min(l.clock, l.turn.steadyFrom+l.plan.span))
 	case l.countsByAnswers():
-		from, to := cmp.Or(s.countFrom.Load(), l.steadyFrom), cmp.Or(s.countTo.Load(), l.clock)
-		return l.steadyFrom + max(0, to-from)
+		from, to := cmp.Or(s.countFrom.Load(), l.turn.steadyFrom), cmp.Or(s.countTo.Load(), l.clock)
+		return l.turn.steadyFrom + max(0, to-from)
 	case l.plan.Rate > 0 || s.pace.ramp > 0:
-		return max(l.steadyFrom, min(l.clock, l.sliceEnd))
-	case l.lastEnd > s.began:
-		return l.lastEnd
+		return max(l.turn.steadyFrom, min(l.clock, l.turn.sliceEnd))
+	case l.counts.lastEnd > s.began:
+		return l.counts.lastEnd
 	}
 	return l.clock
 }
 
-// setCounting sets where events count: in the present second, in the present cycle, or (off) outside of the window.
-func (l *loop) setCounting(on bool) {
-	switch {
-	case !on:
-		l.current = l.outside
-	case l.cycle != nil:
-		l.current = &l.cycle.interval
-	default:
-		l.current = l.interval
-	}
-}
-
 // awaitTurn waits for the next turn. Meanwhile it reads the responses that the drain has not waited for, and they count.
 func (l *loop) awaitTurn() {
-	if l.turnState == listening {
-		l.spread = 0
-		l.setCounting(l.phase != warmedUp && !l.countsByAnswers())
+	if l.turn.state == listening {
+		l.starts.spread = 0
+		l.counts.set(l.window.phase != warmedUp && !l.countsByAnswers())
 	}
-	for l.turnState == listening && len(l.resume) == 0 {
-		n := l.waitYielding(l.events[:eventsWithHandshakes], longestWait)
+	for l.turn.state == listening && len(l.turn.resume) == 0 {
+		n := l.poller.waitYielding(l.events[:eventsWithHandshakes], longestWait)
 		l.clock = l.shared.now()
 		l.handle(n)
 		l.startQueued()
-		if l.timeoutCheckFrom > 0 || l.clock >= l.nextTimeoutCheck {
+		if l.timeouts.from > 0 || l.clock >= l.timeouts.next {
 			l.checkTimeouts()
 		}
 	}
-	<-l.resume
+	<-l.turn.resume
 }
 
 // reopen opens connections that the server has closed meanwhile.
@@ -359,10 +340,10 @@ func (l *loop) reopen() {
 	if !l.plan.KeepAlive || l.plan.divided {
 		return
 	}
-	l.spread = 0
+	l.starts.spread = 0
 	left := len(l.conns) // Each slot once, in case the server closes what it accepts
 	for deadline := l.clock + longestReopening; l.clock < deadline && !l.shared.stop.Load(); l.clock = l.shared.now() {
-		n := l.poll(l.events[:eventsPerWait])
+		n := l.poller.poll(l.events[:eventsPerWait])
 		l.handle(n)
 		l.startQueued()
 		if n > 0 {
@@ -385,7 +366,7 @@ func (l *loop) reopen() {
 		case !isOpening:
 			return
 		}
-		l.handle(l.waitExactly(l.events[:eventsWithHandshakes], int64(time.Millisecond)))
+		l.handle(l.poller.wait(l.events[:eventsWithHandshakes], int64(time.Millisecond)))
 	}
 }
 

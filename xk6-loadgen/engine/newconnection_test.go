@@ -197,17 +197,17 @@ func TestPausesBetweenConnects(t *testing.T) {
 		"the second, after a time": {10 * ms, 2, 0},
 		"the tenth, after 30 s":    {30_000 * ms, 10, 0},
 	} {
-		l := &loop{plan: &plan{}, attempts: attempts{starting: newConnRing(1)}, nextRetry: never, clock: 100_000 * ms}
-		l.phase = measuring
+		l := &loop{plan: &plan{}, starts: starts{ring: newConnRing(1)}, backoffs: backoffs{next: never}, clock: 100_000 * ms}
+		l.window.phase = measuring
 		c := &conn{loop: l, openedAt: l.clock - test.took, failures: test.failures}
 		c.reconnect()
-		if backingOff := test.want > 0; c.backingOff != backingOff || c.queued == backingOff || backingOff && l.backoffs[0].retryAt() != l.clock+test.want {
-			t.Errorf("%s: backingOff %t, queued %t, %v", name, c.backingOff, c.queued, l.backoffs)
+		if backingOff := test.want > 0; c.backingOff != backingOff || c.queued == backingOff || backingOff && l.backoffs.slots[0].retryAt() != l.clock+test.want {
+			t.Errorf("%s: backingOff %t, queued %t, %v", name, c.backingOff, c.queued, l.backoffs.slots)
 		}
 		for range 2 {
 			l.clock += 5 * ms
-			l.endBackoffs()
-			if over := test.want <= l.clock-100_000*ms; c.backingOff == over || c.queued != over || (l.nextRetry == never) != over {
+			l.backoffs.end(l.clock, l.starts.push)
+			if over := test.want <= l.clock-100_000*ms; c.backingOff == over || c.queued != over || (l.backoffs.next == never) != over {
 				t.Errorf("%s: %d ns later: backingOff %t, queued %t", name, l.clock-100_000*ms, c.backingOff, c.queued)
 			}
 		}

@@ -62,7 +62,7 @@ func (r *run) choosePace() {
 	}
 	latency := newRecorder()
 	for _, l := range r.loops {
-		latency.merge(l.interval.latency)
+		latency.merge(l.counts.interval.latency)
 	}
 	if r.plan.Warmup == 0 && r.plan.Rate == 0 {
 		p.patience, p.quiet = longestDrain, longestDrain // Handshakes of all connections keep some servers busy for seconds
@@ -216,22 +216,22 @@ func newCycles(runs []*run) *cycles {
 func (l *loop) startCycles() {
 	l.cycle = &cycle{interval: interval{latency: newRecorder()}, before: l.tally}
 	l.tally = newTally(l.plan)
-	l.current = &l.cycle.interval
+	l.counts.countIn(&l.cycle.interval)
 }
 
 // endCycle adds the cycle to the window. Without keep it throws the cycle away, and its requests are to be made again.
 func (l *loop) endCycle(keep bool) {
 	c := l.cycle
 	if keep {
-		l.growth.kept = len(l.growth.parts)
-		l.interval.Counts.add(&c.Counts)
-		l.interval.latency.merge(c.latency)
+		l.growth.keep()
+		l.counts.interval.Counts.add(&c.Counts)
+		l.counts.interval.latency.merge(c.latency)
 		c.before.add(&l.tally)
 	} else {
-		l.growth.parts = l.growth.parts[:l.growth.kept]
-		l.warmup += c.Requests
+		l.growth.drop()
+		l.counts.warmup += c.Requests
 		if l.plan.Requests > 0 {
-			l.allowance += c.Requests
+			l.share.left += c.Requests
 		}
 	}
 	c.Counts = Counts{}
@@ -247,13 +247,7 @@ func (l *loop) leaveCycles() {
 	}
 	l.endCycle(true)
 	l.tally, l.cycle = c.before, nil
-	l.current = l.interval
-}
-
-// noteStandstill is called when a due request starts. It notes for how long the request and an idle slot have both been there: the
-// generator's own delay.
-func (l *loop) noteStandstill() {
-	l.standstill = max(l.standstill, l.clock-max(l.schedule.nextDue, l.idleSince))
+	l.counts.countIn(l.counts.interval)
 }
 
 // end decides whether the cycle counts, and has all sides begin the next one.
@@ -291,7 +285,7 @@ func (c *cycles) read(runs []*run) {
 func (c *cycles) observe(r *run, runs []*run) {
 	before := *c
 	c.read(runs)
-	stood := func(l *loop) bool { return l.turnState != over && l.standstill > longestStandstill }
+	stood := func(l *loop) bool { return l.turn.state != over && l.model.standstill() > longestStandstill }
 	c.stands = c.stands || c.last.Steal-before.last.Steal > longestSteal || slices.ContainsFunc(r.loops, stood)
 	if c.serverCores != nil {
 		u := &r.shared.server.cores

@@ -20,53 +20,51 @@ type queueGrowth struct {
 // queuePart is a part of the window: its length in nanoseconds, the growth of the queue, and the responses that came in it.
 type queuePart struct{ length, growth, answered int64 }
 
-// queued is the loop's queue, in requests. A request that is due while a connection is free waits for the generator, so it does not belong
-// to it.
-func (l *loop) queued(at int64) int64 {
-	if l.plan.Rate == 0 {
-		return 0
-	}
-	waiting := int64(0)
-	if l.idle.len == 0 && l.schedule.nextDue < at {
-		waiting = int64(float64(at-l.schedule.nextDue) * l.plan.Rate / float64(l.plan.Threads) / 1e9)
-	}
-	return l.outstanding + waiting
-}
-
 // watchTurnsQueue begins the parts of a turn in which requests are due.
 func (l *loop) watchTurnsQueue() {
 	l.growth.next = never
-	if s := l.shared; l.plan.Rate > 0 && l.plan.listed == nil && l.phase == measuring && !s.alone && !s.isEmpty {
-		l.watchQueue(l.steadyFrom, l.sliceEnd)
+	if s := l.shared; l.plan.Rate > 0 && l.plan.listed == nil && l.window.phase == measuring && !s.alone && !s.isEmpty {
+		l.watchQueue(l.turn.steadyFrom, l.turn.sliceEnd)
 	}
 }
 
 // watchQueue begins the parts of a turn, or of the window of a load that is alone, whose requests are due until `until`.
 func (l *loop) watchQueue(from, until int64) {
-	g := &l.growth
 	if l.plan.Requests > 0 {
 		// At most until the last request is due, which can be later than it leaves: with all connections taken.
-		until = min(until, from+int64(float64(l.allowance)*float64(l.plan.Threads)/l.plan.Rate*1e9))
+		until = min(until, from+int64(float64(l.share.left)*float64(l.plan.Threads)/l.plan.Rate*1e9))
 	}
-	g.lastAt, g.next, g.until = 0, from, until
-	g.part = max(1, (until-from)/queueParts)
+	l.growth.watch(from, until)
 }
 
 // noteQueue reads the queue at the begin and the end of each part.
 func (l *loop) noteQueue() {
-	g := &l.growth
-	queue := l.queued(l.clock)
-	if s := l.shared; g.lastAt == 0 && l.number == 0 && s.ramp > 0 {
+	if s := l.shared; l.growth.lastAt == 0 && l.number == 0 && s.ramp > 0 {
 		s.enterCPU()
 	}
-	if g.lastAt > 0 && l.clock > g.lastAt {
-		g.parts = append(g.parts, queuePart{l.clock - g.lastAt, queue - g.last, l.responses - g.answered})
+	l.growth.note(l.clock, l.model.queued(l.clock), l.counts.responses)
+}
+
+// watch begins the parts of the time between these two, on the run's clock.
+func (g *queueGrowth) watch(from, until int64) {
+	g.lastAt, g.next, g.until = 0, from, until
+	g.part = max(1, (until-from)/queueParts)
+}
+
+// note ends a part, if one has begun, with this queue and so many responses, and begins the next one.
+func (g *queueGrowth) note(at, queue, responses int64) {
+	if g.lastAt > 0 && at > g.lastAt {
+		g.parts = append(g.parts, queuePart{at - g.lastAt, queue - g.last, responses - g.answered})
 	}
-	g.lastAt, g.last, g.answered, g.next = l.clock, queue, l.responses, never
-	if l.clock < g.until {
-		g.next = min(g.until, l.clock+g.part)
+	g.lastAt, g.last, g.answered, g.next = at, queue, responses, never
+	if at < g.until {
+		g.next = min(g.until, at+g.part)
 	}
 }
+
+// keep keeps the parts of a cycle that counts. drop forgets those of one that does not.
+func (g *queueGrowth) keep() { g.kept = len(g.parts) }
+func (g *queueGrowth) drop() { g.parts = g.parts[:g.kept] }
 
 // QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, weighted by their length, and its standard error
 // (0: a single part).

@@ -202,27 +202,33 @@ func (e *earliest) Pop() any {
 // work would drive the first out.
 const readAhead = 16
 
-// nextRequest is the next request of the mix, by the loop's place in the order; with listed times the one whose time was just taken.
-func (l *loop) nextRequest() *request {
-	if s := &l.schedule; s.listed != nil {
-		return &l.plan.requests[l.plan.order[s.number(s.taken-1)]]
-	}
-	p := l.plan
-	next := &p.requests[p.order[l.step]]
-	if l.step++; l.step == len(p.order) {
-		l.step = 0
-	} else if l.step%readAhead == 0 {
-		l.readRequests()
+// mixPlace is a loop's place in the order of the requests.
+type mixPlace struct {
+	requests []request
+	order    []uint32
+	step     int
+	read     byte // a sum of bytes read ahead: without a use of them the compiler would leave the reads out
+}
+
+// next is the next request of the order, which is a cycle.
+func (m *mixPlace) next() *request {
+	next := &m.requests[m.order[m.step]]
+	if m.step++; m.step == len(m.order) {
+		m.step = 0
+	} else if m.step%readAhead == 0 {
+		m.readOn()
 	}
 	return next
 }
 
-// readRequests reads a few bytes of the next requests. They are far apart in memory, and a processor fetches several at a time.
-func (l *loop) readRequests() {
-	p := l.plan
-	for _, i := range p.order[l.step:min(l.step+readAhead, len(p.order))] {
-		b := p.requests[i].bytes
-		l.ahead += b[0] + b[len(b)/2] + b[len(b)-1]
+// at is the request at a place of the order.
+func (m *mixPlace) at(place int64) *request { return &m.requests[m.order[place]] }
+
+// readOn reads a few bytes of the next requests. They are far apart in memory, and a processor fetches several at a time.
+func (m *mixPlace) readOn() {
+	for _, i := range m.order[m.step:min(m.step+readAhead, len(m.order))] {
+		b := m.requests[i].bytes
+		m.read += b[0] + b[len(b)/2] + b[len(b)-1]
 	}
 }
 

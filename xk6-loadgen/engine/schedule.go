@@ -48,24 +48,6 @@ func (s Segment) before(number int64) int64 {
 	return number/s.cycle*int64(len(s.places)) + int64(in)
 }
 
-// schedule says when a loop's requests of a rate are due, from the phase's start on, so that no error adds up.
-type schedule struct {
-	// rate is that of all loops of all processes. The loop has the requests offset, offset+step … of its process's segment.
-	rate         float64
-	segment      Segment
-	offset, step int64
-	start        int64
-	taken        int64
-	nextDue      int64 // when the next request is due
-	poisson      bool  // arrivals are drawn from random, `drawn` so far; loops of a segment draw those of the whole load, and skip the others'
-	seed, stream uint64
-	phase        uint64
-	random       *rand.Rand
-	drawn        int64
-	listed       []int64 // listed are the times of all requests, if they do not follow from the rate
-	span         int64   // span is how long the list lasts
-}
-
 // mostListed requests take 120 MB.
 const mostListed = 10_000_000
 
@@ -108,104 +90,193 @@ func (o *Options) list() (times []int64, order []uint32, err error) {
 	return times, order, nil
 }
 
+// schedule says when a loop's requests are due, from the phase's start on, so that no error adds up. They come at a constant rate, by
+// chance (Poisson), or at the times of a list.
+type schedule interface {
+	begin(start int64) (due int64) // begin starts a phase at this time of the run's clock. It returns when the first request is due.
+	next() (due int64)             // next takes the request that is due, and returns when the one after it is.
+	shift(by int64)
+	request(mix *mixPlace) *request // the request that was taken last
+	// missed takes up to `most` requests that were due before a time and never left, and reports when they were due. A loop calls it once, at
+	// its window's end. It returns how many there were, and when the next one is due.
+	missed(before, most int64, report func(due, count int64)) (n, due int64)
+}
+
+// portion says which requests of a load are a loop's: offset, offset+step … of its process's segment.
+type portion struct {
+	segment      Segment
+	offset, step int64
+	start, taken int64 // taken requests of the phase that began at start have left, or were missed.
+}
+
 // newSchedule is a loop's part of a rate: each step-th request of the process, or with Poisson arrivals of a single process a stream of its
-// own. It starts with begin.
+// own.
 func newSchedule(p *plan, loop int) schedule {
-	s := schedule{rate: p.Rate, segment: p.Segment, offset: int64(loop), step: int64(p.Threads), seed: p.seed, nextDue: never}
-	s.poisson = p.Arrivals == PoissonArrivals
-	if s.poisson && s.segment.isWhole() {
+	own := portionOf(p, loop)
+	if p.Arrivals != PoissonArrivals {
+		return &evenSchedule{own, p.Rate}
+	}
+	a := &poissonSchedule{portion: own, rate: p.Rate, seed: p.seed}
+	if p.Segment.isWhole() {
 		// Poisson processes add up to one of the sum of their rates.
-		s.rate, s.offset, s.step, s.stream = p.Rate/float64(p.Threads), 0, 1, uint64(loop)
+		a.rate, a.offset, a.step, a.stream = p.Rate/float64(p.Threads), 0, 1, uint64(loop)
 	}
-	return s
+	return a
 }
 
-// begin starts the schedule of a phase at `now`, on the run's clock.
-func (s *schedule) begin(now int64) {
-	s.start, s.taken, s.drawn = now, 0, 0
-	if s.poisson {
-		s.phase++ // The seed depends on the phase alone: all sides have the same arrivals
-		s.random, s.nextDue = rand.New(rand.NewPCG(s.seed+s.phase<<32, s.stream+1)), now
-	}
-	s.advance()
-}
-
-// advance sets nextDue. Without a rate nothing is ever due.
-func (s *schedule) advance() {
-	switch {
-	case s.rate == 0:
-	case s.poisson:
-		for last := s.number(s.taken); s.drawn <= last; s.drawn++ {
-			s.nextDue += int64(min(s.random.ExpFloat64()*1e9/s.rate, float64(never-s.nextDue)))
-		}
-	default:
-		s.nextDue = s.dueAt(s.taken)
-	}
-}
-
-// take goes on to the next request. Attempts without a rate are taken, too.
-func (s *schedule) take() {
-	s.taken++
-	s.advance()
+func portionOf(p *plan, loop int) portion {
+	return portion{segment: p.Segment, offset: int64(loop), step: int64(p.Threads)}
 }
 
 // number is that of the loop's n-th request, from 0, among the requests of all loops and processes.
-func (s *schedule) number(n int64) int64 { return s.segment.number(s.offset + n*s.step) }
+func (p *portion) number(n int64) int64 { return p.segment.number(p.offset + n*p.step) }
 
-// dueAt is when the loop's n-th request is due, on the run's clock, computed from the start. Poisson arrivals have no such formula.
-func (s *schedule) dueAt(n int64) int64 {
-	if s.listed != nil {
-		if number := s.number(n); number < int64(len(s.listed)) {
-			return s.start + s.listed[number]
-		}
-		return s.start + s.span
+// before is how many of the loop's requests are among the first `all` ones, rounded down or up by `round`, 0 to step-1.
+func (p *portion) before(all, round int64) int64 {
+	return (p.segment.before(all) - p.offset + round) / p.step
+}
+
+func (p *portion) shift(by int64)                 { p.start += by }
+func (p *portion) request(mix *mixPlace) *request { return mix.next() }
+
+// mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
+const mostMissed = 1_000_000
+
+// miss is missed for arrivals whose times have a formula. due is how many are due by then, dueAt when the n-th one is.
+func (p *portion) miss(due, most int64, dueAt func(n int64) int64, report func(due, count int64)) (n int64) {
+	n = min(most, due-p.taken)
+	stride := 1 + n/mostMissed
+	for i := int64(0); i < n; i += stride {
+		report(dueAt(p.taken+i), min(stride, n-i))
 	}
-	after := float64(s.number(n)) * 1e9 / s.rate
+	p.taken += n
+	return n
+}
+
+// evenSchedule is a constant rate, which is that of all loops of all processes.
+type evenSchedule struct {
+	portion
+	rate float64
+}
+
+func (a *evenSchedule) begin(start int64) int64 {
+	a.start, a.taken = start, 0
+	return a.dueAt(0)
+}
+
+func (a *evenSchedule) next() int64 {
+	a.taken++
+	return a.dueAt(a.taken)
+}
+
+// dueAt is when the loop's n-th request is due, on the run's clock, computed from the start.
+func (a *evenSchedule) dueAt(n int64) int64 {
+	after := float64(a.number(n)) * 1e9 / a.rate
 	if after >= float64(never) {
 		return never
 	}
-	return s.start + int64(after)
+	return a.start + int64(after)
 }
 
 // dueBefore is how many requests were due before this time; never less than were taken.
-func (s *schedule) dueBefore(now int64) int64 {
-	if s.listed != nil {
-		all, _ := slices.BinarySearch(s.listed, now-s.start)
-		return max(s.taken, (s.segment.before(int64(all))-s.offset+s.step-1)/s.step)
-	}
+func (a *evenSchedule) dueBefore(now int64) int64 {
 	// The first guess is off by one at most, by rounding.
-	n := max(s.taken, (s.segment.before(int64(float64(now-s.start)*s.rate/1e9))-s.offset)/s.step)
-	for n > s.taken && s.dueAt(n-1) >= now {
+	n := max(a.taken, a.before(int64(float64(now-a.start)*a.rate/1e9), 0))
+	for n > a.taken && a.dueAt(n-1) >= now {
 		n--
 	}
-	for s.dueAt(n) < now {
+	for a.dueAt(n) < now {
 		n++
 	}
 	return n
 }
 
-// mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
-const mostMissed = 1_000_000
+func (a *evenSchedule) missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	n = a.miss(a.dueBefore(before), most, a.dueAt, report)
+	return n, a.dueAt(a.taken)
+}
 
-// missed takes up to `most` requests that were due before a time and never left, and reports when they were due. A loop calls it once, at
-// its window's end.
-func (s *schedule) missed(before, most int64, report func(due, count int64)) (n int64) {
-	switch {
-	case s.rate == 0:
-		return 0
-	case s.poisson:
-		for ; n < most && s.nextDue < before; n++ {
-			report(s.nextDue, 1)
-			s.take()
-		}
-		return n
+// listedSchedule is a list of times. It has those of all loops and lasts for span.
+type listedSchedule struct {
+	portion
+	times []int64
+	span  int64
+}
+
+func newListedSchedule(p *plan, loop int) *listedSchedule {
+	return &listedSchedule{portionOf(p, loop), p.listed, p.span}
+}
+
+func (a *listedSchedule) begin(start int64) int64 {
+	a.start, a.taken = start, 0
+	return a.dueAt(0)
+}
+
+func (a *listedSchedule) next() int64 {
+	a.taken++
+	return a.dueAt(a.taken)
+}
+
+// request is the one whose time was taken: the list's order is the mix's.
+func (a *listedSchedule) request(mix *mixPlace) *request { return mix.at(a.number(a.taken - 1)) }
+
+// dueAt is when the loop's n-th request is due, on the run's clock; at the list's end for those after the last one.
+func (a *listedSchedule) dueAt(n int64) int64 {
+	if number := a.number(n); number < int64(len(a.times)) {
+		return a.start + a.times[number]
 	}
-	n = min(most, s.dueBefore(before)-s.taken)
-	stride := 1 + n/mostMissed
-	for i := int64(0); i < n; i += stride {
-		report(s.dueAt(s.taken+i), min(stride, n-i))
+	return a.start + a.span
+}
+
+// dueBefore is how many requests were due before this time; never less than were taken.
+func (a *listedSchedule) dueBefore(now int64) int64 {
+	all, _ := slices.BinarySearch(a.times, now-a.start)
+	return max(a.taken, a.before(int64(all), a.step-1))
+}
+
+func (a *listedSchedule) missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	n = a.miss(a.dueBefore(before), most, a.dueAt, report)
+	return n, a.dueAt(a.taken)
+}
+
+// poissonSchedule draws its times at random, `drawn` so far, each after the one before: they have no formula. Loops of a segment draw those of the
+// whole load, and skip the others'.
+type poissonSchedule struct {
+	portion
+	rate         float64
+	seed, stream uint64
+	phase        uint64
+	random       *rand.Rand
+	drawn, due   int64
+}
+
+// begin starts a new sequence. Its seed depends on the phase alone: all sides have the same arrivals.
+func (a *poissonSchedule) begin(start int64) int64 {
+	a.phase++
+	a.random = rand.New(rand.NewPCG(a.seed+a.phase<<32, a.stream+1))
+	a.start, a.taken, a.drawn, a.due = start, 0, 0, start
+	return a.draw()
+}
+
+func (a *poissonSchedule) next() int64 {
+	a.taken++
+	return a.draw()
+}
+
+// draw goes on to the loop's next request.
+func (a *poissonSchedule) draw() int64 {
+	for last := a.number(a.taken); a.drawn <= last; a.drawn++ {
+		a.due += int64(min(a.random.ExpFloat64()*1e9/a.rate, float64(never-a.due)))
 	}
-	s.taken += n
-	s.advance()
-	return n
+	return a.due
+}
+
+func (a *poissonSchedule) shift(by int64) { a.due += by }
+
+func (a *poissonSchedule) missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	for ; n < most && a.due < before; n++ {
+		report(a.due, 1)
+		a.next()
+	}
+	return n, a.due
 }

@@ -13,9 +13,9 @@ func TestAScheduleCountsWhatItHandsOut(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 200_000 {
 		step := 1 + random.Int64N(4)
-		s := schedule{
-			rate: []float64{1000.0 / 3, 7, 0.3, 10_000.0 / 7, 33_333, 99_999.9, 3, 1e6}[random.IntN(8)],
-			step: step, offset: random.Int64N(step), start: random.Int64N(1e10),
+		s := evenSchedule{
+			rate:    []float64{1000.0 / 3, 7, 0.3, 10_000.0 / 7, 33_333, 99_999.9, 3, 1e6}[random.IntN(8)],
+			portion: portion{step: step, offset: random.Int64N(step), start: random.Int64N(1e10)},
 		}
 		now := s.start + random.Int64N(20)*second + random.Int64N(2)*random.Int64N(second)
 		due := s.dueBefore(now)
@@ -26,33 +26,37 @@ func TestAScheduleCountsWhatItHandsOut(t *testing.T) {
 }
 
 func TestAScheduleHandsOutWhatWasMissed(t *testing.T) {
-	for name, poisson := range map[string]bool{"constant": false, "poisson": true} {
-		s := schedule{rate: 1000, step: 2, offset: 1, poisson: poisson, seed: 3}
-		s.begin(5 * second)
+	ofTwo := portion{step: 2, offset: 1}
+	for name, s := range map[string]schedule{
+		"constant": &evenSchedule{ofTwo, 1000}, "poisson": &poissonSchedule{portion: ofTwo, rate: 1000, seed: 3},
+	} {
+		next := s.begin(5 * second)
 		for range 100 {
-			s.take()
+			next = s.next()
 		}
-		next := s.nextDue
 		var dues []int64
-		n := s.missed(6*second, never, func(due, count int64) {
+		n, due := s.missed(6*second, never, func(due, count int64) {
 			if count != 1 {
 				t.Fatalf("%s: %d at once", name, count)
 			}
 			dues = append(dues, due)
 		})
 		// 500 are due in a second; a Poisson process's are within 5 of its standard deviations of that.
-		if n != int64(len(dues)) || dues[0] != next || !slices.IsSorted(dues) || dues[n-1] >= 6*second || s.nextDue < 6*second || s.taken < 388 || s.taken > 612 {
-			t.Errorf("%s: %d missed, from %d (was %d) to %d; then %d", name, n, dues[0], next, dues[n-1], s.nextDue)
+		if n != int64(len(dues)) || dues[0] != next || !slices.IsSorted(dues) || dues[n-1] >= 6*second || due < 6*second || n < 288 || n > 512 {
+			t.Errorf("%s: %d missed, from %d (was %d) to %d; then %d", name, n, dues[0], next, dues[n-1], due)
 		}
-		if n := s.missed(100*second, 7, func(_, _ int64) {}); n != 7 {
+		if n, _ := s.missed(100*second, 7, func(_, _ int64) {}); n != 7 {
 			t.Errorf("%s: %d are more than 7", name, n)
 		}
 	}
 	for _, poisson := range []bool{false, true} {
 		told, calls := int64(0), 0
-		far := schedule{rate: maxRate, step: 1, poisson: poisson}
+		var far schedule = &evenSchedule{portion{step: 1}, maxRate}
+		if poisson {
+			far = &poissonSchedule{portion: portion{step: 1}, rate: maxRate}
+		}
 		far.begin(0)
-		n := far.missed(second/2, never, func(_, count int64) { told, calls = told+count, calls+1 })
+		n, _ := far.missed(second/2, never, func(_, count int64) { told, calls = told+count, calls+1 })
 		if told != n || !poisson && calls > mostMissed+1 || math.Abs(float64(n)/(maxRate/2)-1) > 0.01 || !poisson && n != maxRate/2 {
 			t.Errorf("poisson %t: %d of %d missed ones were told, in %d calls", poisson, told, n, calls)
 		}
@@ -64,7 +68,7 @@ func TestPoissonArrivalsAreThoseOfAPoissonProcess(t *testing.T) {
 	const rate = 1000.0
 	var all []int64
 	for loop := range int64(2) {
-		s := schedule{rate: rate, step: 2, offset: loop, poisson: true, seed: 7}
+		s := &poissonSchedule{portion: portion{step: 2, offset: loop}, rate: rate, seed: 7}
 		s.begin(0)
 		s.missed(100*second, never, func(due, _ int64) { all = append(all, due) })
 	}
@@ -79,7 +83,7 @@ func TestPoissonArrivalsAreThoseOfAPoissonProcess(t *testing.T) {
 	mean := sum / n
 	// Whatever the warm-up took, the window's arrivals are the same.
 	arrivals := func(taken int64) (dues []int64) {
-		s := schedule{rate: rate, step: 1, poisson: true, seed: 7}
+		s := &poissonSchedule{portion: portion{step: 1}, rate: rate, seed: 7}
 		s.begin(0)
 		s.missed(second, taken, func(_, _ int64) {})
 		s.begin(second)

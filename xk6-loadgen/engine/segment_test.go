@@ -46,12 +46,12 @@ func TestSegmentsMakeOneScheduleTogether(t *testing.T) {
 		for loop := range threads {
 			s := newSchedule(&plan{Options: Options{Rate: rate, Arrivals: arrivals, Threads: threads, Segment: segment, seed: 9}}, loop)
 			s.begin(0)
-			s.take()
+			s.next()
 			// The window: whatever the warm-up took.
-			s.begin(second)
+			due := s.begin(second)
 			for range share(segment.before(requests), threads, loop) {
-				all = append(all, s.nextDue)
-				s.take()
+				all = append(all, due)
+				due = s.next()
 			}
 		}
 		return all

@@ -46,12 +46,13 @@ func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Rate, o.Duration = 20_000, time.Second
 	l := idleLoop(t, o)
-	l.phase, l.phaseEnd, l.nextTimer = measuring, never, never
-	l.idle.push(&l.conns[0])
+	l.window.phase, l.window.phaseEnd, l.nextTimer = measuring, never, never
+	m := l.model.(*openModel)
+	m.idle.push(&l.conns[0])
 	for range 100 {
 		// The next one is due in 50 µs, unless this thread was kept from its core meanwhile.
-		l.schedule.begin(l.shared.now())
-		l.schedule.take()
+		m.begin(l.shared.now())
+		m.due = m.schedule.next()
 		l.wait(l.events[:])
 	}
 	if spun := time.Duration(l.shared.spun.Load()); spun < time.Millisecond {

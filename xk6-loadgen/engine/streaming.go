@@ -158,7 +158,7 @@ func (s *streaming) finish() {
 	}
 	c.close()
 	if s.answered {
-		c.loop.enqueue(c)
+		c.loop.starts.push(c)
 		return
 	}
 	c.noteFailure()
@@ -174,7 +174,7 @@ func (s *streaming) ended(kind ErrorKind, cause ErrorCause, example string) {
 		s.finish()
 	default:
 		c.close()
-		c.loop.enqueue(c) // The last response and the close may have come in together
+		c.loop.starts.push(c) // The last response and the close may have come in together
 	}
 }
 

@@ -26,7 +26,7 @@ func sweptLoop(t *testing.T, connections int, timeout time.Duration) (l *loop, t
 		l.conns[i] = conn{loop: l, slot: int32(i), fd: 1 << 20, state: established, session: looked{nil, &times[i], &last[i], &l.clock}}
 	}
 	// Nothing else is due.
-	l.phase, l.phaseEnd, l.nextTick, l.nextSample = measuring, never, never, never
+	l.window.phase, l.window.phaseEnd, l.window.nextTick, l.samples.next = measuring, never, never, never
 	return l, times, last
 }
 
@@ -110,7 +110,7 @@ func TestALingeringConnectionIsLeftInTime(t *testing.T) {
 			t.Errorf("connection %d was left %s after its time", i, time.Duration(late))
 		}
 	}
-	if passes := l.nextTimeoutCheck - l.clock; passes < second/2 {
+	if passes := l.timeouts.next - l.clock; passes < second/2 {
 		t.Errorf("the next pass begins in %s", time.Duration(passes))
 	}
 }

@@ -199,7 +199,7 @@ func (*handshake) Close() error { return nil }
 func (s *secure) begin() {
 	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
 	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
-	h.tls = tls.Client(h, s.conn.loop.tls)
+	h.tls = tls.Client(h, s.conn.loop.tls.config)
 	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
 		h.pause = pause
 		h.result = h.tls.Handshake()
@@ -217,7 +217,7 @@ func (s *secure) advance(record []byte) {
 		content := record[recordHeaderBytes:]
 		h.hello = append(h.hello, content[:min(missing, len(content))]...)
 	}
-	h.record, l.keys.current = record, h
+	h.record, l.tls.keys.current = record, h
 	if _, waits := h.resume(); waits {
 		s.conn.pump()
 		return
@@ -230,7 +230,7 @@ func (s *secure) advance(record []byte) {
 		return
 	}
 	l.clock = l.shared.now() // The client's own work for the handshake is part of the connect time
-	l.handshakes--
+	l.tls.handshakes--
 	s.conn.isUp()
 	s.conn.session.connected() // The rest of the handshake goes out with its first bytes
 }
@@ -260,8 +260,8 @@ func (s *secure) takeOver() error {
 	if err != nil {
 		return err
 	}
-	if l.tlsState == nil {
-		l.tlsState = stateOf(state)
+	if l.tls.state == nil {
+		l.tls.state = stateOf(state)
 	}
 	s.handshake = nil
 	l.wire.Handshakes++

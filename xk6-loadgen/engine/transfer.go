@@ -30,10 +30,10 @@ func (c *conn) write(p []byte) {
 		return
 	}
 	l := c.loop
-	l.current.SentBytes += int64(len(p))
+	l.counts.current.SentBytes += int64(len(p))
 	if c.secure != nil {
-		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, p)
-		p = l.sealed
+		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed[:0], recordApplicationData, p)
+		p = l.buffers.sealed
 	}
 	c.departures.written(len(p))
 	if len(c.backlog) > 0 {
@@ -70,7 +70,7 @@ func (c *conn) sendUnsent() {
 		return
 	}
 	if n, ok := c.transmit(c.unsent); ok {
-		c.loop.current.SentBytes += int64(n)
+		c.loop.counts.current.SentBytes += int64(n)
 		if c.unsent = c.unsent[n:]; len(c.unsent) > 0 {
 			c.watchWrites()
 		}
@@ -127,18 +127,18 @@ func (c *conn) closeInOrder() {
 		return
 	}
 	l := c.loop
-	out := c.session.appendGoAway(l.out[:0])
+	out := c.session.appendGoAway(l.buffers.out[:0])
 	plain := int64(len(out))
 	if c.secure != nil {
-		l.sealed = c.secure.out.seal(l.sealed[:0], recordApplicationData, out)
-		l.sealed = c.secure.out.seal(l.sealed, recordAlert, closeNotify)
-		out = l.sealed
+		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed[:0], recordApplicationData, out)
+		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed, recordAlert, closeNotify)
+		out = l.buffers.sealed
 	}
 	if len(out) == 0 {
 		return
 	}
 	if _, errno := linux.Send(c.fd, out); errno == 0 {
-		l.current.SentBytes += plain
+		l.counts.current.SentBytes += plain
 	}
 }
 
@@ -186,7 +186,7 @@ func (c *conn) noteDepartures() {
 	d := &c.departures
 	taken, left := d.handed-int64(len(c.backlog)), 0
 	for left < len(d.waiting) && d.waiting[left].end > 0 && d.waiting[left].end <= taken {
-		c.loop.noteSent(d.waiting[left].due)
+		c.loop.model.noteSent(d.waiting[left].due)
 		left++
 	}
 	d.waiting = slices.Delete(d.waiting, 0, left)
@@ -217,7 +217,7 @@ func (c *conn) readLast() {
 		c.failCall(ErrWrite, "write", c.writeErrno)
 	default:
 		c.close()
-		c.loop.enqueue(c)
+		c.loop.starts.push(c)
 	}
 }
 
@@ -229,9 +229,9 @@ func (c *conn) readAll(events uint32) {
 	c.peerClosed = events&(syscall.EPOLLRDHUP|linux.EpollError) != 0
 	wasReset := events&linux.EpollError != 0
 	for reads := 1; ; reads++ {
-		kept, most, discards := 0, len(l.buffer), false
+		kept, most, discards := 0, len(l.buffers.read), false
 		if c.secure != nil {
-			kept = copy(l.buffer[:], c.secure.partial)
+			kept = copy(l.buffers.read[:], c.secure.partial)
 			most -= kept
 		} else if uncounted := c.session.discardable(); uncounted > int64(most) {
 			most, discards = int(uncounted), true
@@ -241,7 +241,7 @@ func (c *conn) readAll(events uint32) {
 		if discards {
 			n, errno = linux.Discard(c.fd, most)
 		} else {
-			n, errno = linux.Recv(c.fd, l.buffer[kept:])
+			n, errno = linux.Recv(c.fd, l.buffers.read[kept:])
 		}
 		if errno == syscall.EAGAIN {
 			return
@@ -258,12 +258,12 @@ func (c *conn) readAll(events uint32) {
 		l.clock = l.shared.now()
 		switch {
 		case discards:
-			l.current.ReceivedBytes += int64(n)
+			l.counts.current.ReceivedBytes += int64(n)
 			c.session.discarded(int64(n))
 		case c.secure != nil:
-			c.secure.received(l.buffer[:kept+n])
+			c.secure.received(l.buffers.read[:kept+n])
 		default:
-			c.deliver(l.buffer[:n])
+			c.deliver(l.buffers.read[:n])
 		}
 		if c.generation != generation {
 			return
@@ -284,7 +284,7 @@ func (c *conn) readAll(events uint32) {
 
 // deliver passes decrypted bytes to the session. After its last response a connection's are only counted.
 func (c *conn) deliver(p []byte) {
-	c.loop.current.ReceivedBytes += int64(len(p))
+	c.loop.counts.current.ReceivedBytes += int64(len(p))
 	if c.state != lingering {
 		c.session.received(p)
 	}
@@ -294,7 +294,7 @@ func (c *conn) deliver(p []byte) {
 func (c *conn) firstByte() {
 	if !c.answered {
 		c.answered = true
-		c.loop.firstByteTimes.record(c.loop.clock - c.openedAt)
+		c.loop.tally.firstByteTimes.record(c.loop.clock - c.openedAt)
 	}
 }
 
@@ -304,6 +304,12 @@ const readEach, readOneIn = 1024, 16
 
 // Bytes of headers on the wire. Linux sends TCP's timestamps in every segment if both ends agreed on them (RFC 7323).
 const ipv4Header, ipv6Header, udpHeader, tcpHeader, timestampOption = 20, 40, 8, 20, 12
+
+// wireCount is what a loop's closed connections had on the wire.
+type wireCount struct {
+	Wire
+	info unix.TCPInfo // info is what the last of them came to.
+}
 
 // countWire reads the kernel's counts of a connection that is about to close: at most one call for a connection, none for a request.
 func (c *conn) countWire() {
@@ -333,7 +339,7 @@ func (c *conn) countWire() {
 		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(stats.PacketsSent), int64(stats.PacketsReceived), int64(stats.PacketsLost)
 		w.BytesOut, w.BytesIn = int64(stats.BytesSent), int64(stats.BytesReceived)
 	} else {
-		info := &l.tcpInfo
+		info := &l.wire.info
 		linux.TCPInfo(c.fd, info)
 		header += tcpHeader
 		if info.Options&1 != 0 { // TCPI_OPT_TIMESTAMPS

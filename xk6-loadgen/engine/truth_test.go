@@ -247,7 +247,7 @@ func TestAStretchOfTheWarmup(t *testing.T) {
 		o.Duration, o.Warmup, o.WarmupLimit, o.Rate = time.Second, time.Second, c.limit, c.rate
 		l := idleLoop(t, o)
 		l.shared.loops = []*loop{l}
-		w := &l.stretch
+		w := &l.warmup.stretch
 		w.number = 1
 		fill := func(marks *stretchMarks, speed func(part int) float64) {
 			for i := range stretchParts {

@@ -218,22 +218,22 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.ready.Store(0)
 	s.going.Store(false)
 	for _, l := range r.loops {
-		if l.turnState == over {
+		if l.turn.state == over {
 			continue
 		}
-		isReading := l.turnState == listening // Read first: once it resumes, the loop may change it
-		l.resume <- struct{}{}
+		isReading := l.turn.state == listening // Read first: once it resumes, the loop may change it
+		l.turn.resume <- struct{}{}
 		if isReading {
-			l.wake() // Afterwards, since the loop waits again if it has not been told to resume
+			l.poller.wake() // Afterwards, since the loop waits again if it has not been told to resume
 		}
 	}
 	left := int64(0)
 	for range r.running {
 		l := <-s.back
-		if l.turnState == over {
+		if l.turn.state == over {
 			r.running--
 		}
-		left = max(left, l.left)
+		left = max(left, l.turn.left)
 	}
 	if s.left = left; s.alone {
 		return
@@ -299,7 +299,7 @@ func (s *shared) readServer(own bool) {
 	u := &s.server
 	used, at, answered := u.processes.CPU(), s.now(), int64(0)
 	for _, l := range s.loops {
-		answered += l.answered
+		answered += l.turn.answered
 	}
 	if own {
 		u.own += used - u.last

@@ -41,12 +41,12 @@ func TestNothingIsWaitedForThatMayNotStartInThisTurn(t *testing.T) {
 	o.Rate, o.Duration = 1000, time.Minute
 	l := idleLoop(t, o)
 	l.beginWarmup(0)
-	l.phaseEnd = int64(o.Duration)
-	if !l.mayStart() {
+	l.window.phaseEnd = int64(o.Duration)
+	if !l.model.(*openModel).mayStart() {
 		t.Error("nothing may start within a turn")
 	}
-	l.turnState = awaiting
-	if l.mayStart() {
+	l.turn.state = awaiting
+	if l.model.(*openModel).mayStart() {
 		t.Error("something may start in a turn that is over, so that the loop looks for events without a pause")
 	}
 }

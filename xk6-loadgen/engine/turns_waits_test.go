@@ -276,8 +276,8 @@ func TestPaces(t *testing.T) {
 		if c.rare {
 			slow = 5
 		}
-		l.interval.latency.recordMany(c.p50, 1000-slow)
-		l.interval.latency.recordMany(c.slow, slow)
+		l.counts.interval.latency.recordMany(c.p50, 1000-slow)
+		l.counts.interval.latency.recordMany(c.slow, slow)
 		s.probeLatency = c.probe
 		if c.left > 0 {
 			const cpuMicros = 100

@@ -67,26 +67,26 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 					s.ramp = 0
 				}
 				s.pace.ramp = s.ramp
-				l.turnState, l.phase, l.phaseEnd, l.sliceEnd = resting, measuring, never, 0
+				l.turn.state, l.window.phase, l.window.phaseEnd, l.turn.sliceEnd = resting, measuring, never, 0
 				if c.windowEnd > 0 {
-					l.phaseEnd = c.windowEnd * ms
+					l.window.phaseEnd = c.windowEnd * ms
 				}
 				if c.warmup {
-					l.phase, s.length = unbegun, never
+					l.window.phase, s.length = unbegun, never
 				}
 				l.growth.next = never
 				l.joinTurn()
 				if c.warmup {
-					l.phase = warming
+					l.window.phase = warming
 				}
-				l.outstanding = c.outstanding
+				l.counts.outstanding = c.outstanding
 				l.endSliceEarly()
 				began := s.now()
 				for _, step := range c.steps {
 					time.Sleep(time.Duration(began + step.at*ms - s.now()))
 					if c.warmup && step.at == 90 {
-						l.phase = warmedUp
-						l.endTurnBy(s.now())
+						l.window.phase = warmedUp
+						l.turn.endBy(s.now())
 					}
 					if got := iterateTurn(l, step.responses); got != step.then {
 						t.Fatalf("after %d ms: %s, want %s", step.at, got, step.then)
@@ -99,15 +99,15 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 					l.advanceTurn(turnDone)
 				}
 				l.endTurn()
-				if got := l.turnState.String(); got != c.after || l.left != began+c.left*ms {
-					t.Errorf("afterwards: %s, under load until %d µs, want %s, %d", got, (l.left-began)/1000, c.after, c.left*1000)
+				if got := l.turn.state.String(); got != c.after || l.turn.left != began+c.left*ms {
+					t.Errorf("afterwards: %s, under load until %d µs, want %s, %d", got, (l.turn.left-began)/1000, c.after, c.left*1000)
 				}
 				if isLast {
 					return
 				}
 				s.ready.Store(0)
-				if l.joinTurn(); !l.turnState.starts() {
-					t.Errorf("the next turn begins with %s", l.turnState)
+				if l.joinTurn(); !l.turn.state.starts() {
+					t.Errorf("the next turn begins with %s", l.turn.state)
 				}
 			})
 		})
@@ -117,27 +117,27 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 // iterateTurn does what an iteration does for the turn, with responses that the poll has brought. It describes the loop afterwards.
 func iterateTurn(l *loop, responses int64) string {
 	l.clock = l.shared.now()
-	l.sawNothing = responses == 0
-	atEdge := l.turnState.isAtEdge()
+	l.turn.sawNothing = responses == 0
+	atEdge := l.turn.state.isAtEdge()
 	if atEdge {
 		l.advanceTurn(polled)
 	}
 	if responses > 0 {
-		l.lastEnd = l.clock
-		if !l.turnState.starts() { // Otherwise other requests follow
-			l.outstanding = max(0, l.outstanding-responses)
+		l.counts.lastEnd = l.clock
+		if !l.turn.state.starts() { // Otherwise other requests follow
+			l.counts.outstanding = max(0, l.counts.outstanding-responses)
 		}
 		if atEdge {
 			l.setEdge()
 		}
 	}
-	if l.clock >= l.sliceEnd && l.turnIsDone() {
+	if l.clock >= l.turn.sliceEnd && l.turnIsDone() {
 		return "done"
 	}
-	if l.current == l.outside {
-		return l.turnState.String()
+	if l.counts.current == l.counts.outside {
+		return l.turn.state.String()
 	}
-	return fmt.Sprint(l.turnState, ", counts")
+	return fmt.Sprint(l.turn.state, ", counts")
 }
 
 func (s turnState) String() string {

@@ -73,14 +73,14 @@ func TestMarksAreWholeAfterAStandstill(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Duration = time.Second
 	l := idleLoop(t, o)
-	l.interval = &interval{latency: newRecorder()}
+	l.counts.interval = &interval{latency: newRecorder()}
 	l.beginStretch(1, 1000, 1000+8*100)
 	for _, at := range []int64{1000, 1100, 2500} { // after the second part the process stood still until behind the end
 		l.clock = at
-		l.responses += 10
+		l.counts.responses += 10
 		l.mark()
 	}
-	if w := l.stretch; w.marked != stretchParts+1 || w.marks[stretchParts].at != 2500 || w.marks[stretchParts].responses != 30 {
+	if w := l.warmup.stretch; w.marked != stretchParts+1 || w.marks[stretchParts].at != 2500 || w.marks[stretchParts].responses != 30 {
 		t.Errorf("%+v", w)
 	}
 }

@@ -28,6 +28,12 @@ type stretch struct {
 	isJudged   bool // the loop has its marks, and awaits the others
 }
 
+// loopWarmup is a loop's part in the warm-up, which began on the run's clock.
+type loopWarmup struct {
+	began   int64
+	stretch stretch
+}
+
 // stretchMark is what had happened by a time: responses, the server's CPU time in nanoseconds, and the queue.
 type stretchMark struct{ at, responses, cpu, queued int64 }
 
@@ -65,8 +71,8 @@ type Continuous struct {
 
 // beginStretch begins a stretch at `from`, whose latencies are recorded anew.
 func (l *loop) beginStretch(number int32, from, until int64) {
-	l.stretch = stretch{number: number, before: l.stretch.marks, from: from, part: max(1, (until-from)/stretchParts), nextMark: from}
-	l.phaseEnd = until
+	l.warmup.stretch = stretch{number: number, before: l.warmup.stretch.marks, from: from, part: max(1, (until-from)/stretchParts), nextMark: from}
+	l.window.phaseEnd = until
 }
 
 // isMarking tells whether the stretch still has marks to take. While connections open it has none: handshakes cost the server CPU time.
@@ -74,12 +80,12 @@ func (w *stretch) isMarking() bool { return w.number > 0 && w.marked < len(w.mar
 
 // mark takes the marks that are due, the first of which begins the stretch.
 func (l *loop) mark() {
-	w := &l.stretch
+	w := &l.warmup.stretch
 	for w.isMarking() && l.clock >= w.nextMark {
 		if w.marked == 0 {
-			l.interval.latency.reset()
+			l.counts.interval.latency.reset()
 		}
-		m := stretchMark{at: l.clock, responses: l.responses, queued: l.queued(l.clock)}
+		m := stretchMark{at: l.clock, responses: l.counts.responses, queued: l.model.queued(l.clock)}
 		if l.number == 0 {
 			m.cpu = l.shared.server.processes.CPU()
 		}
@@ -91,11 +97,11 @@ func (l *loop) mark() {
 
 // endStretch tells whether the warm-up is over. After each stretch the loops agree whether another one follows.
 func (l *loop) endStretch() (isOver bool) {
-	s, w := l.shared, &l.stretch
+	s, w := l.shared, &l.warmup.stretch
 	if w.number == 0 {
 		// The second half of the warm-up is the first stretch that counts. Connections that were slow to open leave it a quarter.
 		warmup := int64(l.plan.Warmup)
-		l.beginStretch(1, l.clock, max(l.warmupBegan+warmup, l.clock+warmup/4))
+		l.beginStretch(1, l.clock, max(l.warmup.began+warmup, l.clock+warmup/4))
 		return false
 	}
 	if !w.isJudged {
@@ -109,7 +115,7 @@ func (l *loop) endStretch() (isOver bool) {
 		return true // No loop waits for another one, and no k6 for others
 	}
 	if s.warmth.judged.Load() < w.number {
-		l.phaseEnd = l.clock + recheckEvery
+		l.window.phaseEnd = l.clock + recheckEvery
 		return false
 	}
 	if s.warmth.isWarm {
@@ -122,11 +128,11 @@ func (l *loop) endStretch() (isOver bool) {
 // judge ends a stretch for all loops, of which the calling one is the last.
 func (s *shared) judge(p *plan, now int64) {
 	w := &s.warmth
-	first := &s.loops[0].stretch
-	sums, before, length := first.marks, first.before, now-s.loops[0].warmupBegan
+	first := &s.loops[0].warmup.stretch
+	sums, before, length := first.marks, first.before, now-s.loops[0].warmup.began
 	for _, l := range s.loops[1:] {
-		sums.add(&l.stretch.marks)
-		before.add(&l.stretch.before)
+		sums.add(&l.warmup.stretch.marks)
+		before.add(&l.warmup.stretch.before)
 	}
 	from, to := sums[0], sums[stretchParts]
 	seconds := float64(max(1, to.at-from.at)) / 1e9

@@ -135,12 +135,12 @@ func TestLoopsThatAwaitConnectionsOpenTheWindowAtTheSameTime(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Duration, o.Warmup = time.Second, time.Millisecond
 	l := idleLoop(t, o)
-	l.phase, l.clock = warming, int64(time.Second)
-	l.phaseEnd = l.clock
+	l.window.phase, l.clock = warming, int64(time.Second)
+	l.window.phaseEnd = l.clock
 	begin := l.clock + recheckEvery/3
 	l.shared.reached.at.Store(begin)
-	if l.timers(); l.phaseEnd != begin {
-		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.phaseEnd-l.clock, begin-l.clock)
+	if l.timers(); l.window.phaseEnd != begin {
+		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.window.phaseEnd-l.clock, begin-l.clock)
 	}
 }
 

@@ -8,11 +8,8 @@ import (
 	"net"
 	"slices"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
-
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 func TestWarmupLeavesNoTraceInTheWindow(t *testing.T) {
@@ -98,11 +95,11 @@ func idleLoop(t testing.TB, o Options) *loop {
 		t.Fatal(err)
 	}
 	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{alone: true}}, 0)
-	l.turnState, l.sliceEnd = steady, never
-	if l.epoll, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil {
+	l.turn.state, l.turn.sliceEnd = steady, never
+	if err = l.poller.open(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { linux.Close(l.epoll) })
+	t.Cleanup(l.poller.close)
 	return l
 }
 
@@ -110,15 +107,15 @@ func TestALoopThatNoticesLateDoesNotStretchTheWindow(t *testing.T) {
 	o := options("http://127.0.0.1:9/")
 	o.Requests = 1
 	l := idleLoop(t, o)
-	l.phase, l.responses, l.lastEnd, l.nextTick, l.nextSample = measuring, 1, 7, second, never
+	l.window.phase, l.counts.responses, l.counts.lastEnd, l.window.nextTick, l.samples.next = measuring, 1, 7, second, never
 	l.clock = 2 * second
 	l.advancePhase()
 	if n := len(l.shared.intervals); n > 0 {
 		t.Errorf("%d seconds of a load that had ended", n)
 	}
 	l.finish()
-	if l.windowEnd != 7 {
-		t.Errorf("the window ends at %d, the last response came at 7", l.windowEnd)
+	if l.outcome.end != 7 {
+		t.Errorf("the window ends at %d, the last response came at 7", l.outcome.end)
 	}
 }
 

@@ -1,0 +1,236 @@
+package engine
+
+// model says what starts a request: the end of the one before it, or its own time. A loop has one for its whole life, so that a request does
+// not ask which.
+type model interface {
+	// take allows a slot to start an attempt. It is called only while requests may start, see turnState.starts.
+	take(c *conn) (a attempt, taken bool)
+	latencyFrom(begun, due int64) int64 // when the latency of an attempt that is sent now begins
+	noteSent(due int64)                 // the kernel, or QUIC, has taken the attempt that was due then
+	startDue()                          // startDue starts what is due, in every iteration.
+	untilDue(now int64) int64           // how long until it has something to start; never: only an event starts requests
+
+	begin(at int64)            // begin starts the warm-up's times.
+	beginWindow(origin int64)  // beginWindow deals out a number of requests, and starts the window's times.
+	beginTurn()                // beginTurn follows each begin of a turn.
+	shift(by int64)            // shift leaves out time that was not under load.
+	queued(at int64) int64     // the queue, in requests: those that are due and have no answer
+	standstill() int64         // the loop's longest one of the turn, in nanoseconds
+	missed(before int64) int64 // missed ends the window: it records requests that were due before this time and did not leave, and counts them.
+}
+
+// newModel is the model of a plan, for a loop with so many slots.
+func newModel(l *loop, slots int) model {
+	if l.plan.Rate == 0 {
+		return &closedModel{l}
+	}
+	return &openModel{loop: l, idle: newConnRing(slots), due: never, schedule: newSchedule(l.plan, l.number)}
+}
+
+// closedModel starts an attempt when the one before it has ended on its connection. Nothing is due at a time.
+type closedModel struct{ loop *loop }
+
+func (m *closedModel) take(c *conn) (a attempt, taken bool) {
+	l := m.loop
+	switch phase := l.window.phase; {
+	case phase == probing && l.counts.outstanding > 0:
+		return a, false
+	case l.plan.Requests > 0 && phase > warming && (phase != measuring || !m.takeCounted(c)):
+		return a, false
+	}
+	return l.begins(l.mix.next(), l.clock), true
+}
+
+// takeCounted takes one of a number of requests: from the connection's share, or from a chunk of the shared quota. It returns false when
+// none is left.
+func (m *closedModel) takeCounted(c *conn) bool {
+	l := m.loop
+	if !l.plan.divided {
+		return l.share.take(l.shared)
+	}
+	if c.left == 0 {
+		return false
+	}
+	c.left--
+	l.share.left--
+	if c.firstAt == 0 {
+		c.firstAt = l.clock - l.shared.away
+	}
+	return true
+}
+
+// latencyFrom is the connect's begin for a request with a connection of its own, as in ab.
+func (m *closedModel) latencyFrom(begun, _ int64) int64 {
+	if !m.loop.plan.KeepAlive {
+		return begun
+	}
+	return m.loop.clock
+}
+
+func (m *closedModel) beginWindow(int64) {
+	l := m.loop
+	if !l.plan.divided {
+		return
+	}
+	for i := range l.conns {
+		c := &l.conns[i]
+		c.left = share(l.plan.Requests, l.plan.Connections, l.connection(i))
+		l.share.left += c.left
+	}
+}
+
+func (*closedModel) untilDue(int64) int64 { return never }
+func (*closedModel) noteSent(int64)       {}
+func (*closedModel) startDue()            {}
+func (*closedModel) begin(int64)          {}
+func (*closedModel) beginTurn()           {}
+func (*closedModel) shift(int64)          {}
+func (*closedModel) queued(int64) int64   { return 0 }
+func (*closedModel) standstill() int64    { return 0 }
+func (*closedModel) missed(int64) int64   { return 0 }
+
+// openModel starts requests at the times of a rate, or of a list, whatever became of those before.
+type openModel struct {
+	loop      *loop
+	schedule  schedule
+	due       int64    // due is when the next request is due.
+	idle      connRing // idle slots could start an attempt as soon as one is due, since idleSince.
+	idleSince int64
+	stood     int64 // see standstill
+}
+
+func (m *openModel) take(c *conn) (a attempt, taken bool) {
+	l := m.loop
+	phase := l.window.phase
+	if l.plan.KeepAlive && phase <= warming && !c.openedAhead {
+		c.openedAhead = true // A first request before the window, so that none in it waits for a connect
+		return l.begins(l.mix.next(), l.clock), true
+	}
+	due := m.due
+	if due > l.clock || !m.mayStart() {
+		m.idles(c)
+		return a, false
+	}
+	if phase == measuring && due >= l.turn.dueFrom && l.plan.Requests > 0 {
+		l.share.left--
+	}
+	m.due = m.schedule.next()
+	if phase == measuring && l.share.left == 0 && l.plan.Requests > 0 && !l.shared.alone {
+		m.endTurn()
+	}
+	a = l.begins(m.schedule.request(&l.mix), due)
+	a.isOfRamp = due < l.turn.dueFrom
+	return a, true
+}
+
+// mayStart tells whether a request that is due now may leave: the turn goes on, and the phase or the loop's share of a count is not over.
+func (m *openModel) mayStart() bool {
+	l := m.loop
+	if !l.turn.state.starts() {
+		return false
+	}
+	if l.plan.Requests == 0 || l.window.phase == warming {
+		return m.due < l.window.phaseEnd
+	}
+	return l.window.phase == measuring && l.share.left > 0
+}
+
+// idles keeps a slot that has asked too early.
+func (m *openModel) idles(c *conn) {
+	if c.idle {
+		return
+	}
+	c.idle = true
+	if m.idle.len == 0 {
+		m.idleSince = m.loop.clock
+	}
+	m.idle.push(c)
+}
+
+// endTurn ends the turn that has made the last request of a count. Requests of a list may leave long after their times.
+func (m *openModel) endTurn() {
+	end := m.due
+	if m.loop.plan.listed != nil {
+		end = max(end, m.loop.clock)
+	}
+	m.loop.turn.endBy(end)
+}
+
+func (m *openModel) latencyFrom(_, due int64) int64 { return due }
+
+// noteSent records how late the request left.
+func (m *openModel) noteSent(due int64) {
+	if l := m.loop; due >= l.turn.dueFrom {
+		l.tally.sendDelays.record(l.clock - due)
+	}
+}
+
+// startDue hands what is due to idle slots; one with several streams takes several.
+func (m *openModel) startDue() {
+	for m.idle.len > 0 && m.due <= m.loop.clock && m.mayStart() {
+		m.noteStandstill()
+		c := m.idle.pop()
+		c.idle = false
+		m.loop.clock = m.loop.shared.now()
+		c.start()
+	}
+}
+
+func (m *openModel) untilDue(now int64) int64 {
+	if m.idle.len == 0 || !m.mayStart() {
+		return never
+	}
+	return m.due - now
+}
+
+func (m *openModel) begin(at int64) { m.due = m.schedule.begin(at) }
+
+// beginWindow gives the loop its share of a count, and the times of its own schedule: another loop could not send in time what this one
+// misses.
+func (m *openModel) beginWindow(origin int64) {
+	l := m.loop
+	l.share.left = share(l.plan.Requests, l.plan.Threads, l.number)
+	if l.plan.listed != nil {
+		m.schedule = newListedSchedule(l.plan, l.number)
+	}
+	m.begin(origin - l.shared.ramp)
+}
+
+func (m *openModel) beginTurn() { m.stood = 0 }
+
+// shift moves the times by that of the others' turns. The requests that are due in a ramp are made, and do not count.
+func (m *openModel) shift(by int64) {
+	m.due += by
+	m.schedule.shift(by)
+}
+
+// queued leaves out a request that is due while a connection is free: it waits for the generator.
+func (m *openModel) queued(at int64) int64 {
+	l := m.loop
+	waiting := int64(0)
+	if m.idle.len == 0 && m.due < at {
+		waiting = int64(float64(at-m.due) * l.plan.Rate / float64(l.plan.Threads) / 1e9)
+	}
+	return l.counts.outstanding + waiting
+}
+
+// noteStandstill is called when a due request starts. It notes for how long the request and an idle slot have both been there: the
+// generator's own delay.
+func (m *openModel) noteStandstill() {
+	m.stood = max(m.stood, m.loop.clock-max(m.due, m.idleSince))
+}
+
+func (m *openModel) standstill() int64 { return m.stood }
+
+func (m *openModel) missed(before int64) (n int64) {
+	l := m.loop
+	most := never
+	switch stopped := l.shared.stop.Load(); {
+	case l.plan.Requests > 0 && !stopped && l.plan.listed == nil:
+		most, before = l.share.left, 0 // All requests were made
+	case l.plan.Requests > 0:
+		most = l.share.left
+	}
+	n, m.due = m.schedule.missed(before, most, func(due, count int64) { l.noteWait(l.clock-due, count) })
+	return n
+}

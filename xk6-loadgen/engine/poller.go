@@ -1,0 +1,64 @@
+//gosec:disable G104 -- an error changes nothing there
+package engine
+
+import (
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+)
+
+// poller tells a loop what has happened on its connections. It is chosen once: epoll for a loop on a thread of its own, the inbox for one
+// that is a goroutine.
+type poller interface {
+	open() error
+	close()
+	poll(events []syscall.EpollEvent) int                            // poll returns what has happened. It does not wait.
+	wait(events []syscall.EpollEvent, nanoseconds int64) int         // wait waits for at most this long, and no millisecond longer.
+	waitYielding(events []syscall.EpollEvent, nanoseconds int64) int // other goroutines get the processor meanwhile
+	wake()                                                           // wake ends the wait, from any goroutine.
+	pause(length time.Duration)                                      // pause sleeps.
+}
+
+// epoll is the poller of a loop on a thread of its own.
+type epoll struct {
+	fd, wakeFD int  // wakeFD is an eventfd in the epoll; -1: the loop is never woken
+	isWoken    bool // wake is called.
+	yields     bool // Goroutines of QUIC work for the loop, so that each wait yields.
+}
+
+// open makes the epoll, and what wakes it.
+func (e *epoll) open() (err error) {
+	if e.fd, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil || !e.isWoken {
+		return err
+	}
+	if e.wakeFD, err = unix.Eventfd(0, unix.EFD_NONBLOCK|unix.EFD_CLOEXEC); err == nil {
+		// Edge-triggered: each write is an event, so that it need not be read.
+		linux.EpollCtl(e.fd, syscall.EPOLL_CTL_ADD, e.wakeFD, &syscall.EpollEvent{Events: syscall.EPOLLIN | linux.EpollEdge, Fd: noSlot})
+	}
+	return err
+}
+
+func (e *epoll) close() {
+	linux.Close(e.fd)
+	linux.Close(e.wakeFD)
+}
+
+func (e *epoll) poll(events []syscall.EpollEvent) int { return linux.EpollWait(e.fd, events, 0) }
+
+func (e *epoll) wait(events []syscall.EpollEvent, nanoseconds int64) int {
+	if e.yields {
+		return e.waitYielding(events, nanoseconds)
+	}
+	return linux.EpollWaitExact(e.fd, events, nanoseconds)
+}
+
+func (e *epoll) waitYielding(events []syscall.EpollEvent, nanoseconds int64) int {
+	return linux.EpollWaitYielding(e.fd, events, nanoseconds)
+}
+
+func (e *epoll) wake() { linux.Write(e.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
+
+func (*epoll) pause(length time.Duration) { linux.Sleep(int64(length)) }
