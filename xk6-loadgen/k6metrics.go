@@ -72,7 +72,7 @@ func (m *k6Metrics) second(batch metrics.Samples, s engine.Second) metrics.Sampl
 
 // connects appends the times of the connections that the window opened. With TLS a connect has two parts.
 func (m *k6Metrics) connects(batch metrics.Samples, r engine.Result) metrics.Samples {
-	window := engine.Second{End: r.EndedAt, Seconds: r.Seconds}
+	window := engine.Second{End: r.Window.EndedAt, Seconds: r.Seconds}
 	var tcp, tls timeDraw
 	batch = m.spread(batch, m.builtin.HTTPReqConnecting, m.tags, window, tcp.draw(r.TCPMs))
 	return m.spread(batch, m.builtin.HTTPReqTLSHandshaking, m.tags, window, tls.draw(r.HandshakeMs))

@@ -118,10 +118,10 @@ func (p *pusher) addLatency(at time.Time, tags *metrics.TagSet, d engine.Latency
 // result makes the samples of the whole load, once, at its end.
 func (p *pusher) result(r engine.Result) {
 	if r.ResponseTotal() > 0 {
-		p.addLatency(r.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)
+		p.addLatency(r.Window.EndedAt, p.tags.With("scope", "run"), r.LatencyMs)
 	}
-	p.add(r.EndedAt, "loadgen_rps", p.tags, r.RPS)
-	p.add(r.EndedAt, "loadgen_success_ratio", p.tags, r.SuccessRatio())
+	p.add(r.Window.EndedAt, "loadgen_rps", p.tags, r.RPS)
+	p.add(r.Window.EndedAt, "loadgen_success_ratio", p.tags, r.SuccessRatio())
 	if p.k6 != nil {
 		p.batch = p.k6.connects(p.batch, r)
 	}

@@ -193,7 +193,7 @@ func summary(r engine.Result) map[string]any {
 			"connections": r.Wire.Connections, "handshakes": r.Wire.Handshakes, "segmentsOut": r.Wire.SegmentsOut, "segmentsIn": r.Wire.SegmentsIn,
 			"resentSegments": r.Wire.Resent, "wireBytesOut": r.Wire.BytesOut, "wireBytesIn": r.Wire.BytesIn,
 		},
-		"startedAt": instant(r.StartedAt), "endedAt": instant(r.EndedAt), "monotonicMs": []float64{r.MonotonicMs[0], r.MonotonicMs[1]},
+		"startedAt": instant(r.Window.StartedAt), "endedAt": instant(r.Window.EndedAt), "monotonicMs": []float64{r.Window.MonotonicMs[0], r.Window.MonotonicMs[1]},
 		"cpuSeconds": r.CPUSeconds, "turns": turns, "serverCpu": serverCPU, "serverMemoryBytes": serverMemory,
 		"continuous": continuous, "queueGrowth": queueGrowth,
 	}

@@ -48,14 +48,6 @@ func (l *loop) startQueued() {
 	}
 }
 
-// take allows the slot to start an attempt, if the model does.
-func (l *loop) take(c *conn) (a attempt, taken bool) {
-	if !l.turn.state.starts() {
-		return a, false
-	}
-	return l.model.take(c)
-}
-
 // begins makes an attempt at a request. It is chosen when the attempt is taken, not when it is sent.
 func (l *loop) begins(r *request, due int64) attempt {
 	l.counts.outstanding++

@@ -183,7 +183,7 @@ func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.lastStreamID = last
+		p.h2.lastStreamID = last
 		r, err := p.run(context.Background(), nil)
 		if err != nil || r.Responses[0] != 1000 || r.ErrorTotal() > 0 || s.requests.Load() != 1000 {
 			t.Errorf("%d streams at a time: %d of 1000 responses, the peer saw %d requests, %d errors (%s), %v", streams, r.Responses[0],

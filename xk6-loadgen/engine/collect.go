@@ -57,8 +57,8 @@ func collect(s *shared, loops []*loop, onSecond func(Second)) Result {
 // add takes a loop's interval. A second is complete when all loops that still run have reported past leastEnd.
 func (c *collector) add(i *interval) {
 	if c.leastEnd < 0 && i.measured {
-		c.gathering.start, c.gathering.from = c.shared.windowStart, c.shared.startCPU
-		c.leastEnd = c.shared.windowStart + second/2
+		c.gathering.start, c.gathering.from = c.shared.opening.windowStart, c.shared.opening.startCPU
+		c.leastEnd = c.shared.opening.windowStart + second/2
 	}
 	if c.reported[i.loop] {
 		c.next() // Another loop is late with its second, which goes out with the next one
@@ -112,7 +112,7 @@ func (c *collector) finish(end int64, cpu cpuReading) {
 		}
 	}
 	last.end, last.to, last.connections = end, cpu, c.connections
-	if c.shared.opened {
+	if c.shared.opening.opened {
 		c.emit(last)
 	}
 }
@@ -166,13 +166,13 @@ func (r *Result) sumUp(s *shared, loops []*loop) (end int64, endCPU cpuReading) 
 			r.ErrorExample = l.counts.example
 		}
 	}
-	start, startCPU := s.windowStart, s.startCPU
-	if !s.opened {
+	start, startCPU := s.opening.windowStart, s.opening.startCPU
+	if !s.opening.opened {
 		start, startCPU = end, endCPU // Stopped during the warm-up: the window is empty
 	}
 	startedAt, endedAt := start+startCPU.away, end+endCPU.away
-	r.StartedAt, r.EndedAt = s.epoch.Add(time.Duration(startedAt)), s.epoch.Add(time.Duration(endedAt))
-	r.MonotonicMs = [2]float64{inMs(s.monotonic + startedAt), inMs(s.monotonic + endedAt)}
+	r.Window.StartedAt, r.Window.EndedAt = s.epoch.Add(time.Duration(startedAt)), s.epoch.Add(time.Duration(endedAt))
+	r.Window.MonotonicMs = [2]float64{inMs(s.monotonic + startedAt), inMs(s.monotonic + endedAt)}
 	if r.Seconds = float64(end-start) / 1e9; r.Seconds > 0 {
 		r.RPS = float64(r.ResponseTotal()) / r.Seconds
 	}

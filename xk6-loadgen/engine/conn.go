@@ -9,7 +9,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// session is a protocol on a connection. It asks loop.take for each attempt, and reports it as one loop.response or loop.failure.
+// session is a protocol on a connection. It asks model.take for each attempt, and reports it as one loop.response or loop.failure.
 type session interface {
 	next()              // next starts as many attempts as may be under way, and opens a closed connection. It does nothing on a busy slot.
 	connected()         // the transport is up, or may be: if conn.send finds that it is not, it is called again
@@ -225,7 +225,7 @@ func (c *conn) countResponse() {
 	}
 	c.failures = 0
 	if l.plan.divided {
-		c.lastAt = l.clock - l.shared.away
+		c.lastAt = l.clock - l.shared.turn.away
 	}
 }
 
@@ -282,6 +282,7 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	c.reconnect()
 }
 
+// noteFailure counts a failure in the slot's row.
 func (c *conn) noteFailure() {
 	if c.failures++; c.failures == failuresOfHopeless {
 		c.loop.hope.failing++

@@ -65,11 +65,11 @@ func TestCyclesInWhichTheGeneratorStoodStillAreLeftOut(t *testing.T) {
 	}{
 		{1e6, true}, {6e6, false}, {0, true}, {6e6, true}, {0, true}, {6e6, false},
 	} {
-		l.model.(*openModel).stood, r.shared.cycleTime, r.shared.away = step.stood, 5, 0
+		l.model.(*openModel).stood, r.shared.cycle.time, r.shared.turn.away = step.stood, 5, 0
 		c.observe(r, []*run{r})
 		c.end([]*run{r})
-		if s := r.shared; s.cycleCounts != step.counts || (s.away == 0) != step.counts || s.cycleTime != 0 {
-			t.Errorf("cycle %d: counts %v, %d ns away", number, s.cycleCounts, s.away)
+		if s := r.shared; s.cycle.counts != step.counts || (s.turn.away == 0) != step.counts || s.cycle.time != 0 {
+			t.Errorf("cycle %d: counts %v, %d ns away", number, s.cycle.counts, s.turn.away)
 		}
 	}
 	if c.all != 6 || c.stood != 3 || c.leftOut != 2 {

@@ -11,15 +11,25 @@
 // The types, from the outside in:
 //
 //   - plan (options.go) is read-only once it is made. All requests are encoded before the load (requests.go).
-//   - run (engine.go) is one side: its plan, its loops, and what these share.
+//   - run (engine.go) is one side: its plan, its loops, and what these share (shared.go).
 //   - loop (loop.go) is an event loop on a thread of its own, with its own epoll, connections and counts. With HTTP/3 and no rate it is a
-//     goroutine.
+//     goroutine. It coordinates its parts, which are named below.
+//   - poller (poller.go) is what the loop waits with: epoll, or the inbox of HTTP/3 (h3quic.go).
+//   - model (model.go) says what starts a request. Without a rate (the closed model) it is the end of the attempt before it on its
+//     connection. At a rate (the open model) a schedule says when the next one is due: evenly, by chance or by a list (schedule.go).
 //   - conn (conn.go, transfer.go) is a slot for one connection at a time: open, send, receive, close, back off, open again.
-//   - session (conn.go) is the protocol on a connection: http1, h2 or h3. It asks loop.take for an attempt, and ends each one by exactly one
+//   - session (conn.go) is the protocol on a connection: http1, h2 or h3. It asks model.take for an attempt, and ends each one by exactly one
 //     loop.response or loop.failure (attempts.go).
 //
-// Without a rate (the closed model) the end of an attempt starts the next one on its connection. At a rate (the open model) the schedule says
-// when the next one is due (schedule.go).
+// Both poller and model are chosen once, when the loop is made, so that no request asks for them. A loop's other parts have one job each, and
+// ask only for their own fields:
+//
+//   - before a request: mixPlace (requests.go) is the place in the order of requests, loopShare (attempts.go) the share of a number of them,
+//     and starts (starts.go) the slots that start next.
+//   - beside it: timeouts, backoffs and hope (hopeless.go) find what is too old, waits, or fails for good.
+//   - after it: loopCounts (counts.go) and tally are what was counted and recorded, loopGap (gap.go), queueGrowth (queue.go) and samples what
+//     changes with time.
+//   - around it: loopTurn (loopturns.go), window (window.go), reach and loopWarmup (warmup.go) are the loop's place in the load.
 //
 // # Who owns what
 //

@@ -7,7 +7,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -37,9 +36,7 @@ type Result struct {
 	ServerMemoryBytes        int64        // ServerMemoryBytes is of the server's processes at the window's end, while connections are open; 0: unknown
 	Continuous               *Continuous  // nil without a warm-up
 	QueueGrowth              *QueueGrowth // nil except at a rate
-	// StartedAt and EndedAt bound the window. A count without warm-up runs from the first connect to the last response.
-	StartedAt, EndedAt time.Time
-	MonotonicMs        [2]float64 // the same window on CLOCK_MONOTONIC
+	Window                   Window
 	// RPS is responses of any status per second; at a rate in turns those that came within the windows, whenever their requests were due.
 	Seconds, RPS float64
 	// Hung are those InFlight that were older than a second and than twice p99.9 of the latency, since they were taken or due.
@@ -59,6 +56,12 @@ type Result struct {
 	PerConnectionRPS, PerThreadRPS Distribution
 	CPUSeconds                     float64 // CPUSeconds of the process within the window, without spinning.
 	ErrorExample                   string  // the text of one of the errors
+}
+
+// Window is when a window was: a count without warm-up runs from the first connect to the last response.
+type Window struct {
+	StartedAt, EndedAt time.Time
+	MonotonicMs        [2]float64 // the same bounds on CLOCK_MONOTONIC
 }
 
 // Run loads the server until the load is complete or ctx ends; the result covers the time until that. Its errors name the option;
@@ -194,59 +197,11 @@ func awaitStart(ctx context.Context, at time.Time) error {
 	return nil
 }
 
-// shared is what the loops of one side have in common.
-type shared struct {
-	epoch time.Time // epoch and stop are read in every iteration
-	stop  atomic.Bool
-	// quota is the number of attempts not handed out yet. Cache lines of its own keep draws from slowing down the reads of epoch and stop.
-	_         [cacheLinesBytes]byte
-	quota     atomic.Int64
-	_         [cacheLinesBytes]byte
-	spun      atomic.Int64 // how long loops polled in vain, in nanoseconds
-	_         [cacheLinesBytes]byte
-	intervals chan *interval // intervals carries finished seconds to the collector.
-	monotonic int64          // the epoch on CLOCK_MONOTONIC, in nanoseconds
-	windowOpening
-	gap         sharedGap
-	hasOwnCores bool // the server's processes are known, and may use none of the generator's cores
-	memory      struct {
-		sync.Once
-		bytes int64
-	}
-	turn
-	probeLatency int64 // probeLatency is the latency without a queue, see probeRequests.
-	probeDone    atomic.Bool
-	warmth       warmth
-	hopeless     hopeless
-}
-
-// now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is read often: the vDSO makes it no
-// system call.
-func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
-
-// takeQuota draws up to n attempts of those that no loop has drawn yet. It returns how many there were, 0 at the end.
-func (s *shared) takeQuota(n int64) int64 {
-	left := s.quota.Add(-n)
-	return max(0, min(n, left+n))
-}
-
-// startClock sets the epoch, and the same instant on CLOCK_MONOTONIC, on which other processes place the window.
-func (s *shared) startClock() {
-	const soon, tries = 20_000, 10 // Two clocks are read one after the other: again, if interrupted between them
-	for range tries {
-		s.monotonic = linux.Monotonic()
-		s.epoch = time.Now()
-		if linux.Monotonic()-s.monotonic < soon {
-			return
-		}
-	}
-}
-
 // makeLoops makes the side's loops and what they share. No thread starts yet. alone tells that there is no other side.
 func (r *run) makeLoops(alone bool) {
 	p := r.plan
-	s := &shared{intervals: make(chan *interval, 3*p.Threads), turn: turn{alone: alone, back: make(chan *loop)}}
-	s.pace.patience, s.pace.quiet = drainLimit, drainLimit
+	s := &shared{intervals: make(chan *interval, 3*p.Threads), alone: alone, gate: gate{back: make(chan *loop)}}
+	s.turn.pace.patience, s.turn.pace.quiet = drainLimit, drainLimit
 	own := linux.Cores()
 	s.hasOwnCores = len(r.cpuOf) > 0 && !slices.ContainsFunc(r.cpuOf, func(pid int) bool {
 		return slices.ContainsFunc(linux.CoresOf(pid), func(core int) bool { return slices.Contains(own, core) })

@@ -26,8 +26,8 @@ func TestDurationModeCountsWhatTheServerAnswered(t *testing.T) {
 		if r.Requests == 0 || (warmup > 0) != (r.WarmupRequests > 0) || r.ErrorTotal() != 0 {
 			t.Errorf("requests %d, warm-up %d, errors %d (%s)", r.Requests, r.WarmupRequests, r.ErrorTotal(), r.ErrorExample)
 		}
-		if r.Seconds < 1.6 || !r.EndedAt.Equal(r.seconds[len(r.seconds)-1].End) {
-			t.Errorf("%f s from %s to %s", r.Seconds, r.StartedAt, r.EndedAt)
+		if r.Seconds < 1.6 || !r.Window.EndedAt.Equal(r.seconds[len(r.seconds)-1].End) {
+			t.Errorf("%f s from %s to %s", r.Seconds, r.Window.StartedAt, r.Window.EndedAt)
 		}
 		// A thread that was kept from its core at the end of the first second hands out both as one.
 		if n := len(r.seconds); n == 0 || n > 2 {
@@ -101,7 +101,7 @@ func TestStopsWithin100msAndKeepsItsCounts(t *testing.T) {
 					cancel()
 				}()
 				r := loadWithin(t, ctx, o)
-				late = append(late, r.EndedAt.Sub(cancelled))
+				late = append(late, r.Window.EndedAt.Sub(cancelled))
 				if name == "silent" && (r.InFlight != 4 || r.Requests != 0) {
 					t.Errorf("in flight %d, requests %d", r.InFlight, r.Requests)
 				}

@@ -65,7 +65,7 @@ func TestTheWindowIsOnTheMonotonicClock(t *testing.T) {
 	before := linux.Monotonic()
 	r := load(t, o)
 	after := linux.Monotonic()
-	begin, end := r.MonotonicMs[0], r.MonotonicMs[1]
+	begin, end := r.Window.MonotonicMs[0], r.Window.MonotonicMs[1]
 	if begin < float64(before)/1e6+30 || end > float64(after)/1e6 || math.Abs(end-begin-1e3*r.Seconds) > 1e-3 {
 		t.Errorf("the window of %f s is from %f to %f ms, the run from %d to %d ns", r.Seconds, begin, end, before, after)
 	}
@@ -89,7 +89,7 @@ func TestAStragglerOfTheWarmupDoesNotStretchTheWindow(t *testing.T) {
 			o := options(s.url)
 			o.Connections, o.Threads, o.Requests, o.Warmup, o.Rate = 2, 2, 200, 50*time.Millisecond, rate
 			r := load(t, o)
-			if begin := r.MonotonicMs[0] * 1e6; begin < float64(answered.Load()) {
+			if begin := r.Window.MonotonicMs[0] * 1e6; begin < float64(answered.Load()) {
 				t.Errorf("the window began %f ms before the warm-up was over", (float64(answered.Load())-begin)/1e6)
 			}
 			if r.Responses[0] != 200 {
@@ -194,7 +194,7 @@ func TestEverySampleHasItsLength(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &shared{windowOpening: windowOpening{opened: true}, intervals: make(chan *interval, 20)}
+			s := &shared{opening: windowOpening{opened: true}, intervals: make(chan *interval, 20)}
 			loops := []*loop{{plan: &plan{}}, {plan: &plan{}}}
 			for _, l := range loops {
 				l.counts.spare = make(chan *interval, 9)
@@ -261,8 +261,8 @@ func TestCPUTimeIsThatOfOnesOwnTurns(t *testing.T) {
 		t.Errorf("the busy side used %g s, the idle one %g, all together %g", busy, idle, all)
 	}
 	for i := range r {
-		monotonic := (r[i].MonotonicMs[1] - r[i].MonotonicMs[0]) / 1e3
-		if wall := r[i].EndedAt.Sub(r[i].StartedAt).Seconds(); monotonic < wall-0.001 || monotonic > wall+0.001 {
+		monotonic := (r[i].Window.MonotonicMs[1] - r[i].Window.MonotonicMs[0]) / 1e3
+		if wall := r[i].Window.EndedAt.Sub(r[i].Window.StartedAt).Seconds(); monotonic < wall-0.001 || monotonic > wall+0.001 {
 			t.Errorf("side %d: from begin to end %g s on one clock, %g on the other", i, wall, monotonic)
 		}
 	}

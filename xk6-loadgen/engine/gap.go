@@ -38,11 +38,8 @@ func (g *loopGap) responded(responses, reported, clock int64) {
 	}
 }
 
-// setUnderWay notes whether the loop has requests under way.
+// setUnderWay notes that the loop has requests under way, or none any more.
 func (g *loopGap) setUnderWay(underWay bool, clock int64) {
-	if underWay == g.underWay {
-		return
-	}
 	g.underWay = underWay
 	s := g.shared
 	if !underWay {

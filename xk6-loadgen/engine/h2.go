@@ -116,7 +116,7 @@ func (s *h2) open(a attempt) {
 	s.update, s.shared = nil, s.later
 	s.nextID += 2
 	// Some identifiers may be skipped in the ring, so the last ones stay unused.
-	if s.nextID+2*uint32(len(s.streams)) > l.plan.lastStreamID || !l.plan.KeepAlive {
+	if s.nextID+2*uint32(len(s.streams)) > l.plan.h2.lastStreamID || !l.plan.KeepAlive {
 		s.draining = true
 	}
 }

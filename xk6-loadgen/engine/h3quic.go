@@ -50,6 +50,7 @@ type inbox struct {
 	lastBlocks   [blocksKept]atomic.Pointer[h3Block] // at places by a hash
 }
 
+// newInbox makes an inbox that tells the time by now. Its notify is still to be set.
 func newInbox(now func() int64) *inbox {
 	return &inbox{now: now, wakeup: make(chan struct{}, 1), timer: time.NewTimer(0)}
 }
@@ -111,6 +112,7 @@ func (in *inbox) waitYielding(events []syscall.EpollEvent, nanoseconds int64) in
 	return in.wait(events, nanoseconds)
 }
 
+// wake is remembered once: a loop that does not wait sees it at its next poll.
 func (in *inbox) wake() {
 	select {
 	case in.wakeup <- struct{}{}:

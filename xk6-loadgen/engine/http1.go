@@ -21,7 +21,7 @@ func (s *http1) next() {
 	if s.busy || c.backingOff || c.state != closed && c.state != established {
 		return
 	}
-	next, taken := c.loop.take(c)
+	next, taken := c.loop.model.take(c)
 	if !taken {
 		if c.hasNoneLeft() {
 			c.close()

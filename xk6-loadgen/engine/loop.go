@@ -347,7 +347,9 @@ func (l *loop) trackGap(reported int64) {
 		}
 		l.gap.responded(l.counts.responses, reported, l.clock)
 	}
-	l.gap.setUnderWay(l.counts.outstanding > 0, l.clock)
+	if underWay := l.counts.outstanding > 0; underWay != l.gap.underWay {
+		l.gap.setUnderWay(underWay, l.clock)
+	}
 }
 
 // maxEvents bounds an iteration's events, so that the last one is not handled long after it was reported.
@@ -395,9 +397,9 @@ func (l *loop) setTimer() {
 	case probing:
 		l.nextTimer = min(l.nextTimer, l.clock+recheckEvery)
 	case reaching:
-		l.nextTimer = min(l.nextTimer, l.shared.reached.due())
+		l.nextTimer = min(l.nextTimer, l.shared.opening.reached.due())
 	case drained:
-		l.nextTimer = min(l.nextTimer, l.shared.drained.due())
+		l.nextTimer = min(l.nextTimer, l.shared.opening.drained.due())
 	}
 }
 

@@ -73,7 +73,7 @@ func (l *loop) advanceTurn(event turnEvent) {
 		switch {
 		case event == timeIsUp:
 			l.closeTurn()
-		case event == polled && l.isPast(&s.countFrom) && !l.isPast(&s.countTo):
+		case event == polled && l.isPast(&s.turn.countFrom) && !l.isPast(&s.turn.countTo):
 			l.turn.state = steady
 			l.counts.set(true)
 		}
@@ -85,10 +85,10 @@ func (l *loop) advanceTurn(event turnEvent) {
 		switch {
 		case event == turnDone:
 			l.leaveTurn()
-		case event == polled && l.isPast(&s.countTo):
+		case event == polled && l.isPast(&s.turn.countTo):
 			l.turn.state = awaiting
 			l.counts.set(false)
-		case event == polled && l.isPast(&s.countFrom):
+		case event == polled && l.isPast(&s.turn.countFrom):
 			l.counts.set(true) // The window's first response comes after sliceEnd
 		}
 	case awaiting:
@@ -103,14 +103,14 @@ func (l *loop) closeTurn() {
 	l.turn.state = awaiting
 	if l.countsByAnswers() {
 		l.turn.state = concluding
-		if l.shared.inOneTurn && l.shared.countFrom.CompareAndSwap(0, l.turn.steadyFrom) {
+		if l.shared.turn.inOneTurn && l.shared.turn.countFrom.CompareAndSwap(0, l.turn.steadyFrom) {
 			l.shared.enterCPU() // No response came in the whole window
 		}
 	}
 	if l.growth.next < never {
 		l.noteQueue()
 	}
-	if l.number == 0 && l.plan.Rate > 0 && l.shared.ramp > 0 {
+	if l.number == 0 && l.plan.Rate > 0 && l.shared.turn.ramp > 0 {
 		l.shared.leaveCPU()
 	}
 }
@@ -158,15 +158,12 @@ func (l *loop) joinTurn() {
 		l.reopen()
 	}
 	l.turn.answered, l.turn.older = l.counts.responses, l.counts.outstanding
-	if s.ready.Add(1) == s.running {
-		s.beginTurn(l.window.phase == warmedUp || l.window.phase == unbegun && l.plan.Warmup == 0)
-		s.going.Store(true)
-	}
-	for !s.going.Load() {
-		l.poller.pause(10 * time.Microsecond)
-	}
-	l.clock, l.turn.began, l.turn.steadyFrom, l.turn.sliceEnd = s.began, s.began, s.steadyFrom, s.sliceEnd
-	l.starts.restart(s.pace.spread)
+	s.gate.pass(
+		func() { s.beginTurn(l.window.phase == warmedUp || l.window.phase == unbegun && l.plan.Warmup == 0) },
+		func() { l.poller.pause(10 * time.Microsecond) },
+	)
+	l.clock, l.turn.began, l.turn.steadyFrom, l.turn.sliceEnd = s.turn.began, s.turn.began, s.turn.steadyFrom, s.turn.sliceEnd
+	l.starts.restart(s.turn.pace.spread)
 	l.model.beginTurn()
 	l.advanceTurn(allReady)
 	l.turn.recordFrom, l.turn.dueFrom = 0, 0
@@ -185,10 +182,10 @@ func (l *loop) joinTurn() {
 // which counting begins, the first one since sliceEnd that at which it ends.
 func (l *loop) setEdge() {
 	s := l.shared
-	if l.clock >= l.turn.steadyFrom && s.countFrom.CompareAndSwap(0, l.clock) {
+	if l.clock >= l.turn.steadyFrom && s.turn.countFrom.CompareAndSwap(0, l.clock) {
 		s.enterCPU()
 	}
-	if l.turn.state == concluding && s.countTo.CompareAndSwap(0, l.clock) {
+	if l.turn.state == concluding && s.turn.countTo.CompareAndSwap(0, l.clock) {
 		s.leaveCPU()
 	}
 }
@@ -197,7 +194,7 @@ func (l *loop) setEdge() {
 func (l *loop) nextTurn() {
 	s := l.shared
 	l.gap.leave(l.turn.began)
-	before := s.away
+	before := s.turn.away
 	l.advanceTurn(turnDone)
 	l.endTurn()
 	l.awaitTurn()
@@ -205,9 +202,9 @@ func (l *loop) nextTurn() {
 	if l.window.phase == warmedUp {
 		l.beginWindow()
 	} else {
-		l.shift(s.away - before)
-		if l.cycle != nil && s.cycleIsOver {
-			l.endCycle(s.cycleCounts)
+		l.shift(s.turn.away - before)
+		if l.cycle != nil && s.cycle.isOver {
+			l.endCycle(s.cycle.counts)
 			isOver := l.share.left == 0 && l.counts.outstanding == 0
 			if l.plan.Duration > 0 {
 				isOver = l.window.phaseEnd <= l.turn.steadyFrom
@@ -227,9 +224,9 @@ func (l *loop) nextTurn() {
 func (l *loop) shift(by int64) {
 	l.window.phaseEnd += by
 	l.window.nextTick += by
-	between := l.shared.between
+	between := l.shared.turn.between
 	// The requests that are due in a ramp are made, and do not count.
-	l.model.shift(between - l.shared.ramp)
+	l.model.shift(between - l.shared.turn.ramp)
 	l.samples.shift(between)
 }
 
@@ -249,7 +246,7 @@ func (l *loop) endSliceEarly() {
 	switch {
 	case l.shared.alone || l.window.phase != measuring:
 	case l.plan.Duration > 0:
-		if soon := l.shared.length / 4; l.window.phaseEnd < l.turn.sliceEnd+soon {
+		if soon := l.shared.turn.length / 4; l.window.phaseEnd < l.turn.sliceEnd+soon {
 			l.turn.sliceEnd = l.window.phaseEnd
 		}
 	case l.share.left == 0 && l.shared.quota.Load() <= 0:
@@ -262,7 +259,7 @@ func (l *loop) turnIsDone() bool {
 	l.advanceTurn(timeIsUp)
 	// Responses that have come by the end of the drain are read first: the loop itself may have been late.
 	awaited := l.counts.outstanding - max(0, l.turn.older)
-	if l.shared.isEmpty {
+	if l.shared.turn.isEmpty {
 		awaited = l.counts.outstanding
 	}
 	end := l.drainEnd()
@@ -271,12 +268,12 @@ func (l *loop) turnIsDone() bool {
 
 // wasLastTurn tells whether the window is over with the turn that is done. In cycles it is over once the last one counts, see nextTurn.
 func (l *loop) wasLastTurn() bool {
-	return l.cycle == nil && l.window.phase == measuring && (l.plan.listed != nil || l.plan.Duration > 0 && l.turn.sliceEnd >= l.window.phaseEnd)
+	return l.cycle == nil && l.window.phase == measuring && (l.plan.list.times != nil || l.plan.Duration > 0 && l.turn.sliceEnd >= l.window.phaseEnd)
 }
 
 // isByResponses tells whether the windows of turns begin and end with a response: in the closed model, after a ramp.
 func (l *loop) isByResponses() bool {
-	return !l.shared.alone && l.plan.Rate == 0 && l.shared.pace.ramp > 0
+	return !l.shared.alone && l.plan.Rate == 0 && l.shared.turn.pace.ramp > 0
 }
 
 // countsByAnswers tells whether isByResponses is true of the present turn, which is no warm-up.
@@ -284,8 +281,8 @@ func (l *loop) countsByAnswers() bool { return l.window.phase == measuring && l.
 
 // drainEnd is until when the loop waits for outstanding responses, on the run's clock.
 func (l *loop) drainEnd() int64 {
-	p := &l.shared.pace
-	if l.turn.state == concluding && l.shared.countTo.Load() == 0 {
+	p := &l.shared.turn.pace
+	if l.turn.state == concluding && l.shared.turn.countTo.Load() == 0 {
 		return l.turn.sliceEnd + max(p.patience, longestDrain)
 	}
 	return min(l.turn.sliceEnd+p.patience, max(l.turn.sliceEnd, l.counts.lastEnd)+p.quiet)
@@ -294,7 +291,7 @@ func (l *loop) drainEnd() int64 {
 // endTurn gives the loop back to run.turn, which waits for all loops of the side.
 func (l *loop) endTurn() {
 	l.turn.left, l.turn.answered = l.turnEnded(), l.counts.responses
-	l.shared.back <- l
+	l.shared.gate.back <- l
 }
 
 // turnEnded is when the time under load ended, on the run's clock: where responses begin and end a window, as long after steadyFrom as
@@ -304,14 +301,14 @@ func (l *loop) turnEnded() int64 {
 	switch {
 	case s.alone:
 		return l.clock
-	case l.plan.listed != nil && l.window.phase == measuring:
-		return max(l.turn.steadyFrom, min(l.clock, l.turn.steadyFrom+l.plan.span))
+	case l.plan.list.times != nil && l.window.phase == measuring:
+		return max(l.turn.steadyFrom, min(l.clock, l.turn.steadyFrom+l.plan.list.span))
 	case l.countsByAnswers():
-		from, to := cmp.Or(s.countFrom.Load(), l.turn.steadyFrom), cmp.Or(s.countTo.Load(), l.clock)
+		from, to := cmp.Or(s.turn.countFrom.Load(), l.turn.steadyFrom), cmp.Or(s.turn.countTo.Load(), l.clock)
 		return l.turn.steadyFrom + max(0, to-from)
-	case l.plan.Rate > 0 || s.pace.ramp > 0:
+	case l.plan.Rate > 0 || s.turn.pace.ramp > 0:
 		return max(l.turn.steadyFrom, min(l.clock, l.turn.sliceEnd))
-	case l.counts.lastEnd > s.began:
+	case l.counts.lastEnd > s.turn.began:
 		return l.counts.lastEnd
 	}
 	return l.clock

@@ -3,7 +3,7 @@ package engine
 // model says what starts a request: the end of the one before it, or its own time. A loop has one for its whole life, so that a request does
 // not ask which.
 type model interface {
-	// take allows a slot to start an attempt. It is called only while requests may start, see turnState.starts.
+	// take allows a slot to start an attempt, while requests may start at all: see turnState.starts.
 	take(c *conn) (a attempt, taken bool)
 	latencyFrom(begun, due int64) int64 // when the latency of an attempt that is sent now begins
 	noteSent(due int64)                 // the kernel, or QUIC, has taken the attempt that was due then
@@ -30,10 +30,11 @@ func newModel(l *loop, slots int) model {
 // closedModel starts an attempt when the one before it has ended on its connection. Nothing is due at a time.
 type closedModel struct{ loop *loop }
 
+// take allows an attempt at once, as long as a count has one left. While the warm-up probes there is one at a time.
 func (m *closedModel) take(c *conn) (a attempt, taken bool) {
 	l := m.loop
 	switch phase := l.window.phase; {
-	case phase == probing && l.counts.outstanding > 0:
+	case !l.turn.state.starts(), phase == probing && l.counts.outstanding > 0:
 		return a, false
 	case l.plan.Requests > 0 && phase > warming && (phase != measuring || !m.takeCounted(c)):
 		return a, false
@@ -54,7 +55,7 @@ func (m *closedModel) takeCounted(c *conn) bool {
 	c.left--
 	l.share.left--
 	if c.firstAt == 0 {
-		c.firstAt = l.clock - l.shared.away
+		c.firstAt = l.clock - l.shared.turn.away
 	}
 	return true
 }
@@ -67,6 +68,7 @@ func (m *closedModel) latencyFrom(begun, _ int64) int64 {
 	return m.loop.clock
 }
 
+// beginWindow deals the requests out to kept connections. Others draw theirs from the shared quota.
 func (m *closedModel) beginWindow(int64) {
 	l := m.loop
 	if !l.plan.divided {
@@ -79,6 +81,7 @@ func (m *closedModel) beginWindow(int64) {
 	}
 }
 
+// Nothing of the rest concerns requests without a time.
 func (*closedModel) untilDue(int64) int64 { return never }
 func (*closedModel) noteSent(int64)       {}
 func (*closedModel) startDue()            {}
@@ -99,9 +102,13 @@ type openModel struct {
 	stood     int64 // see standstill
 }
 
+// take allows the request that is due. A slot that asks too early becomes idle.
 func (m *openModel) take(c *conn) (a attempt, taken bool) {
 	l := m.loop
 	phase := l.window.phase
+	if !l.turn.state.starts() {
+		return a, false
+	}
 	if l.plan.KeepAlive && phase <= warming && !c.openedAhead {
 		c.openedAhead = true // A first request before the window, so that none in it waits for a connect
 		return l.begins(l.mix.next(), l.clock), true
@@ -150,12 +157,13 @@ func (m *openModel) idles(c *conn) {
 // endTurn ends the turn that has made the last request of a count. Requests of a list may leave long after their times.
 func (m *openModel) endTurn() {
 	end := m.due
-	if m.loop.plan.listed != nil {
+	if m.loop.plan.list.times != nil {
 		end = max(end, m.loop.clock)
 	}
 	m.loop.turn.endBy(end)
 }
 
+// latencyFrom is when the request was due, so that its wait for a connection is a part.
 func (m *openModel) latencyFrom(_, due int64) int64 { return due }
 
 // noteSent records how late the request left.
@@ -176,6 +184,7 @@ func (m *openModel) startDue() {
 	}
 }
 
+// untilDue looks only at idle slots: a busy one asks when its response is there.
 func (m *openModel) untilDue(now int64) int64 {
 	if m.idle.len == 0 || !m.mayStart() {
 		return never
@@ -190,10 +199,10 @@ func (m *openModel) begin(at int64) { m.due = m.schedule.begin(at) }
 func (m *openModel) beginWindow(origin int64) {
 	l := m.loop
 	l.share.left = share(l.plan.Requests, l.plan.Threads, l.number)
-	if l.plan.listed != nil {
+	if l.plan.list.times != nil {
 		m.schedule = newListedSchedule(l.plan, l.number)
 	}
-	m.begin(origin - l.shared.ramp)
+	m.begin(origin - l.shared.turn.ramp)
 }
 
 func (m *openModel) beginTurn() { m.stood = 0 }
@@ -222,11 +231,12 @@ func (m *openModel) noteStandstill() {
 
 func (m *openModel) standstill() int64 { return m.stood }
 
+// missed finds none of a count, all of which were made, unless the load was stopped or has a list.
 func (m *openModel) missed(before int64) (n int64) {
 	l := m.loop
 	most := never
 	switch stopped := l.shared.stop.Load(); {
-	case l.plan.Requests > 0 && !stopped && l.plan.listed == nil:
+	case l.plan.Requests > 0 && !stopped && l.plan.list.times == nil:
 		most, before = l.share.left, 0 // All requests were made
 	case l.plan.Requests > 0:
 		most = l.share.left

@@ -107,15 +107,13 @@ type plan struct {
 	pages    []string // pages are the names of those with figures of their own
 	h2       h2Headers
 	order    []uint32 // a cycle of indexes of requests; with times that of all requests
-	listed   []int64  // the requests' times within the span, in nanoseconds; nil if a rate or responses start them
-	span     int64
+	list     timeList
 	tls      *tls.Config // nil without TLS
 	divided  bool        // each connection has its share of the requests
 	// isOfGoroutines: over QUIC loops are goroutines. On threads of their own each event would cost two switches between threads. At a rate
 	// loops have threads all the same, since Go's timers can be late by a millisecond.
 	isOfGoroutines bool
-	lastStreamID   uint32 // the greatest stream identifier of a connection
-	noDelay        bool   // TCP_NODELAY: for requests that take more than one segment, or that follow another one
+	noDelay        bool // TCP_NODELAY: for requests that take more than one segment, or that follow another one
 }
 
 // newPlan checks, resolves and encodes the options of a load. Its errors name the option. The caller closes the plan's network.
@@ -129,7 +127,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{
-		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, lastStreamID: lastStreamID, listed: times, span: int64(span),
+		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, list: timeList{times, int64(span)},
 		isOfGoroutines: o.Protocol == H3 && o.Rate == 0,
 	}
 	first, err := parseURL(o.URL)
@@ -158,6 +156,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.h2.lastStreamID = lastStreamID
 	p.noDelay = o.KeepAlive
 	var pages []int
 	p.pages, pages = pagesOf(mix)

@@ -49,14 +49,14 @@ type pace struct {
 // choosePace chooses the turns by the end of the warm-up, whose latencies are those of continuous load.
 func (r *run) choosePace() {
 	s := r.shared
-	s.pace = pace{slice: shortestTurn, patience: drainLimit, quiet: drainLimit}
-	p := &s.pace
+	s.turn.pace = pace{slice: shortestTurn, patience: drainLimit, quiet: drainLimit}
+	p := &s.turn.pace
 	if r.plan.Rate > 0 {
 		p.slice = rateSlice
 	}
-	if r.plan.listed != nil {
+	if r.plan.list.times != nil {
 		// In one turn: what a rush leaves in the queue is part of what comes after it.
-		p.slice = time.Duration(r.plan.span)
+		p.slice = time.Duration(r.plan.list.span)
 		p.patience, p.quiet = int64(r.plan.Timeout), int64(r.plan.Timeout)
 		return
 	}
@@ -94,7 +94,7 @@ func (r *run) choosePace() {
 	}
 	p.slice = max(shortestTurn, time.Duration(slice))
 	p.ramp, p.step = 2*age-p50, age
-	if p50 < queuesFrom*s.probeLatency {
+	if p50 < queuesFrom*s.probe.latency {
 		p.waits = true
 		p.slice = max(p.slice, time.Duration(worst))
 		p.ramp, p.spread = max(p.ramp, 2*worst), p50
@@ -117,13 +117,13 @@ func (r *run) leftWork() int64 {
 		return 0
 	}
 	underWay := float64(r.plan.Connections * r.plan.Streams)
-	return max(0, s.workAfter-int64(underWay*c.CPUMicros*1e3))
+	return max(0, s.turn.workAfter-int64(underWay*c.CPUMicros*1e3))
 }
 
 // grow is the next turns' mean length for a number of requests without a warm-up. Nothing but the drain shows how long the queue is there.
 func (r *run) grow(slice time.Duration) time.Duration {
-	if s := r.shared; r.plan.Warmup == 0 && r.plan.divided && s.left-s.sliceEnd > int64(slice) {
-		return min(longestSlice, time.Duration(answersPerSlice*(s.left-s.sliceEnd)))
+	if s := r.shared; r.plan.Warmup == 0 && r.plan.divided && s.turn.left-s.turn.sliceEnd > int64(slice) {
+		return min(longestSlice, time.Duration(answersPerSlice*(s.turn.left-s.turn.sliceEnd)))
 	}
 	return slice
 }
@@ -131,7 +131,7 @@ func (r *run) grow(slice time.Duration) time.Duration {
 // takesOneTurn tells whether the side's window has room for fewer than fewestTurns of this length. All sides then have one turn each.
 func (r *run) takesOneTurn(slice time.Duration) bool {
 	window := r.plan.window()
-	return window > 0 && r.plan.listed == nil && int64(slice) > window/fewestTurns
+	return window > 0 && r.plan.list.times == nil && int64(slice) > window/fewestTurns
 }
 
 // window is the length of the load's window in nanoseconds; 0: that of a count depends on the server.
@@ -147,14 +147,14 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	slice, rateRamp := asked, int64(0)
 	for _, r := range runs {
 		if asked == 0 {
-			slice = max(slice, r.shared.pace.slice)
+			slice = max(slice, r.shared.turn.pace.slice)
 		}
 	}
 	inOneTurn := slices.ContainsFunc(runs, func(r *run) bool { return r.takesOneTurn(slice) })
 	for _, r := range runs {
-		p := &r.shared.pace
-		r.shared.inOneTurn = inOneTurn
-		if isOpen := r.plan.Rate > 0 && r.plan.listed == nil; inOneTurn && (isOpen || p.ramp > 0) {
+		p := &r.shared.turn.pace
+		r.shared.turn.inOneTurn = inOneTurn
+		if isOpen := r.plan.Rate > 0 && r.plan.list.times == nil; inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
 				// The queue settles in a ramp of half a turn, which is long against the ages that the turn was chosen by.
@@ -169,8 +169,8 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 		slice = longestSlice
 	}
 	for _, r := range runs {
-		p := &r.shared.pace
-		if p.slice = slice; r.plan.Rate > 0 && r.plan.listed == nil {
+		p := &r.shared.turn.pace
+		if p.slice = slice; r.plan.Rate > 0 && r.plan.list.times == nil {
 			p.ramp = rateRamp // All sides have the same arrivals
 		}
 	}
@@ -265,10 +265,10 @@ func (c *cycles) end(runs []*run) {
 	for _, r := range runs {
 		s := r.shared
 		if !keep {
-			s.away += s.cycleTime
-			s.cpuAway.Add(s.cycleCPU)
+			s.turn.away += s.cycle.time
+			s.cpu.away.Add(s.cycle.cpu)
 		}
-		s.cycleIsOver, s.cycleCounts, s.cycleTime, s.cycleCPU = true, keep, 0, 0
+		s.cycle.isOver, s.cycle.counts, s.cycle.time, s.cycle.cpu = true, keep, 0, 0
 	}
 }
 

@@ -1,7 +1,10 @@
 package engine
 
 import (
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -244,4 +247,54 @@ func TestAWokenPollerEndsItsWait(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestLoopsPassTheGateTogether(t *testing.T) {
+	const loops = 4
+	var g gate
+	g.close(loops)
+	var begun, early atomic.Int32
+	var all sync.WaitGroup
+	for range loops {
+		all.Go(func() {
+			g.pass(func() { begun.Add(1) }, runtime.Gosched)
+			if begun.Load() != 1 {
+				early.Add(1)
+			}
+		})
+	}
+	all.Wait()
+	if begun.Load() != 1 || early.Load() > 0 {
+		t.Errorf("the turn began %d times, and %d loops went on before", begun.Load(), early.Load())
+	}
+}
+
+func TestCPUTimeCountsWithinWindows(t *testing.T) {
+	c := cpuLedger{left: 100}
+	want := func(what string, used, want int64) {
+		t.Helper()
+		if got := c.counted(used); got != want {
+			t.Errorf("%s: %d, want %d", what, got, want)
+		}
+	}
+	c.away.Store(100) // before the first turn
+	want("in the ramp", 150, 0)
+	c.enter(160)
+	want("in the window", 200, 40)
+	c.leave(210)
+	want("in the drain", 250, 50)
+	if got := c.endTurn(270); got != 50 {
+		t.Errorf("the turn's window took %d", got)
+	}
+	c.restart()
+	want("in the next ramp", 500, 50)
+	c.enter(600)
+	if got := c.endTurn(700); got != 100 {
+		t.Errorf("a turn without a drain took %d", got)
+	}
+	c.restart()
+	if got := c.endTurn(800); got != 0 {
+		t.Errorf("a turn that never counted took %d", got)
+	}
+	want("afterwards", 900, 150)
 }

@@ -15,11 +15,13 @@ import (
 type poller interface {
 	open() error
 	close()
-	poll(events []syscall.EpollEvent) int                            // poll returns what has happened. It does not wait.
-	wait(events []syscall.EpollEvent, nanoseconds int64) int         // wait waits for at most this long, and no millisecond longer.
-	waitYielding(events []syscall.EpollEvent, nanoseconds int64) int // other goroutines get the processor meanwhile
-	wake()                                                           // wake ends the wait, from any goroutine.
-	pause(length time.Duration)                                      // pause sleeps.
+	poll(events []syscall.EpollEvent) int // poll returns what has happened. It does not wait.
+	// wait waits for at most this long, where epoll_wait's milliseconds would be too late.
+	wait(events []syscall.EpollEvent, nanoseconds int64) int
+	// waitYielding waits in a way that the Go scheduler sees, so that other goroutines get the processor meanwhile.
+	waitYielding(events []syscall.EpollEvent, nanoseconds int64) int
+	wake()                      // wake ends the wait, from any goroutine.
+	pause(length time.Duration) // pause sleeps.
 }
 
 // epoll is the poller of a loop on a thread of its own.
@@ -41,6 +43,7 @@ func (e *epoll) open() (err error) {
 	return err
 }
 
+// close ends what open has made.
 func (e *epoll) close() {
 	linux.Close(e.fd)
 	linux.Close(e.wakeFD)
@@ -48,6 +51,7 @@ func (e *epoll) close() {
 
 func (e *epoll) poll(events []syscall.EpollEvent) int { return linux.EpollWait(e.fd, events, 0) }
 
+// wait blocks the thread, unless goroutines work for the loop.
 func (e *epoll) wait(events []syscall.EpollEvent, nanoseconds int64) int {
 	if e.yields {
 		return e.waitYielding(events, nanoseconds)

@@ -23,7 +23,7 @@ type queuePart struct{ length, growth, answered int64 }
 // watchTurnsQueue begins the parts of a turn in which requests are due.
 func (l *loop) watchTurnsQueue() {
 	l.growth.next = never
-	if s := l.shared; l.plan.Rate > 0 && l.plan.listed == nil && l.window.phase == measuring && !s.alone && !s.isEmpty {
+	if s := l.shared; l.plan.Rate > 0 && l.plan.list.times == nil && l.window.phase == measuring && !s.alone && !s.turn.isEmpty {
 		l.watchQueue(l.turn.steadyFrom, l.turn.sliceEnd)
 	}
 }
@@ -39,7 +39,7 @@ func (l *loop) watchQueue(from, until int64) {
 
 // noteQueue reads the queue at the begin and the end of each part.
 func (l *loop) noteQueue() {
-	if s := l.shared; l.growth.lastAt == 0 && l.number == 0 && s.ramp > 0 {
+	if s := l.shared; l.growth.lastAt == 0 && l.number == 0 && s.turn.ramp > 0 {
 		s.enterCPU()
 	}
 	l.growth.note(l.clock, l.model.queued(l.clock), l.counts.responses)
@@ -62,8 +62,10 @@ func (g *queueGrowth) note(at, queue, responses int64) {
 	}
 }
 
-// keep keeps the parts of a cycle that counts. drop forgets those of one that does not.
+// keep keeps the parts of a cycle that counts.
 func (g *queueGrowth) keep() { g.kept = len(g.parts) }
+
+// drop forgets the parts of a cycle that does not.
 func (g *queueGrowth) drop() { g.parts = g.parts[:g.kept] }
 
 // QueueGrowth is how fast the queue of a rate grew: the mean over parts of the turns, weighted by their length, and its standard error
@@ -73,7 +75,7 @@ type QueueGrowth struct{ PerSecond, StandardError float64 }
 
 // queueGrowthOf adds the loops' queues up. served is the responses per second within the parts, whenever their requests were due.
 func queueGrowthOf(loops []*loop) (growth *QueueGrowth, served float64) {
-	if loops[0].plan.Rate == 0 || loops[0].plan.listed != nil {
+	if loops[0].plan.Rate == 0 || loops[0].plan.list.times != nil {
 		return nil, 0
 	}
 	parts := len(loops[0].growth.parts)

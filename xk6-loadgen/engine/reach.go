@@ -19,6 +19,7 @@ type reach struct {
 	patience     int64
 }
 
+// newReach waits for so many slots, and for reachPatience unless the options say otherwise.
 func newReach(slots int, patience time.Duration) reach {
 	return reach{unreached: slots, patience: int64(cmp.Or(patience, reachPatience))}
 }

@@ -236,7 +236,8 @@ func (m *mixPlace) readOn() {
 type h2Headers struct {
 	// opening is for a connection's first request, steady for later ones, plain for a server that wants no table of our size.
 	opening, steady, plain []byte
-	longest                int // the most bytes of a request's frame
+	longest                int    // the most bytes of a request's frame
+	lastStreamID           uint32 // the greatest stream identifier of a connection
 }
 
 // h2Fields begins with the pseudo-headers (RFC 9113, section 8.3).

@@ -48,6 +48,12 @@ func (s Segment) before(number int64) int64 {
 	return number/s.cycle*int64(len(s.places)) + int64(in)
 }
 
+// timeList are the times of all requests of a load that has them.
+type timeList struct {
+	times []int64 // times within the span, in nanoseconds; nil if a rate or responses start the requests
+	span  int64
+}
+
 // mostListed requests take 120 MB.
 const mostListed = 10_000_000
 
@@ -124,6 +130,7 @@ func newSchedule(p *plan, loop int) schedule {
 	return a
 }
 
+// portionOf is that of one of the plan's loops.
 func portionOf(p *plan, loop int) portion {
 	return portion{segment: p.Segment, offset: int64(loop), step: int64(p.Threads)}
 }
@@ -199,12 +206,12 @@ func (a *evenSchedule) missed(before, most int64, report func(due, count int64))
 // listedSchedule is a list of times. It has those of all loops and lasts for span.
 type listedSchedule struct {
 	portion
-	times []int64
-	span  int64
+	timeList
 }
 
+// newListedSchedule is a loop's part of the plan's list.
 func newListedSchedule(p *plan, loop int) *listedSchedule {
-	return &listedSchedule{portionOf(p, loop), p.listed, p.span}
+	return &listedSchedule{portionOf(p, loop), p.list}
 }
 
 func (a *listedSchedule) begin(start int64) int64 {

@@ -145,8 +145,8 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	o := options(s.url)
 	o.Threads, o.Connections, o.Requests = 2, 4, 100
 	o.StartAt = time.Now().Add(ahead)
-	if r := load(t, o); r.Responses[0] != 100 || r.StartedAt.Before(o.StartAt) {
-		t.Errorf("responses %v, begun %s early", r.Responses, o.StartAt.Sub(r.StartedAt))
+	if r := load(t, o); r.Responses[0] != 100 || r.Window.StartedAt.Before(o.StartAt) {
+		t.Errorf("responses %v, begun %s early", r.Responses, o.StartAt.Sub(r.Window.StartedAt))
 	}
 	// Turns have their own.
 	o.StartAt = time.Time{}
@@ -155,8 +155,8 @@ func TestALoadBeginsWhenItIsTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if results[0].StartedAt.Before(at) || results[1].StartedAt.Before(at) {
-		t.Errorf("begun at %s and %s, not %s", results[0].StartedAt, results[1].StartedAt, at)
+	if results[0].Window.StartedAt.Before(at) || results[1].Window.StartedAt.Before(at) {
+		t.Errorf("begun at %s and %s, not %s", results[0].Window.StartedAt, results[1].Window.StartedAt, at)
 	}
 }
 

@@ -41,6 +41,7 @@ type connRing struct {
 	head, len int
 }
 
+// newConnRing has a place for so many slots.
 func newConnRing(capacity int) connRing { return connRing{slots: make([]*conn, capacity)} }
 
 func (r *connRing) push(c *conn) {

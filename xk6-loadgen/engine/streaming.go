@@ -13,7 +13,7 @@ const (
 	closedEarly   = "connection closed before the response was complete"
 )
 
-// attempt is one request, from loop.take to its response or failure. Times are nanoseconds of the run's clock.
+// attempt is one request, from model.take to its response or failure. Times are nanoseconds of the run's clock.
 type attempt struct {
 	begun, due int64 // begun is when it was taken, due when it should have started: the same in the closed model
 	start      int64 // where its latency begins; 0 before it has a stream
@@ -101,7 +101,7 @@ func (s *streaming) haveWaiting() bool {
 			return false
 		}
 	}
-	next, taken := l.take(s.conn)
+	next, taken := l.model.take(s.conn)
 	if taken {
 		s.page.files++
 		s.newest = l.clock

@@ -28,6 +28,7 @@ func (t *tally) recorders() [6]*recorder {
 	return [6]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits}
 }
 
+// add adds another loop's tally, or that of a cycle.
 func (t *tally) add(other *tally) {
 	others := other.recorders()
 	for i, r := range t.recorders() {
@@ -37,6 +38,7 @@ func (t *tally) add(other *tally) {
 	t.pages.add(other.pages)
 }
 
+// reset leaves out what was recorded so far.
 func (t *tally) reset() {
 	for _, r := range t.recorders() {
 		r.reset()

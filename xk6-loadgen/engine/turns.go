@@ -2,7 +2,6 @@
 package engine
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -65,16 +64,10 @@ type CoreUse struct {
 
 // turn is what the loops of a side know of its turns. It is written between two turns. Times are the run's clock.
 type turn struct {
-	alone        bool // there are no other sides, so the one turn has no end
 	inOneTurn    bool // the side's window is one turn
 	isEmpty      bool // all requests of a rate have been made, and the turn only awaits responses
 	pace         pace
 	length, ramp int64 // length and ramp of the turn that begins.
-	running      int32 // running loops are not through. The last of them to be ready, its connections open, sets going.
-	ready        atomic.Int32
-	going        atomic.Bool
-	loops        []*loop
-	back         chan *loop // back carries loops whose turn is over, or that are through.
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
@@ -83,16 +76,8 @@ type turn struct {
 	// response yet.
 	countFrom, countTo atomic.Int64
 	away, left         int64 // away is the time so far that was not under load; left is when the time under load last ended.
-	// These are CPU times of the process in nanoseconds: cpuAway outside of the time under load so far, cpuLeft when the last turn ended,
-	// cpuFrom and cpuTo at the bounds of the present window (0 before them).
-	cpuAway, cpuFrom, cpuTo atomic.Int64
-	cpuLeft                 int64
-	count                   int64
-	server                  serverUse
-	workAfter               int64 // workAfter is the CPU time that the server used after the warm-up, until it had nothing to do; 0: not known
-	// cycleTime is the time under load of the present cycle, cycleCPU its CPU time.
-	cycleTime, cycleCPU      int64
-	cycleIsOver, cycleCounts bool // cycleIsOver: a cycle ended before this turn; cycleCounts: it counts.
+	count              int64
+	workAfter          int64 // workAfter is the CPU time that the server used after the warm-up, until it had nothing to do; 0: not known
 }
 
 // serverUse is the CPU time of the server's processes, in nanoseconds. A load that is alone has only own, and last at the window's begin.
@@ -156,15 +141,15 @@ func takeTurns(runs []*run, turns Turns) *cycles {
 		runs[i].choosePace()
 	}
 	slice := settlePaces(runs, turns.Slice)
-	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 && r.plan.listed == nil })
+	c, atRate := newCycles(runs), slices.ContainsFunc(runs, func(r *run) bool { return r.plan.Rate > 0 && r.plan.list.times == nil })
 	for ; slices.ContainsFunc(runs, (*run).isUnderLoad); order = random.Perm(len(runs)) {
 		for n := range 2 * len(order) {
 			i := order[min(n, 2*len(order)-1-n)]
 			// Each side draws numbers even when it is through, so that one side's turns do not depend on another's.
 			length, part := time.Duration((0.75+random.Float64()/2)*float64(slice)), random.Float64()
-			if runs[i].plan.listed != nil {
+			if runs[i].plan.list.times != nil {
 				// Requests that a rush has delayed are made after the span, for as long as a request may take.
-				length = time.Duration(runs[i].plan.span) + runs[i].plan.Timeout
+				length = time.Duration(runs[i].plan.list.span) + runs[i].plan.Timeout
 			}
 			if runs[i].isUnderLoad() {
 				runs[i].turn(length, part)
@@ -205,18 +190,17 @@ func (r *run) isUnderLoad() bool { return r.running > 0 }
 // turn runs the side's loops until the turn is over for all of them, and the server has done its work. part is 0 to 1, see pace.
 func (r *run) turn(length time.Duration, part float64) {
 	s := r.shared
-	s.length, s.running = int64(length), int32(r.running)
-	s.ramp = s.pace.ramp + int64(part*float64(s.pace.step))
-	isRepeated := s.cycleIsOver && !s.cycleCounts
-	s.isEmpty = r.plan.Rate > 0 && !isRepeated && !slices.ContainsFunc(r.loops, (*loop).hasMoreDue)
-	if s.isEmpty {
-		s.ramp = 0
+	s.turn.length = int64(length)
+	s.turn.ramp = s.turn.pace.ramp + int64(part*float64(s.turn.pace.step))
+	isRepeated := s.cycle.isOver && !s.cycle.counts
+	s.turn.isEmpty = r.plan.Rate > 0 && !isRepeated && !slices.ContainsFunc(r.loops, (*loop).hasMoreDue)
+	if s.turn.isEmpty {
+		s.turn.ramp = 0
 	}
-	for _, bound := range []*atomic.Int64{&s.countFrom, &s.countTo, &s.cpuFrom, &s.cpuTo} {
-		bound.Store(0)
-	}
-	s.ready.Store(0)
-	s.going.Store(false)
+	s.turn.countFrom.Store(0)
+	s.turn.countTo.Store(0)
+	s.cpu.restart()
+	s.gate.close(r.running)
 	for _, l := range r.loops {
 		if l.turn.state == over {
 			continue
@@ -229,25 +213,22 @@ func (r *run) turn(length time.Duration, part float64) {
 	}
 	left := int64(0)
 	for range r.running {
-		l := <-s.back
+		l := <-s.gate.back
 		if l.turn.state == over {
 			r.running--
 		}
 		left = max(left, l.turn.left)
 	}
-	if s.left = left; s.alone {
+	if s.turn.left = left; s.alone {
 		return
 	}
-	s.cycleTime += max(0, s.left-s.steadyFrom)
-	s.cycleIsOver = false
-	if from := s.cpuFrom.Load(); from > 0 {
-		s.cpuLeft = cmp.Or(s.cpuTo.Load(), s.usedCPU())
-		s.cycleCPU += s.cpuLeft - from
-	}
+	s.cycle.time += max(0, s.turn.left-s.turn.steadyFrom)
+	s.cycle.isOver = false
+	s.cycle.cpu += s.cpu.endTurn(s.usedCPU())
 	if length == forEver {
 		before := s.server.processes.LivingCPU()
 		if s.awaitIdle() {
-			s.workAfter = s.server.processes.LivingCPU() - before
+			s.turn.workAfter = s.server.processes.LivingCPU() - before
 		}
 	} else {
 		s.awaitIdle()
@@ -255,42 +236,31 @@ func (r *run) turn(length time.Duration, part float64) {
 	s.readServer(true)
 }
 
-// usedCPU is the process's CPU time in nanoseconds, less the time that loops have polled in vain.
-func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
-
-// enterCPU is called when CPU time begins to count in a turn. leaveCPU is called if it stops counting before the turn's end.
-func (s *shared) enterCPU() {
-	s.cpuFrom.Store(s.usedCPU())
-	s.cpuAway.Add(s.cpuFrom.Load() - s.cpuLeft)
-}
-
-func (s *shared) leaveCPU() { s.cpuTo.Store(s.usedCPU()) }
-
 // beginTurn begins the turn for all loops of the side; the last one that is ready calls it. opens: the turn opens the window.
 func (s *shared) beginTurn(opens bool) {
 	if s.alone {
-		s.began = s.now()
-		s.steadyFrom, s.sliceEnd = s.began, never
+		s.turn.began = s.now()
+		s.turn.steadyFrom, s.turn.sliceEnd = s.turn.began, never
 		return
 	}
 	s.readServer(false)
-	if s.ramp == 0 {
+	if s.turn.ramp == 0 {
 		s.enterCPU()
 	}
-	s.began = s.now()
-	s.steadyFrom = s.began + s.ramp
-	s.sliceEnd = never
-	if s.length < never {
-		s.sliceEnd = s.steadyFrom + s.length
-		if !s.isEmpty {
-			s.count++
+	s.turn.began = s.now()
+	s.turn.steadyFrom = s.turn.began + s.turn.ramp
+	s.turn.sliceEnd = never
+	if s.turn.length < never {
+		s.turn.sliceEnd = s.turn.steadyFrom + s.turn.length
+		if !s.turn.isEmpty {
+			s.turn.count++
 		}
 	}
-	s.between = s.steadyFrom - s.left
-	s.away += s.between
+	s.turn.between = s.turn.steadyFrom - s.turn.left
+	s.turn.away += s.turn.between
 	if opens {
 		s.server = serverUse{processes: s.server.processes, last: s.server.last, lastAt: s.server.lastAt}
-		s.count, s.cycleTime, s.cycleCPU = 1, 0, 0
+		s.turn.count, s.cycle.time, s.cycle.cpu = 1, 0, 0
 	}
 }
 
@@ -312,11 +282,11 @@ func (s *shared) readServer(own bool) {
 }
 
 // figures are of the window. turns is nil for a load that is alone, cpu where the server's processes are not known.
-func (t *turn) figures() (turns *TurnFigures, cpu *ServerCPU) {
-	u := &t.server
-	if !t.alone {
-		p := &t.pace
-		turns = &TurnFigures{Count: t.count, Responses: u.ownAnswered, Waits: p.waits, SliceMs: inMs(int64(p.slice)), RampMs: inMs(p.ramp + p.step)}
+func (s *shared) figures() (turns *TurnFigures, cpu *ServerCPU) {
+	u := &s.server
+	if !s.alone {
+		p := &s.turn.pace
+		turns = &TurnFigures{Count: s.turn.count, Responses: u.ownAnswered, Waits: p.waits, SliceMs: inMs(int64(p.slice)), RampMs: inMs(p.ramp + p.step)}
 	}
 	if u.processes != nil {
 		cpu = &ServerCPU{Seconds: float64(u.own) / 1e9, IdleShare: float64(u.idle) / float64(max(1, u.idleTime)), Cores: u.cores}
@@ -330,7 +300,7 @@ func (s *shared) awaitIdle() bool {
 	u := &s.server
 	limit := longestServerWork
 	if float64(u.idle) > muchIdleCPU*float64(u.idleTime) {
-		limit = min(limit, s.length)
+		limit = min(limit, s.turn.length)
 	}
 	for end := s.now() + limit; u.processes != nil && u.processes.IsRunning(); linux.Sleep(int64(100 * time.Microsecond)) {
 		if s.now() >= end || s.stop.Load() {

@@ -17,7 +17,7 @@ func TestASideWaitsForTheOthersConnections(t *testing.T) {
 			sides[i].patience = 0
 		}
 		r := alternate(t, 5*time.Millisecond, sides...)
-		begin, end := slices.MaxFunc([]time.Time{r[0].StartedAt, r[1].StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].EndedAt, r[1].EndedAt}, time.Time.Compare)
+		begin, end := slices.MaxFunc([]time.Time{r[0].Window.StartedAt, r[1].Window.StartedAt}, time.Time.Compare), slices.MinFunc([]time.Time{r[0].Window.EndedAt, r[1].Window.EndedAt}, time.Time.Compare)
 		if !begin.Before(end) {
 			t.Errorf("rate %g: one window begins at %v, when the other one has ended, at %v", rate, begin, end)
 		}

@@ -179,7 +179,7 @@ func TestSidesAreLoadedOneAtATime(t *testing.T) {
 			}
 		}
 		// However late a busy machine makes the end of a turn: no time is that of both, and neither is over before the other begins.
-		begins, ends := []time.Time{r[0].StartedAt, r[1].StartedAt}, []time.Time{r[0].EndedAt, r[1].EndedAt}
+		begins, ends := []time.Time{r[0].Window.StartedAt, r[1].Window.StartedAt}, []time.Time{r[0].Window.EndedAt, r[1].Window.EndedAt}
 		first, last := slices.MinFunc(begins, time.Time.Compare), slices.MaxFunc(ends, time.Time.Compare)
 		if all, sum := last.Sub(first).Seconds(), r[0].Seconds+r[1].Seconds; all < sum-1e-6 {
 			t.Errorf("%g s under load within %g s", sum, all)

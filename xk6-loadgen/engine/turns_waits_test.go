@@ -278,16 +278,16 @@ func TestPaces(t *testing.T) {
 		}
 		l.counts.interval.latency.recordMany(c.p50, 1000-slow)
 		l.counts.interval.latency.recordMany(c.slow, slow)
-		s.probeLatency = c.probe
+		s.probe.latency = c.probe
 		if c.left > 0 {
 			const cpuMicros = 100
 			s.warmth.continuous = &Continuous{CPUMicros: cpuMicros}
-			s.workAfter = c.left + int64(o.Connections)*cpuMicros*1e3
+			s.turn.workAfter = c.left + int64(o.Connections)*cpuMicros*1e3
 		}
 		r := &run{plan: l.plan, shared: s, loops: []*loop{l}}
 		r.choosePace()
 		near := func(got, want float64) bool { return got > 0.95*want && got < 1.05*want }
-		if p := s.pace; p.waits != c.waits || !near(float64(p.slice), float64(c.slice)) || !near(float64(p.ramp), float64(c.ramp)) {
+		if p := s.turn.pace; p.waits != c.waits || !near(float64(p.slice), float64(c.slice)) || !near(float64(p.ramp), float64(c.ramp)) {
 			t.Errorf("%s: waits %v, slices of %v after a ramp of %v, want %v, %v, %v", name, p.waits, p.slice, time.Duration(p.ramp), c.waits, c.slice, time.Duration(c.ramp))
 		}
 	}
@@ -299,7 +299,7 @@ func TestSidesWhoseTurnsWouldBeFewHaveOne(t *testing.T) {
 		o := options("http://127.0.0.1:9/")
 		o.Duration, o.Warmup, o.Rate = time.Second, 400*time.Millisecond, rate
 		l := idleLoop(t, o)
-		l.shared.pace = pace{slice: slice, ramp: ramp}
+		l.shared.turn.pace = pace{slice: slice, ramp: ramp}
 		return &run{plan: l.plan, shared: l.shared, loops: []*loop{l}}
 	}
 	for name, c := range map[string]struct {
@@ -318,7 +318,7 @@ func TestSidesWhoseTurnsWouldBeFewHaveOne(t *testing.T) {
 	} {
 		runs := []*run{of(c.rate, 50*time.Millisecond, ms), of(c.rate, c.longest, 9*ms)}
 		slice := settlePaces(runs, c.asked)
-		if got := [2]int64{runs[0].shared.pace.ramp, runs[1].shared.pace.ramp}; slice != c.slice || got != c.ramps {
+		if got := [2]int64{runs[0].shared.turn.pace.ramp, runs[1].shared.turn.pace.ramp}; slice != c.slice || got != c.ramps {
 			t.Errorf("%s: turns of %v after ramps of %v, want %v, %v", name, slice, got, c.slice, c.ramps)
 		}
 	}

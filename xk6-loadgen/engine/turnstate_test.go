@@ -60,19 +60,19 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 				o.Rate, o.Warmup, o.KeepAlive, o.Duration = c.rate, time.Second, false, time.Minute
 				l := idleLoop(t, o)
 				s := l.shared
-				s.alone, s.running, s.inOneTurn, s.loops, s.back = false, 1, c.inOneTurn, []*loop{l}, make(chan *loop, 1)
-				s.pace.patience, s.pace.quiet = 2*second, second
-				s.length, s.ramp = 20*ms, 10*ms
+				s.alone, s.gate.running, s.turn.inOneTurn, s.loops, s.gate.back = false, 1, c.inOneTurn, []*loop{l}, make(chan *loop, 1)
+				s.turn.pace.patience, s.turn.pace.quiet = 2*second, second
+				s.turn.length, s.turn.ramp = 20*ms, 10*ms
 				if c.withoutRamp || c.warmup {
-					s.ramp = 0
+					s.turn.ramp = 0
 				}
-				s.pace.ramp = s.ramp
+				s.turn.pace.ramp = s.turn.ramp
 				l.turn.state, l.window.phase, l.window.phaseEnd, l.turn.sliceEnd = resting, measuring, never, 0
 				if c.windowEnd > 0 {
 					l.window.phaseEnd = c.windowEnd * ms
 				}
 				if c.warmup {
-					l.window.phase, s.length = unbegun, never
+					l.window.phase, s.turn.length = unbegun, never
 				}
 				l.growth.next = never
 				l.joinTurn()
@@ -105,7 +105,7 @@ func TestATurnGoesFromStateToState(t *testing.T) {
 				if isLast {
 					return
 				}
-				s.ready.Store(0)
+				s.gate.ready.Store(0)
 				if l.joinTurn(); !l.turn.state.starts() {
 					t.Errorf("the next turn begins with %s", l.turn.state)
 				}

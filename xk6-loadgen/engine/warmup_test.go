@@ -78,8 +78,8 @@ func TestTheWindowBeginsOnceAllConnectionsHaveBeenAnswered(t *testing.T) {
 			} else {
 				r = load(t, o)
 			}
-			if last := lastAnswered.Load(); last == nil || r.StartedAt.Before(*last) || r.Responses[0] == 0 || requests > 0 && r.Responses[0] != requests || r.ErrorTotal() != 0 {
-				t.Errorf("requests %d: the window began at %v, the last connection was answered at %v; responses %v: %s", requests, r.StartedAt, last, r.Responses, r.ErrorExample)
+			if last := lastAnswered.Load(); last == nil || r.Window.StartedAt.Before(*last) || r.Responses[0] == 0 || requests > 0 && r.Responses[0] != requests || r.ErrorTotal() != 0 {
+				t.Errorf("requests %d: the window began at %v, the last connection was answered at %v; responses %v: %s", requests, r.Window.StartedAt, last, r.Responses, r.ErrorExample)
 			}
 		}
 	})
@@ -126,8 +126,8 @@ func TestTheWindowAwaitsAFirstAnswerThatComesSlowly(t *testing.T) {
 	})
 	o := options(s.url)
 	o.Connections, o.Warmup, o.patience = connections, time.Millisecond, 0
-	if r := loadUntil(t, o, func() bool { return later.Load() > 2000 }); last.Load() == nil || r.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
-		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.StartedAt, last.Load(), r.Responses, r.ErrorExample)
+	if r := loadUntil(t, o, func() bool { return later.Load() > 2000 }); last.Load() == nil || r.Window.StartedAt.Before(*last.Load()) || r.Responses[0] == 0 {
+		t.Errorf("the window began at %v, the last first answer ended at %v; responses %v: %s", r.Window.StartedAt, last.Load(), r.Responses, r.ErrorExample)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestLoopsThatAwaitConnectionsOpenTheWindowAtTheSameTime(t *testing.T) {
 	l.window.phase, l.clock = warming, int64(time.Second)
 	l.window.phaseEnd = l.clock
 	begin := l.clock + recheckEvery/3
-	l.shared.reached.at.Store(begin)
+	l.shared.opening.reached.at.Store(begin)
 	if l.timers(); l.window.phaseEnd != begin {
 		t.Errorf("the loop looks again %d ns after its clock, and is to open the window %d ns after it", l.window.phaseEnd-l.clock, begin-l.clock)
 	}

@@ -81,29 +81,13 @@ type windowOpening struct {
 
 // open opens the window for all loops of a side. The first loop to call it sets the begin.
 func (s *shared) open(at int64) {
-	s.once.Do(func() {
-		s.opened, s.startCPU = true, s.readCPU(at)
-		s.windowStart = s.startCPU.at
+	s.opening.once.Do(func() {
+		s.opening.opened, s.opening.startCPU = true, s.readCPU(at)
+		s.opening.windowStart = s.opening.startCPU.at
 		if s.alone {
 			s.server.last = s.server.processes.CPU()
 		}
 	})
-}
-
-// cpuReading is CPU time in nanoseconds, without spinning, after `at` of time under load; away is the time so far that was not.
-type cpuReading struct{ at, used, away int64 }
-
-// readCPU reads the CPU time under load until `at`, on the run's clock. In a ramp or a drain it is that of the window's last bound.
-func (s *shared) readCPU(at int64) cpuReading {
-	used := s.usedCPU()
-	switch {
-	case s.alone:
-	case s.cpuFrom.Load() == 0:
-		used = s.cpuLeft // In a ramp
-	default:
-		used = cmp.Or(s.cpuTo.Load(), used)
-	}
-	return cpuReading{at: at - s.away, used: used - s.cpuAway.Load(), away: s.away}
 }
 
 // awaitsAll tells whether the window waits for each kept connection's first response, since handshakes keep a server busy. Several processes
@@ -132,18 +116,18 @@ func (l *loop) begin() {
 // endProbing notes the latency without a queue, and lets all connections begin.
 func (l *loop) endProbing() {
 	s := l.shared
-	if l.number == 0 && (l.counts.ended() >= probeRequests || l.clock >= s.began+probeLimit) {
-		s.probeLatency = probeLimit
+	if l.number == 0 && (l.counts.ended() >= probeRequests || l.clock >= s.turn.began+probeLimit) {
+		s.probe.latency = probeLimit
 		if l.counts.interval.latency.count > 0 {
-			s.probeLatency = l.counts.interval.latency.min
+			s.probe.latency = l.counts.interval.latency.min
 		}
-		s.probeDone.Store(true)
+		s.probe.isDone.Store(true)
 	}
-	if s.probeDone.Load() {
-		if s.probeLatency < probeLimit {
+	if s.probe.isDone.Load() {
+		if s.probe.latency < probeLimit {
 			// The answers of a server that waits would all come at once otherwise, wave after wave, and a window would have a wave more or less.
 			l.turn.began = l.clock
-			l.starts.restart(s.probeLatency)
+			l.starts.restart(s.probe.latency)
 		}
 		l.beginWarmup(l.clock)
 		l.startAll()
@@ -169,8 +153,8 @@ func (l *loop) advancePhase() {
 		}
 		switch {
 		case l.clock < l.window.phaseEnd:
-		case l.plan.awaitsAll() && l.clock < l.shared.reached.due():
-			l.window.phaseEnd = min(l.clock+recheckEvery, l.shared.reached.due())
+		case l.plan.awaitsAll() && l.clock < l.shared.opening.reached.due():
+			l.window.phaseEnd = min(l.clock+recheckEvery, l.shared.opening.reached.due())
 		case !l.endStretch():
 		case !l.shared.alone:
 			l.window.phase = warmedUp
@@ -190,19 +174,19 @@ func (l *loop) advancePhase() {
 		// finish hands over the last second, since the last response of a number of requests may be read late.
 		if l.clock >= l.window.nextTick && l.turn.state.starts() && (l.plan.Duration == 0 || l.clock < l.window.phaseEnd) && !l.ended() {
 			l.handOver()
-			origin := l.window.start + l.shared.away
+			origin := l.window.start + l.shared.turn.away
 			l.window.nextTick = origin + ((l.clock-origin)/second+1)*second
 		}
 	}
 	if l.reach.arrives(l.clock, l.turn.began) {
-		l.shared.reached.arrive(l.clock, l.plan.Threads)
+		l.shared.opening.reached.arrive(l.clock, l.plan.Threads)
 	} else if l.window.phase == draining && l.counts.outstanding == 0 {
 		l.window.phase = drained
-		l.shared.drained.arrive(l.clock, l.plan.Threads)
+		l.shared.opening.drained.arrive(l.clock, l.plan.Threads)
 	}
-	if l.window.phase == reaching && l.clock >= l.shared.reached.due() {
-		l.beginWarmup(l.shared.reached.due())
-	} else if l.window.phase == drained && l.clock >= l.shared.drained.due() {
+	if l.window.phase == reaching && l.clock >= l.shared.opening.reached.due() {
+		l.beginWarmup(l.shared.opening.reached.due())
+	} else if l.window.phase == drained && l.clock >= l.shared.opening.drained.due() {
 		l.beginWindow()
 	}
 }
@@ -215,7 +199,7 @@ func (l *loop) beginWindow() {
 	l.window.phase = measuring
 	s.open(from)
 	l.resetCounts(from)
-	origin := s.windowStart + s.away
+	origin := s.opening.windowStart + s.turn.away
 	l.window.phaseEnd = origin + int64(l.plan.Duration)
 	l.window.nextTick = from + second
 	l.samples.restart(from)
@@ -228,7 +212,7 @@ func (l *loop) beginWindow() {
 	case l.plan.Rate == 0:
 	case s.alone:
 		l.watchQueue(from, from+l.plan.window())
-	case l.plan.listed == nil:
+	case l.plan.list.times == nil:
 		l.startCycles()
 	}
 	l.startAll()
@@ -236,7 +220,7 @@ func (l *loop) beginWindow() {
 
 // resetCounts leaves out what was counted so far: the warm-up.
 func (l *loop) resetCounts(from int64) {
-	l.window.start = from - l.shared.away
+	l.window.start = from - l.shared.turn.away
 	l.gap.restart(l.clock)
 	l.hope.hasAnswered = l.hope.hasAnswered || l.counts.responses > 0
 	l.counts.reset()
@@ -268,9 +252,9 @@ func (l *loop) finish() {
 		l.resetCounts(l.turnEnded()) // Stopped during the warm-up: the window is empty
 	}
 	if s.alone {
-		s.ending.Lock()
+		s.opening.ending.Lock()
 		s.server.own = s.server.processes.CPU() - s.server.last
-		s.ending.Unlock()
+		s.opening.ending.Unlock()
 	}
 	l.counts.warmup += l.counts.outside.Requests
 	last := l.counts.interval
@@ -293,7 +277,7 @@ func (l *loop) endMeasuring() {
 	l.outcome.unsent = l.model.missed(dueUntil)
 	if l.plan.Requests > 0 && !l.shared.stop.Load() && l.counts.ended() > 0 && (l.shared.alone || l.plan.Rate == 0) {
 		// A count's window ends with the last response, not when the loop noticed that it was the last.
-		l.outcome.end = max(l.counts.lastEnd, l.turn.steadyFrom) - l.shared.away
+		l.outcome.end = max(l.counts.lastEnd, l.turn.steadyFrom) - l.shared.turn.away
 	}
 	if window := float64(l.outcome.end - l.window.start); window > 0 {
 		for i := range l.conns {

@@ -94,7 +94,7 @@ func idleLoop(t testing.TB, o Options) *loop {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), turn: turn{alone: true}}, 0)
+	l := newLoop(p, &shared{epoch: time.Now(), intervals: make(chan *interval, 3), alone: true}, 0)
 	l.turn.state, l.turn.sliceEnd = steady, never
 	if err = l.poller.open(); err != nil {
 		t.Fatal(err)
