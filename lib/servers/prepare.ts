@@ -1,6 +1,6 @@
 // Prepares servers to start. nginx, h2o or nghttpd: writes the config as it runs, and has the server check it. A user's command: runs
 // without a shell, as the current user.
-import { readFile, writeFile } from 'node:fs/promises';
+import { readFile, realpath, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { UserError } from '../errors.ts';
 import { lastLine, run, type RunAs } from '../process.ts';
@@ -16,6 +16,7 @@ import { copyDocroot } from './docroot.ts';
 import { h2oKind } from './h2o.ts';
 import { nghttpdKind } from './nghttpd.ts';
 import { nginxKind } from './nginx.ts';
+import { addedTo, withApachesReason } from './own/other-servers.ts';
 import { addressFor } from './own/redirect.ts';
 import { freePort, type Address } from './ports.ts';
 import { fileLimitFor, hardFilesLimit, requireRunnable } from './rights.ts';
@@ -198,13 +199,23 @@ export async function prepareCommand(
     throw new UserError(
       `${name} only asks for a container, which bakeoff can neither watch nor end: have --prepare start it (${name} run -d --rm --name web -p 127.0.0.1:8081:80 …), and compare http://127.0.0.1:8081/`,
     );
+  const found = await programIn(cwd, program);
+  const added = addedTo(await realpath(found), temp);
+  const { redirections } = added;
   return {
-    about: { name, version: '', workers: options.workers, redirections: [], upstreams: [] },
+    about: { name, version: '', workers: options.workers, redirections, upstreams: [] },
     process: {
-      command: await programIn(cwd, program),
-      args,
+      command: found,
+      args: [...added.args, ...args],
       cwd,
-      env: { ...process.env, HOST: at.address, PORT: String(at.port), PWD: cwd, TMPDIR: temp },
+      env: {
+        ...added.env,
+        ...process.env,
+        HOST: at.address,
+        PORT: String(at.port),
+        PWD: cwd,
+        TMPDIR: temp,
+      },
     },
     isCommand: true,
     fileLimit: fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit()),
@@ -212,6 +223,7 @@ export async function prepareCommand(
     tls: spec.tls === true,
     check: { protocol: 'http/1.1', anyLength: true },
     readyLimitMs: commandReadyLimitMs,
+    explain: withApachesReason,
   };
 }
 

@@ -1,6 +1,6 @@
 // User commands as servers: start, refusals and end.
 import { spawn } from 'node:child_process';
-import { existsSync, readFileSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import path from 'node:path';
@@ -10,6 +10,7 @@ import { address, command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';
 import { startServer, type StartedServer, type StartOptions } from '../../lib/servers/index.ts';
 import { freePort } from '../../lib/servers/ports.ts';
+import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { listening } from '../fixtures/listening.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { pidIn } from '../fixtures/node-process.ts';
@@ -259,4 +260,48 @@ it('an address without a listener is refused', async () => {
   await expect(
     startServer(address(`http://127.0.0.1:${await freePort()}`), options),
   ).rejects.toThrow(/ECONNREFUSED \S+: start what is to listen there$/);
+});
+
+const hasApache = (await find('apache2', thisMachine())) !== undefined;
+if (!hasApache)
+  console.warn('SKIPPED: the tests with Apache (apache2 of Debian), which is not installed');
+
+/** A folder with a config of Apache that has a port, a page and `lines`; its folder for logs is where Apache writes by itself. */
+async function apacheFolder(lines: string): Promise<string> {
+  const folder = await ownFiles({ 'logs/kept': '', page: 'hi' });
+  const modules = ['mpm_event', 'authz_core'].map(
+    (name) => `LoadModule ${name}_module /usr/lib/apache2/modules/mod_${name}.so`,
+  );
+  const usual = ['Listen 127.0.0.1:${PORT}', 'ServerName localhost'];
+  const config = [`ServerRoot ${folder}`, `DocumentRoot ${folder}`, ...usual, ...modules, lines];
+  writeFileSync(path.join(folder, 'a.conf'), config.join('\n'));
+  return folder;
+}
+
+it.runIf(hasApache).each([
+  ['says no files', 'User nobody\nGroup nogroup\n'],
+  ['says files', 'User nobody\nGroup nogroup\nPidFile logs/pid\nErrorLog logs/own\n'],
+  [
+    "has Debian's variables",
+    'User ${APACHE_RUN_USER}\nGroup ${APACHE_RUN_GROUP}\nDefaultRuntimeDir ${APACHE_RUN_DIR}\nPidFile ${APACHE_PID_FILE}\nErrorLog ${APACHE_LOG_DIR}/error.log\n',
+  ],
+])('Apaches of one config run at once, and write nothing beside it: it %s', async (_, lines) => {
+  const folder = await apacheFolder(lines);
+  const line = `apache2 -DFOREGROUND -f ${folder}/a.conf`;
+  const page = { path: '/page' };
+  const first = await start(command(line), { page });
+  const second = await start(command(line), { page, folder: path.join(files, 'second') });
+  expect([first, second].map(({ answer: { status } }) => status)).toEqual([200, 200]);
+  expect(first.redirections).toEqual([
+    'PidFile → a temporary file',
+    'ErrorLog → output.log of this run',
+  ]);
+  await Promise.all([first.stop(), second.stop()]);
+  expect(readdirSync(path.join(folder, 'logs'))).toEqual(['kept']);
+  expect(readFileSync(first.logFile, 'utf8')).toContain('resuming normal operations');
+});
+
+it('two Apaches with one PidFile are told how to have two', async () => {
+  const said = await refusal(`sh -c "echo 'httpd (pid 12) already running'"`);
+  expect(said).toContain('already running: two Apaches have one PidFile: give apache2 itself ');
 });

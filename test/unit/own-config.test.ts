@@ -316,7 +316,7 @@ it.each([
     "of HAProxy: give its command, 'haproxy -db -f /own.conf' (it has to listen on 127.0.0.1, at ${PORT}, ",
   ],
   ['ServerRoot "/etc/apache2"\n<VirtualHost *:80>\n', "'apache2 -DFOREGROUND -f /own.conf'"],
-  ['DefaultRuntimeDir ${APACHE_RUN_DIR}\nListen 80\n', '. /etc/apache2/envvars; exec apache2 '],
+  ['DefaultRuntimeDir ${APACHE_RUN_DIR}\nListen 80\n', "'apache2 -DFOREGROUND -f /own.conf'"],
   ['server.port = 80\nserver.document-root = "/srv"\n', "'lighttpd -D -f /own.conf'"],
   ['static_resources:\n  clusters:\n  - hosts: []\n', "'envoy -c /own.conf'"],
   ['entryPoints:\n  web:\n    address: :80\n', "'traefik --configFile=/own.conf'"],

@@ -1,5 +1,7 @@
 // Servers that bakeoff starts by a command only: whose config a file is, by what it says or by its name, and with what command.
 import path from 'node:path';
+import { textOf } from '../../files.ts';
+import { temporary } from './redirect.ts';
 
 interface Other {
   /** As it calls itself. */
@@ -40,10 +42,7 @@ const others: readonly Other[] = [
       /^(?:<(?:VirtualHost|Directory|Location|IfModule|Files)\b|(?:Listen|ServerRoot|DocumentRoot|LoadModule|ServerName)\s[^;\n]*$)/m,
     ],
     named: /apache|httpd/i,
-    command: (file, text) =>
-      text.includes('${APACHE_')
-        ? `sh -c ". /etc/apache2/envvars; exec apache2 -DFOREGROUND -f ${file}"`
-        : `apache2 -DFOREGROUND -f ${file}`,
+    command: (file) => `apache2 -DFOREGROUND -f ${file}`,
     port: '${PORT}',
   },
   {
@@ -87,6 +86,48 @@ const interpreters: Readonly<Record<string, string>> = {
   '.go': 'go run',
   '.jar': 'java -jar',
 };
+
+/** What bakeoff adds to a command; the environment of its own wins. */
+interface Added {
+  args: string[];
+  env: Record<string, string>;
+  redirections: string[];
+}
+
+const debiansVariables = '/etc/apache2/envvars';
+
+/**
+ * What lets several Apaches run at once, and keeps them from writing into folders of the user or of the machine's own Apache.
+ * @param program its path, without links. @param temp the side's own folder
+ */
+export function addedTo(program: string, temp: string): Added {
+  // busybox has another httpd.
+  if (!/^(?:apache2|httpd)$/.test(path.basename(program)))
+    return { args: [], env: {}, redirections: [] };
+  // Apache reads -C before its config, and -c after it.
+  const args = ['-C', `DefaultRuntimeDir "${temp}"`, '-c', `PidFile "${temp}/apache2.pid"`];
+  // Debian's config has its user and its folders from the environment.
+  const users = textOf(debiansVariables).matchAll(
+    /^export (APACHE_RUN_(?:USER|GROUP))=([\w-]+)$/gm,
+  );
+  const folders = ['RUN', 'LOCK', 'LOG'].map((name) => [`APACHE_${name}_DIR`, temp] as const);
+  return {
+    args: [...args, '-c', 'ErrorLog /dev/stderr'],
+    env: {
+      APACHE_PID_FILE: `${temp}/apache2.pid`,
+      ...Object.fromEntries(folders),
+      ...Object.fromEntries([...users].map(([, name = '', value = '']) => [name, value])),
+    },
+    redirections: [`PidFile → ${temporary}`, 'ErrorLog → output.log of this run'],
+  };
+}
+
+/** Adds to the message of a command that failed to start what its last line means, if that is known. */
+export function withApachesReason(message: string): string {
+  return /httpd \(pid \d+\) already running$/.test(message)
+    ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, without a shell or apachectl, and it gets a PidFile of its own`
+    : message;
+}
 
 const isOf = ({ says }: Other, text: string): boolean => says.every((one) => one.test(text));
 
