@@ -16,6 +16,7 @@ import {
   total,
   type RatioInterval,
 } from './statistics.ts';
+import { failureCause } from './turned-away.ts';
 import { type MeasuredVariant, type RunFacts } from './verdict.ts';
 
 /** Sentences on how the run went. */
@@ -169,7 +170,7 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
     limitOf(variant) === 'generator' &&
       `: the generator was at its limit (${percent(generatorShare ?? 0)} of its available CPU), so the server may be able to do more: give the generator more cores (--generator-cpus) or the load more threads (-t)`,
     failures !== '' &&
-      `: ${failures} among ${whole(requests)} requests: requests/s alone do not compare`,
+      `: ${failures} among ${whole(requests)} requests: ${failureCause(variant) || 'requests/s alone do not compare'}`,
     hung !== '' &&
       `: ${hung}${isOverflowed ? '' : ': the server has probably forgotten them, or is slow to accept connections (give a longer --duration, or fewer with -c)'}; they count as failed`,
     unsent > 0 &&
@@ -321,5 +322,7 @@ export function whyNothing(variant: VariantResult): string | null {
     overflowClause(overflowsOf(variant)),
   ];
   const reasons = texts.filter((text) => text !== '');
-  return reasons.length === 0 ? 'no request ended within the load' : enumeration(reasons);
+  if (reasons.length === 0) return 'no request ended within the load';
+  const cause = failureCause(variant);
+  return cause === '' ? enumeration(reasons) : `${enumeration(reasons)}: ${cause}`;
 }

@@ -3,6 +3,7 @@ import { requestsOf } from '../scenario/pages.ts';
 import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
+import { failureCause } from '../analysis/turned-away.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { counts, scaledTime, success, effect, whole } from '../format.ts';
@@ -240,11 +241,18 @@ export async function report(
   const compared = measuredComparisons(result);
   // An article may have published the failures.
   const isPublished = result.variants.some(({ published }) => published !== null);
-  const isOfFailing = ({ variant, baseline, verdict }: Comparison) =>
-    verdict === 'none' &&
-    [variant, baseline].some((name) => isFailing(variantOf(result, name) as VariantResult));
-  if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing))
-    throw new UserError(`nothing was compared: ${compared.map(({ why }) => why).join(', ')}`);
+  const failingOf = ({ variant, baseline }: Comparison) =>
+    [baseline, variant].map((name) => variantOf(result, name) as VariantResult).find(isFailing);
+  const isOfFailing = (one: Comparison) => one.verdict === 'none' && failingOf(one) !== undefined;
+  if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing)) {
+    const causes = new Set(
+      compared.map((one) => {
+        const cause = failureCause(failingOf(one) as VariantResult);
+        return `${one.why}${cause === '' ? '' : `: ${cause}`}`;
+      }),
+    );
+    throw new UserError(`nothing was compared: ${[...causes].join(', ')}`);
+  }
   const gate = options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
   const lost = result.integrity?.lost ?? 0;
   if (gate !== 0 || lost === 0) return gate;

@@ -1,5 +1,6 @@
 // What the bytes of the sides would cost on usual links, which loopback hides.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
+import { isFailing } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { enumeration, perSecond, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';
@@ -22,7 +23,10 @@ function heavierSides(result: Result): Heavier[] {
   if (!isOnLoopback(result)) return [];
   const heavier = measuredComparisons(result).flatMap(({ variant, baseline }): Heavier[] => {
     const sides = [variant, baseline].flatMap((name) => {
-      const { rps = null, traffic = null } = variantOf(result, name) ?? {};
+      const side = variantOf(result, name);
+      const { rps = null, traffic = null } = side ?? {};
+      // Messages of errors are no pages.
+      if (side === undefined || isFailing(side)) return [];
       if (rps === null || traffic === null || rps.median === 0) return [];
       return { name, measured: rps.median, bytes: traffic.receivedBytesPerSecond / rps.median };
     });

@@ -153,7 +153,9 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
     await log?.close();
   }
   const last = (await lastLines(logFile)).at(-1);
-  return last === undefined ? found : { ...found, last: withoutTime(last) };
+  // Apache ends its start with it.
+  const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
+  return isOfStart ? found : { ...found, last: withoutTime(last) };
 }
 
 function countKind(counts: Record<string, number>, kind: string): void {

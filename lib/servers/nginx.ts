@@ -170,8 +170,13 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     );
   const serving = servingLines(config, page);
   for (const line of [...insideHttp(config), ...serving])
-    if (/^limit_(?:req|conn)$/.test(line.name))
-      here.said.push(`${asWritten(line)} at ${line.origin}: may turn away requests of the load`);
+    if (/^limit_(?:req|conn)$/.test(line.name)) {
+      const delays =
+        line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
+      here.said.push(
+        `${asWritten(line)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
+      );
+    }
   const closing = serving.find((line) => asWritten(line) === 'return 444');
   const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
   if (hangsUp !== undefined) here.said.push(hangsUp);

@@ -70,8 +70,7 @@ export async function waitUntilReady(
         if (error instanceof UserError) throw error;
         signal.throwIfAborted();
         const isLong = performance.now() - askedAtMs >= silentMs;
-        if (error instanceof EndlessBody && isLong)
-          fail(`answers with a body that did not end ${within}: give a page that ends`);
+        if (error instanceof EndlessBody && isLong) fail(error.slow(within));
         const unanswered = `did not answer over ${protocol}`;
         if (late.signal.aborted && isLong) fail(`${unanswered} ${within}`, '');
         if (late.signal.aborted) fail(`${unanswered} ${within}${last}`, hint);
@@ -360,6 +359,21 @@ function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<
 
 class EndlessBody extends Error {
   override message = 'its body does not end';
+  private readonly bytes: number;
+  private readonly length: string | undefined;
+
+  constructor(bytes: number, length: string | undefined) {
+    super();
+    this.bytes = bytes;
+    this.length = length;
+  }
+
+  /** What to say of it. @param within "within 10 s" */
+  slow(within: string): string {
+    return this.length === undefined
+      ? `answers with a body that did not end ${within}: give a page that ends`
+      : `answers with ${whole(Number(this.length))} bytes, of which ${whole(this.bytes)} came ${within}: give a smaller page, or lift what slows it down (in nginx: limit_rate)`;
+  }
 }
 
 async function answerOf(
@@ -379,7 +393,7 @@ async function answerOf(
     // A body without a length seems to end when the signal closes its connection.
     signal.throwIfAborted();
   } catch (error) {
-    throw signal.aborted && bytes > 0 ? new EndlessBody() : error;
+    throw signal.aborted && bytes > 0 ? new EndlessBody(bytes, headers['content-length']) : error;
   }
   return { status, bytes, hash: hash.digest('hex'), encoding, type, location };
 }

@@ -68,6 +68,7 @@ it.each<[ServerName | 'command', string, LogAlarms]>([
   ['h2o', `[INFO] raised\n${fatal}\n`, { first: fatal, crash: fatal }],
   ['h2o', crashLine, { last: crash }],
   ['command', 'a\nrefused\n\n', { last: 'refused' }],
+  ['command', "[core:notice] AH00094: Command line: 'apache2 -D FOREGROUND'\n", {}],
   [
     'command',
     'a\nno redis://me:hunter2@h with --token=hunter2\n',

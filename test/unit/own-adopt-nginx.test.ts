@@ -130,6 +130,12 @@ it('warns about lines that may reject the load', async () => {
   ]);
   expect(hangsUp).toContain('return 444');
   expect((await nginx('http { server { listen 80; return 404; } }')).hangsUp).toBeUndefined();
+  const delaying =
+    'http { server { listen 80; limit_req zone=z burst=9; limit_req zone=y burst=9 nodelay; } }';
+  expect((await nginx(delaying)).redirections.slice(-2)).toEqual([
+    expect.stringMatching(/: may turn away or delay requests of the load$/),
+    expect.stringMatching(/ nodelay at .*: may turn away requests of the load$/),
+  ]);
 });
 
 /** Compares lines and redirections, except those of `http { server { listen 80; } }`. */

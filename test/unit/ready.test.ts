@@ -145,6 +145,17 @@ it('does not accept part of an endless body as the page', async () => {
   );
 });
 
+it('tells a page that is sent slowly from one without an end', async () => {
+  const server = tcpServer((socket) => {
+    socket.write('HTTP/1.1 200 OK\r\nContent-Length: 300000\r\n\r\n');
+    const timer = setInterval(() => socket.write('123'), 20);
+    socket.on('close', () => clearInterval(timer));
+  });
+  expect(await refusal(server, { anyLength: true }, { limitMs: 1500 })).toMatch(
+    /^\/ answers with 300,000 bytes, of which \d{2,3} came within 1\.5 s: give a smaller page, or .*limit_rate\)$/,
+  );
+});
+
 it.each<[string, string, RegExp]>([
   [
     'X: a\0b\r\nContent-Length: 1',

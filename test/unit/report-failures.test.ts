@@ -11,6 +11,7 @@ import { asRunFolder, newFolder } from '../fixtures/new-folder.ts';
 import { networkUse } from '../fixtures/link.ts';
 import { answers, latency, noCauses, noLatency, phase } from '../fixtures/phase.ts';
 import { changed, compared, openFileCache, result, workers } from '../fixtures/result.ts';
+import { refusalOf } from '../fixtures/refused.ts';
 import { columnOf } from '../fixtures/table.ts';
 
 const { errors: noErrors } = phase({ requests: 1 });
@@ -217,6 +218,14 @@ const reset = phase({
   latencyMs: noLatency,
 });
 const refused = phase({ requests: 500, responses: answers({ '5xx': 500 }) });
+/** A variant's server as `compare` has it. */
+const server = (redirections: readonly string[], name = 'nginx') => ({
+  name,
+  version: '',
+  workers: 1,
+  config: [],
+  redirections: [...redirections],
+});
 const ending = (of: Result, ended?: unknown) =>
   report({ result: of, ended, folder: asRunFolder(newFolder()) }, options, []);
 
@@ -292,3 +301,65 @@ test('verdicts of a run that ended early are not final', () => {
   for (const of of [complete, compared(partial, { verdict: 'none' })])
     expect(JSON.stringify(variantTable(of))).not.toContain('final');
 });
+
+const limited = (status: string, answered: number): Phase =>
+  phase({
+    requests: 10_000,
+    responses: answers({ '2xx': answered, [`${status[0]}xx`]: 10_000 - answered }),
+    statuses: { [status]: 10_000 - answered },
+  });
+const limit = (line: string) => [
+  `listen 80 → 127.0.0.1:1`,
+  `${line} at /a.conf:8: may turn away requests of the load`,
+];
+const cutShort = phase({
+  requests: 1000,
+  responses: answers({ '2xx': 900 }),
+  errors: { ...noErrors, read: 100, total: 100 },
+  errorCauses: { ...noCauses, short: 100 },
+});
+
+test.each([
+  [
+    'over 99 %',
+    limited('503', 45),
+    server(limit('limit_req zone=one')),
+    'limit_req zone=one at /a.conf:8 turned them away: take it out of a copy of the config, or load within it, at a rate (--load "vegeta attack -rate 3 -duration 10s")',
+  ],
+  [
+    '50 %',
+    limited('429', 5000),
+    server(limit('limit_conn c 10')),
+    'limit_conn c 10 at /a.conf:8 turned them away: take it out of a copy of the config, or load within it, with fewer connections (--load "wrk -c 10")',
+  ],
+  [
+    '50 %',
+    limited('429', 5000),
+    server([]),
+    'a limit of the server turned them away: lift it, or load within it, at a rate (--load "vegeta attack -rate 400 -duration 10s")',
+  ],
+  // A backend may be overloaded.
+  ['50 %', limited('503', 5000), server([]), undefined],
+  ['50 %', limited('500', 5000), server(limit('limit_req zone=one')), undefined],
+  ['10 %', cutShort, server([]), undefined],
+  ['10 %', cutShort, server([], 'apache2'), 'Apache closes connections that wait for a request '],
+])(
+  'what turned requests away is named, with what to do: %s failed (%#)',
+  async (share, failing, of, cause) => {
+    const side = { ...changed(openFileCache, () => failing), server: of, published: null };
+    const made = result([{ ...workers, published: null }, side]);
+    const said = `nothing was compared: ${share} of the requests of open-file-cache failed`;
+    const error = await refusalOf(ending(made));
+    const note = made.warnings.find((line) => line.includes(' among '));
+    if (cause === undefined)
+      expect([error, note]).toEqual([
+        said,
+        expect.stringMatching(/requests: requests\/s alone do not compare$/),
+      ]);
+    else
+      expect([error, note]).toEqual([
+        expect.stringContaining(`${said}: ${cause}`),
+        expect.stringContaining(` requests: ${cause}`),
+      ]);
+  },
+);

@@ -251,6 +251,13 @@ test.each<[string, number[], string[]]>([
   expect(verdictLines(apart).filter((line) => /bytes/.test(line))).toEqual([]);
 });
 
+test('bytes are not compared with those of refused requests', () => {
+  const of = sending(0.5, 4.1);
+  const [first, second] = of.variants;
+  const variants = [{ ...first, successRatio: 0.5 }, second] as Result['variants'];
+  expect(verdictLines({ ...of, variants }).filter((line) => /bytes/.test(line))).toEqual([]);
+});
+
 test('a verdict applies to this machine since its last boot', () => {
   expect(findingLines(both)).toContain(
     'Verdicts hold for this machine in this boot (since 2026-11-19 07:00 UTC).',
