@@ -9,7 +9,7 @@ import { readProcessors } from '../machine/processors.ts';
 import { present } from '../present.ts';
 import { bundledForK6 } from '../runner/k6.ts';
 import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
-import { makePlan, refuseWarmups } from '../runner/make-plan.ts';
+import { makePlan } from '../runner/make-plan.ts';
 import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
@@ -64,9 +64,9 @@ export async function writeK6Script(
 ): Promise<void> {
   const asked = { server: options.serverCpus, generator: options.generatorCpus };
   const cores = divideCores(readProcessors(), asked, scenario);
-  const draft = makePlan(scenario, findVariants(scenario, options.variants), cores, options);
+  const shown = findVariants(scenario, options.variants);
+  const draft = makePlan(scenario, shown, cores, { ...options, atAddresses: true });
   requireScript(draft);
-  if (options.warmupSeconds !== undefined) refuseWarmups(draft.variants, 'a k6 script makes');
   const script = scriptOf(draft);
   const run = `run ${file} ${script.sides.map(({ target, example }) => `-e ${target}=${example}`).join(' ')}`;
   const text = await bundledForK6(source, banner(draft, script, run), {
@@ -114,10 +114,11 @@ function scriptOf(draft: PlanDraft): ScenarioScript {
     name: scenario.name,
     title: scenario.title,
     sides: variants.map((planned, index) => sideOf(draft, planned, index)),
-    groups: groups.map((group) => ({
-      sides: group.sides.map((side) => variants.indexOf(side)),
-      ...present({ slice: planOf(draft, group).phases[0]?.slice }),
-    })),
+    groups: groups.map((group) => {
+      const { phases, warmUps } = planOf(draft, group);
+      const sides = group.sides.map((side) => variants.indexOf(side));
+      return { sides, ...present({ slice: phases[0]?.slice, warmUps }) };
+    }),
     facts: {
       quick,
       sameWithin,

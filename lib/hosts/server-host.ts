@@ -16,7 +16,7 @@ import type { ServerHostFacts } from '../result/environment.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../scenario/model.ts';
 import { isConfigured } from '../scenario/variants.ts';
-import { waitUntilReady, type RunningServer, type StartOptions } from '../servers/index.ts';
+import { waitUntilReady, type StartOptions } from '../servers/index.ts';
 import { ownPortsText } from '../servers/ports.ts';
 import type { HostedServer } from './hosted.ts';
 import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';

@@ -20,6 +20,7 @@ import {
 } from './load-plan.ts';
 import { mostSteps, searchSides } from './rate-search.ts';
 import { meet } from './rendezvous.ts';
+import { warmedUp } from './warm-ups.ts';
 
 declare const __ENV: Record<string, string | undefined>;
 
@@ -75,7 +76,7 @@ function runPhases(): void {
     console.log(phaseBeginsLine);
     const call: CallOptions = { segmented: instances > 1 };
     if (index === 0 && startAtMs !== undefined) call.startAt = startAtMs;
-    const warmUps = index === 0 ? warmedUp(phase) : [];
+    const warmUps = index === 0 ? warmedUp(phase, plan.warmUps ?? []) : [];
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
     for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);
     if (plan.aloneSeconds !== undefined && instances === 1)
@@ -83,29 +84,6 @@ function runPhases(): void {
     tell(outcome);
     orAbort(() => met?.leave(index + 1, outcome));
   }
-}
-
-/** The measured time of a warm-up that is a load of its own, which counts for nothing: the engine takes none without. */
-const afterWarmUp = '50ms';
-
-/** Makes the warm-ups that are loads of their own, the first side's first, and returns their results. */
-function warmedUp(phase: AlternateOptions): { side: number; result: LoadResult }[] {
-  const { warmUps = [] } = plan;
-  const { sides, first = 1 } = phase;
-  const order = sides.map((_, place) => (place + first - 1) % sides.length);
-  return order.flatMap((side) => {
-    const { requests: _, ...options } = sides[side] as SideOptions;
-    const warmUp = warmUps[side];
-    if (!warmUp) return [];
-    const alone = { ...options, ...warmUp, duration: afterWarmUp };
-    try {
-      const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });
-      return results.map((result) => ({ side, result }));
-    } catch {
-      // The measured load fails for the same reason, and tells it with the side's place.
-      return [];
-    }
-  });
 }
 
 /** Adds what a warm-up of its own did to the result of the load behind it. */

@@ -10,7 +10,8 @@ import { verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Comparison, Phase } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
-import type { AlternateOptions, SideOptions } from './load-plan.ts';
+import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
+import { warmedUp } from './warm-ups.ts';
 
 /** A scenario with its loads. */
 export interface ScenarioScript {
@@ -18,7 +19,7 @@ export interface ScenarioScript {
   title: string;
   sides: readonly ScriptSide[];
   /** Indexes of the sides that take turns with each other. */
-  groups: readonly { sides: readonly number[]; slice?: string }[];
+  groups: readonly { sides: readonly number[]; slice?: string; warmUps?: LoadPlan['warmUps'] }[];
   facts: RunFacts;
   /** Once it is reached, intervals are narrow enough, as a share; absent: the usual. */
   precision?: number;
@@ -118,13 +119,15 @@ export default function run(): void {
 const lastLook = () => facts.looks.at(-1) as Look;
 
 function loadGroup(group: ScenarioScript['groups'][number], round: number, rounds: Phase[][]) {
-  const { sides: indexes, ...turns } = group;
+  const { sides: indexes, warmUps = [], ...turns } = group;
   const call: AlternateOptions = {
     ...turns,
     sides: indexes.map((index) => withRound(loads[index] as SideOptions, round)),
     first: 1 + (round % indexes.length),
     seed: 1 + Math.floor(Math.random() * 2 ** 40),
   };
+  // The servers go on running: after the first round they are warm.
+  if (round === 1) warmedUp(call, warmUps);
   for (const [place, result] of loadgen.alternate(call).entries()) {
     const index = indexes[place] as number;
     rounds[index]?.push(phaseOf(result, (sides[index] as ScriptSide).expected));
@@ -133,7 +136,6 @@ function loadGroup(group: ScenarioScript['groups'][number], round: number, round
 
 function withRound({ warmupLimit, ...load }: SideOptions, round: number): SideOptions {
   const tagged = { ...load, tags: { ...load.tags, round: String(round) } };
-  // The servers go on running: after the first round they are warm.
   return round === 1 && warmupLimit !== undefined ? { ...tagged, warmupLimit } : tagged;
 }
 

@@ -50,6 +50,8 @@ export interface PlanOptions
   durationSeconds?: number;
   /** Length of each warm-up. */
   warmupSeconds?: number;
+  /** All servers run already, whatever the scenario says of them. */
+  atAddresses?: true;
   arrivals?: Arrivals;
   /** Requests/s; each variant is loaded at each of these. */
   rates?: readonly number[];
@@ -93,7 +95,8 @@ export function makePlan(
   const within = options.within ?? scenario.within;
   const runnable = shown.filter(isRunnable);
   // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
-  const mayBeCold = runnable.some(({ server }) => !isConfigured(server)) && hosts === 1 && !exact;
+  const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
+  const mayBeCold = isUnknown && hosts === 1 && !exact;
   const variants = runnable.map((variant): PlannedVariant => {
     const load = fitVariantLoad(scenario, variant, {
       inTurns: isInTurns(scenario, variant),
@@ -373,18 +376,13 @@ export function coldNotes({ variants }: Pick<PlanDraft, 'variants'>): string[] {
   return [warning.withoutWarmup(enumeration(cold.map(({ variant }) => variant.name)))];
 }
 
-/** Several hosts agree on the begin of one load, and not on one before it. */
+/** Several hosts agree on the begin of one load, and not on one before it: refuses warm-ups that are loads of their own. */
 function requireWarmups({ variants, cores }: PlanDraft): void {
   const hosts = hostsOf(cores);
-  if (hosts > 1) refuseWarmups(variants, `${hosts} generators make`);
-}
-
-/** Refuses warm-ups that are loads of their own. @param makers "a k6 script makes" */
-export function refuseWarmups(variants: readonly PlannedVariant[], makers: string): void {
   const apart = variants.find(({ load }) => warmsUpApart(load));
-  if (apart !== undefined)
+  if (hosts > 1 && apart !== undefined)
     refuse(
-      `--warmup: ${apart.variant.name} counts its requests, and ${makers} no load before that: add --duration, or leave --warmup out`,
+      `--warmup: ${apart.variant.name} counts its requests, and ${hosts} generators make no load before that: add --duration, or leave --warmup out`,
     );
 }
 

@@ -1,12 +1,14 @@
 // k6 for k6 users: metrics and thresholds, scenarios as scripts, and the error for a scenario file.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { Socket } from 'node:net';
 import { join } from 'node:path';
 import { beforeAll, expect, test, vi } from 'vitest';
 import type { HistogramBar, LatencyDistribution } from '../../lib/result/load-result.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import { closedPort } from '../fixtures/listening.ts';
+import { closedPort, listening } from '../fixtures/listening.ts';
 import { start } from '../fixtures/node-process.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { welcomePage, useServers } from '../fixtures/servers.ts';
@@ -152,6 +154,57 @@ test('a scenario as a k6 script compares two servers', async () => {
   expect(readFileSync(join(folder, 'out.json'), 'utf8')).toMatch(
     /"metric":"http_reqs","type":"Point".*"variant":"open-file-cache"/,
   );
+});
+
+const countingScenario = `import { defineScenario, h2load, nginx } from 'server-bakeoff';
+const server = nginx(['base'], { workers: 1 });
+export default defineScenario({
+  name: 'own',
+  title: 'own',
+  knob: 'b',
+  load: h2load('--h1 -c 5 -n 50'),
+  page: { docroot: './www', path: '/a' },
+  variants: [{ name: 'a', server }, { name: 'b', server: { ...server, workers: 2 } }],
+});
+`;
+
+test('a k6 script warms up the servers once, before the first load that counts requests', async () => {
+  const asked: { path: string; connection: Socket }[] = [];
+  const server = createServer((request, response) => {
+    asked.push({ path: request.url ?? '', connection: request.socket });
+    response.end('hi');
+  });
+  const port = await listening(server);
+  const folder = newFolder();
+  mkdirSync(join(folder, 'www'));
+  writeFileSync(join(folder, 'www/a'), 'hi');
+  writeFileSync(join(folder, 'own.ts'), countingScenario);
+  const flags = ['--rounds', '4', '--warmup', '100ms', '--k6-script', 'own.js'];
+  const made = await bakeoffIn(folder, 'scenario', './own.ts', ...flags);
+  expect(made, made.stderr).toMatchObject({ code: 0 });
+  const targets = ['a', 'b'].map(
+    (side) => `TARGET_${side.toUpperCase()}=http://127.0.0.1:${port}/${side}`,
+  );
+  const ended = await ran(
+    folder,
+    k6,
+    'run',
+    'own.js',
+    '--summary-export',
+    's.json',
+    ...targets.flatMap((one) => ['-e', one]),
+  );
+  expect(ended, ended.stderr).toMatchObject({ code: 0 });
+  const { metrics } = JSON.parse(readFileSync(join(folder, 's.json'), 'utf8')) as {
+    metrics: Record<string, { count: number }>;
+  };
+  for (const path of ['/a', '/b']) {
+    const own = asked.filter((one) => one.path === path);
+    // 4 rounds of 50 requests over 5 connections, and the warm-up.
+    expect(own.length).toBeGreaterThan(4 * 50);
+    expect(new Set(own.map(({ connection }) => connection)).size).toBe(5 * (4 + 1));
+  }
+  expect(metrics['http_reqs']?.count).toBe(2 * 4 * 50);
 });
 
 test('k6 explains that a scenario is no script, and what to do', async () => {

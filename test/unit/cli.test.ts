@@ -30,10 +30,6 @@ test.each([
     /^--metric rps: vegeta .* take p50, p90, p99, cpu, /,
   ],
   ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
-  [
-    'scenario h2o-vs-nginx-h2 --warmup 1s --k6-script',
-    /^--warmup: \S+ counts its requests, and a k6 script makes no load before that: .* leave --warmup out$/,
-  ],
   ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
   ['scenario --k6-script', /^--k6-script needs a scenario/],
   ['scenario aa --k6-script a b', /^one file at a time: "b" is one word too many$/],

@@ -1,0 +1,32 @@
+// Warm-ups that are loads of their own, with connections of their own: before loads that count requests from the first connect on.
+import loadgen from 'k6/x/loadgen';
+import type { LoadResult } from '../result/load-result.ts';
+import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
+
+/** The measured time of such a warm-up, which counts for nothing: the engine takes none without. */
+const afterWarmUp = '50ms';
+
+/**
+ * Makes the warm-ups, the first side's first, and returns their results. They are in no sample.
+ * @param phase the load behind them. @param warmUps by its sides
+ */
+export function warmedUp(
+  phase: AlternateOptions,
+  warmUps: NonNullable<LoadPlan['warmUps']>,
+): { side: number; result: LoadResult }[] {
+  const { sides, first = 1 } = phase;
+  const order = sides.map((_, place) => (place + first - 1) % sides.length);
+  return order.flatMap((side) => {
+    const { requests: _, ...options } = sides[side] as SideOptions;
+    const warmUp = warmUps[side];
+    if (!warmUp) return [];
+    const alone = { ...options, ...warmUp, duration: afterWarmUp };
+    try {
+      const results = loadgen.alternate({ ...phase, sides: [alone], first: 1, samples: false });
+      return results.map((result) => ({ side, result }));
+    } catch {
+      // The measured load fails for the same reason, and tells it with the side's place.
+      return [];
+    }
+  });
+}
