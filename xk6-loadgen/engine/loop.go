@@ -124,6 +124,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		l.tls.keys = &keyLog{}
 		l.tls.config = p.tls.Clone()
 		l.tls.config.KeyLogWriter = l.tls.keys
+		l.tls.config.ClientSessionCache = &sessions{keys: l.tls.keys, share: p.TLS.Resume}
 	}
 	for i := range l.conns {
 		c := &l.conns[i]

@@ -80,15 +80,17 @@ func (c *Counts) add(other *Counts) {
 }
 
 // Wire is what all connections of a load had on the wire, warm-up and edges of turns included, each as of its close. Bytes are with
-// the headers of IP and TCP or UDP. Resent segments are in SegmentsOut too. No handshake resumes a session. Packets of QUIC are its
-// segments. Connections and handshakes are exact; beyond readEach connections of a thread the rest is that of every readOneIn-th.
+// the headers of IP and TCP or UDP. Resent segments are in SegmentsOut too, and Resumed handshakes in Handshakes. Packets of
+// QUIC are its segments. Connections and handshakes are exact; beyond readEach connections of a thread the rest is that of every
+// readOneIn-th.
 type Wire struct {
-	Connections, Handshakes, SegmentsOut, SegmentsIn, Resent, BytesOut, BytesIn int64
+	Connections, Handshakes, Resumed, SegmentsOut, SegmentsIn, Resent, BytesOut, BytesIn int64
 }
 
 func (w *Wire) add(other *Wire) {
 	w.Connections += other.Connections
 	w.Handshakes += other.Handshakes
+	w.Resumed += other.Resumed
 	w.SegmentsOut += other.SegmentsOut
 	w.SegmentsIn += other.SegmentsIn
 	w.Resent += other.Resent

@@ -10,11 +10,12 @@ import (
 	"fmt"
 	"iter"
 	"net"
+	"os"
 	"slices"
 	"strings"
 )
 
-// TLSOptions say what the client offers. Sessions are never resumed: each connection pays for a whole handshake.
+// TLSOptions say what the client offers. Unless Resume says otherwise, each connection pays for a whole handshake.
 type TLSOptions struct {
 	InsecureSkipVerify bool     `js:"insecureSkipVerify"` // InsecureSkipVerify accepts any certificate, as load generators do
 	MinVersion         string   `js:"minVersion"`         // MinVersion and MaxVersion are "TLSv1.2" or "TLSv1.3"; empty: both
@@ -22,11 +23,13 @@ type TLSOptions struct {
 	Ciphers            []string `js:"ciphers"`    // Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
 	Curves             []string `js:"curves"`     // Curves are key exchanges, also in OpenSSL's names; empty: the four of h2load. Their order is Go's own.
 	ServerName         string   `js:"serverName"` // for SNI and the certificate; empty: the address's own, none for a number
+	// Resume is the share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket (tickets.go).
+	Resume float64 `js:"resume"`
 }
 
 // isZero tells whether an http:// address may have these. insecureSkipVerify does no harm there.
 func (t TLSOptions) isZero() bool {
-	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0 && t.ServerName == ""
+	return t.MinVersion == "" && t.MaxVersion == "" && len(t.Ciphers) == 0 && len(t.Curves) == 0 && t.ServerName == "" && t.Resume == 0
 }
 
 // TLSState is what a handshake negotiated, in OpenSSL's names.
@@ -62,11 +65,11 @@ var curves = append(slices.Clone(usualCurves),
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
-// config is the configuration that loops clone for their key logs. It leaves resumption out, so that each handshake is whole.
+// config is the configuration that loops clone for their key logs and sessions. Without Resume it leaves tickets out of the ClientHello.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: cmp.Or(t.ServerName, host), InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice
-		SessionTicketsDisabled: true, DynamicRecordSizingDisabled: true,
+		SessionTicketsDisabled: t.Resume == 0, DynamicRecordSizingDisabled: true,
 	}
 	if protocol != HTTP10 {
 		c.NextProtos = []string{string(protocol)} // Protocols are named as in ALPN. HTTP/1.0 is offered without, as by ab
@@ -76,12 +79,16 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 		return nil, err
 	}
 	c.MinVersion, c.MaxVersion = versions[0], versions[1]
-	var orderErr, cipherErr, curveErr error
+	var offerErr, cipherErr, curveErr error
 	switch {
+	case !(t.Resume >= 0 && t.Resume <= 1):
+		offerErr = fmt.Errorf("tls: resume is the share of new connections that resume a session, 0 to 1, got %g", t.Resume)
+	case t.Resume > 0 && protocol == H3:
+		offerErr = errors.New("tls: resume is not for HTTP/3, which makes a whole handshake for each connection here; leave it out")
 	case c.MinVersion > c.MaxVersion:
-		orderErr = errors.New("tls: minVersion is above maxVersion")
+		offerErr = errors.New("tls: minVersion is above maxVersion")
 	case protocol == H3 && c.MaxVersion == tls.VersionTLS12:
-		orderErr = errors.New("tls: maxVersion must be TLSv1.3, since HTTP/3 has no other")
+		offerErr = errors.New("tls: maxVersion must be TLSv1.3, since HTTP/3 has no other")
 	case protocol == H3:
 		c.MinVersion = tls.VersionTLS13 // QUIC has no other (RFC 9001, section 4.2)
 	}
@@ -91,7 +98,7 @@ func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) 
 		offered = usualCurves
 	}
 	c.CurvePreferences, curveErr = idsOf("curve", t.Curves, offered)
-	return c, cmp.Or(orderErr, cipherErr, curveErr)
+	return c, cmp.Or(offerErr, cipherErr, curveErr)
 }
 
 // idsOf looks names up, without regard to case; no names are all of them. Its error lists what there is.
@@ -141,7 +148,9 @@ type secure struct {
 	conn      *conn
 	handshake *handshake // nil once it is over
 	in, out   half
-	partial   []byte // the beginning of a record whose end has not come in yet
+	partial   []byte        // the beginning of a record whose end has not come in yet
+	tickets   *ticketReader // nil once there is a ticket, and without resumption
+	kept      *kept         // what the slot's next connection may resume
 }
 
 // handshake runs as a coroutine on the loop's thread. Each record that comes in resumes it. crypto/tls uses it as its net.Conn.
@@ -152,12 +161,12 @@ type handshake struct {
 	tls          *tls.Conn
 	resume       func() (struct{}, bool) // resume continues the handshake, cancel ends it; in it, pause waits for the next record
 	cancel       func()
-	pause        func(struct{}) bool
+	pause        func(struct{}) bool // nil once the handshake is over
 	result       error
-	record       []byte            // the unread rest of the present record
-	hello        []byte            // the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys
-	secrets      map[string][]byte // secrets by their labels in the key log
+	record       []byte // the unread rest of the present record
+	hello        []byte // the beginning of the ServerHello, which may span records. Its random is for TLS 1.2's keys
 	clientRandom []byte
+	secrets      map[string][]byte // secrets by their labels in the key log
 }
 
 // keyLog receives the secrets of the handshake that runs. A loop runs one at a time, so it has one keyLog.
@@ -166,17 +175,20 @@ type keyLog struct{ current *handshake }
 // Write reads a line of NSS's key log format: label, client random, secret.
 func (k *keyLog) Write(line []byte) (int, error) {
 	label, rest, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
-	random, secret, _ := bytes.Cut(rest, []byte(" "))
-	k.current.clientRandom, _ = hex.AppendDecode(nil, random)
+	_, secret, _ := bytes.Cut(rest, []byte(" "))
 	k.current.secrets[string(label)], _ = hex.AppendDecode(nil, secret)
 	return len(line), nil
 }
 
 var errNoProtocol = errors.New("the server does not offer the protocol on this port (ALPN); for h2 or h3 its config has to turn HTTP/2 or HTTP/3 on")
 
-// Read returns bytes of the present record only: crypto/tls must not keep bytes that come after the handshake.
+// Read returns bytes of the present record only: crypto/tls must not keep bytes that come after the handshake. Once that is over, the end of
+// the record is an error that crypto/tls takes to be temporary.
 func (h *handshake) Read(p []byte) (int, error) {
 	for len(h.record) == 0 {
+		if h.pause == nil {
+			return 0, os.ErrDeadlineExceeded
+		}
 		if !h.pause(struct{}{}) {
 			return 0, net.ErrClosed
 		}
@@ -186,8 +198,15 @@ func (h *handshake) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// Write gathers bytes until the handshake waits or ends, so that they leave in one piece.
+// Write gathers bytes until the handshake waits or ends, so that they leave in one piece. The first are the ClientHello, with its random.
+// What crypto/tls has to say after the handshake is not sent: the record layer counts its own records.
 func (h *handshake) Write(p []byte) (int, error) {
+	if h.pause == nil {
+		return len(p), nil
+	}
+	if h.clientRandom == nil {
+		h.clientRandom = bytes.Clone(p[recordHeaderBytes+randomStart : recordHeaderBytes+helloBytes])
+	}
 	h.conn.backlog = append(h.conn.backlog, p...)
 	return len(p), nil
 }
@@ -198,7 +217,7 @@ func (*handshake) Close() error { return nil }
 // begin starts a handshake. crypto/tls blocks in Read, so it runs as a coroutine that Read pauses, on the loop's thread.
 func (s *secure) begin() {
 	h := &handshake{conn: s.conn, secrets: map[string][]byte{}}
-	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0]}
+	*s = secure{conn: s.conn, handshake: h, partial: s.partial[:0], kept: s.kept}
 	h.tls = tls.Client(h, s.conn.loop.tls.config)
 	h.resume, h.cancel = iter.Pull(iter.Seq[struct{}](func(pause func(struct{}) bool) {
 		h.pause = pause
@@ -207,7 +226,7 @@ func (s *secure) begin() {
 	s.advance(nil)
 }
 
-// The random of the ServerHello follows type, length and version (RFC 5246, section 7.4.1.3).
+// The random of both Hellos follows type, length and version (RFC 5246, section 7.4.1.2 and 3).
 const randomStart, helloBytes = 1 + 3 + 2, 1 + 3 + 2 + 32
 
 // advance gives the handshake a record (nil: at first none) and runs it until it needs another one, or is over.
@@ -255,7 +274,7 @@ func (s *secure) takeOver() error {
 		}
 		s.out, err = newHalf13(suite, h.secrets["CLIENT_TRAFFIC_SECRET_0"])
 	} else {
-		s.in, s.out, err = newHalves12(suite, h.secrets["CLIENT_RANDOM"], h.clientRandom, h.hello[randomStart:])
+		s.in, s.out, err = newHalves12(suite, h.secrets[master12], h.clientRandom, h.hello[randomStart:])
 	}
 	if err != nil {
 		return err
@@ -263,8 +282,12 @@ func (s *secure) takeOver() error {
 	if l.tls.state == nil {
 		l.tls.state = stateOf(state)
 	}
-	s.handshake = nil
+	s.handshake, h.pause = nil, nil
+	s.awaitTickets(h)
 	l.wire.Handshakes++
+	if state.DidResume {
+		l.wire.Resumed++
+	}
 	return nil
 }
 
@@ -322,6 +345,7 @@ func (s *secure) open(record []byte) error {
 		if s.in.is13 && bytes.HasPrefix(content, keyUpdate) {
 			return errors.New("the server updates its keys within a connection, which the engine does not support")
 		}
+		s.readTicket(content)
 	default:
 		return errors.New("a record of a type that does not belong there")
 	}
@@ -348,8 +372,9 @@ func (s *secure) alert(content []byte) error {
 	return nil
 }
 
-// close ends a handshake under way, whose coroutine would otherwise stay.
+// close ends a handshake under way, whose coroutine would otherwise stay, and the wait for a ticket.
 func (s *secure) close() {
+	s.tickets = nil
 	if h := s.handshake; h != nil {
 		s.handshake = nil
 		h.cancel()

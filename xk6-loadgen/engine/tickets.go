@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"crypto/tls"
+	"errors"
+	"os"
+)
+
+// Resumption by tickets (RFC 8446, section 2.2; RFC 5077). A slot is one client: its next connection may resume what its last one was given,
+// so a loop keeps a session for each slot at most, and no ticket gets to another server. Which connections resume is spread evenly over those
+// that can. Only handshakes and the server's handshake messages come here, no request does.
+
+// kept is a session that the slot's next connection may resume.
+type kept struct {
+	state  *tls.ClientSessionState
+	master []byte // the session's master secret in TLS 1.2, which crypto/tls logs in whole handshakes only; nil in TLS 1.3
+}
+
+// sessions is a loop's tls.ClientSessionCache. crypto/tls calls it for the handshake that runs, which the loop's key log knows.
+type sessions struct {
+	keys             *keyLog
+	share            float64 // TLSOptions.Resume
+	able, resumption int64   // how many connections had a session, and how many of these were to resume it
+}
+
+// Get returns the slot's session if this connection is to resume it.
+func (s *sessions) Get(string) (*tls.ClientSessionState, bool) {
+	h := s.keys.current
+	session := h.conn.secure.kept
+	if session == nil {
+		return nil, false
+	}
+	s.able++
+	if int64(s.share*float64(s.able)+rounding) <= s.resumption {
+		return nil, false
+	}
+	s.resumption++
+	if session.master != nil {
+		h.secrets[master12] = session.master
+	}
+	return session.state, true
+}
+
+// rounding is more than what products such as 0.9 × 10 lose, and less than a connection.
+const rounding = 1e-6
+
+// master12 is the key log's label of TLS 1.2's master secret.
+const master12 = "CLIENT_RANDOM"
+
+// Put keeps a session in place of the slot's last one; nil says that this one has expired.
+func (s *sessions) Put(_ string, state *tls.ClientSessionState) {
+	h := s.keys.current
+	h.conn.secure.kept = nil
+	if state != nil {
+		h.conn.secure.kept = &kept{state, h.secrets[master12]}
+	}
+}
+
+// ticketReader waits for a ticket of TLS 1.3, which comes after the handshake, encrypted. Only crypto/tls can make a session of it.
+type ticketReader struct {
+	handshake *handshake
+	again     half // seals what the server sent once more, with the record numbers that crypto/tls expects
+	nothing   [1]byte
+}
+
+// awaitTickets has the connection that h has made keep the server's ticket. In TLS 1.2 that came in the handshake.
+func (s *secure) awaitTickets(h *handshake) {
+	if s.in.is13 && s.conn.loop.plan.TLS.Resume > 0 {
+		s.tickets = &ticketReader{handshake: h, again: s.in}
+	}
+}
+
+// readTicket gives crypto/tls a handshake message of the server, or a part of one. It reads until the first ticket; a message that it does
+// not take ends that too, and nothing else.
+func (s *secure) readTicket(content []byte) {
+	t, before := s.tickets, s.kept
+	if t == nil {
+		return
+	}
+	s.conn.loop.tls.keys.current = t.handshake
+	t.handshake.record = t.again.seal(nil, recordHandshake, content)
+	_, err := t.handshake.tls.Read(t.nothing[:])
+	if s.kept != before || !errors.Is(err, os.ErrDeadlineExceeded) {
+		s.tickets = nil
+	}
+}

@@ -1,0 +1,226 @@
+package engine
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"testing"
+)
+
+// nginxLogging is an nginx with one worker that logs for each request whether its connection's session was resumed: "r", or "." if not. Its
+// directives are those of the server block. The test is skipped without nginx, and must not be
+// parallel: a process that starts has this one's sockets for a moment, and with them their events in epoll.
+func nginxLogging(t *testing.T, directives string) (url string, lines func() []byte) {
+	t.Helper()
+	nginx, err := exec.LookPath("nginx")
+	if err != nil {
+		t.Skip("nginx is not installed")
+	}
+	folder, address := t.TempDir(), freeAddress(t)
+	file := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(ecdsaKey().PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file("pem", string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}))+
+		string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: ecdsaKey().Certificate[0]})))
+	file("nginx.conf", fmt.Sprintf(`
+		daemon off; master_process off; pid pid; error_log error.log;
+		events {}
+		http {
+			client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+			log_format resumed $ssl_session_reused;
+			access_log access.log resumed;
+			server { listen %s ssl http2; ssl_certificate pem; ssl_certificate_key pem; %s location / { return 200 hello; } }
+		}`, address, directives))
+	launch(t, exec.Command(nginx, "-p", folder, "-c", "nginx.conf", "-e", "error.log"))
+	dialSoon(t, address).Close()
+	return "https://" + address + "/", func() []byte {
+		log, err := os.ReadFile(filepath.Join(folder, "access.log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return log
+	}
+}
+
+const withTickets = "ssl_session_tickets on; ssl_session_cache off;"
+
+// TestConnectionsResumeTheShare holds the engine's count against nginx's, of connections with one request each.
+func TestConnectionsResumeTheShare(t *testing.T) {
+	for _, version := range []string{"TLSv1.2", "TLSv1.3"} {
+		for _, protocol := range []Protocol{HTTP11, H2} {
+			for _, share := range []float64{0, 0.3, 0.9, 1} {
+				t.Run(fmt.Sprintf("%s, %s, %g", version, protocol, share), func(t *testing.T) {
+					url, lines := nginxLogging(t, "ssl_protocols "+version+"; "+withTickets)
+					const requests, slots = 204, 4
+					o := options(url)
+					o.Protocol, o.KeepAlive, o.Requests, o.Connections, o.Threads = protocol, false, requests, slots, 2
+					o.TLS = TLSOptions{InsecureSkipVerify: true, Resume: share}
+					r := load(t, o)
+					wantResponses(t, r, requests)
+					waitFor(t, func() bool { return bytes.Count(lines(), []byte("\n")) >= requests })
+					seen, handshakes := int64(bytes.Count(lines(), []byte("r"))), int64(bytes.Count(lines(), []byte("\n")))
+					if r.Wire.Resumed != seen || r.Wire.Handshakes != handshakes {
+						t.Errorf("resumed %d of %d, nginx says %d of %d", r.Wire.Resumed, r.Wire.Handshakes, seen, handshakes)
+					}
+					// A slot's first connection has nothing to resume. Each of two threads rounds its part down.
+					if want := share * (requests - slots); float64(seen) > want || float64(seen) <= want-2 {
+						t.Errorf("%d resumed, want %g", seen, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// TestAServerThatClosesIsResumed: kept connections that the server ends after some requests resume too.
+func TestAServerThatClosesIsResumed(t *testing.T) {
+	url, lines := nginxLogging(t, "keepalive_requests 10; "+withTickets)
+	o := options(url)
+	o.Protocol, o.Streams, o.Requests, o.Connections = H2, 4, 400, 2
+	o.TLS = TLSOptions{InsecureSkipVerify: true, Resume: 1}
+	r := load(t, o)
+	wantResponses(t, r, 400)
+	if first := r.Wire.Handshakes - r.Wire.Resumed; r.Wire.Handshakes < 40 || first != 2 {
+		t.Errorf("%d of %d handshakes were whole", first, r.Wire.Handshakes)
+	}
+	if whole := bytes.Count(lines(), []byte(".")); whole > 20 {
+		t.Errorf("nginx had %d requests on connections that were not resumed", whole)
+	}
+}
+
+func TestNothingToResume(t *testing.T) {
+	for name, test := range map[string]struct {
+		directives string
+		keepAlive  bool
+		handshakes int64
+	}{
+		"a server without tickets": {"ssl_session_tickets off; ssl_session_cache off;", false, 20},
+		"kept connections":         {withTickets, true, 4},
+	} {
+		for _, version := range []string{"TLSv1.2", "TLSv1.3"} {
+			t.Run(name+", "+version, func(t *testing.T) {
+				url, _ := nginxLogging(t, test.directives)
+				o := options(url)
+				o.KeepAlive, o.Requests = test.keepAlive, 20
+				o.TLS = TLSOptions{InsecureSkipVerify: true, Resume: 1, MaxVersion: version}
+				r := load(t, o)
+				wantResponses(t, r, 20)
+				if r.Wire.Resumed != 0 || r.Wire.Handshakes != test.handshakes {
+					t.Errorf("resumed %d of %d", r.Wire.Resumed, r.Wire.Handshakes)
+				}
+			})
+		}
+	}
+}
+
+// TestNoTicketForAnotherServer: two servers that would take each other's tickets are loaded in turns.
+func TestNoTicketForAnotherServer(t *testing.T) {
+	t.Parallel()
+	var key [32]byte
+	var servers []*peerServer
+	var sides []Side
+	for range 2 {
+		config := serverTLS(ecdsaKey)
+		config.SetSessionTicketKeys([][32]byte{key})
+		s := serveH2TLS(t, config, answering(hello))
+		o := h2Options(s)
+		o.KeepAlive, o.Streams, o.Connections, o.Requests = false, 1, 1, 20
+		o.TLS.Resume = 1
+		servers, sides = append(servers, s), append(sides, Side{Options: o})
+	}
+	for i, r := range alternate(t, 0, sides...) {
+		states := servers[i].handshakes()
+		for j, state := range states {
+			if state.DidResume != (j > 0) {
+				t.Errorf("server %d, connection %d: resumed %t", i, j, state.DidResume)
+			}
+		}
+		if r.Wire.Resumed != int64(len(states)-1) {
+			t.Errorf("resumed %d of %d", r.Wire.Resumed, len(states))
+		}
+	}
+}
+
+// TestTicketsOfAnyShape: what is no ticket is passed over, and a ticket may be in pieces or come after other records. The next connections
+// offer it (RFC 8446, section 4.2.11), and make whole handshakes, since the server does not know it.
+func TestTicketsOfAnyShape(t *testing.T) {
+	const preSharedKey = 41
+	for name, test := range map[string]struct {
+		records [][]byte
+		after   int // records of data that come first
+		offers  int64
+	}{
+		"none":              {},
+		"no message":        {records: [][]byte{{99, 0, 0, 0}}},
+		"not a ticket":      {records: [][]byte{harmless(true)}},
+		"too long":          {records: [][]byte{{4, 0xff, 0xff, 0xff}, make([]byte, 16384)}},
+		"of a broken shape": {records: [][]byte{{4, 0, 0, 1, 0}, ticketOf("x")}},
+		"one":               {records: [][]byte{ticketOf("x")}, offers: 5},
+		"many":              {records: [][]byte{bytes.Repeat(ticketOf("x"), 50)}, offers: 5},
+		"one byte a record": {records: pieces(ticketOf("x"), 1), offers: 5},
+		"in two":            {records: pieces(ticketOf("x"), 7), offers: 5},
+		"after data":        {records: [][]byte{ticketOf("x")}, after: 1, offers: 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var offers atomic.Int64
+			config := serverTLS(ecdsaKey)
+			config.MinVersion = tls.VersionTLS13
+			config.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+				if slices.Contains(hello.Extensions, preSharedKey) {
+					offers.Add(1)
+				}
+				return nil, nil
+			}
+			s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
+				written := 0
+				c.before = func() (out []byte) {
+					if written++; written <= test.after {
+						return nil
+					}
+					for _, one := range test.records {
+						out = append(out, c.record(recordHandshake, one...)...)
+					}
+					return out
+				}
+				answering(hello)(p)
+			})
+			o := h2Options(s)
+			o.KeepAlive, o.Streams, o.Connections, o.Requests = false, 1, 1, 6
+			o.TLS.Resume = 1
+			r := load(t, o)
+			wantResponses(t, r, 6)
+			if r.Wire.Resumed != 0 || r.Wire.Handshakes != 6 || offers.Load() != test.offers {
+				t.Errorf("resumed %d of %d, %d offered to", r.Wire.Resumed, r.Wire.Handshakes, offers.Load())
+			}
+		})
+	}
+}
+
+// ticketOf is a NewSessionTicket (RFC 8446, section 4.6.1) of an hour.
+func ticketOf(label string) []byte {
+	body := []byte{0, 0, 0x0e, 0x10, 0, 0, 0, 0, 1, 0, 0, byte(len(label))}
+	body = append(append(body, label...), 0, 0)
+	return append([]byte{4, 0, 0, byte(len(body))}, body...)
+}
+
+// pieces are p in parts of n bytes.
+func pieces(p []byte, n int) (parts [][]byte) {
+	for ; len(p) > n; p = p[n:] {
+		parts = append(parts, p[:n])
+	}
+	return append(parts, p)
+}
