@@ -1,6 +1,6 @@
 // Figures over the rounds of a variant: of its load phases and its emulated network.
 import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
-import { median, total } from './statistics.ts';
+import { mean, median, total } from './statistics.ts';
 import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
@@ -323,3 +323,15 @@ export type PerRequest = keyof NonNullable<Phase['perRequest']>;
 /** A counter of a variant's first load per request, for each round that has it. */
 export const perRequestOf = ({ rounds }: VariantResult, name: PerRequest): number[] =>
   rounds.flatMap(({ phases: [first] }) => first?.perRequest?.[name] ?? []);
+
+/** Connections per request: `kept` are those that the load keeps open, `share` the others; 0 if unknown. */
+export function reconnectsOf(variant: VariantResult): { kept: number; share: number } {
+  const { connections = 0 } = variant.load;
+  const each = variant.rounds.flatMap(({ phases: [first] }) =>
+    first === undefined ? [] : [connections / (first.requests + first.warmupRequests)],
+  );
+  const opened = perRequestOf(variant, 'connections');
+  if (opened.length === 0) return { kept: 0, share: 0 };
+  const kept = mean(each);
+  return { kept, share: mean(opened) - kept };
+}

@@ -5,7 +5,14 @@ import type { Comparison, Phase, Round, VariantResult } from '../result/result.t
 import { lateSends, limitOf, rateCause, pauseMs, stoodStill } from './limit.ts';
 import { overflowClause, overflowsOf, overflowTexts } from './accept-queues.ts';
 import { noiseWarnings, roundsText } from './noise-warnings.ts';
-import { answersByStatus, succeeded, summed, wholeRounds } from './phases.ts';
+import {
+  answersByStatus,
+  perRequestOf,
+  reconnectsOf,
+  succeeded,
+  summed,
+  wholeRounds,
+} from './phases.ts';
 import { oneSided } from './one-sided.ts';
 import { dependenceOf, falseNotes } from './rounds.ts';
 import {
@@ -183,8 +190,22 @@ function variantWarnings(variant: VariantResult): VariantWarning[] {
       `: one request in a hundred left ${scaledTime(late.lateMs)} late or more, which its latency includes (p99 ${scaledTime(late.latencyMs)}): ${rateCause(variant)}`,
     allowed < streams &&
       `: the server allows ${whole(allowed)} concurrent streams per connection, the load asks for ${whole(streams)}: ${whole(allowed)} were used`,
+    whyNotResumed(variant),
   ];
   return texts.flatMap((text) => (text === false ? [] : { name, text }));
+}
+
+/** Why no TLS session was resumed, although the load asks for it; false if some were, or if unknown. */
+function whyNotResumed(variant: VariantResult): string | false {
+  const resumed = perRequestOf(variant, 'resumed');
+  if (!variant.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
+    return false;
+  const { kept, share } = reconnectsOf(variant);
+  const why =
+    share <= kept
+      ? 'its connections were kept, and only new ones resume (keepAlive: false, or a server that closes connections)'
+      : 'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)';
+  return `: no TLS session was resumed (tls.resume): ${why}`;
 }
 
 /** Warm-ups are said from these lengths and gains on. */

@@ -41,6 +41,8 @@ export interface LoadOptions {
     curves?: readonly string[];
     /** The name to request (SNI) and to check the certificate for. Default: the address's name; none for an IP address. */
     serverName?: string;
+    /** Share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket. Not over h3. Default: 0. */
+    resume?: number;
   };
   /** The length of the measured window. This or `requests`. */
   duration?: string;

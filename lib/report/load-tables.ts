@@ -19,6 +19,7 @@ import {
   success,
   whole,
 } from '../format.ts';
+import { present } from '../present.ts';
 import type { ErrorCause, StatusClass } from '../result/load-result.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
@@ -184,15 +185,20 @@ function allTables(result: Result): Table[] {
       readBytes: 'B read',
       writtenBytes: 'B written',
     }),
-    perRequestTable(result, 'wire per request', {
-      connections: 'connections',
-      handshakes: 'TLS handshakes',
-      segmentsOut: 'segments to server',
-      segmentsIn: 'from it',
-      resentSegments: 'sent again',
-      wireBytesOut: 'B to server',
-      wireBytesIn: 'B from it',
-    }),
+    perRequestTable(
+      result,
+      'wire per request',
+      present({
+        connections: 'connections',
+        handshakes: 'TLS handshakes',
+        resumed: hasResumed(result) ? 'resumed' : undefined,
+        segmentsOut: 'segments to server',
+        segmentsIn: 'from it',
+        resentSegments: 'sent again',
+        wireBytesOut: 'B to server',
+        wireBytesIn: 'B from it',
+      }),
+    ),
   ];
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
   // Where an article has errors by kind, or packets, they stand beside the article's table.
@@ -200,6 +206,15 @@ function allTables(result: Result): Table[] {
   if (!hasPublishedKinds(result)) tables.push(kindsTable(result));
   tables.push(memoryTable(result), turnsTable(result));
   return tables;
+}
+
+/** Whether a load asked for resumed TLS sessions, or had some. */
+function hasResumed({ variants }: Result): boolean {
+  return variants.some(
+    (variant) =>
+      (variant.load.tls?.resume ?? 0) > 0 ||
+      perRequestOf(variant, 'resumed').some((count) => count > 0),
+  );
 }
 
 /** A load of a set length ends while requests are under way: they are no failures. */

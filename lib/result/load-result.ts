@@ -187,12 +187,13 @@ export interface LoadResult extends v.InferOutput<typeof loadResult> {
 }
 
 /**
- * What the load's connections had on the wire per request. TLS handshakes are full ones; segments and bytes, with the
+ * What the load's connections had on the wire per request. `resumed` are TLS handshakes that resumed a session; segments and bytes, with the
  * headers of IP and TCP, are TCP's own counts, to the server (`Out`) and from it.
  */
 export const wireNames = [
   'connections',
   'handshakes',
+  'resumed',
   'segmentsOut',
   'segmentsIn',
   'resentSegments',

@@ -162,7 +162,7 @@ export type PhaseResult = v.InferOutput<typeof phaseResult>;
 
 /**
  * The load as fitted to this machine. `command` and `asWritten`: before the fit. `searched`: at the rates of a search.
- * `together`: latencies are of pages.
+ * `together`: latencies are of pages. `tls` is what the client offers.
  */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),
@@ -177,6 +177,7 @@ const load = v.pipe(
       ),
       searched: optional(trueOrAbsent),
       together: optional(trueOrAbsent),
+      tls: optional(open({ resume: optional(figure) })),
       asWritten: optional(
         open({ threads: count, ...each(['durationSeconds', 'requests'], optional(figure)) }),
       ),

@@ -6,6 +6,7 @@ import { problemOfHeader } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
+  curveNames,
   problemsOfForm,
   type AddressServer,
   type CommandServer,
@@ -201,6 +202,12 @@ function problemOfPair(
   return undefined;
 }
 
+/** In lower case, with OpenSSL's other names. */
+const knownCurves = [
+  ...curveNames.map((name) => name.toLowerCase()),
+  ...['prime256v1', 'secp384r1', 'secp521r1'],
+];
+
 /** The first contradiction of a load's fields. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
@@ -229,5 +236,10 @@ export function problemOfLoad(load: LoadProfile): string | undefined {
   if (tls !== undefined && protocol === 'h2c') return 'h2c is HTTP/2 without TLS: leave tls out';
   if (tls?.minVersion === 'TLSv1.3' && tls.maxVersion === 'TLSv1.2')
     return 'tls: minVersion is above maxVersion';
+  const noCurve = tls?.curves?.find((curve) => !knownCurves.includes(curve.toLowerCase()));
+  if (noCurve !== undefined)
+    return `tls: there is no curve "${noCurve}"; there are: ${curveNames.join(', ')}`;
+  if (tls?.resume && protocol === 'h3')
+    return 'tls: resume is not for h3, which makes a whole handshake for each connection: leave it out';
   return undefined;
 }

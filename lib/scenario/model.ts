@@ -134,6 +134,16 @@ const serverSpec = v.lazy((value): Form<ServerSpec> => {
   return name === 'address' ? addressServer : configuredServer;
 });
 
+/** The key exchanges that the load generator knows. */
+export const curveNames = [
+  'X25519',
+  'P-256',
+  'P-384',
+  'P-521',
+  'X25519MLKEM768',
+  'SecP256r1MLKEM768',
+] as const;
+
 const tlsVersion = oneOf(['TLSv1.2', 'TLSv1.3']);
 const tlsFields = {
   minVersion: orAbsent(tlsVersion),
@@ -142,8 +152,10 @@ const tlsFields = {
   ciphers: orAbsent(texts),
   /** Such as X25519, P-256, or X25519MLKEM768 as browsers have it. */
   curves: orAbsent(texts),
+  /** Share, 0 to 1, of new connections that resume a session by a ticket; the first one of each client has none. Default: 0. */
+  resume: orAbsent(within(0, 1)),
 };
-/** TLS versions, ciphers and curves that the client offers, in OpenSSL's names. */
+/** TLS versions, ciphers and curves that the client offers, in OpenSSL's names, and how often it resumes. */
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);

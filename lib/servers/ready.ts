@@ -5,6 +5,7 @@ import http, { type IncomingMessage } from 'node:http';
 import { connect, type IncomingHttpHeaders, type IncomingHttpStatusHeader } from 'node:http2';
 import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
+import { createSecureContext } from 'node:tls';
 import { UserError } from '../errors.ts';
 import { limited } from '../limited.ts';
 import { hundredths, percent, whole } from '../format.ts';
@@ -287,7 +288,7 @@ async function onConnection<T>(
       maxVersion,
       // Node would leave out TLS 1.3 without its suites.
       ciphers: ciphers && [...tls13Suites, ...ciphers].join(':'),
-      ecdhCurve: curves?.join(':'),
+      ecdhCurve: curves && curvesOfNode(curves),
     }),
   };
   setMaxListeners(0, signal);
@@ -328,6 +329,24 @@ async function onConnection<T>(
     });
   } finally {
     session.destroy();
+  }
+}
+
+/**
+ * The curves to ask the server with. Node has the post-quantum ones from OpenSSL 3.5 on; before, they are the load's alone, and a server
+ * is asked with the others, or with Node's own.
+ */
+function curvesOfNode(curves: readonly string[]): string | undefined {
+  const known = curves.filter((curve) => !/mlkem/i.test(curve) || isOfNode(curve));
+  return known.length === 0 ? undefined : known.join(':');
+}
+
+function isOfNode(curve: string): boolean {
+  try {
+    createSecureContext({ ecdhCurve: curve });
+    return true;
+  } catch {
+    return false;
   }
 }
 

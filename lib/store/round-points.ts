@@ -78,6 +78,7 @@ export const benchRound = written<RoundRow>()({
       call_written_bytes: perRequest('writtenBytes'),
       connections_per_request: perRequest('connections'),
       handshakes_per_request: perRequest('handshakes'),
+      resumed_per_request: perRequest('resumed'),
       segments_out: perRequest('segmentsOut'),
       segments_in: perRequest('segmentsIn'),
       resent_segments: perRequest('resentSegments'),

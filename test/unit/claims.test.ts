@@ -283,6 +283,7 @@ test('a reader sees why a claim is open, what has a part in a load, and no noise
   expect(markdown).toContain(' inconclusive (about 16 rounds would probably decide) |');
   expect(markdown).toContain('| programs | it does not say | k6 2.2.0, nginx 1.22.1 |');
   expect(markdown).toContain('| 0.3 ± 0 |');
+  expect(markdown).toContain('| TLS handshakes | resumed | segments to server |');
   expect(markdown).not.toMatch(/± \S*e-/);
   expect(markdown).toContain(
     'Requests that were started and are not done were under way when a round ended.',

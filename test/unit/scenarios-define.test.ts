@@ -198,6 +198,10 @@ test.each([
   [{ headers: { 'content-length': '5' } }, 'content-length is set by the load generator'],
   [{ headers: { Upgrade: 'x' } }, 'load: Upgrade is not allowed in HTTP/2'],
   [{ protocol: 'h2c', tls: {} }, 'load: h2c is HTTP/2 without TLS'],
+  [{ tls: { curves: ['prime256v1', 'X448'] } }, 'tls: there is no curve "X448"; there are: X25519'],
+  [{ tls: { resume: 1.1 } }, 'load.tls.resume'],
+  [{ tls: { resume: -0.1 } }, 'load.tls.resume'],
+  [{ protocol: 'h3', tls: { resume: 0.9 } }, 'resume is not for h3'],
   [{ tls: { minVersion: 'TLSv1.3', maxVersion: 'TLSv1.2' } }, 'minVersion is above maxVersion'],
 ])('is refused, with the field named: a load with %j', (changes, message) => {
   const inLoad = Object.entries(changes).map(([name, value]) => [`load.${name}`, value]);

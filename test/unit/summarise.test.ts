@@ -13,6 +13,7 @@ import {
   continuousEnd,
 } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
+import { present } from '../../lib/present.ts';
 
 const counts = (requests: readonly number[]): Phase[] =>
   requests.map((count) => phase({ requests: count }));
@@ -242,6 +243,20 @@ test('streams beyond the limit of the server give one warning with both numbers'
     expect.stringMatching(/^server-1: the server allows 100 /),
   ]);
   expect(limited(1024, null)).toEqual([]);
+});
+
+test('a load that is to resume TLS sessions and resumes none says why', () => {
+  const made = (connections: number, resumed?: number, resume = 0.9) => {
+    const perRequest = { connections, handshakes: connections, ...present({ resumed }) };
+    const one = negotiated('nginx', 'P-256', { perRequest, requests: 1000, warmupRequests: 0 });
+    const load = { protocol: 'http/1.1', threads: 1, connections: 10, tls: { resume } } as const;
+    return warningsWith('no TLS session was resumed', { ...one, load });
+  };
+  expect(made(1, 0)).toEqual([
+    expect.stringMatching(/^nginx: no TLS .*: the server gave no session tickets, /),
+  ]);
+  expect(made(0.01, 0)).toEqual([expect.stringMatching(/: its connections were kept, /)]);
+  expect([made(1, 0.001), made(1, 0, 0), made(1)]).toEqual([[], [], []]);
 });
 
 const warningsWith = (included: string, ...variants: MeasuredVariant[]) =>

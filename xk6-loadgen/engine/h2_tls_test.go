@@ -149,7 +149,7 @@ func TestHandshakesThatCannotSucceed(t *testing.T) {
 		"a certificate nobody knows":    {nil, H2, TLSOptions{}, "certificate"},
 		"client wants TLS 1.3":          {func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, H2, TLSOptions{MinVersion: "TLSv1.3", InsecureSkipVerify: true}, "version"},
 		"client has TLS 1.2":            {func(c *tls.Config) { c.MinVersion = tls.VersionTLS13 }, HTTP11, TLSOptions{MaxVersion: "TLSv1.2", InsecureSkipVerify: true}, "version"},
-		"no curve in common":            {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, H2, TLSOptions{Curves: []string{"P-521"}, InsecureSkipVerify: true}, ""},
+		"no curve in common":            {func(c *tls.Config) { c.CurvePreferences = []tls.CurveID{tls.CurveP256} }, H2, TLSOptions{Curves: []string{"P-521"}, InsecureSkipVerify: true}, "no other curves than P-521"},
 		"no cipher in common":           {func(c *tls.Config) { c.MaxVersion = tls.VersionTLS12 }, H2, TLSOptions{Ciphers: []string{"ECDHE-ECDSA-AES128-GCM-SHA256"}, InsecureSkipVerify: true}, ""},
 		"server does not know ALPN":     {func(c *tls.Config) { c.NextProtos = nil }, H2, TLSOptions{InsecureSkipVerify: true}, "h2"},
 		"server has HTTP/1.1 only":      {func(c *tls.Config) { c.NextProtos = []string{"http/1.1"} }, H2, TLSOptions{InsecureSkipVerify: true}, ""},

@@ -263,7 +263,7 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 	}
 	if err != nil {
 		f := faultOf(err)
-		if f.text = p.withoutName(f.text); f.kind != ErrTLS {
+		if f.text = p.withHint(f.text); f.kind != ErrTLS {
 			f.kind = ErrConnect
 		}
 		q.inbox.post(quicEvent{of: q, fault: f})

@@ -245,7 +245,7 @@ func (s *secure) advance(record []byte) {
 		h.result = s.takeOver()
 	}
 	if h.result != nil {
-		s.conn.fail(ErrTLS, CauseOther, l.plan.withoutName(explainTLS(h.result)))
+		s.conn.fail(ErrTLS, CauseOther, l.plan.withHint(explainTLS(h.result)))
 		return
 	}
 	l.clock = l.shared.now() // The client's own work for the handshake is part of the connect time
@@ -386,9 +386,13 @@ const endedByAlert = "the server ended the TLS session: "
 // ofNoName are alerts of servers that have no certificate for the name, or without one (RFC 8446, section 6.2).
 var ofNoName = []string{"internal error", "unrecognized name", "handshake failure"}
 
-// withoutName adds to what a handshake failed for that an address has no name for SNI (RFC 6066, section 3), if that may be why.
-func (p *plan) withoutName(text string) string {
+// withHint adds to what a handshake failed for what in the options may be why: curves that the server does not know, or an address, which has
+// no name for SNI (RFC 6066, section 3).
+func (p *plan) withHint(text string) string {
 	alert, isAlert := strings.CutPrefix(text, endedByAlert)
+	if isAlert && alert == "handshake failure" && len(p.TLS.Curves) > 0 {
+		return text + " (the load offers no other curves than " + strings.Join(p.TLS.Curves, ", ") + ": does the server know one of them?)"
+	}
 	if name := p.tls.ServerName; !isAlert || !slices.Contains(ofNoName, alert) || net.ParseIP(name) == nil {
 		return text
 	}

@@ -1,8 +1,8 @@
 // Causes of a verdict, from the look of perf at its sides. docs/why.md says how to read them.
 import { measuredComparisons, variantOf } from '../../analysis/comparisons.ts';
-import { perRequestOf } from '../../analysis/phases.ts';
-import { mean, total } from '../../analysis/statistics.ts';
-import { effect, counts, enumeration, hundredths, short } from '../../format.ts';
+import { perRequestOf, reconnectsOf } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
+import { effect, counts, enumeration, hundredths, percent, short } from '../../format.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { perfCounts, type WhySide } from '../../result/why.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from '../../report/table.ts';
@@ -195,23 +195,20 @@ function factsText(variant?: VariantResult, baseline?: VariantResult): string[] 
 function connectionsText(one: VariantResult, { share, kept }: Reconnects): string {
   if (share < leastCalls.usual) return `${one.name} keeps its connections`;
   const often = share + kept > 0.95 ? 'each request' : `every ${perRequest(1 / share)} requests`;
-  const tls = perRequestOf(one, 'handshakes').some(Boolean) ? ', with a full TLS handshake' : '';
-  return `${one.name} opens a connection for ${often}${tls}`;
+  return `${one.name} opens a connection for ${often}${handshakesText(one)}`;
+}
+
+/** ", with a full TLS handshake", or the share of the handshakes that resumed a session. */
+function handshakesText(one: VariantResult): string {
+  const handshakes = total(perRequestOf(one, 'handshakes'), (count) => count);
+  if (handshakes === 0) return '';
+  const resumed = total(perRequestOf(one, 'resumed'), (count) => count) / handshakes;
+  return resumed === 0
+    ? ', with a full TLS handshake'
+    : `, with a TLS handshake (${percent(resumed)} of them resumed a session)`;
 }
 
 type Reconnects = ReturnType<typeof reconnectsOf>;
-
-/** Connections per request: those that the load keeps open, and the others. */
-function reconnectsOf(variant: VariantResult) {
-  const { connections = 0 } = variant.load;
-  const each = variant.rounds.flatMap(({ phases: [first] }) =>
-    first === undefined ? [] : [connections / (first.requests + first.warmupRequests)],
-  );
-  const opened = perRequestOf(variant, 'connections');
-  if (opened.length === 0) return { kept: 0, share: 0 };
-  const kept = mean(each);
-  return { kept, share: mean(opened) - kept };
-}
 
 function waitText({ comparison }: Pair, result: Result): string[] {
   const { metric, ratio, cpu, variant, baseline, verdict } = comparison;

@@ -146,6 +146,24 @@ describe('the sentence', () => {
     },
   );
 
+  it.each([
+    [0, 'with a full TLS handshake'],
+    [0.9, 'with a TLS handshake (90 % of them resumed a session)'],
+  ])('names handshakes, of which %d resumed', (resumed, text) => {
+    const made = looked(plain, plain);
+    const [, variant] = made.variants;
+    if (variant === undefined) throw new Error('there are two');
+    const perRequest = { connections: 1, handshakes: 1, resumed };
+    const rounds = variant.rounds.map((round) => ({
+      ...round,
+      phases: round.phases.map((phase) => ({ ...phase, perRequest })),
+    }));
+    Object.assign(variant, { rounds });
+    expect(whyLines(made)[0]).toContain(
+      `open-file-cache opens a connection for each request, ${text}`,
+    );
+  });
+
   it("names the function with the largest share of the server's own code", () => {
     const made = looked(plain, { ...plain, cpu: { ...plain.cpu, 'own code': 30 } });
     Object.assign(made.why?.sides[1] ?? {}, { functions: [{ name: 'mixed', us: 20 }] });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { UserError, offer } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { problemOfLoad } from '../define-scenario.ts';
-import { problemOfLoadForm, type LoadProfile, type TlsOffer } from '../model.ts';
+import { curveNames, problemOfLoadForm, type LoadProfile, type TlsOffer } from '../model.ts';
 import { urlParts, type UrlParts } from '../pages.ts';
 import {
   atRate,
@@ -217,7 +217,7 @@ const offered = {
     `ECDHE-ECDSA-${cipher}`,
     `ECDHE-RSA-${cipher}`,
   ]),
-  groups: ['X25519', 'P-256', 'P-384', 'P-521', 'X25519MLKEM768', 'SecP256r1MLKEM768'],
+  groups: [...curveNames],
 };
 
 /** vegeta's HTTP/2 client uses a single connection and the server's own stream limit, 100 to 128 in the servers here. */
