@@ -2,10 +2,12 @@
 import { execFileSync } from 'node:child_process';
 import { createServer } from 'node:http';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { delimiter, dirname, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { whole } from '../../lib/format.ts';
 import type { Result } from '../../lib/result/result.ts';
+import { findGo } from '../../lib/setup/k6.ts';
+import { thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { run } from '../../lib/process.ts';
 import { installPackage, inProject, type InstalledPackage } from '../fixtures/installed-package.ts';
@@ -90,6 +92,23 @@ test('gzip on against gzip off: different body lengths are reported, not refused
   expectMeasured(result, ['plain', 'gzip']);
   expect(configOf(project, 'gzip/nginx.conf')).toMatch(/gzip on;/);
 });
+
+test('TLS handshakes by key, key exchange and resumption', async () => {
+  const project = installed.project('handshakes', {}, 'tls-handshakes');
+  const { binary: go } = await findGo(thisMachine());
+  // The first compilation of its packages may exceed the time limit for a start.
+  execFileSync(go, ['build', '-o', '/dev/null', 'server.go'], { cwd: project });
+  const PATH = [dirname(go), process.env.PATH].join(delimiter);
+  const { result } = await ran(project, ['npm', 'run', '-s', 'handshakes', '--'], { PATH });
+  expectMeasured(result, ['ecdsa', 'rsa', 'post-quantum', 'resumed']);
+  const phases = result.variants.map(({ rounds }) => rounds[0]?.phases[0]);
+  const curve = 'X25519';
+  const exchanges = [curve, curve, 'X25519MLKEM768', curve];
+  expect(phases.map((phase) => phase?.tls?.keyExchange)).toEqual(exchanges);
+  const resumed = phases.map((phase) => phase?.perRequest?.resumed);
+  expect(resumed.slice(0, 3)).toEqual([0, 0, 0]);
+  expect(resumed[3]).toBeGreaterThan(0.5);
+}, 300_000);
 
 test('the requests of a log against two configs', async () => {
   // 3 of the 120 logged requests are for pages that no longer exist.
@@ -238,8 +257,8 @@ test('types: strict, including those of the package; mistakes are found', async 
     }`;
   const bundler = { module: 'esnext', moduleResolution: 'bundler' };
   const projects = [
-    ...['own-nginx-config', 'h2o-http2', 'traffic', 'gzip', 'k6-script'].map((example) =>
-      installed.project(`types-${example}`, {}, example),
+    ...['own-nginx-config', 'h2o-http2', 'traffic', 'gzip', 'k6-script', 'tls-handshakes'].map(
+      (example) => installed.project(`types-${example}`, {}, example),
     ),
     installed.project('types-scenario', {
       'package.json': '{ "type": "module" }',
