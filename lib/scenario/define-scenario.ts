@@ -203,10 +203,9 @@ function problemOfPair(
 }
 
 /** In lower case, with OpenSSL's other names. */
-const knownCurves = [
-  ...curveNames.map((name) => name.toLowerCase()),
-  ...['prime256v1', 'secp384r1', 'secp521r1'],
-];
+const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map((name) =>
+  name.toLowerCase(),
+);
 
 /** The first contradiction of a load's fields. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
