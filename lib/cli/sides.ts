@@ -124,22 +124,84 @@ async function isProgram(file: string): Promise<boolean> {
   }
 }
 
-/** Names sides by file, program or host; if these are alike with folder, arguments or port, and else with -a, -b … */
+/** A table's column is narrow. */
+const columnWidth = 24;
+
+/**
+ * Names sides by file, program or host; if these are alike with folder, arguments or port; if those are alike or too long for a column, by
+ * what they differ in; and else with -a, -b …
+ */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
-  const open = sides
-    .filter(({ name }) => name === undefined)
-    .map(({ source }) => namesFrom(source));
-  const short = open.map((names) => names[0]);
-  const long = open.map((names) => names[1]);
+  const open = sides.flatMap(({ name, source }) => (name === undefined ? [source] : []));
+  const both = open.map(namesFrom);
+  const short = both.map((names) => names[0]);
+  const long = both.map((names) => names[1]);
   const isFree = (name: string, index: number, names: readonly string[]) =>
-    names.indexOf(name) === index && names.lastIndexOf(name) === index && !taken.has(name);
+    name !== '' &&
+    names.indexOf(name) === index &&
+    names.lastIndexOf(name) === index &&
+    !taken.has(name);
+  const isFit = (name: string, index: number, names: readonly string[]) =>
+    name.length <= columnWidth && isFree(name, index, names);
+  const unfit = short.flatMap((name, index) => (isFit(name, index, short) ? [] : [index]));
+  const apart = differingNames(
+    unfit.map((index) => ({ source: open[index] as Source, short: short[index] as string })),
+  );
+  const byDifference = short.map((name, index) => apart[unfit.indexOf(index)] ?? name);
   const names =
-    [short, long].find((some) => some.every(isFree)) ??
+    [short, long, byDifference].find((some) => some.every(isFit)) ??
+    [byDifference, short, long].find((some) => some.every(isFree)) ??
     short.map((name, index) =>
       isFree(name, index, short) ? name : `${name}-${String.fromCharCode(97 + index)}`,
     );
   return sides.map(({ name }) => name ?? (names.shift() as string));
+}
+
+/** The words and names of folders that not all have, behind the short name; where that is too long for a column, the parts of words. */
+function differingNames(sides: readonly { source: Source; short: string }[]): string[] {
+  const texts = sides.map(({ source }) => textOf(source));
+  const words = differing(
+    texts.map((text) => text.split(/[\s/]+/)),
+    0,
+  );
+  const parts = differing(
+    texts.map((text) => text.split(/[^a-zA-Z0-9]+/)),
+    1,
+  );
+  return sides.map(({ short }, index) => {
+    const candidates = [words, parts].map((of) => asName(of[index]?.join(' ') ?? ''));
+    const named = candidates.map((name) => (name === '' ? '' : withShort(short, name)));
+    return (
+      named.find((name) => name !== '' && name.length <= columnWidth) ?? cut(candidates[1] ?? '')
+    );
+  });
+}
+
+/** What differs is at its beginning. */
+const cut = (name: string) => name.slice(0, columnWidth).replace(/-$/, '');
+
+function withShort(short: string, name: string): string {
+  return short.length + name.length < columnWidth && name !== short ? `${short}-${name}` : name;
+}
+
+/** What is between the beginning and the end that all lists share, with `context` items of the beginning. */
+function differing(lists: readonly (readonly string[])[], context: number): string[][] {
+  const [first = []] = lists;
+  if (lists.length < 2) return lists.map(() => []);
+  const isShared = (at: number) => lists.every((list) => list.at(at) === first.at(at));
+  const shortest = Math.min(...lists.map(({ length }) => length));
+  let begin = 0;
+  while (begin < shortest && isShared(begin)) begin++;
+  let end = 0;
+  while (end < shortest - begin && isShared(-1 - end)) end++;
+  return lists.map((list) => list.slice(Math.max(0, begin - context), list.length - end));
+}
+
+/** All that names a side. */
+function textOf(source: Source): string {
+  if (source.kind === 'address') return source.origin;
+  return source.kind === 'command' ? shownCommand(source.command) : source.config.file;
 }
 
 function namesFrom(source: Source): [short: string, long: string] {
@@ -150,15 +212,12 @@ function namesFrom(source: Source): [short: string, long: string] {
     return [named(hostname), named(host)];
   }
   if (source.kind === 'command')
-    return [
-      named(path.parse(source.program).name),
-      named(shownCommand(source.command)).slice(0, 40),
-    ];
+    return [named(path.parse(source.program).name), named(textOf(source))];
   const { dir, name } = path.parse(source.config.file);
   return [named(name), asName(`${path.basename(dir)}-${named(name)}`)];
 }
 
-/** A table's column is narrow. */
+/** Of the name of a variant. */
 const longestName = 63;
 
 function asName(text: string): string {

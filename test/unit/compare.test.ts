@@ -155,6 +155,75 @@ test('names of sides', async () => {
   expect(given.map(({ name }) => name)).toEqual(['old', 'node', '127-0-0-1']);
 });
 
+test.each([
+  [
+    [
+      'node server.js --port {port} --cache 1000 --zip off',
+      'node server.js --port {port} --cache 1000 --zip on',
+    ],
+    ['node-off', 'node-on'],
+  ],
+  [
+    ['java -Xmx512m -jar build/libs/app-1.0.0.jar', 'java -Xmx512m -jar build/libs/app-1.1.0.jar'],
+    ['java-app-1-0-0-jar', 'java-app-1-1-0-jar'],
+  ],
+  [
+    ['env GOMAXPROCS=1 ./target/release/my-server', 'env GOMAXPROCS=2 ./target/release/my-server'],
+    ['env-gomaxprocs-1', 'env-gomaxprocs-2'],
+  ],
+  [
+    [
+      'caddy run --adapter caddyfile --config /etc/Caddyfile.old',
+      'caddy run --adapter caddyfile --config /etc/Caddyfile.new',
+    ],
+    ['caddy-caddyfile-old', 'caddy-caddyfile-new'],
+  ],
+  [
+    [
+      '/home/me/build-release-with-lto/bin/my-httpd -p 1',
+      '/home/me/build-release-without/bin/my-httpd -p 1',
+    ],
+    ['build-release-with-lto', 'build-release-without'],
+  ],
+  [
+    ['apache2 -DFOREGROUND -f /etc/apache2/a.conf', 'apache2 -DFOREGROUND -f /etc/apache2/b.conf'],
+    ['apache2-a-conf', 'apache2-b-conf'],
+  ],
+  [
+    ['/srv/current/old/nginx/nginx.conf', '/srv/current/new/nginx/nginx.conf'],
+    ['nginx-old', 'nginx-new'],
+  ],
+  [
+    [
+      '/srv/release-2026-11-26-1200/nginx/nginx.conf',
+      '/srv/release-2026-11-27-1200/nginx/nginx.conf',
+    ],
+    ['release-2026-11-26-1200', 'release-2026-11-27-1200'],
+  ],
+  [
+    [
+      '/srv/a-config-with-a-very-long-name-that-ends-with-one.conf',
+      '/srv/a-config-with-a-very-long-name-that-ends-with-two.conf',
+    ],
+    ['with-one', 'with-two'],
+  ],
+  [
+    ['/srv/nginx.conf', '/srv/a-config-with-a-very-long-name.conf'],
+    ['nginx', 'a-config-with-a-very-long-name'],
+  ],
+  [
+    ['python3 -m http.server 80 --bind 127.0.0.1', 'python3 app.py'],
+    ['python3-m-http-server-80', 'python3-app-py'],
+  ],
+])('names that are long or alike are of what differs: %j', (words, names) => {
+  const sides = words.map((word) => ({
+    source: word.startsWith('/srv/')
+      ? ({ kind: 'config', config: { ...nginx, file: word } } as const)
+      : commandSide('x', word).source,
+  }));
+  expect(namesOf(sides)).toEqual(names);
+});
+
 test('protocols of a command', async () => {
   const given = [commandSide('one', 'node a.js'), configSide('b', nginxH2)];
   const loads = async (flags?: string) => (await sidesFor(given, flags)).map(({ load }) => load);
