@@ -46,12 +46,12 @@ const whose = ({ backlog }: Overflows): string =>
 
 /** A sentence on the accept queues that overflowed, with the next step; none if none did. */
 export function overflowTexts(all: readonly Overflows[]): string[] {
-  const found = all.filter(({ count }) => count > 0);
-  if (found.length === 0) return [];
+  const overflowed = all.filter(({ count }) => count > 0);
+  if (overflowed.length === 0) return [];
   // A full queue has one more than its backlog.
-  const [room] = extent(found.map(({ backlog = Infinity }) => backlog + 1));
+  const [room] = extent(overflowed.map(({ backlog = Infinity }) => backlog + 1));
   const always = Number.isFinite(room) ? ` (${whole(room)} always find room)` : '';
-  const each = found.map((one) => `that of ${one.name}${whose(one)} ${times(one)}`);
+  const each = overflowed.map((one) => `that of ${one.name}${whose(one)} ${times(one)}`);
   return [
     `full accept queues turned connections away, which then fail, or wait for 0.2 s to some seconds: ${enumeration(each)}: take fewer connections${always}, or give the server a longer backlog (a setting of its own, up to net.core.somaxconn)`,
   ];

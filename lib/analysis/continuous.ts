@@ -63,8 +63,8 @@ export function turnsDisagree(
     if (both === undefined) return [];
     return [{ name, logs: logRatios(...both), ratio: ratioInterval(...both) }];
   });
-  const found = known.find(({ logs }) => isBeyond(sideMatters, logs));
-  if (found !== undefined) return found;
+  const differing = known.find(({ logs }) => isBeyond(sideMatters, logs));
+  if (differing !== undefined) return differing;
   const [first, ...others] = known;
   for (const other of others) {
     const differences = other.logs.map((log, round) => log - (first?.logs[round] as number));

@@ -104,8 +104,8 @@ export function limitOf({ serverShare, generatorShare }: Shares): Limit | null {
 }
 
 export function isServerAtLimit(variant: Shares): boolean {
-  const found = limitOf(variant);
-  return found === 'server' || found === 'both';
+  const limitReached = limitOf(variant);
+  return limitReached === 'server' || limitReached === 'both';
 }
 
 interface SideCores {

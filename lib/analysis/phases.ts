@@ -236,8 +236,8 @@ export function answersByStatus(phases: readonly Phase[]): [status: string, coun
   const statuses = Object.entries(summed(phases.map(({ statuses = {} }) => statuses)));
   const classes = Object.entries(summed(phases.map(({ responses }) => responses)));
   return classes.flatMap(([name, count]) => {
-    const own = statuses.filter(([status]) => status[0] === name[0]);
-    return total(own, ([, times]) => times) === count ? own : [[name, count]];
+    const ofClass = statuses.filter(([status]) => status[0] === name[0]);
+    return total(ofClass, ([, times]) => times) === count ? ofClass : [[name, count]];
   });
 }
 

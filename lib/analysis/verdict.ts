@@ -311,8 +311,8 @@ const filesOf = ({ load }: Contender): number => (load.together ? (load.streams 
 
 function figuresOf({ baseline, variant }: Pair, metric: Metric): Figures | null {
   if (isLatency(metric) && (queueGrows(baseline) || queueGrows(variant))) return null;
-  const [one, other] = [baseline.figures[metric], variant.figures[metric]];
-  return isMeasurable(one) && isMeasurable(other) ? [one, other] : null;
+  const [before, after] = [baseline.figures[metric], variant.figures[metric]];
+  return isMeasurable(before) && isMeasurable(after) ? [before, after] : null;
 }
 
 function isMeasurable(figures: readonly number[] | null): figures is readonly number[] {

@@ -17,11 +17,13 @@ export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
 /** Opens all hosts, or closes them if one cannot be used, or two are the same. Throws UserError. */
 export async function openGeneratorHosts(names: readonly string[]): Promise<GeneratorHost[]> {
   const opened = await Promise.allSettled(names.map(openGeneratorHost));
-  const hosts = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const hosts = opened.flatMap((outcome) =>
+    outcome.status === 'fulfilled' ? [outcome.value] : [],
+  );
   try {
-    for (const one of opened) if (one.status === 'rejected') throw one.reason;
+    for (const outcome of opened) if (outcome.status === 'rejected') throw outcome.reason;
     const same = hosts.find(
-      ({ address }, index) => hosts.findIndex((one) => one.address === address) < index,
+      ({ address }, index) => hosts.findIndex((other) => other.address === address) < index,
     );
     if (same !== undefined)
       throw new UserError(`--generator-host ${same.name}: ${same.address} is named twice`, 2);

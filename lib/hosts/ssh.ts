@@ -33,8 +33,8 @@ const options = [
 export type Connection = Awaited<ReturnType<typeof connect>>;
 
 function sshWords(): string[] {
-  const said = process.env[sshVariable]?.trim() || 'ssh';
-  return asWords(() => commandWords(said, 0, homedir()), `${sshVariable}: `);
+  const configured = process.env[sshVariable]?.trim() || 'ssh';
+  return asWords(() => commandWords(configured, 0, homedir()), `${sshVariable}: `);
 }
 
 /** The command that reaches a host as bakeoff does, with its port and key, for a person to type. */
@@ -49,8 +49,8 @@ export async function addressesOf(host: string): Promise<string[]> {
   const asked = run({ command, args: [...words, '-G', '--', host], limit });
   const settings = await asked.catch(() => undefined);
   const name = /^hostname (\S+)$/m.exec(settings?.stdout ?? '')?.[1] ?? host.replace(/^.*@/, '');
-  const found = await lookup(name, { all: true }).catch(() => []);
-  return found.map(({ address }) => address);
+  const addresses = await lookup(name, { all: true }).catch(() => []);
+  return addresses.map(({ address }) => address);
 }
 
 /** Time for the agent to end; servers get 5 s. */
@@ -72,9 +72,9 @@ export async function connect(host: string, script: string) {
     stdio: ['pipe', 'pipe', 'pipe'],
   });
   const { stdin, stdout, stderr } = child.process;
-  let said = '';
+  let errors = '';
   stderr?.setEncoding('utf8').on('data', (text: string) => {
-    said = (said + text).slice(-10_000);
+    errors = (errors + text).slice(-10_000);
   });
   stdin?.on('error', () => undefined);
   const lines = createInterface({ input: stdout as NonNullable<typeof stdout> });
@@ -121,7 +121,7 @@ export async function connect(host: string, script: string) {
     /** Settles at the connection's end, with the reason in a line. */
     ended: child.exited.then(async ({ code }) => {
       await drained;
-      return refusal ?? explained(host, code, said);
+      return refusal ?? explained(host, code, errors);
     }),
     /** Ends the command's input, then the connection. Never throws; may be called twice. */
     close: () => (closing ??= end()),

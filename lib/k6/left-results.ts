@@ -60,7 +60,7 @@ export function leftIn(
     values: readonly (readonly unknown[])[];
   }[],
 ): Map<number, Left> {
-  const found = new Map<number, Left>();
+  const byInstance = new Map<number, Left>();
   for (const { tags = {}, columns, values } of series.toSorted(
     (a, b) => Number(a.tags?.['phase']) - Number(b.tags?.['phase']),
   )) {
@@ -71,11 +71,11 @@ export function leftIn(
       return typeof text === 'string' ? text + textOf(part + 1) : '';
     };
     const instance = Number(tags['instance']);
-    const phases = found.get(instance)?.phases ?? [];
-    found.set(instance, {
+    const phases = byInstance.get(instance)?.phases ?? [];
+    byInstance.set(instance, {
       phases: [...phases, JSON.parse(textOf(1)) as PhaseOutcome],
       aheadMs: Number(fields.get('ahead_ms')),
     });
   }
-  return found;
+  return byInstance;
 }

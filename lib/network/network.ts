@@ -274,11 +274,11 @@ async function noNamespaces(
     signal,
   });
   if (code === 0) return undefined;
-  const said = lastLine(stderr).replace(/^unshare: /, '');
+  const refusal = lastLine(stderr).replace(/^unshare: /, '');
   if (caller.uid === 0)
-    return `network namespaces are not allowed here (${said}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`;
+    return `network namespaces are not allowed here (${refusal}): a container has to be started with --privileged, or as the head of docker/Dockerfile says`;
   return (
-    `namespaces are not allowed to this user (${said}): start as root, or have root allow user namespaces, by the settings that ` +
+    `namespaces are not allowed to this user (${refusal}): start as root, or have root allow user namespaces, by the settings that ` +
     'this kernel has of user.max_user_namespaces, kernel.unprivileged_userns_clone=1 and kernel.apparmor_restrict_unprivileged_userns=0'
   );
 }

@@ -61,12 +61,12 @@ function environmentsTable({
   results,
 }: ArticleRun): Table {
   const [first] = results.values();
-  const here = first === undefined ? [] : environmentHere(first.environment);
+  const thisMachine = first === undefined ? [] : environmentHere(first.environment);
   const versions = new Set<string>();
   for (const { environment } of results.values())
     for (const [name, version] of Object.entries(environment.versions))
       if (!ofNoLoad.has(name)) versions.add(`${name} ${version}`);
-  const [hardware = '', os = '', kernel = ''] = here;
+  const [hardware = '', os = '', kernel = ''] = thisMachine;
   const rows: [string, string | undefined, string][] = [
     ['machine', machine.hardware, hardware],
     ['system', machine.os, os],

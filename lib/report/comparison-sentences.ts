@@ -50,8 +50,10 @@ function measuredInBrackets(comparison: Comparison, result: Result): string {
 
 /** Only for a single comparison between different configs of one server. */
 function knobOf({ variant, baseline }: Comparison, result: Result): string | undefined {
-  const [one, other] = [variant, baseline].map((name) => variantOf(result, name)?.server?.name);
-  const isOnly = result.comparisons.length === 1 && one === other;
+  const [variantServer, baselineServer] = [variant, baseline].map(
+    (name) => variantOf(result, name)?.server?.name,
+  );
+  const isOnly = result.comparisons.length === 1 && variantServer === baselineServer;
   return isOnly && result.control !== true ? result.knob : undefined;
 }
 

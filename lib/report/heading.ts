@@ -150,7 +150,7 @@ export function loadText(
     Pick<Load, 'searched' | 'together'> & { streams?: number },
 ): string {
   const { command, threads, durationSeconds, requests = 0, arrivals, streams, together } = load;
-  const here = [
+  const differences = [
     threads !== profile.threads && counts(threads, 'thread'),
     load.searched && `steps of ${durationSeconds} s at rates that are searched for`,
     !load.searched && durationSeconds !== profile.durationSeconds && `${durationSeconds} s`,
@@ -159,7 +159,7 @@ export function loadText(
     arrivals === 'poisson' && 'Poisson arrivals',
     arrivals === 'logged' && `${whole(requests)} requests at the log's times`,
   ].filter(Boolean);
-  return here.length === 0 ? command : `${command} (here ${here.join(', ')})`;
+  return differences.length === 0 ? command : `${command} (here ${differences.join(', ')})`;
 }
 
 export function variantLoadText({ load }: VariantResult): string {

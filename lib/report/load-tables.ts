@@ -235,10 +235,10 @@ function savingsLines({ variants }: Result): string[] {
       published.requests !== undefined &&
       traffic.requests < published.requests,
   );
-  const [here, there] = [fewer?.traffic?.requests, fewer?.published?.requests];
-  if (here === undefined || there === undefined) return [];
+  const [measured, inArticle] = [fewer?.traffic?.requests, fewer?.published?.requests];
+  if (measured === undefined || inArticle === undefined) return [];
   return [
-    `Header savings here are those of ${whole(here)} requests, the published ones of ${whole(there)}: the first requests of a connection save less.`,
+    `Header savings here are those of ${whole(measured)} requests, the published ones of ${whole(inArticle)}: the first requests of a connection save less.`,
   ];
 }
 

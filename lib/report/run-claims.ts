@@ -22,9 +22,9 @@ export function claimsOfRun(
     const rests = claim.rests.filter(({ scenario }) => scenario === result.scenario);
     if (rests.length === 0 || !rests.every((rest) => shown(rest.variant) && shown(rest.against)))
       continue;
-    const own = { text, figures, rests };
-    const makes = madeBy(ownFigures(own, results));
-    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(own, results) });
+    const ofRun = { text, figures, rests };
+    const makes = madeBy(ownFigures(ofRun, results));
+    decided.push({ number: index + 1, text, figures, makes, ...decideClaim(ofRun, results) });
   }
   return decided;
 }

@@ -202,8 +202,9 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
 function rateText(variant: Row, { search }: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
-  const found = search?.found.find((one) => one.variant === name);
-  if (found !== undefined) return `${found.atLeast ? 'at least ' : ''}${whole(found.rate)}`;
+  const foundRate = search?.found.find((one) => one.variant === name);
+  if (foundRate !== undefined)
+    return `${foundRate.atLeast ? 'at least ' : ''}${whole(foundRate.rate)}`;
   const rate = rateOf(variant);
   const share = total(phases, succeeded) / total(phases, responsesOf);
   if (rps !== null && share < 0.5)

@@ -58,8 +58,8 @@ export function findVariants(scenario: Scenario, names?: readonly string[]): Var
   const wanted = names.map((name) => name.trim());
   for (const name of wanted)
     if (!known.includes(name)) throw unknownWord(`variant of ${scenario.name}`, name, known);
-  const found = variants.filter(({ name }) => wanted.includes(name));
-  if (found.some(isRunnable)) return found;
+  const chosen = variants.filter(({ name }) => wanted.includes(name));
+  if (chosen.some(isRunnable)) return chosen;
   throw usageError(
     `--variants ${wanted.join(',')}: published only, so there is nothing to run; name another one too`,
   );
@@ -129,15 +129,15 @@ const packages: Plugin = {
     builder.onResolve({ filter: /^[^./]/ }, async ({ path: name, pluginData, ...from }) => {
       if (pluginData === resolved || from.kind === 'entry-point') return undefined;
       const { kind, importer, resolveDir } = from;
-      const found = await builder.resolve(name, {
+      const target = await builder.resolve(name, {
         kind,
         importer,
         resolveDir,
         pluginData: resolved,
       });
-      if (found.external || !/\/node_modules\//.test(found.path)) return found;
+      if (target.external || !/\/node_modules\//.test(target.path)) return target;
       return {
-        path: kind === 'require-call' ? found.path : pathToFileURL(found.path).href,
+        path: kind === 'require-call' ? target.path : pathToFileURL(target.path).href,
         external: true,
       };
     });

@@ -51,16 +51,16 @@ function problemsOf(scenario: Scenario): string[] {
   if (shared !== undefined) return [shared];
   const problems: string[] = [];
   for (const variant of variants) {
-    const found = problemOfVariant(scenario, variant);
-    if (found !== undefined) problems.push(`variant "${variant.name}" ${found}`);
+    const problem = problemOfVariant(scenario, variant);
+    if (problem !== undefined) problems.push(`variant "${variant.name}" ${problem}`);
   }
   if (!variants.some(isRunnable))
     problems.push('has published figures only: nothing of it can be run');
   if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1)
     problems.push('has within, and phases.count: a search has load phases of its own');
   for (const { variant, against } of alsoCompare) {
-    const found = problemOfPair(scenario, variant, against);
-    if (found !== undefined) problems.push(`alsoCompare: "${variant}" ${found}`);
+    const problem = problemOfPair(scenario, variant, against);
+    if (problem !== undefined) problems.push(`alsoCompare: "${variant}" ${problem}`);
   }
   return problems;
 }

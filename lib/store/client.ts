@@ -236,8 +236,8 @@ async function textOf({ url }: Influx, { body, status }: Response): Promise<stri
 }
 
 export function basicAuthorization({ credentials }: Influx): string | undefined {
-  const words = credentials && `${credentials.user}:${credentials.password}`;
-  return words === null ? undefined : `Basic ${Buffer.from(words).toString('base64')}`;
+  const account = credentials && `${credentials.user}:${credentials.password}`;
+  return account === null ? undefined : `Basic ${Buffer.from(account).toString('base64')}`;
 }
 
 /** fetch hides the reason in the cause, or for a name with several addresses in an AggregateError. */

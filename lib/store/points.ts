@@ -98,8 +98,8 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
 export function tablePoints(result: Result): string[] {
   const { search, variants } = result;
   const at = pointsAt(result);
-  const here = variants.filter(({ rps }) => rps !== null);
-  const first = here.find(({ published }) => published?.rps !== undefined) ?? here[0];
+  const withFigures = variants.filter(({ rps }) => rps !== null);
+  const first = withFigures.find(({ published }) => published?.rps !== undefined) ?? withFigures[0];
   const comparisons = variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
     const { metric = 'rps' } = comparison ?? {};
@@ -172,11 +172,15 @@ export function tablePoints(result: Result): string[] {
 /** The buckets of a load phase, or else those of the article, with the shares of both. */
 function bucketRows({ published, measured }: Pick<PhasePair, 'published' | 'measured'>) {
   const inArticle = publishedBuckets(published);
-  const here = measured?.buckets ?? [];
+  const measuredBuckets = measured?.buckets ?? [];
   const shareIn = (buckets: readonly BucketShare[], bucket: BucketShare) =>
     buckets.find((one) => sameBucket(one, bucket));
-  return (here.length > 0 ? here : inArticle).map((bucket) => {
-    return { bucket, published: shareIn(inArticle, bucket), measured: shareIn(here, bucket) };
+  return (measuredBuckets.length > 0 ? measuredBuckets : inArticle).map((bucket) => {
+    return {
+      bucket,
+      published: shareIn(inArticle, bucket),
+      measured: shareIn(measuredBuckets, bucket),
+    };
   });
 }
 

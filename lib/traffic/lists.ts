@@ -53,14 +53,14 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
     }
   }
   const host = site ?? hosts.mostFrequent();
-  const own = found.filter((one) => one.host === host);
+  const ofHost = found.filter((one) => one.host === host);
   for (const one of found)
     if (one.host !== host) leftOut.add(`for other hosts than ${host}`, one.host ?? '');
   const left = leftOut.lines();
-  if (own.length === 0)
+  if (ofHost.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
-  const said = `Of the HAR's ${whole(entries.length)} entries, ${percent(own.length / entries.length)} are in the load.`;
-  return { requests: merged(own), ...present({ host }), said: [said, ...left] };
+  const said = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
+  return { requests: merged(ofHost), ...present({ host }), said: [said, ...left] };
 }
 
 interface Header {
@@ -142,11 +142,11 @@ function isBelow(file: string, folder: string): boolean {
 /** Reads targets of vegeta, in its text format or in JSON. @throws UserError (exit code 2) that names the line */
 export function readTargets(file: string): Traffic {
   const text = textOfFile('--targets', file, mostBytes);
-  const own = fromCallersFolder(file);
-  const isAnothers = statSync(own).uid !== 0;
+  const targetsFile = fromCallersFolder(file);
+  const isAnothers = statSync(targetsFile).uid !== 0;
   // Untrusted targets must not send root's files to a server. If the targets file belongs to root, files next to it are allowed.
   const mustBeOpen = (body: string) =>
-    process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(own)));
+    process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(targetsFile)));
   const found: Found[] = [];
   let address: string | undefined;
   const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
@@ -222,8 +222,8 @@ function jsonTarget(line: string, where: string): [string, string, string, Parti
     name,
     value: [values].flat().join(', '),
   }));
-  const own = headers.filter(isSent);
-  requireRight(own, where);
+  const sent = headers.filter(isSent);
+  requireRight(sent, where);
   const bodyBase64 = typeof body === 'string' && body !== '' ? body : undefined;
-  return [method, url, where, { headers: record(own), ...present({ bodyBase64 }) }];
+  return [method, url, where, { headers: record(sent), ...present({ bodyBase64 }) }];
 }

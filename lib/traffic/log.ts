@@ -275,8 +275,8 @@ const times = ['msec', 'ts', 'time_iso8601', 'time_local', 'time', 'timestamp', 
 
 function fieldsOf(line: string, forms: readonly LineForm[]): Record<string, unknown> | undefined {
   for (const { pattern, variables } of [...forms, usual]) {
-    const [found, ...values] = pattern.exec(line) ?? [];
-    if (found !== undefined)
+    const [match, ...values] = pattern.exec(line) ?? [];
+    if (match !== undefined)
       return Object.fromEntries(variables.map((name, at) => [name, values[at]]));
   }
   try {

@@ -146,8 +146,8 @@ export function helpful(
 }
 
 function conflictOf(a: Candidate, b: Candidate): string | undefined {
-  const [one, other] = [settingsOf(a.laid), settingsOf(b.laid)];
-  return [...one].find(([name, value]) => other.has(name) && other.get(name) !== value)?.[0];
+  const [first, second] = [settingsOf(a.laid), settingsOf(b.laid)];
+  return [...first].find(([name, value]) => second.has(name) && second.get(name) !== value)?.[0];
 }
 
 /** Settings by name, of lines in the forms of server-configs/knobs/. Each parameter of a listen line is a setting. */

@@ -426,16 +426,16 @@ async function waitFor<T>(
   let [last, lastSinceMs, isTold, failingSinceMs] = ['', 0, false, Infinity];
   for (;;) {
     signal.throwIfAborted();
-    const found = await look(performance.now() - beganAtMs).catch((error: unknown) => {
+    const seen = await look(performance.now() - beganAtMs).catch((error: unknown) => {
       failingSinceMs = Math.min(failingSinceMs, performance.now());
       // An answer that is missing now may come in a moment.
       if (!(error instanceof KubectlError) || performance.now() - failingSinceMs > patienceMs)
         throw error;
       return undefined;
     });
-    if (found !== undefined) failingSinceMs = Infinity;
-    if (typeof found === 'object') return found.there;
-    const missing = found ?? 'kubectl has no answer';
+    if (seen !== undefined) failingSinceMs = Infinity;
+    if (typeof seen === 'object') return seen.there;
+    const missing = seen ?? 'kubectl has no answer';
     const waitedMs = performance.now() - beganAtMs;
     if (waitedMs > 1000 * seconds)
       throw new UserError(`${otherwise} after ${duration(seconds)}: ${missing}`);

@@ -229,7 +229,7 @@ export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<s
     ended === undefined
       ? 'it did not tell how it ended'
       : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
-  const said = errors[0]?.replaceAll(/^"|"$|\\(?=["\\])|\\n[^]*/g, '') ?? causeLine(lines);
-  if (said === undefined) return `${how}, and said nothing`;
-  return `${how}: ${printable(said).slice(0, 300)}`;
+  const message = errors[0]?.replaceAll(/^"|"$|\\(?=["\\])|\\n[^]*/g, '') ?? causeLine(lines);
+  if (message === undefined) return `${how}, and said nothing`;
+  return `${how}: ${printable(message).slice(0, 300)}`;
 }

@@ -403,13 +403,13 @@ export function loadManifests(
   const { variant } = planned;
   // A spinning thread would exceed the container's CPU limit.
   const cpus = Array.from({ length: clusterRun.generator.cores }, (_, cpu) => cpu);
-  const one = loadPlanFor(
+  const undivided = loadPlanFor(
     { run, scenario, cores: { serverCpus: cpus, generatorCpus: cpus } },
     { sides: [planned] },
     round,
     [{ url: origin + pathOfPage(planned.page) }],
   );
-  const plan = dividedPlan(one, generators, { url: influx.url, database, withinSeconds });
+  const plan = dividedPlan(undivided, generators, { url: influx.url, database, withinSeconds });
   const name = variantName(scenario, variant, shortHash(`${run} ${round}`));
   const labels = { ...labelsOf(clusterRun, variant, 'load'), 'bakeoff/round': String(round) };
   const metadata = { name, namespace, labels };

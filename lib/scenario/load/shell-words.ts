@@ -24,8 +24,8 @@ export function shellWords(
   // A line that ends with a backslash goes on.
   let rest = text.replace(/\\\r?\n/g, ' ').trim();
   while (rest !== '') {
-    const [found] = operator.exec(rest) ?? [];
-    if (found !== undefined) throw needsShell(found === '\n' ? 'a second line' : found);
+    const [sign] = operator.exec(rest) ?? [];
+    if (sign !== undefined) throw needsShell(sign === '\n' ? 'a second line' : sign);
     const start = rest;
     let word = '';
     for (let next = part.exec(rest); next !== null; next = part.exec(rest)) {
