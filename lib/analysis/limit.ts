@@ -7,6 +7,7 @@ import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
 import type { Within } from '../scenario/model.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
 import {
+  phasesIn,
   queueGrowthOf,
   responsesOf,
   roundRps,
@@ -161,7 +162,7 @@ const tolerableShortfall = 0.01;
 
 /** In requests/s, `growthPerSecond` as queueGrowthOf; null without a rate, and if the variant was not run. */
 export function rateOf({ load: { rate: asked }, rps, rounds }: VariantResult) {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   if (asked === undefined || rps === null || phases.length === 0) return null;
   const growthPerSecond = queueGrowthOf(phases);
   // All rounds together can show a growth that is within chance in each.
@@ -220,10 +221,7 @@ export function rateCause(variant: VariantResult): string {
 /** p99 of both; null if the lateness does not distort the latency. */
 export function lateSends(variant: VariantResult) {
   if (rateOf(variant)?.reached !== true) return null;
-  const answered = total(
-    variant.rounds.flatMap(({ phases }) => phases),
-    ({ latencyMs }) => valuesIn(latencyMs),
-  );
+  const answered = total(phasesIn(variant.rounds), ({ latencyMs }) => valuesIn(latencyMs));
   // Of fewer, a p99 is the latest of them.
   if (answered < responsesNeeded.p99) return null;
   const late = variant.phases.find(({ sendDelayMs, latencyMs, buckets }) => {
@@ -240,7 +238,7 @@ export const mostStoodStill = 0.2;
 
 /** Share of the turns of all rounds, 0 to 1, in which the generator stood still. */
 export function stoodStill({ rounds }: VariantResult): number {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
 }
 

@@ -2,6 +2,7 @@
 import { enumeration, percent } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
+import { phasesIn } from './phases.ts';
 import { extent } from './statistics.ts';
 import type { MeasuredVariant, RunFacts } from './verdict.ts';
 
@@ -112,7 +113,7 @@ function isSettled(
   measured: readonly MeasuredVariant[],
   comparisons: readonly Comparison[],
 ): boolean {
-  const phases = measured.flatMap(({ rounds }) => rounds.flatMap((round) => round.phases));
+  const phases = measured.flatMap(({ rounds }) => phasesIn(rounds));
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return (
     judged.length > 0 &&

@@ -13,6 +13,11 @@ export function wholeRounds(variants: readonly { rounds: readonly unknown[] }[])
   return Math.max(0, ...variants.map(({ rounds }) => rounds.length));
 }
 
+/** The load phases of all rounds, in their order. */
+export function phasesIn<P>(rounds: readonly { phases: readonly P[] }[]): P[] {
+  return rounds.flatMap((round) => round.phases);
+}
+
 /** Complete responses of any status. */
 export function responsesOf({ responses }: Pick<LoadResult, 'responses'>): number {
   return responses['2xx'] + responses['3xx'] + responses['4xx'] + responses['5xx'];
@@ -155,7 +160,7 @@ function outcomesOf(phases: readonly Phase[]): NonNullable<Published['outcomes']
 
 /** Packets per response by kind, over all rounds; undefined on loopback and without responses. Kinds without a packet are left out. */
 export function packetsByKind({ rounds }: VariantResult): Published['packets'] {
-  const seen = rounds.flatMap(({ phases }) => phases.filter(({ network }) => network !== null));
+  const seen = phasesIn(rounds).filter(({ network }) => network !== null);
   const responses = total(seen, responsesOf);
   if (responses === 0) return undefined;
   return byName(directions, (way) => {
@@ -253,7 +258,7 @@ export function summed<Name extends string>(
 
 /** Kinds of trouble with clients in the server's log, and how often each was there in all rounds. */
 export function clientErrorsOf({ rounds }: Pick<VariantResult, 'rounds'>): Record<string, number> {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   return summed(phases.map(({ clientErrors = {} }) => clientErrors));
 }
 
@@ -275,8 +280,8 @@ export function networkResult(
   rounds: readonly Round[],
   serverCores: number,
 ): NetworkResult | null {
-  const seen = rounds.flatMap(({ phases }) =>
-    phases.flatMap((phase) => (phase.network === null ? [] : [{ phase, network: phase.network }])),
+  const seen = phasesIn(rounds).flatMap((phase) =>
+    phase.network === null ? [] : [{ phase, network: phase.network }],
   );
   if (spec === undefined || seen.length === 0) return null;
   const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);

@@ -8,6 +8,7 @@ import { sharesOf, usableCores } from './limit.ts';
 import {
   networkResult,
   phaseResults,
+  phasesIn,
   roundRps,
   serverCpuSecondsPerResponse,
   successRatioOf,
@@ -87,7 +88,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
       ...byName(['serverShare', 'generatorShare', 'network', 'traffic'], () => null),
       phases: [],
     };
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   const requests = total(phases, (phase) => phase.requests);
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
   const cpuSeconds = rounds

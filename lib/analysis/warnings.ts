@@ -8,6 +8,7 @@ import { noiseWarnings, roundsText } from './noise-warnings.ts';
 import {
   answersByStatus,
   perRequestOf,
+  phasesIn,
   reconnectsOf,
   succeeded,
   summed,
@@ -163,7 +164,7 @@ function merged(warnings: readonly VariantWarning[]): string[] {
 function variantWarnings(variant: VariantResult): VariantWarning[] {
   const { name, generatorShare, rounds } = variant;
   const { streams = 1 } = variant.load;
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   const requests = total(phases, (phase) => phase.requests);
   const failures = enumeration([...errorsTexts(phases), ...answersTexts(phases)]);
   const hung = hungText(phases);
@@ -228,7 +229,7 @@ function warmedWarning(variants: readonly VariantResult[]): string | false {
 
 /** The usual length and gain of the variant's warm-ups; undefined if they were short and gained little. */
 function warmUpOf({ name, rounds }: VariantResult) {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   const ends = phases.flatMap(({ continuous }) => continuous ?? []);
   // A warm-up of one part has gained nothing.
   const longer = ends.filter(({ gain }) => gain !== 1);
@@ -245,7 +246,7 @@ const idleMatters = 0.01;
 /** A single warning for all variants that use CPU time during other sides' turns. */
 function idleWarning(variants: readonly VariantResult[]): string | false {
   const busy = variants.flatMap(({ name, rounds }) => {
-    const phases = rounds.flatMap((round) => round.phases);
+    const phases = phasesIn(rounds);
     const shares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
     const share = shares.length === 0 ? 0 : median(shares);
     return share > idleMatters ? [{ name, share }] : [];
@@ -334,7 +335,7 @@ function hungText(phases: readonly Phase[]): string {
 
 /** Why none of a variant's requests succeeded; null if any did, or no request was made. */
 export function whyNothing(variant: VariantResult): string | null {
-  const phases = variant.rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(variant.rounds);
   if (phases.length === 0 || total(phases, succeeded) > 0) return null;
   const texts = [
     ...answersTexts(phases),

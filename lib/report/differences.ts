@@ -1,5 +1,5 @@
 // What differs between the sides of a run besides the figures: servers, loads and answers.
-import { answersByStatus, responsesOf } from '../analysis/phases.ts';
+import { answersByStatus, phasesIn, responsesOf } from '../analysis/phases.ts';
 import { extent, total } from '../analysis/statistics.ts';
 import { success, whole } from '../format.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
@@ -49,7 +49,7 @@ export function answersOfRun(
 }
 
 function statusText({ rounds }: VariantResult): string {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   const statuses = answersByStatus(phases);
   const all = total(statuses, ([, count]) => count);
   if (all === 0) return 'none';
@@ -59,6 +59,6 @@ function statusText({ rounds }: VariantResult): string {
 }
 
 function perAnswer({ rounds }: VariantResult, of: (phase: Phase) => number): number {
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   return total(phases, of) / Math.max(1, total(phases, responsesOf));
 }

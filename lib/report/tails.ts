@@ -2,6 +2,7 @@
 import { variantOf } from '../analysis/comparisons.ts';
 import { shareAbove } from '../analysis/latency.ts';
 import { figuresPerRound, isLatency, metrics } from '../analysis/metrics.ts';
+import { phasesIn } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Comparison, LatencyMetric, Result, VariantResult } from '../result/result.ts';
@@ -24,7 +25,7 @@ function tailLine(
   if (high < leastLeap * low) return undefined;
   const betweenMs = Math.sqrt(low * high);
   const [base, other] = sides.map(({ name, rounds }) => {
-    const parts = rounds.flatMap(({ phases }) => phases.map(({ latencyMs }) => latencyMs));
+    const parts = phasesIn(rounds).map(({ latencyMs }) => latencyMs);
     return `${percent(shareAbove(parts, betweenMs))} of ${name}'s`;
   });
   return `${leapText(metric, low, high)}: more than ${scaledTime(betweenMs)} took ${base} responses, and ${other}.`;

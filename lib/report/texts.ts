@@ -3,7 +3,7 @@ import { basename, isAbsolute } from 'node:path';
 import { comparisonOf, hasRatio } from '../analysis/comparisons.ts';
 import { mergedLatency } from '../analysis/latency.ts';
 import { besideOf, inColumn } from '../analysis/metrics.ts';
-import { wholeRounds } from '../analysis/phases.ts';
+import { phasesIn, wholeRounds } from '../analysis/phases.ts';
 import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
 import { chartsOf, roundsTable } from './charts.ts';
@@ -239,7 +239,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
 
 function p90Ms({ latencyMs, rounds }: VariantResult): number | undefined {
   if (latencyMs === null) return undefined;
-  const phases = rounds.flatMap((round) => round.phases);
+  const phases = phasesIn(rounds);
   return mergedLatency(phases.map((phase) => phase.latencyMs)).p90;
 }
 

@@ -3,7 +3,7 @@ import { publishedBuckets, sameBucket } from '../analysis/latency.ts';
 import { metrics } from '../analysis/metrics.ts';
 import { comparisonOf, hasRatio, comparable, curvesOf } from '../analysis/comparisons.ts';
 import { pagesOf } from '../analysis/pages.ts';
-import { phasePairs, type PhasePair } from '../analysis/phases.ts';
+import { phasePairs, phasesIn, type PhasePair } from '../analysis/phases.ts';
 import { limitText } from '../analysis/limit.ts';
 import { bucketLabel } from '../format.ts';
 import type { BucketShare, Phase, Result } from '../result/result.ts';
@@ -125,7 +125,7 @@ export function tablePoints(result: Result): string[] {
       first,
       found: search?.found.find((one) => one.variant === variant.name),
       network: variant.network,
-      phases: variant.rounds.flatMap((round) => round.phases),
+      phases: phasesIn(variant.rounds),
     });
   });
   const phases = variants.flatMap((variant, position) =>
