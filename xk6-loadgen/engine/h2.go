@@ -6,6 +6,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 const (
@@ -39,7 +41,7 @@ var preface = func() []byte {
 type h2 struct {
 	streaming
 
-	decoder hpackDecoder // The rest belongs to the connection.
+	decoder headers.Decoder // The rest belongs to the connection.
 	// streams is a ring by identifier, of a power of two. An identifier whose place is taken is skipped (RFC 9113, section 5.1.1).
 	streams []stream
 	nextID  uint32
@@ -63,7 +65,7 @@ func (s *h2) connected() {
 	l := s.conn.loop
 	clear(s.streams)
 	*s = h2{
-		streaming: s.renewed(), decoder: hpackDecoder{maxBytes: hpackTableBytes, strings: &l.caches.strings}, streams: s.streams,
+		streaming: s.renewed(), decoder: headers.NewDecoder(&l.caches.strings), streams: s.streams,
 		nextID: 1, limit: min(l.plan.Streams, assumedStreams), shared: l.plan.h2.opening, later: l.plan.h2.steady,
 		sendWindow: initialWindowBytes, initialWindow: initialWindowBytes, lastReceived: l.clock,
 		frames: frameReader{kept: s.frames.kept[:0]},

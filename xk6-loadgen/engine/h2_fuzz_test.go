@@ -4,134 +4,14 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
-
-// packed are byte strings in one, each with its length before it; unpack undoes it.
-func packed(parts ...string) []byte {
-	var b []byte
-	for _, part := range parts {
-		b = append(append(b, byte(len(part))), part...)
-	}
-	return b
-}
-
-func unpack(b []byte) (parts [][]byte) {
-	for len(b) > 0 {
-		n := min(int(b[0]), len(b)-1)
-		parts = append(parts, b[1:1+n])
-		b = b[1+n:]
-	}
-	return parts
-}
-
-// meaning is what a response's fields mean by RFC 9113, section 8: what an hpackDecoder has to make of them.
-func meaning(fields []hpack.HeaderField) (b block) {
-	b.length = -1
-	bad := func(f hpack.HeaderField) bool {
-		if f.Name == ":status" {
-			n, err := strconv.ParseUint(f.Value, 10, 16)
-			twiceOrLate := b.status != 0 || b.hasRegular
-			b.status = int(n)
-			return err != nil || len(f.Value) != 3 || twiceOrLate || n < 100 || n > 599
-		}
-		b.hasRegular = true
-		if f.Name == "content-length" {
-			n, err := strconv.ParseUint(f.Value, 10, lengthBits)
-			differs := b.length >= 0 && b.length != int64(n)
-			b.length = int64(n)
-			return err != nil || differs
-		}
-		return f.Name == "" || f.Name[0] == ':' || slices.ContainsFunc([]byte(f.Name), func(c byte) bool { return c <= ' ' || c >= 0x7f || c >= 'A' && c <= 'Z' })
-	}
-	for _, f := range fields {
-		b.decodedBytes += int64(len(f.Name) + len(f.Value))
-		if b.malformed == "" && bad(f) {
-			b.malformed = "so it is"
-		}
-	}
-	return b
-}
-
-// FuzzHPACK holds the decoder against that of golang.org/x/net: header blocks of one connection, each of them twice, so
-// that what is remembered of a block is tried too.
-func FuzzHPACK(f *testing.F) {
-	var buffer bytes.Buffer
-	encoder := hpack.NewEncoder(&buffer)
-	encoded := func(fields ...string) string {
-		buffer.Reset()
-		for i := 0; i < len(fields); i += 2 {
-			encoder.WriteField(hpack.HeaderField{Name: fields[i], Value: fields[i+1], Sensitive: fields[i] == "set-cookie"})
-		}
-		return buffer.String()
-	}
-	f.Add(packed(encoded(":status", "200", "server", "nginx", "content-length", "612"), encoded(":status", "200", "server", "nginx", "content-length", "612")))
-	f.Add(packed(encoded(":status", "404", "x", strings.Repeat("y", 100)), encoded(":status", "404", "x", "", "set-cookie", "a=b")))
-	encoder.SetMaxDynamicTableSize(64)
-	f.Add(packed(encoded(":status", "299", "a", "b", "c", "d", "e", "f"), encoded(":status", "299", "c", "d")))
-	f.Add(packed("\x3f\x21\x88\x40\x01x\x1f"+strings.Repeat("y", 31), "\x88\xbe"))
-	f.Add(packed("\x88", "\x88\x80", "\x88\xbe"))
-	f.Add(packed("\x88\x40\x01x\x01y", "\x20\x88\xbe"))
-	f.Add(packed("\x3f\xe1\x1f\x20\x88", "\x3f\xe2\x1f\x88", "\x88\x20"))
-	f.Add(packed("\x88\x5c\x0112", "\x88\x0f\x0d\x03612\x5c\x03613", "\x40\x01A\x00\x88", "\x08\x03099"))
-	f.Add(packed("\x88\x00\x01a\x84\xff\xff\xff\xff", "\x88\x00\x01a\x81\x18", "\x88\x00\x81\x1f\x82\x1f\xff"))
-	f.Add(packed("\xff\x80\x80\x80\x80\x00", "\x7f\x00\x01x", "\x00\x7f\xff\xff\xff\xff\x07"))
-	// A block fills the table with 17 entries; a reference to the oldest of them, and another block, follow.
-	short, long := "\x88\x40\x01z\x01w", "\x88\x40\x01x\x7f\x49"+strings.Repeat("y", 200)
-	f.Add(packed(append(append([]string{short}, slices.Repeat([]string{long}, 11)...), "\x88\xce")...))
-	f.Add(packed(append(slices.Repeat([]string{long}, 11), short, "\x88\xbe")...))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		mine, theirs, cache := hpackDecoder{maxBytes: hpackTableBytes, strings: &hpackStrings{}}, hpack.NewDecoder(hpackTableBytes, nil), &blockCache{}
-		other := hpackDecoder{maxBytes: hpackTableBytes, strings: &hpackStrings{}} // of another connection, which has the same cache and is the first to get every other block
-		for i, part := range unpack(data) {
-			if i%2 > 0 {
-				other.decode(part, cache)
-			}
-			for range 2 {
-				got, fault := mine.decode(bytes.Clone(part), cache)
-				fields, err := theirs.DecodeFull(part)
-				switch {
-				case err == nil && fault == "a table size update is not allowed":
-					// After a field it has to be refused (RFC 7541, section 4.2), which x/net does not do while its table is
-					// empty.
-					return
-				case fault == "" && err != nil && strings.Contains(err.Error(), "size update MUST occur"):
-					// Two at a block's start are allowed (section 4.2), x/net takes one.
-					return
-				case err == nil && fault != "" && bytes.Contains(part, []byte("\x80\x80")):
-					// An integer longer than it need be may be refused (section 5.1).
-					return
-				}
-				if (fault != "") != (err != nil) {
-					t.Fatalf("block %d, %x: %q, x/net says %v", i, part, fault, err)
-				}
-				if err != nil {
-					return
-				}
-				want := meaning(fields)
-				if got.malformed != "" {
-					got.malformed = want.malformed
-					if want.malformed == "" {
-						t.Fatalf("block %d, %x: malformed, but it says %v", i, part, fields)
-					}
-				}
-				if want.malformed != "" && got.malformed != "" {
-					got.status, got.length, got.hasRegular = want.status, want.length, want.hasRegular
-				}
-				if got != want {
-					t.Fatalf("block %d, %x: %+v, want %+v of %v", i, part, got, want, fields)
-				}
-			}
-		}
-	})
-}
 
 // loneSession is an HTTP/2 session without a network: what it sends can be read at peer.
 type loneSession struct {
@@ -147,7 +27,7 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 		t.Fatal(err)
 	}
 	l.window.phase, l.open, l.counts.outstanding, l.counts.responses, l.backoffs.slots, l.counts.example = measuring, 1, 0, 0, nil, ""
-	l.counts.current.Counts, l.starts.ring, l.caches.block = Counts{}, newConnRing(1), blockCache{}
+	l.counts.current.Counts, l.starts.ring, l.caches.block = Counts{}, newConnRing(1), headers.Cache{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
 	s := loneSession{l, &h2{streaming: streaming{conn: c}}, sockets[1]}

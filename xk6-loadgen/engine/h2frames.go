@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 const (
@@ -299,7 +301,7 @@ func (s *h2) continuation(f *frame) (fault string) {
 // interim response, or trailers.
 func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	c := s.conn
-	b, wrong := s.decoder.decode(p, &c.loop.caches.block)
+	b, wrong := s.decoder.Decode(p, &c.loop.caches.block)
 	if wrong != "" {
 		return "HPACK: " + wrong
 	}
@@ -308,26 +310,26 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 		return s.late(id)
 	}
 	st.headerBytes += int64(len(p))
-	st.decodedBytes += b.decodedBytes
+	st.decodedBytes += b.DecodedBytes
 	switch {
-	case b.malformed != "":
-		s.fault(st, b.malformed)
+	case b.Malformed != "":
+		s.fault(st, b.Malformed)
 	case st.headerBytes > maxHeadBytes:
 		s.fault(st, tooLong)
-	case st.status != 0 && (b.status != 0 || !ends):
+	case st.status != 0 && (b.Status != 0 || !ends):
 		s.fault(st, "headers after the response's headers are not trailers")
 	case st.status != 0:
 		s.complete(st)
-	case b.status == 0:
+	case b.Status == 0:
 		s.fault(st, "a response has no :status")
-	case b.status < 200:
+	case b.Status < 200:
 		// The final response follows (RFC 9113, section 8.1). HTTP/2 has no 101.
-		if ends || b.status == 101 {
+		if ends || b.Status == 101 {
 			s.fault(st, "an informational response ends the stream or switches protocols")
 		}
 	default:
 		c.firstByte()
-		st.status, st.length = int32(b.status), b.length
+		st.status, st.length = int32(b.Status), b.Length
 		if ends {
 			s.complete(st)
 		}
@@ -371,7 +373,7 @@ func (s *h2) settings(f *frame) (fault string) {
 		value := binary.BigEndian.Uint32(p[2:])
 		switch http2.SettingID(binary.BigEndian.Uint16(p)) {
 		case http2.SettingHeaderTableSize:
-			if value < hpackTableBytes {
+			if value < headers.TableBytes {
 				// It does not want a table of our size, so it gets none (RFC 7541, section 6.3).
 				s.update, s.shared, s.later = noTable, l.plan.h2.plain, l.plan.h2.plain
 			}

@@ -13,6 +13,8 @@ import (
 	"github.com/quic-go/qpack"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // h3Stream is an attempt with its stream. A goroutine reads it and sets the figures; the loop reads these once the stream was posted.
@@ -114,18 +116,18 @@ func (st *h3Stream) headers(p []byte) *h3Fault {
 		return breach("QPACK: " + wrong)
 	}
 	st.headerBytes += int64(len(p))
-	st.decodedBytes += b.decodedBytes
-	text := b.malformed
+	st.decodedBytes += b.DecodedBytes
+	text := b.Malformed
 	switch {
 	case text != "":
-	case st.status != 0 && b.status != 0:
+	case st.status != 0 && b.Status != 0:
 		text = "headers after the response's headers are not trailers"
-	case st.status == 0 && b.status == 0:
+	case st.status == 0 && b.Status == 0:
 		text = "a response has no :status"
-	case b.status == 101:
+	case b.Status == 101:
 		text = "an informational response switches protocols"
-	case b.status >= 200:
-		st.status, st.length = b.status, b.length
+	case b.Status >= 200:
+		st.status, st.length = b.Status, b.Length
 	}
 	if text == "" {
 		return nil
@@ -198,7 +200,7 @@ func (r *h3Reader) next(length int) ([]byte, error) {
 // h3Block is a header block and its meaning: a server sends the same bytes until the Date changes, or the same fields in a few orders.
 type h3Block struct {
 	bytes []byte
-	block block
+	block headers.Block
 }
 
 // blockSeed keeps servers from choosing blocks that fall on one place of the cache.
@@ -206,12 +208,12 @@ var blockSeed = maphash.MakeSeed()
 
 // decode reads a field section (RFC 9204). One with the bytes of an earlier one has its meaning. All streams of a loop share the cache, so
 // its places are atomic pointers.
-func (in *inbox) decode(p []byte) (b block, wrong string) {
+func (in *inbox) decode(p []byte) (b headers.Block, wrong string) {
 	place := &in.lastBlocks[maphash.Bytes(blockSeed, p)%blocksKept]
 	if last := place.Load(); last != nil && bytes.Equal(last.bytes, p) {
 		return last.block, ""
 	}
-	b.length = -1
+	b.Length = -1
 	for next := qpack.NewDecoder().Decode(p); ; {
 		f, err := next()
 		if err == io.EOF {
@@ -221,9 +223,7 @@ func (in *inbox) decode(p []byte) (b block, wrong string) {
 		if err != nil {
 			return b, err.Error()
 		}
-		own := field{nameBytes: int32(len(f.Name)), kind: kindOf([]byte(f.Name))}
-		own.setValue([]byte(f.Value))
-		b.add(&own)
+		b.Add(f.Name, f.Value)
 	}
 }
 

@@ -4,6 +4,8 @@ package engine
 import (
 	"bytes"
 	"strconv"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // http1 is HTTP/1.0 and 1.1 (RFC 9112): one attempt at a time, without pipelining.
@@ -166,7 +168,6 @@ const (
 	maxHeadBytes       = 64 << 10
 	maxChunkLineBytes  = 4 << 10 // with extensions, which servers hardly use
 	maxCachedHeadBytes = 4 << 10 // longer heads are parsed each time
-	lengthBits         = 60      // Sums of longer lengths could overflow.
 )
 
 // parserState is what the next byte of a response belongs to.
@@ -339,7 +340,7 @@ func (p *parser) statusLine(line []byte) string {
 		len(line) > 12 && line[12] != ' ' {
 		return "the status line is not HTTP/1.x"
 	}
-	status := decimal(line[9:12])
+	status := headers.Number(line[9:12])
 	if status < 100 || status > 599 {
 		return "the status code is not 100 to 599"
 	}
@@ -363,7 +364,7 @@ func (p *parser) header(line []byte) string {
 	value := line[colon+1:]
 	switch name := line[:colon]; {
 	case isNamed(name, "content-length"):
-		return setLength(&p.length, decimal(trimSpace(value)))
+		return headers.SetLength(&p.length, headers.Number(trimSpace(value)))
 	case isNamed(name, "transfer-encoding"):
 		last := trimSpace(value[bytes.LastIndexByte(value, ',')+1:])
 		p.chunked = bytes.EqualFold(last, []byte("chunked"))
@@ -377,18 +378,6 @@ func (p *parser) header(line []byte) string {
 // isNamed compares lengths first, since most differ.
 func isNamed(name []byte, lower string) bool {
 	return len(name) == len(lower) && bytes.EqualFold(name, []byte(lower))
-}
-
-// setLength sets a Content-Length (-1: not a number), which must equal an earlier one (-1: none).
-func setLength(length *int64, to int64) string {
-	if to < 0 {
-		return "Content-Length is not a number"
-	}
-	if *length >= 0 && *length != to {
-		return "two Content-Lengths differ"
-	}
-	*length = to
-	return ""
 }
 
 // connection reads the options of Connection (RFC 9110, section 7.6.1). HTTP/1.0 closes unless they say keep-alive.
@@ -427,20 +416,11 @@ func (p *parser) beginBody() (done bool) {
 // chunkSize ignores a chunk's extensions.
 func chunkSize(line []byte) (size int64, fault string) {
 	line, _, _ = bytes.Cut(line, []byte(";"))
-	n, err := strconv.ParseUint(string(trimSpace(line)), 16, lengthBits)
+	n, err := strconv.ParseUint(string(trimSpace(line)), 16, headers.LengthBits)
 	if err != nil {
 		return 0, "a chunk's size is not a number"
 	}
 	return int64(n), ""
-}
-
-// decimal reads a number without a sign; -1 is none.
-func decimal(digits []byte) int64 {
-	n, err := strconv.ParseUint(string(digits), 10, lengthBits)
-	if err != nil {
-		return -1
-	}
-	return int64(n)
 }
 
 func trimSpace(s []byte) []byte { return bytes.Trim(s, " \t") }

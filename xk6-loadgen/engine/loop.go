@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
@@ -87,8 +88,8 @@ type buffers struct {
 // caches are what was read of the last responses. Connections share them, since a server's headers are alike.
 type caches struct {
 	head    headCache
-	block   blockCache
-	strings hpackStrings
+	block   headers.Cache
+	strings headers.Strings
 }
 
 // loopTLS is a loop's part in TLS over TCP. QUIC has only the state.

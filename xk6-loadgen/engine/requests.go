@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // Request is one of those that a load mixes. Without a method it has the load's method and body.
@@ -258,7 +260,7 @@ func h2Fields(scheme string, r Request) []hpack.HeaderField {
 
 // encodeH2Requests encodes each request's own headers, and those that all have in common as shared blocks: a frame is then put together by
 // appends.
-func encodeH2Requests(scheme string, mix []Request) (requests []request, headers h2Headers, err error) {
+func encodeH2Requests(scheme string, mix []Request) (requests []request, blocks h2Headers, err error) {
 	uses := map[hpack.HeaderField]int{}
 	for _, r := range mix {
 		for _, f := range h2Fields(scheme, r) {
@@ -286,9 +288,9 @@ func encodeH2Requests(scheme string, mix []Request) (requests []request, headers
 	for _, f := range shared {
 		size += f.Size()
 	}
-	headers = h2Headers{opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared)}
-	if size > hpackTableBytes {
-		headers.opening, headers.steady = headers.plain, headers.plain
+	blocks = h2Headers{opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared)}
+	if size > headers.TableBytes {
+		blocks.opening, blocks.steady = blocks.plain, blocks.plain
 	}
 	for _, r := range mix {
 		own := slices.DeleteFunc(h2Fields(scheme, r), isShared)
@@ -299,12 +301,12 @@ func encodeH2Requests(scheme string, mix []Request) (requests []request, headers
 		before, after := encode(plain, own[:regular]), encode(plain, own[regular:])
 		encoded := request{bytes: append(before, after...), before: uint32(len(before)), body: r.Body}
 		// All of it goes into one frame, after a table size update.
-		longest := 1 + len(encoded.bytes) + max(len(headers.opening), len(headers.plain))
+		longest := 1 + len(encoded.bytes) + max(len(blocks.opening), len(blocks.plain))
 		if longest > maxFrameBytes {
 			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
 		}
-		headers.longest = max(headers.longest, frameHeaderBytes+longest)
+		blocks.longest = max(blocks.longest, frameHeaderBytes+longest)
 		requests = append(requests, encoded)
 	}
-	return requests, headers, nil
+	return requests, blocks, nil
 }

@@ -1,5 +1,5 @@
 //gosec:disable G104 G115 -- an error changes nothing there, the numbers are small
-package engine
+package headers
 
 import (
 	"bytes"
@@ -8,14 +8,12 @@ import (
 	"golang.org/x/net/http2/hpack"
 )
 
-// The HPACK decoder (RFC 7541) decodes whole blocks, so that its dynamic table is right, but keeps only sizes, :status and content-length.
-
 const (
-	hpackTableBytes    = 4096 // the size of our dynamic table, the default
-	hpackEntryOverhead = 32
-	maxHpackInteger    = 1 << 30 // greater indexes and lengths are malformed: no block is as long
-	maxCachedBlock     = 1 << 10 // longer blocks are decoded each time
-	maxRepeatedBlock   = 64      // maxRepeatedBlock is kept for each connection.
+	TableBytes       = 4096 // TableBytes is the size of our dynamic table, the default.
+	entryOverhead    = 32
+	maxInteger       = 1 << 30 // greater indexes and lengths are malformed: no block is as long
+	maxCachedBlock   = 1 << 10 // longer blocks are decoded each time
+	maxRepeatedBlock = 64      // maxRepeatedBlock is kept for each connection.
 )
 
 type fieldKind uint8
@@ -27,27 +25,27 @@ const (
 	fieldForbidden // fieldForbidden makes a response malformed: an upper-case name, or a pseudo-header other than :status.
 )
 
-// field is what the engine keeps of a header: sizes for the dynamic table and for HeadersDecodedBytes, and a number where it matters.
+// field is what the decoder keeps of a header: sizes for the dynamic table and for Block.DecodedBytes, and a number where it matters.
 type field struct {
 	nameBytes, valueBytes int32
 	kind                  fieldKind
 	value                 int64 // -1 if it is not a number
 }
 
-// block is what a header block says, without its text.
-type block struct {
-	status       int // 0 without one; length is the content-length, -1: none
-	length       int64
-	decodedBytes int64  // decodedBytes are of names and values.
+// Block is what a header block says, without its text.
+type Block struct {
+	Status       int // 0 without one; Length is the content-length, -1: none
+	Length       int64
+	DecodedBytes int64  // DecodedBytes are of names and values.
 	hasRegular   bool   // not only pseudo-headers so far
-	malformed    string // malformed says how it violates RFC 9113, sections 8.2 and 8.3.
+	Malformed    string // Malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 }
 
-// blockCache has the last block without a reference to the dynamic table, its meaning and what it inserted: nginx spells its headers
+// Cache has the last block without a reference to the dynamic table, its meaning and what it inserted: nginx spells its headers
 // out, so it sends the same bytes until the Date changes.
-type blockCache struct {
+type Cache struct {
 	bytes    []byte
-	block    block
+	block    Block
 	inserted []field
 	version  int // version is another one for other bytes.
 }
@@ -65,7 +63,7 @@ var staticFields = func() (fields [62]field) {
 	return fields
 }()
 
-// kindOf is what a name means to the engine. RFC 9113, sections 8.2.1 and 8.3.2, say which a response may have.
+// kindOf is what a name means to a load generator. RFC 9113, sections 8.2.1 and 8.3.2, say which a response may have.
 func kindOf(name []byte) fieldKind {
 	switch string(name) {
 	case ":status":
@@ -88,61 +86,71 @@ func kindOf(name []byte) fieldKind {
 func (f *field) setValue(value []byte) {
 	f.valueBytes, f.value = int32(len(value)), -1
 	if f.kind == fieldStatus || f.kind == fieldContentLength {
-		f.value = decimal(value)
+		f.value = Number(value)
 	}
 }
 
 // tableBytes is the field's size in a dynamic table (RFC 7541, section 4.1).
-func (f *field) tableBytes() int { return int(f.nameBytes) + int(f.valueBytes) + hpackEntryOverhead }
+func (f *field) tableBytes() int { return int(f.nameBytes) + int(f.valueBytes) + entryOverhead }
+
+// Add adds a field that another decoder has read, such as that of QPACK. The block begins with a length of -1.
+func (b *Block) Add(name, value string) {
+	f := field{nameBytes: int32(len(name)), kind: kindOf([]byte(name))}
+	f.setValue([]byte(value))
+	b.add(&f)
+}
 
 // add adds a field to a block, and notes what is not allowed there.
-func (b *block) add(f *field) {
-	b.decodedBytes += int64(f.nameBytes) + int64(f.valueBytes)
+func (b *Block) add(f *field) {
+	b.DecodedBytes += int64(f.nameBytes) + int64(f.valueBytes)
 	switch f.kind {
 	case fieldStatus:
 		switch {
 		case b.hasRegular:
-			b.malformed = ":status comes after another header"
-		case b.status != 0:
-			b.malformed = "two :status headers"
+			b.Malformed = ":status comes after another header"
+		case b.Status != 0:
+			b.Malformed = "two :status headers"
 		case f.valueBytes != 3 || f.value < 100 || f.value > 599:
-			b.malformed = ":status is not 100 to 599"
+			b.Malformed = ":status is not 100 to 599"
 		default:
-			b.status = int(f.value)
+			b.Status = int(f.value)
 		}
 	case fieldOther:
 		b.hasRegular = true
 	case fieldContentLength:
 		b.hasRegular = true
-		if fault := setLength(&b.length, f.value); fault != "" {
-			b.malformed = fault
+		if fault := SetLength(&b.Length, f.value); fault != "" {
+			b.Malformed = fault
 		}
 	case fieldForbidden:
-		b.malformed = "a header name is not allowed in a response"
+		b.Malformed = "a header name is not allowed in a response"
 	}
 }
 
-// hpackDecoder is a connection's decoder, with its dynamic table of sizes.
-type hpackDecoder struct {
+// Decoder is a connection's decoder, with its dynamic table of sizes.
+type Decoder struct {
 	entries     []field // a ring, the newest at head
 	head, count int
 	bytes       int
 	maxBytes    int
-	strings     *hpackStrings
+	strings     *Strings
 	// repeated is the last block if it inserted nothing, and meaning what it says as long as the table stays: servers that index
 	// their headers send the same few bytes until the Date changes.
 	repeated []byte
-	meaning  block
+	meaning  Block
 	// filled is how many bytes were inserted by the last blocks in a row that were this version of the cache. Once they fill the table,
 	// inserting the same fields again changes nothing.
 	filled, version int
 }
 
-// hpackStrings are buffers for Huffman-coded strings. All connections of a loop share them.
-type hpackStrings struct{ name, value bytes.Buffer }
+// NewDecoder is the decoder of a new connection. Connections may share the strings, if one of them decodes at a time.
+func NewDecoder(strings *Strings) Decoder { return Decoder{maxBytes: TableBytes, strings: strings} }
 
-// decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
-func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
+// Strings are buffers for Huffman-coded strings.
+type Strings struct{ name, value bytes.Buffer }
+
+// Decode reads a whole block. After a fault the connection cannot go on (RFC 9113, section 4.3).
+func (d *Decoder) Decode(p []byte, cache *Cache) (Block, string) {
 	if len(p) > 0 && string(p) == string(d.repeated) {
 		return d.meaning, ""
 	}
@@ -150,7 +158,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		if d.version != cache.version {
 			d.version, d.filled = cache.version, 0
 		}
-		if d.filled < hpackTableBytes {
+		if d.filled < TableBytes {
 			for i := range cache.inserted {
 				d.filled += cache.inserted[i].tableBytes()
 				d.insert(&cache.inserted[i])
@@ -159,8 +167,8 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		}
 		return cache.block, ""
 	}
-	b := block{length: -1}
-	r, cacheable, first := hpackReader{rest: p}, len(p) <= maxCachedBlock, true
+	b := Block{Length: -1}
+	r, cacheable, first := reader{rest: p}, len(p) <= maxCachedBlock, true
 	cache.bytes, cache.inserted = cache.bytes[:0], cache.inserted[:0]
 	d.repeated = d.repeated[:0]
 	cache.version++
@@ -169,7 +177,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 		c := r.rest[0]
 		if c&0xe0 == 0x20 {
 			size := r.integer(5) // A dynamic table size update may only come first
-			if r.fault != "" || size > hpackTableBytes || !first {
+			if r.fault != "" || size > TableBytes || !first {
 				return b, "a table size update is not allowed"
 			}
 			cacheable, changes = false, true
@@ -220,7 +228,7 @@ func (d *hpackDecoder) decode(p []byte, cache *blockCache) (block, string) {
 }
 
 // at is the field at an index of both tables (RFC 7541, section 2.3.3). Index 0 is not used.
-func (d *hpackDecoder) at(index int) (f field, known bool) {
+func (d *Decoder) at(index int) (f field, known bool) {
 	if index < len(staticFields) {
 		return staticFields[index], index > 0
 	}
@@ -231,7 +239,7 @@ func (d *hpackDecoder) at(index int) (f field, known bool) {
 }
 
 // insert adds a field at the head of the dynamic table. One that is larger than the table only empties it (RFC 7541, section 4.4).
-func (d *hpackDecoder) insert(f *field) {
+func (d *Decoder) insert(f *field) {
 	size := f.tableBytes()
 	d.evict(size)
 	if size > d.maxBytes {
@@ -248,21 +256,21 @@ func (d *hpackDecoder) insert(f *field) {
 }
 
 // evict removes the oldest fields until there is room for so many bytes more.
-func (d *hpackDecoder) evict(room int) {
+func (d *Decoder) evict(room int) {
 	for d.count > 0 && d.bytes+room > d.maxBytes {
 		d.count--
 		d.bytes -= d.entries[(d.head+d.count)%len(d.entries)].tableBytes()
 	}
 }
 
-// hpackReader reads a block piece by piece. fault is the first malformed piece.
-type hpackReader struct {
+// reader reads a block piece by piece. fault is the first malformed piece.
+type reader struct {
 	rest  []byte
 	fault string
 }
 
 // integer has a prefix of so many bits (RFC 7541, section 5.1).
-func (r *hpackReader) integer(prefix int) int {
+func (r *reader) integer(prefix int) int {
 	full := 1<<prefix - 1
 	n := int(r.rest[0]) & full
 	r.rest = r.rest[1:]
@@ -270,7 +278,7 @@ func (r *hpackReader) integer(prefix int) int {
 		return n
 	}
 	for i, c := range r.rest {
-		if n += int(c&0x7f) << (7 * i); n > maxHpackInteger || i == 5 {
+		if n += int(c&0x7f) << (7 * i); n > maxInteger || i == 5 {
 			break
 		}
 		if c&0x80 == 0 {
@@ -283,7 +291,7 @@ func (r *hpackReader) integer(prefix int) int {
 }
 
 // text reads a string (RFC 7541, section 5.2), valid until the buffer's next use.
-func (r *hpackReader) text(buffer *bytes.Buffer) (s []byte) {
+func (r *reader) text(buffer *bytes.Buffer) (s []byte) {
 	if r.fault != "" {
 		return nil
 	}

@@ -1,0 +1,27 @@
+package headers
+
+import "strconv"
+
+// LengthBits bounds lengths: sums of longer ones could overflow.
+const LengthBits = 60
+
+// Number reads a number without a sign; -1 is none.
+func Number(digits []byte) int64 {
+	n, err := strconv.ParseUint(string(digits), 10, LengthBits)
+	if err != nil {
+		return -1
+	}
+	return int64(n)
+}
+
+// SetLength sets a Content-Length (-1: not a number), which must equal an earlier one (-1: none). It returns what is wrong.
+func SetLength(length *int64, to int64) (fault string) {
+	if to < 0 {
+		return "Content-Length is not a number"
+	}
+	if *length >= 0 && *length != to {
+		return "two Content-Lengths differ"
+	}
+	*length = to
+	return ""
+}
