@@ -125,8 +125,8 @@ func TestALongBodyIsNotCopied(t *testing.T) {
 			if copied := strings.Contains(string(l.buffers.read[:]), "x"); copied != test.copies {
 				t.Errorf("copied into the buffer: %t", copied)
 			}
-			if s := c.session.(*http1); s.parser.bodyBytes != 100_000 {
-				t.Errorf("%d bytes of the body were counted", s.parser.bodyBytes)
+			if s := c.session.(*http1); s.parser.BodyBytes != 100_000 {
+				t.Errorf("%d bytes of the body were counted", s.parser.BodyBytes)
 			}
 			c.drop()
 		})

@@ -6,6 +6,7 @@ import (
 
 	"golang.org/x/net/http2"
 
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
@@ -285,7 +286,7 @@ func (s *h2) headers(f *frame) (fault string) {
 func (s *h2) continuation(f *frame) (fault string) {
 	r := &s.frames
 	r.blockFrames++
-	if len(r.block)+len(f.payload) > maxHeadBytes || r.blockFrames > maxBlockFrames {
+	if len(r.block)+len(f.payload) > h1.MaxHeadBytes || r.blockFrames > maxBlockFrames {
 		return tooLong
 	}
 	r.block = append(r.block, f.payload...)
@@ -314,7 +315,7 @@ func (s *h2) headerBlock(id uint32, p []byte, ends bool) (fault string) {
 	switch {
 	case b.Malformed != "":
 		s.fault(st, b.Malformed)
-	case st.headerBytes > maxHeadBytes:
+	case st.headerBytes > h1.MaxHeadBytes:
 		s.fault(st, tooLong)
 	case st.status != 0 && (b.Status != 0 || !ends):
 		s.fault(st, "headers after the response's headers are not trailers")

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
@@ -87,7 +88,7 @@ type buffers struct {
 
 // caches are what was read of the last responses. Connections share them, since a server's headers are alike.
 type caches struct {
-	head    headCache
+	head    h1.HeadCache
 	block   headers.Cache
 	strings headers.Strings
 }

@@ -1,4 +1,4 @@
-package engine
+package h1
 
 import (
 	"bufio"
@@ -18,18 +18,18 @@ type parsed struct {
 
 // parseAll feeds the stream in the given pieces, then its end. extra is the number of bytes after the last response.
 func parseAll(pieces []string, isHead bool) (list []parsed, fault string, unfinished bool) {
-	p := &parser{isHead: isHead}
-	p.reset()
-	cache := &headCache{}
+	p := &Parser{IsHead: isHead}
+	p.Reset()
+	cache := &HeadCache{}
 	add := func() {
-		list = append(list, parsed{int(p.status), p.bodyBytes, p.headerBytes, p.closes})
-		p.reset()
+		list = append(list, parsed{int(p.Status), p.BodyBytes, p.HeaderBytes, p.Closes})
+		p.Reset()
 	}
 	started := false
 	for _, piece := range pieces {
 		data := []byte(piece)
 		for len(data) > 0 {
-			used, done, fault := p.feed(data, cache)
+			used, done, fault := p.Feed(data, cache)
 			if fault != "" {
 				return list, fault, false
 			}
@@ -41,7 +41,7 @@ func parseAll(pieces []string, isHead bool) (list []parsed, fault string, unfini
 			}
 		}
 	}
-	if p.state == inBodyUntilClose {
+	if p.IsUntilClose() {
 		add()
 		started = false
 	}
@@ -126,12 +126,12 @@ func TestParserRefuses(t *testing.T) {
 		"huge chunk size":        {head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "a chunk's size is not a number"},
 		"chunk longer than said": {head + "Transfer-Encoding: chunked\r\n\r\n1\r\nxx\r\n",
 			"a chunk is longer than its size"},
-		"endless header":  {head + "X: " + strings.Repeat("a", maxHeadBytes), "headers are longer than 64 KiB"},
-		"endless headers": {head + strings.Repeat("X: y\r\n", maxHeadBytes/6+1), "headers are longer than 64 KiB"},
-		"endless 1xx":     {strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", maxHeadBytes/19+1), "headers are longer than 64 KiB"},
+		"endless header":  {head + "X: " + strings.Repeat("a", MaxHeadBytes), "headers are longer than 64 KiB"},
+		"endless headers": {head + strings.Repeat("X: y\r\n", MaxHeadBytes/6+1), "headers are longer than 64 KiB"},
+		"endless 1xx":     {strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", MaxHeadBytes/19+1), "headers are longer than 64 KiB"},
 		"endless chunk line": {head + "Transfer-Encoding: chunked\r\n\r\n1;" + strings.Repeat("a", maxChunkLineBytes+1),
 			"a chunk's size line is too long"},
-		"endless trailers": {head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", maxHeadBytes/6+1),
+		"endless trailers": {head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", MaxHeadBytes/6+1),
 			"headers are longer than 64 KiB"},
 	} {
 		t.Run(name, func(t *testing.T) {
