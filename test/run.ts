@@ -1,5 +1,5 @@
 // npm test and npm run test:all: the project's checks. Missing tools are installed first.
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
 import { UserError, unknownWord } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
@@ -176,42 +176,53 @@ class TestRun {
     }
   }
 
-  /** The engine's tests with the race detector, then Go fuzzing of each target for some seconds, from one build. */
+  /** The engine's tests with the race detector, then Go fuzzing of each of its targets and its parsers' for some seconds. */
   #engine(options: RunOptions, gcc: string): Promise<void> {
     return inTemporaryFolder('bakeoff-engine-', async (folder) => {
-      const built = join(folder, 'engine.test');
+      const parsers = ['internal/h1', 'internal/headers'];
+      const packages = ['engine', ...parsers];
       const build = {
         ...options,
         env: { ...options.env, CGO_ENABLED: '1', CC: gcc },
-        args: [...options.args, '-race', '-c', '-o', built, './engine'],
+        args: [
+          ...options.args,
+          '-race',
+          '-c',
+          '-o',
+          `${folder}/`,
+          ...packages.map((p) => `./${p}`),
+        ],
       };
       if (!(await this.#command('engine with the race detector', build))) return;
-      const test = {
+      const testsOf = (packagePath: string): Omit<RunOptions, 'args'> => ({
         // An interrupted Go fuzzer leaves 100 MB per worker in TMPDIR.
         env: { ...options.env, GOGC: '100', TMPDIR: folder },
-        command: built,
+        command: join(folder, `${basename(packagePath)}.test`),
         // Go stores a failing input in testdata as a test of the target.
-        cwd: join(this.#machine.k6Sources, 'engine'),
-      };
+        cwd: join(this.#machine.k6Sources, packagePath),
+      });
       await this.#goTest('tests of the engine', {
-        ...test,
+        ...testsOf('engine'),
         args: ['-test.v', '-test.timeout=10m'],
       });
-      const { stdout } = await this.#run({ ...test, args: ['-test.list', '^Fuzz'] });
-      const time = ['-test.fuzztime=5s', '-test.fuzzminimizetime=2s'];
-      for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
-        await this.#check(`fuzz ${target}`, async () => {
-          const fuzz = [`-test.fuzz=^${target}$`, `-test.fuzzcachedir=${folder}`, ...time];
-          const args = ['-test.run=^$', ...fuzz];
-          const ended = await this.#run({ ...test, args });
-          const output = ended.stdout + ended.stderr;
-          // Before 1.27, Go may report the end of -fuzztime as a failure if a worker is late (golang/go#75804).
-          const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
-          const passed =
-            ended.code === 0 ? output.includes('fuzz: elapsed') : endedLate.test(output);
-          return { ...oneCheck(passed), output };
-        });
+      for (const packagePath of packages) await this.#fuzz(testsOf(packagePath), folder);
     });
+  }
+
+  /** Go fuzzing of each target of a package's built tests for some seconds. Inputs that it finds are kept in the folder. */
+  async #fuzz(test: Omit<RunOptions, 'args'>, folder: string): Promise<void> {
+    const { stdout } = await this.#run({ ...test, args: ['-test.list', '^Fuzz'] });
+    const time = ['-test.fuzztime=5s', '-test.fuzzminimizetime=2s'];
+    for (const target of stdout.match(/^Fuzz\w*$/gm) ?? ['Fuzz'])
+      await this.#check(`fuzz ${target}`, async () => {
+        const fuzz = [`-test.fuzz=^${target}$`, `-test.fuzzcachedir=${folder}`, ...time];
+        const ended = await this.#run({ ...test, args: ['-test.run=^$', ...fuzz] });
+        const output = ended.stdout + ended.stderr;
+        // Before 1.27, Go may report the end of -fuzztime as a failure if a worker is late (golang/go#75804).
+        const endedLate = /^--- FAIL: \S+ \([\d.]+s\)\n +context deadline exceeded\n(FAIL|exit)/m;
+        const passed = ended.code === 0 ? output.includes('fuzz: elapsed') : endedLate.test(output);
+        return { ...oneCheck(passed), output };
+      });
   }
 
   async #sourcesAndUnit(): Promise<void> {
