@@ -99,6 +99,9 @@ func TestARateBeyondTheServerIsNotServed(t *testing.T) {
 // its connections are few; what it does not answer is still in its queue.
 func notServed(r []outcome) (problem string) {
 	beyond, within := r[0], r[1]
+	if beyond.QueueGrowth == nil || within.QueueGrowth == nil || beyond.Continuous == nil {
+		return "a window or a warm-up was too short for a growth"
+	}
 	if beyond.QueueGrowth.StandardError <= 0 || beyond.Turns.Count > 2 {
 		return fmt.Sprintf("%+v, %d turns", beyond.QueueGrowth, beyond.Turns.Count)
 	}
