@@ -23,7 +23,6 @@ import { present } from '../present.ts';
 import {
   drawnBy,
   expectedSeconds,
-  mostExtraWarmupSeconds,
   secondsAlone,
   type Group,
   type Plan,
@@ -87,9 +86,8 @@ export function loadPlanFor(
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load, page }, index): SideOptions => {
       const target = targets[index] as Target;
-      const seed = `${run} ${round} ${variant.name} warm-up`;
       return {
-        ...loadOptions(sides.length === 1 ? withRandomWarmup(load, seed) : load, target, page),
+        ...loadOptions(load, target, page),
         ...(maySpin(cores, load, target) && { spin: true }),
         ...present({ cpuOf: target.processes }),
         tags: {
@@ -130,15 +128,6 @@ export function loadPlanFor(
       },
     }),
   };
-}
-
-/**
- * The load with a warm-up that is longer by a random time. A server that stalls at regular times from its first request on would
- * otherwise do so at the same places of the window in each round. In turns their lengths are random.
- */
-function withRandomWarmup(load: Load, seed: string): Load {
-  const extraSeconds = drawnBy(seed) * mostExtraWarmupSeconds(load);
-  return extraSeconds === 0 ? load : { ...load, warmupSeconds: load.warmupSeconds + extraSeconds };
 }
 
 function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {

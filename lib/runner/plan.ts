@@ -216,10 +216,28 @@ export function expectedSeconds(
   return warmupSeconds + load.requests * secondsPerRequest;
 }
 
-/** A load that is alone has a warm-up that is longer by a random time, up to these seconds. */
-export function mostExtraWarmupSeconds(load: Load): number {
-  if (isAtRate(load) || load.warmupSeconds === 0) return 0;
-  return Math.min(load.durationSeconds ?? 0, 2);
+/** Longer pauses between a server's stalls would take too long to wait for. */
+const longestExtraSeconds = 2;
+
+/** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
+function mostExtraWarmupSeconds(load: Load): number {
+  const isNamed = load.warmupLimitSeconds === undefined;
+  return isNamed || isAtRate(load) ? 0 : Math.min(load.durationSeconds ?? 0, longestExtraSeconds);
+}
+
+/**
+ * The group of a round: a load that is alone has a warm-up that is longer by a random time. A server that stalls at regular times from
+ * its first request on would otherwise do so at the same places of the window in each round. In turns their lengths are random.
+ */
+export function withRandomWarmup(group: Group, seed: string): Group {
+  const [side, ...others] = group.sides;
+  if (side === undefined || others.length > 0) return group;
+  const extraSeconds =
+    drawnBy(`${seed} ${side.variant.name} warm-up`) * mostExtraWarmupSeconds(side.load);
+  return withWarmups(
+    [group],
+    new Map([[side.variant.name, side.load.warmupSeconds + extraSeconds]]),
+  )[0] as Group;
 }
 
 /** Estimates the seconds of a group in a round. */

@@ -21,6 +21,7 @@ import {
   secondsPerRound,
   portsTaken,
   orderOfRound,
+  withRandomWarmup,
   withWarmups,
   type Attempt,
   type Group,
@@ -321,7 +322,10 @@ class Rounds {
     const outcomes = new Map<string, VariantRound>();
     let laterSeconds =
       secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
-    for (const [index, group] of orderOfRound(this.#groups, place, this.#plan.run).entries()) {
+    const groups = this.#groups.map((group) =>
+      withRandomWarmup(group, `${this.#plan.run} ${attempt.round}`),
+    );
+    for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
       const [seconds, startedAtMs] = [secondsPerGroup(this.#plan, group), performance.now()];
       laterSeconds -= seconds;
       const onLoad = (rps: number | null) => {

@@ -17,6 +17,7 @@ import {
   expectedSeconds,
   orderOfRound,
   roundsToLook,
+  withRandomWarmup,
   type Group,
   type Plan,
   type PlannedVariant,
@@ -124,19 +125,25 @@ test('each side is first in the same number of rounds, with different turns in e
   expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
 });
 
-test('a load that is alone has a warm-up of another length in each round, but not a cold one', () => {
-  const [side] = planOf().groups.flatMap(({ sides }) => sides) as [PlannedVariant];
-  const warmupsMs = (warmupSeconds: number) =>
-    [1, 2, 3].map((round) => {
-      const sides = [{ ...side, load: { ...side.load, warmupSeconds } }];
-      const [phase] = loadPlanFor(planOf(), { sides }, round, targetsWith({})).phases;
-      return phase?.sides[0]?.warmup && Number.parseFloat(phase.sides[0].warmup) / 1e6;
-    });
-  expect(side.load.durationSeconds).toBe(1);
-  const [first, ...others] = warmupsMs(2);
-  for (const ms of [first, ...others]) expect(ms).toSatisfy((ms) => ms >= 2000 && ms < 3000);
+test('a load that is alone has a warm-up of another length in each round, if nobody names its length', () => {
+  const [group] = planOf().groups as [Group];
+  const [side] = group.sides as [PlannedVariant];
+  const warmups = (alone: PlannedVariant) =>
+    ['1', '2', '3'].map(
+      (seed) => withRandomWarmup({ sides: [alone] }, seed).sides[0]?.load.warmupSeconds,
+    );
+  const { warmupSeconds, durationSeconds } = side.load;
+  expect(durationSeconds).toBe(1);
+  const [first, ...others] = warmups(side) as [number, number, number];
+  for (const seconds of [first, ...others]) {
+    expect(seconds).toBeGreaterThanOrEqual(warmupSeconds);
+    expect(seconds).toBeLessThan(warmupSeconds + 1);
+  }
   expect(others).not.toContain(first);
-  expect(warmupsMs(0)).toEqual([undefined, undefined, undefined]);
+  const { warmupLimitSeconds: _, ...named } = side.load;
+  expect(warmups({ ...side, load: named })).toEqual([warmupSeconds, warmupSeconds, warmupSeconds]);
+  // In turns
+  expect(withRandomWarmup(group, '1')).toBe(group);
 });
 
 test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([

@@ -76,7 +76,8 @@ test.each<[string, [number, number], RegExp]>([
   expect(result.warnings.join()).toContain('4 rounds were dropped and the sides loaded one after');
   expect(roundsOf(result)).toEqual([5, 6, 7, 8]);
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)]);
-  expect(groups.at(-1)?.sides[0]?.load.warmupSeconds).toBe(5);
+  // And a random part, which a load that is alone has.
+  expect(groups.at(-1)?.sides[0]?.load.warmupSeconds).toSatisfy((s) => s >= 5 && s < 6);
 });
 
 test('turns are kept if they agree with continuous load within the tolerance', async () => {

@@ -29,15 +29,16 @@ func (l *loop) startAll() {
 	}
 }
 
-// startQueued lets the first queued slots start, and all that need a TLS connection, which is little work.
+// startQueued lets the first queued slots start, and all that need a TLS connection, which is little work, unless starts are spread.
 func (l *loop) startQueued() {
-	left := l.starts.room(l.clock-l.turn.began, len(l.conns))
+	since := l.clock - l.turn.began
+	left := l.starts.room(since, len(l.conns))
 	for range l.starts.ring.len {
 		if left <= 0 {
 			return
 		}
 		c := l.starts.pop()
-		if l.tls.config == nil || c.state != closed {
+		if since < l.starts.spread || l.tls.config == nil || c.state != closed {
 			left--
 		}
 		l.clock = l.shared.now()

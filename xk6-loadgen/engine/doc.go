@@ -60,7 +60,7 @@
 //   - The ramp fills the server's queue. Its length comes from the warm-up (pace.go), and may be zero.
 //   - Without a rate, a window after a ramp begins and ends with a response (opening, concluding and setEdge).
 //   - Answers that come after the drain are read in other sides' turns (awaitTurn).
-//   - Time outside of the side's turns does not count: loops move their times by it (loop.shift), and shared.away adds it up.
+//   - Time outside of the side's turns does not count: loops move their times by it (loop.shift), and shared.turn.away adds it up.
 //   - A load that is alone has one turn, without ramp and end.
 //
 // # What counts
@@ -72,7 +72,7 @@
 //	   │                                          └──► draining ──► drained ─┤     alone, a number of requests
 //	   └─────────────────────────────────────────────────────────────────────┘     without a warm-up
 //
-// Only several sides without a rate have the phase probing. Only kept connections at a rate have the phase reaching. What counts:
+// Only loads without a rate have the phase probing; of several k6 instances only those with several sides. Only kept connections at a rate have the phase reaching. What counts:
 //
 //   - Events count where loopCounts.current points: to the window, or to `outside` at the edges of turns. What is outside ends up in
 //     WarmupRequests.

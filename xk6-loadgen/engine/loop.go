@@ -126,7 +126,9 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		l.tls.keys = &keyLog{}
 		l.tls.config = p.tls.Clone()
 		l.tls.config.KeyLogWriter = l.tls.keys
-		l.tls.config.ClientSessionCache = &sessions{keys: l.tls.keys, share: p.TLS.Resume}
+		if p.TLS.Resume > 0 {
+			l.tls.config.ClientSessionCache = &sessions{keys: l.tls.keys, share: p.TLS.Resume}
+		}
 	}
 	for i := range l.conns {
 		c := &l.conns[i]
@@ -244,7 +246,7 @@ func coresOf(allowed []int, loops, number int) (own []int) {
 func (l *loop) iterate() {
 	events := l.events[:l.maxEvents()]
 	n := l.poller.poll(events)
-	if n == 0 && l.starts.ring.len == 0 {
+	if n == 0 && l.starts.untilNext(l.clock-l.turn.began, len(l.conns)) > 0 {
 		n = l.wait(events)
 	}
 	reported := l.shared.now()
@@ -278,7 +280,7 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 	if l.clock >= turnEnd {
 		turnEnd = l.drainEnd()
 	}
-	wait := min(l.nextTimer-now, longestWait, turnEnd-now)
+	wait := min(l.nextTimer-now, longestWait, turnEnd-now, l.starts.untilNext(now-l.turn.began, len(l.conns)))
 	due := l.model.untilDue(now)
 	switch {
 	case l.spins, due <= awakeBefore && due > 0:

@@ -90,8 +90,8 @@ func (g *gate) pass(begin, pause func()) {
 
 // probe is what the first requests of a warm-up without a rate tell, see probeRequests.
 type probe struct {
-	latency int64 // without a queue
-	isDone  atomic.Bool
+	latency int64        // without a queue
+	doneAt  atomic.Int64 // when all connections begin, on the run's clock; 0: not known yet
 }
 
 // sideCycle is the present cycle of a side at a rate. It is written between two turns.

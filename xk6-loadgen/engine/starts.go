@@ -32,6 +32,17 @@ func (s *starts) room(since int64, slots int) int {
 	return min(startsPerIteration, 1+int(int64(slots)*since/s.spread)-s.begun)
 }
 
+// untilNext is how long none of the queued slots may start, so long after the turn's begin.
+func (s *starts) untilNext(since int64, slots int) int64 {
+	switch {
+	case s.ring.len == 0:
+		return never
+	case since >= s.spread:
+		return 0
+	}
+	return max(0, int64(s.begun)*s.spread/int64(slots)-since)
+}
+
 // restart begins a turn, over whose first part the starts are spread.
 func (s *starts) restart(spread int64) { s.begun, s.spread = 0, spread }
 

@@ -377,6 +377,7 @@ func (s *secure) close() {
 	s.tickets = nil
 	if h := s.handshake; h != nil {
 		s.handshake = nil
+		s.conn.loop.tls.keys.current = h // crypto/tls takes back the session that this one was to resume
 		h.cancel()
 	}
 }

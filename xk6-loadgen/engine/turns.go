@@ -91,7 +91,7 @@ type serverUse struct {
 
 // Alternate loads several servers, one at a time: a random order of the sides, the same one backwards, and so on. Responses that come
 // after a turn and its drain are read in the others' turns. The warm-up is a side's first turn; a side that is through has no more.
-// Results are in the sides' order; StartedAt and EndedAt include the others' turns. See Run for ctx and the errors, which name the side.
+// Results are in the sides' order; their Window's StartedAt and EndedAt include the others' turns. See Run for ctx and the errors, which name the side.
 func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error) {
 	switch {
 	case len(sides) == 0:

@@ -2,10 +2,12 @@ package engine
 
 import (
 	"bufio"
+	"crypto/tls"
 	"fmt"
 	"net"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -64,15 +66,27 @@ func TestAServersWaitingCountsAsWaiting(t *testing.T) {
 func TestAnswersOfAServerThatWaitsComeSteadilyUnderContinuousLoad(t *testing.T) {
 	t.Parallel()
 	const wait, connections = 100 * time.Millisecond, 40
-	for _, threads := range []int{1, 2} {
-		o := options(serve(t, after(wait)).url)
-		o.Connections, o.Threads, o.Warmup, o.Duration = connections, threads, 3*wait, 5*wait/2
-		tried(t, func() string {
-			if r := load(t, o); r.Responses[0] < 92 || r.Responses[0] > 108 {
-				return fmt.Sprintf("%d threads: %d answers where 100 are possible", threads, r.Responses[0])
+	for _, isTLS := range []bool{false, true} {
+		for _, threads := range []int{1, 2} {
+			url := serve(t, func(s *testServer, c net.Conn) {
+				if isTLS {
+					c = tls.Server(c, serverTLS(ecdsaKey))
+				}
+				after(wait)(s, c)
+			}).url
+			if isTLS {
+				url = strings.Replace(url, "http:", "https:", 1)
 			}
-			return ""
-		})
+			o := options(url)
+			o.TLS.InsecureSkipVerify = isTLS
+			o.Connections, o.Threads, o.Warmup, o.Duration = connections, threads, 3*wait, 5*wait/2
+			tried(t, func() string {
+				if r := load(t, o); r.Responses[0] < 92 || r.Responses[0] > 108 {
+					return fmt.Sprintf("TLS %t, %d threads: %d answers where 100 are possible", isTLS, threads, r.Responses[0])
+				}
+				return ""
+			})
+		}
 	}
 }
 

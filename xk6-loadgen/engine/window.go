@@ -101,7 +101,7 @@ func (l *loop) begin() {
 	switch {
 	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.window.phase, l.window.phaseEnd = reaching, never
-	case l.plan.Rate == 0 && (!l.shared.alone || l.plan.Warmup > 0 && l.plan.Segment.isWhole()):
+	case l.plan.Rate == 0 && (!l.shared.alone || l.plan.Segment.isWhole()):
 		l.window.phase, l.window.phaseEnd = probing, never
 		if l.number == 0 {
 			l.starts.push(&l.conns[0])
@@ -113,31 +113,38 @@ func (l *loop) begin() {
 	l.startAll()
 }
 
-// endProbing notes the latency without a queue, and lets all connections begin.
+// endProbing notes the latency without a queue, and lets the connections of all loops begin at the same time.
 func (l *loop) endProbing() {
 	s := l.shared
-	if l.number == 0 && (l.counts.ended() >= probeRequests || l.clock >= s.turn.began+probeLimit) {
+	if l.number == 0 && s.probe.doneAt.Load() == 0 && (l.counts.ended() >= probeRequests || l.clock >= s.turn.began+probeLimit) {
 		s.probe.latency = probeLimit
 		if l.counts.interval.latency.count > 0 {
 			s.probe.latency = l.counts.interval.latency.min
 		}
-		s.probe.isDone.Store(true)
-	}
-	if s.probe.isDone.Load() {
-		if s.probe.latency < probeLimit {
-			// The answers of a server that waits would all come at once otherwise, wave after wave, and a window would have a wave more or less.
-			l.turn.began = l.clock
-			l.starts.restart(s.probe.latency)
+		doneAt := l.clock
+		if l.plan.Threads > 1 {
+			doneAt += barrierDelay
 		}
-		l.beginWarmup(l.clock)
-		l.startAll()
+		s.probe.doneAt.Store(doneAt)
 	}
+	doneAt := s.probe.doneAt.Load()
+	if doneAt == 0 || l.clock < doneAt {
+		return
+	}
+	l.reach.progress(l.clock)
+	if s.probe.latency < probeLimit {
+		// The answers of a server that waits would all come at once otherwise, wave after wave, and a window would have a wave more or less.
+		l.turn.began = doneAt
+		l.starts.restart(s.probe.latency)
+	}
+	l.beginWarmup(doneAt)
+	l.startAll()
 }
 
 // beginWarmup begins the warm-up. Its first half, in which connections open, is not judged.
 func (l *loop) beginWarmup(at int64) {
 	l.window.phase = warming
-	l.beginStretch(0, at, at+int64(l.plan.Warmup)/2)
+	l.beginStretch(0, at, at+max(int64(l.plan.Warmup)/2, l.starts.spread))
 	l.warmup.began = at
 	l.model.begin(at)
 }
