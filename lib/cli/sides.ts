@@ -124,12 +124,12 @@ async function isProgram(file: string): Promise<boolean> {
   }
 }
 
-/** A table's column is narrow. */
+/** A longer name makes a column of a table too wide. */
 const columnWidth = 24;
 
 /**
- * Names sides by file, program or host; if these are alike with folder, arguments or port; if those are alike or too long for a column, by
- * what they differ in; and else with -a, -b …
+ * Names sides by file, program or host. Where these are alike, the folder, the arguments or the port are added. Where that is alike or
+ * too long for a column, the names are what the sides differ in. Where even that is alike, the names end in -a, -b …
  */
 export function namesOf(sides: readonly { name?: string | undefined; source: Source }[]): string[] {
   const taken = new Set(sides.flatMap(({ name }) => name ?? []));
@@ -137,8 +137,9 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   const both = open.map(namesFrom);
   const short = both.map((names) => names[0]);
   const long = both.map((names) => names[1]);
+  // givenName refuses digits alone.
   const isFree = (name: string, index: number, names: readonly string[]) =>
-    name !== '' &&
+    /\D/.test(name) &&
     names.indexOf(name) === index &&
     names.lastIndexOf(name) === index &&
     !taken.has(name);
@@ -158,7 +159,10 @@ export function namesOf(sides: readonly { name?: string | undefined; source: Sou
   return sides.map(({ name }) => name ?? (names.shift() as string));
 }
 
-/** The words and names of folders that not all have, behind the short name; where that is too long for a column, the parts of words. */
+/**
+ * Names sides by the words and folders in which they differ, after the short name if there is room. Where such a name is too long for a
+ * column, or digits alone, it is made of parts of words instead, with the part before them.
+ */
 function differingNames(sides: readonly { source: Source; short: string }[]): string[] {
   const texts = sides.map(({ source }) => textOf(source));
   const words = differing(
@@ -173,19 +177,24 @@ function differingNames(sides: readonly { source: Source; short: string }[]): st
     const candidates = [words, parts].map((of) => asName(of[index]?.join(' ') ?? ''));
     const named = candidates.map((name) => (name === '' ? '' : withShort(short, name)));
     return (
-      named.find((name) => name !== '' && name.length <= columnWidth) ?? cut(candidates[1] ?? '')
+      named.find((name) => /\D/.test(name) && name.length <= columnWidth) ??
+      cut(candidates[1] ?? '')
     );
   });
 }
 
-/** What differs is at its beginning. */
+/** Cuts a name to the width of a column. It keeps the beginning, where the difference is. */
 const cut = (name: string) => name.slice(0, columnWidth).replace(/-$/, '');
 
+/** Puts the short name before a name if both fit into a column. */
 function withShort(short: string, name: string): string {
   return short.length + name.length < columnWidth && name !== short ? `${short}-${name}` : name;
 }
 
-/** What is between the beginning and the end that all lists share, with `context` items of the beginning. */
+/**
+ * Returns of each list what is left without the beginning and the end that all lists share. @param context so many items of the shared
+ * beginning are kept
+ */
 function differing(lists: readonly (readonly string[])[], context: number): string[][] {
   const [first = []] = lists;
   if (lists.length < 2) return lists.map(() => []);
@@ -198,7 +207,7 @@ function differing(lists: readonly (readonly string[])[], context: number): stri
   return lists.map((list) => list.slice(Math.max(0, begin - context), list.length - end));
 }
 
-/** All that names a side. */
+/** The whole text that a side is given as: its address, command or file. */
 function textOf(source: Source): string {
   if (source.kind === 'address') return source.origin;
   return source.kind === 'command' ? shownCommand(source.command) : source.config.file;
@@ -217,7 +226,7 @@ function namesFrom(source: Source): [short: string, long: string] {
   return [named(name), asName(`${path.basename(dir)}-${named(name)}`)];
 }
 
-/** Of the name of a variant. */
+/** The longest name that is made for a side. A longer text is cut. */
 const longestName = 63;
 
 function asName(text: string): string {

@@ -7,6 +7,7 @@ import { addressLines, requirePermission } from '../../lib/cli/run.ts';
 import { askedFlags, readAsked } from '../../lib/cli/asked.ts';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { namesOf, readSides, type Given } from '../../lib/cli/sides.ts';
+import { givenName, problemIn } from '../../lib/form.ts';
 import type { Tried } from '../../lib/cli/start-sides.ts';
 import { readWords } from '../../lib/cli/words.ts';
 import { address } from '../../lib/scenario/index.ts';
@@ -212,6 +213,22 @@ test.each([
     ['nginx', 'a-config-with-a-very-long-name'],
   ],
   [
+    ['/srv/2023/production-web-server.conf', '/srv/2024/production-web-server.conf'],
+    ['srv-2023', 'srv-2024'],
+  ],
+  [
+    ['my-production-web-proxy --workers 2', 'my-production-web-proxy --workers 4'],
+    ['workers-2', 'workers-4'],
+  ],
+  [
+    [
+      '/srv/2023/09/a-production-web-server.conf',
+      '/srv/2024/09/a-production-web-server.conf',
+      '/srv/2024/10/a-production-web-server.conf',
+    ],
+    ['2023-09', '2024-09', '2024-10'],
+  ],
+  [
     ['python3 -m http.server 80 --bind 127.0.0.1', 'python3 app.py'],
     ['python3-m-http-server-80', 'python3-app-py'],
   ],
@@ -222,6 +239,7 @@ test.each([
       : commandSide('x', word).source,
   }));
   expect(namesOf(sides)).toEqual(names);
+  expect(names.flatMap((name) => problemIn(givenName, name) ?? [])).toEqual([]);
 });
 
 test('protocols of a command', async () => {
