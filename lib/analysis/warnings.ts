@@ -201,12 +201,16 @@ function whyNotResumed(variant: VariantResult): string | false {
   const resumed = perRequestOf(variant, 'resumed');
   if (!variant.load.tls?.resume || resumed.length === 0 || resumed.some((count) => count > 0))
     return false;
+  return `: no TLS session was resumed (tls.resume): ${causeOfNone(variant)}`;
+}
+
+function causeOfNone(variant: VariantResult): string {
+  if (total(perRequestOf(variant, 'handshakes'), (count) => count) === 0)
+    return 'its page is not https';
   const { kept, share } = reconnectsOf(variant);
-  const why =
-    share <= kept
-      ? 'its connections were kept, and only new ones resume (keepAlive: false, or a server that closes connections)'
-      : 'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)';
-  return `: no TLS session was resumed (tls.resume): ${why}`;
+  if (share <= kept)
+    return 'its connections were kept, and only new ones resume (keepAlive: false, or a server that closes connections)';
+  return 'the server gave no session tickets, or took none back (nginx: ssl_session_tickets on)';
 }
 
 /** Warm-ups are said from these lengths and gains on. */

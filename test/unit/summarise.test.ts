@@ -246,8 +246,8 @@ test('streams beyond the limit of the server give one warning with both numbers'
 });
 
 test('a load that is to resume TLS sessions and resumes none says why', () => {
-  const made = (connections: number, resumed?: number, resume = 0.9) => {
-    const perRequest = { connections, handshakes: connections, ...present({ resumed }) };
+  const made = (connections: number, resumed?: number, resume = 0.9, handshakes = connections) => {
+    const perRequest = { connections, handshakes, ...present({ resumed }) };
     const one = negotiated('nginx', 'P-256', { perRequest, requests: 1000, warmupRequests: 0 });
     const load = { protocol: 'http/1.1', threads: 1, connections: 10, tls: { resume } } as const;
     return warningsWith('no TLS session was resumed', { ...one, load });
@@ -256,6 +256,9 @@ test('a load that is to resume TLS sessions and resumes none says why', () => {
     expect.stringMatching(/^nginx: no TLS .*: the server gave no session tickets, /),
   ]);
   expect(made(0.01, 0)).toEqual([expect.stringMatching(/: its connections were kept, /)]);
+  expect(made(1, 0, 0.9, 0)).toEqual([
+    'nginx: no TLS session was resumed (tls.resume): its page is not https',
+  ]);
   expect([made(1, 0.001), made(1, 0, 0), made(1)]).toEqual([[], [], []]);
 });
 
