@@ -319,8 +319,8 @@ function isMeasurable(figures: readonly number[] | null): figures is readonly nu
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** Of requests that did not all fail. */
-function failedShare(successRatio: number): string {
+/** The share of requests that failed, as a text. 100 % stands only for all of them. */
+function failedText(successRatio: number): string {
   return successRatio > 0 && successRatio < 0.005 ? 'over 99 %' : percent(1 - successRatio);
 }
 
@@ -336,7 +336,7 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return 'their latencies are of pages with different numbers of files';
   const failing = both.find(isFailing);
   if (failing !== undefined)
-    return `${failedShare(failing.successRatio ?? 0)} of the requests of ${failing.name} failed`;
+    return `${failedText(failing.successRatio ?? 0)} of the requests of ${failing.name} failed`;
   const behind = both.find((one) => rateOf(one)?.reached === false);
   if (ofLatency && behind !== undefined) return `${behind.name} did not come to its rate`;
   const stood = both.find((one) => stoodStill(one) > mostStoodStill);
