@@ -308,9 +308,9 @@ const limited = (status: string, answered: number): Phase =>
     responses: answers({ '2xx': answered, [`${status[0]}xx`]: 10_000 - answered }),
     statuses: { [status]: 10_000 - answered },
   });
-const limit = (line: string) => [
+const limit = (...lines: string[]) => [
   `listen 80 → 127.0.0.1:1`,
-  `${line} at /a.conf:8: may turn away requests of the load`,
+  ...lines.map((line) => `${line} at /a.conf:8: may turn away requests of the load`),
 ];
 const cutShort = phase({
   requests: 1000,
@@ -324,25 +324,37 @@ test.each([
     'over 99 %',
     limited('503', 45),
     server(limit('limit_req zone=one')),
-    'limit_req zone=one at /a.conf:8 turned them away: take it out of a copy of the config, or load within it, at a rate (--load "vegeta attack -rate 3 -duration 10s")',
+    'limit_req zone=one at /a.conf:8 turned them away: take it out of a copy of the config, or load at 3 requests/s or less, such as "vegeta attack -rate 3"',
   ],
   [
     '50 %',
     limited('429', 5000),
     server(limit('limit_conn c 10')),
-    'limit_conn c 10 at /a.conf:8 turned them away: take it out of a copy of the config, or load within it, with fewer connections (--load "wrk -c 10")',
+    'limit_conn c 10 at /a.conf:8 turned them away: take it out of a copy of the config, or load with fewer connections, such as "wrk -c 10"',
+  ],
+  [
+    '50 %',
+    limited('429', 5000),
+    server(limit('limit_req zone=a', 'limit_req zone=b')),
+    'limit_req zone=a at /a.conf:8 and limit_req zone=b at /a.conf:8 turned them away: take them out of a copy of the config, or load at 400 requests/s or less, such as "vegeta attack -rate 400"',
   ],
   [
     '50 %',
     limited('429', 5000),
     server([]),
-    'a limit of the server turned them away: lift it, or load within it, at a rate (--load "vegeta attack -rate 400 -duration 10s")',
+    'a limit of the server turned them away: lift it, or load at 400 requests/s or less, such as "vegeta attack -rate 400"',
   ],
   // A backend may be overloaded.
   ['50 %', limited('503', 5000), server([]), undefined],
   ['50 %', limited('500', 5000), server(limit('limit_req zone=one')), undefined],
   ['10 %', cutShort, server([]), undefined],
-  ['10 %', cutShort, server([], 'apache2'), 'Apache closes connections that wait for a request '],
+  ['10 %', cutShort, server([], 'httpd'), undefined],
+  [
+    '10 %',
+    cutShort,
+    server(['PidFile → a temporary file'], 'web'),
+    'Apache closes connections that wait for a request when its threads are used up: give it a thread for each connection (ThreadsPerChild and MaxRequestWorkers), or load fewer connections, such as "wrk -c 20"',
+  ],
 ])(
   'what turned requests away is named, with what to do: %s failed (%#)',
   async (share, failing, of, cause) => {
