@@ -19,7 +19,7 @@ import {
   tempModules,
   type Directive,
 } from './nginx-config.ts';
-import { layNginx, readInPlace, servingLines } from './own/lay-nginx.ts';
+import { layNginx, limitLines, readInPlace, servingLines } from './own/lay-nginx.ts';
 import {
   blocksIn,
   httpServers,
@@ -169,8 +169,9 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
   const serving = servingLines(config, page);
+  const limits = ['limit_req', 'limit_conn'].map((name) => limitLines(config, name, page));
   for (const line of [...insideHttp(config), ...serving])
-    if (/^limit_(?:req|conn)$/.test(line.name)) {
+    if (limits.some((lines) => lines.has(line))) {
       const delays =
         line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
       here.said.push(

@@ -138,6 +138,39 @@ it('warns about lines that may reject the load', async () => {
   ]);
 });
 
+it.each([
+  ['limit_req zone=a; server { listen 80; limit_req zone=b; }', ['b']],
+  ['limit_req zone=a; server { listen 80; limit_req zone=b; location / { } }', ['b']],
+  [
+    'limit_req zone=a; server { listen 80; limit_req zone=b; location / { limit_req zone=c; } }',
+    ['c'],
+  ],
+  ['limit_req zone=a; server { listen 80; location / { limit_req zone=c; } }', ['c']],
+  [
+    'limit_req zone=a; server { listen 80; location = /index.html { limit_req zone=c; } }',
+    ['a', 'c'],
+  ],
+  [
+    'limit_req zone=a; server { listen 80; location / { } location = /other { limit_req zone=c; } }',
+    ['a'],
+  ],
+  [
+    'limit_req zone=a; server { listen 80; rewrite ^ /b; location /b { limit_req zone=c; } }',
+    ['a', 'c'],
+  ],
+  [
+    'limit_req zone=a; server { listen 80; limit_req zone=b; } server { listen 80; server_name x; }',
+    ['a', 'b'],
+  ],
+  ['limit_req zone=a; server { listen 80; limit_conn b 9; }', ['a', 'b']],
+])('a block with limits of its own has none of those around it: %s', async (http, zones) => {
+  const { redirections } = await nginx(`http { ${http} }`);
+  const told = redirections.flatMap(
+    (line) => /^limit_(?:req zone=|conn )(\w)/.exec(line)?.[1] ?? [],
+  );
+  expect(told).toEqual(zones);
+});
+
 /** Compares lines and redirections, except those of `http { server { listen 80; } }`. */
 async function expectBeside(
   [main, server]: [main: string, server: string],

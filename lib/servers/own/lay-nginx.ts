@@ -262,6 +262,29 @@ export function servingLines(config: readonly Directive[], page: PageAt): Direct
     .flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
 }
 
+/** The lines of a limit, such as limit_req, that hold where the page may be served. nginx's blocks inherit such lines only if they have none. */
+export function limitLines(
+  config: readonly Directive[],
+  name: string,
+  page: PageAt,
+): ReadonlySet<Directive> {
+  const holding = new Set<Directive>();
+  const look = (block: readonly Directive[], paths: Paths, outer: readonly Directive[]) => {
+    const own = block.filter((line) => line.name === name);
+    const lines = own.length > 0 ? own : outer;
+    const locations = blocksIn(block, 'location').filter((one) => mayServe(one, paths));
+    const byPath = locations.filter(({ args: [first = ''] }) => !bareWord(first).startsWith('@'));
+    const isDeeper = (path: string) => byPath.some((one) => mayServe(one, [path]));
+    if (paths === undefined || !paths.every(isDeeper)) lines.forEach((line) => holding.add(line));
+    for (const { block: inner = [] } of locations) look(inner, paths, lines);
+  };
+  const http = insideHttp(config);
+  const outer = http.filter((line) => line.name === name);
+  for (const server of http.filter((one) => servesPage(one, page)))
+    look(server.block ?? [], pathsOf(server, http, page), outer);
+  return holding;
+}
+
 function factsOf(config: readonly Directive[], page: PageAt): Facts {
   const http = insideHttp(config);
   const serving = servingLines(config, page);
