@@ -200,7 +200,7 @@ export async function prepareCommand(
       `${name} only asks for a container, which bakeoff can neither watch nor end: have --prepare start it (${name} run -d --rm --name web -p 127.0.0.1:8081:80 …), and compare http://127.0.0.1:8081/, where requests/s and latency are measured, but no CPU time, memory or causes`,
     );
   const found = await programIn(cwd, program);
-  const added = addedTo(await realpath(found), temp);
+  const added = addedTo(await realpath(found), args, temp);
   const { redirections } = added;
   return {
     about: { name, version: '', workers: options.workers, redirections, upstreams: [] },

@@ -4,6 +4,7 @@ import { rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it } from 'vitest';
 import { readOwnConfig, type OwnConfig } from '../../lib/servers/index.ts';
+import { addedTo } from '../../lib/servers/own/other-servers.ts';
 import { globPattern, printConfig, readNginxConfig } from '../../lib/servers/nginx-config.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { refusalOf } from '../fixtures/refused.ts';
@@ -327,6 +328,26 @@ it.each([
   expect(
     said.match(/caddy run|haproxy -db|apache2 -D|lighttpd -D|envoy -c|traefik -|varnishd/g),
   ).toHaveLength(1);
+});
+
+it.each([
+  ['/usr/sbin/apache2', ['-DFOREGROUND', '-f', 'a.conf']],
+  ['/usr/sbin/httpd', ['-D', 'FOREGROUND']],
+  ['/usr/sbin/httpd-prefork', ['-f', 'a.conf', '-X']],
+  ['/opt/apache2-worker', ['-DNO_DETACH']],
+])('%s %j gets a PidFile of its own', (program, words) => {
+  const { args, redirections } = addedTo(program, words, '/t');
+  expect(args).toContain('PidFile "/t/apache2.pid"');
+  expect(redirections).toContain('PidFile → a temporary file');
+});
+
+it.each([
+  ['/usr/sbin/httpd', ['-f', '-p', '8080', '-h', '/srv']],
+  ['/opt/mine/httpd', ['-D', '-X=1', 'FOREGROUND']],
+  ['/bin/busybox', ['httpd', '-DFOREGROUND']],
+  ['/opt/my-httpd', ['-X']],
+])('%s %j is no Apache, and gets nothing', (program, words) => {
+  expect(addedTo(program, words, '/t')).toEqual({ args: [], env: {}, redirections: [] });
 });
 
 it.each([

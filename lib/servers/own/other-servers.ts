@@ -96,14 +96,18 @@ interface Added {
 
 const debiansVariables = '/etc/apache2/envvars';
 
+/** Apache in the foreground. Other servers are called httpd, too, such as that of busybox. */
+function isApache(program: string, words: readonly string[]): boolean {
+  const isNamed = /^(?:apache2|httpd)(?:-\w+)?$/.test(path.basename(program));
+  return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(words.join(' '));
+}
+
 /**
  * What lets several Apaches run at once, and keeps them from writing into folders of the user or of the machine's own Apache.
- * @param program its path, without links. @param temp the side's own folder
+ * @param program its path, without links. @param words its arguments. @param temp the side's own folder
  */
-export function addedTo(program: string, temp: string): Added {
-  // busybox has another httpd.
-  if (!/^(?:apache2|httpd)$/.test(path.basename(program)))
-    return { args: [], env: {}, redirections: [] };
+export function addedTo(program: string, words: readonly string[], temp: string): Added {
+  if (!isApache(program, words)) return { args: [], env: {}, redirections: [] };
   // Apache reads -C before its config, and -c after it.
   const args = ['-C', `DefaultRuntimeDir "${temp}"`, '-c', `PidFile "${temp}/apache2.pid"`];
   // Debian's config has its user and its folders from the environment.
@@ -125,7 +129,7 @@ export function addedTo(program: string, temp: string): Added {
 /** Adds to the message of a command that failed to start what its last line means, if that is known. */
 export function withApachesReason(message: string): string {
   return /httpd \(pid \d+\) already running$/.test(message)
-    ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, without a shell or apachectl, and it gets a PidFile of its own`
+    ? `${message}: two Apaches have one PidFile: give apache2 itself as the command, with -DFOREGROUND and without a shell or apachectl, and it gets a PidFile of its own`
     : message;
 }
 
