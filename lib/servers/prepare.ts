@@ -82,23 +82,23 @@ export async function prepareConfigured(
   const complaintAbout = (line: string) =>
     complaintOf(kind, line, scratch.withOwnPaths(text), build, spec, user?.name);
   if (kind.checkArgs !== undefined) {
-    const readFile = isOwn ? spec.config[0] : configFile;
+    const shownFile = isOwn ? spec.config[0] : configFile;
     const complaint = await checkComplaint(kind, scratch, {
       ...child,
       args: [...kind.checkArgs, ...child.args],
       before: [...scratch.enter, ...(network?.enter ?? [])],
       limit: {
         seconds: checkSeconds,
-        words: `${name} has not read its config ${readFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
+        words: `${name} has not read its config ${shownFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,
       },
       signal,
     });
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
   const { tls, hosts, hangsUp, workers, redirections, upstreams } = config;
-  const check: Prepared['check'] = { protocol: config.protocol };
+  let check: Prepared['check'] = { protocol: config.protocol };
   // The length of a user's own page may change, such as by a date.
-  if (isOwn) Object.assign(check, { anyLength: true, hosts, hangsUp, user: user?.name });
+  if (isOwn) check = { ...check, anyLength: true, hosts, hangsUp, user: user?.name };
   return {
     about: { name, version: build.version, workers, redirections, upstreams },
     process: child,
