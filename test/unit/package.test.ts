@@ -43,7 +43,7 @@ test('the package contains all files that it refers to, and no tests or local fi
   );
   expect(packed).toEqual(expect.arrayContaining(linked));
   const foreign =
-    /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|testdata|package-lock|\.(pem|key|crt)$/;
+    /^(test|results|examples|node_modules|\.|.*\/\.)|_test\.go$|\.test\.ts$|testdata|package-lock|\.(pem|key|crt)$/;
   expect(packed.filter((file) => foreign.test(file))).toEqual([]);
 }, 120_000);
 
