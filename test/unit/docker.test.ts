@@ -257,12 +257,19 @@ const intoProject = [
 ];
 
 it('the files of the image exist, and .dockerignore does not exclude them', () => {
-  const [ignore, ...exceptions] = read('.dockerignore')
+  const [ignore, ...lines] = read('.dockerignore')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'));
   expect(ignore).toBe('*');
   expect(copied.filter((path) => !existsSync(join(projectRoot, path)))).toEqual([]);
+  // The last line that fits a file decides.
+  const end = lines.findLastIndex((line) => line.startsWith('!')) + 1;
+  const exceptions = lines.slice(0, end);
   expect(new Set(copied.map((path) => `!${path.split('/')[0]}`))).toEqual(new Set(exceptions));
+  const { files } = JSON.parse(read('package.json')) as { files: string[] };
+  const tests = files.filter((line) => line.startsWith('!lib/'));
+  expect(tests).not.toEqual([]);
+  expect(lines.slice(end).map((line) => `!${line}`)).toEqual(tests);
   expect(intoProject.filter((path) => !copied.includes(path))).toEqual([]);
 });
 
