@@ -206,7 +206,7 @@ function whyNotResumed(variant: VariantResult): string | false {
 
 function causeOfNone(variant: VariantResult): string {
   if (total(perRequestOf(variant, 'handshakes'), (count) => count) === 0)
-    return 'its page is not https';
+    return 'the page is not https';
   const { kept, share } = reconnectsOf(variant);
   if (share <= kept)
     return 'its connections were kept, and only new ones resume (keepAlive: false, or a server that closes connections)';

@@ -257,7 +257,7 @@ test('a load that is to resume TLS sessions and resumes none says why', () => {
   ]);
   expect(made(0.01, 0)).toEqual([expect.stringMatching(/: its connections were kept, /)]);
   expect(made(1, 0, 0.9, 0)).toEqual([
-    'nginx: no TLS session was resumed (tls.resume): its page is not https',
+    'nginx: no TLS session was resumed (tls.resume): the page is not https',
   ]);
   expect([made(1, 0.001), made(1, 0, 0), made(1)]).toEqual([[], [], []]);
 });
