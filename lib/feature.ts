@@ -1,4 +1,5 @@
-// What can be taken out of bakeoff. The core asks the list in lib/features.ts, and knows no feature by name.
+// What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
+// result.json and of the database.
 import type { Flag } from './cli/words.ts';
 import type { Html } from './report/html/page.ts';
 import type { Part } from './report/table.ts';
@@ -7,33 +8,36 @@ import type { RunContext } from './runner/plan.ts';
 
 export interface Command {
   help: string;
-  /** Returns the exit code. It loads the command's code: others need none of it. */
+  /** Runs the command and returns its exit code. The command's code is loaded here, so that other commands do not load it. */
   run(args: string[]): Promise<number>;
 }
 
-/** A run whose rounds are done, while its servers' configs, its folder and its database are there. */
+/** A run whose rounds are done. Its servers' configs, its folder and its database are still there. */
 export interface EndedRun {
   context: RunContext;
   result: Result;
   /** The flags of its command, by name. */
   flags: ReadonlyMap<string, string>;
-  /** Which comparisons may be looked at: all, those that differ, or none. */
+  /** The comparisons that may be looked at: all of them, those that differ, or none. */
   examined: 'all' | 'decided' | 'none';
-  /** Shows what goes on. `seen`: at what. */
+  /** Shows progress: the step, the sides it looks at, the seconds left. */
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
 }
 
 /** A folder of lib/features. It may use the core, and no other feature. */
 export interface Feature {
   commands?: Readonly<Record<string, Command>>;
-  /** Of every run. They come last in their groups of the help, and none goes with --k6-script. */
+  /** Flags of every command that measures. They come last in their groups of the help. None is allowed with --k6-script. */
   flags?: Readonly<Record<string, Flag>>;
-  /** Returns the result with what was found under a key of its own; undefined if nothing was looked at. Throws what ends the run. */
+  /**
+   * Looks at a run. Returns the result with what was found under a key of its own, or undefined if it did not look. Throws what ends the
+   * run.
+   */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
-  /** Below the table. */
+  /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
-  /** Tables of --verbose. */
+  /** Returns tables that --verbose shows. */
   parts?(result: Result): Part[];
-  /** Sections of report.html, below its table. @param folder of the run; undefined: its files are not there */
+  /** Returns sections of report.html that stand below its table. @param folder of the run; undefined if its files are not there */
   sections?(result: Result, folder: string | undefined): Promise<Html[]>;
 }
