@@ -125,7 +125,9 @@ export async function openCluster(options: ClusterOptions) {
       const outcomes = new Map<string, VariantRound>();
       for (const planned of sides) {
         const { name } = planned.variant;
-        const server = servers.all[variants.indexOf(planned)] as StartedServer;
+        // By name: a round may have a load of its own, such as another warm-up.
+        const place = variants.findIndex(({ variant: { name } }) => name === planned.variant.name);
+        const server = servers.all[place] as StartedServer;
         const outcome = await loaded(options, planned, server, attempt).catch((error: unknown) => {
           if (error instanceof RoundFailure && !error.message.startsWith(`${name}: `))
             error.message = `${name}: ${error.message}`;
