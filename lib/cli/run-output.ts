@@ -20,13 +20,8 @@ import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLine } from '../report/sentences.ts';
 import { terminal, wrapLines } from '../report/table.ts';
-import {
-  estimatedSeconds,
-  expectedRounds,
-  nextLook,
-  type Plan,
-  type PlanDraft,
-} from '../runner/plan.ts';
+import { type Plan, type PlanDraft } from '../runner/plan.ts';
+import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson, type Comparison, type Result, type VariantResult } from '../result/result.ts';
 import { checkWhole, writeForUser, writeWhole } from '../writing.ts';

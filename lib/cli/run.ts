@@ -19,7 +19,8 @@ import { resultJson } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
 import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';
-import { estimatedSeconds, type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
+import { type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
+import { estimatedSeconds } from '../runner/times.ts';
 import {
   checkResultsFolder,
   createRunFolder,

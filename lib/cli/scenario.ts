@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts';
 import { duration } from '../format.ts';
 import { present } from '../present.ts';
 import { articleTitle } from '../report/article.ts';
-import { estimatedSeconds } from '../runner/plan.ts';
+import { estimatedSeconds } from '../runner/times.ts';
 import { articlesOf, findScenario, loadScenarios } from '../scenario/catalogue.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';

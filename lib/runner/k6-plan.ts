@@ -20,14 +20,8 @@ import { serverNameOf } from '../scenario/pages.ts';
 import { isOwn, programOf } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
-import {
-  drawnBy,
-  expectedSeconds,
-  secondsAlone,
-  type Group,
-  type Plan,
-  type PlannedVariant,
-} from './plan.ts';
+import { drawnBy, type Group, type Plan, type PlannedVariant } from './plan.ts';
+import { expectedSeconds, secondsAlone } from './times.ts';
 
 /** Limit for a count of requests, as a multiple of its expected time. */
 const patience = 20;

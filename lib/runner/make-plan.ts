@@ -22,17 +22,16 @@ import {
 } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
 import {
-  estimatedSeconds,
   groupsOf,
   isInTurns,
   otherFiles,
   plannedVariant,
-  secondsPerRound,
   type GroupLimits,
   type Plan,
   type PlanDraft,
   type PlannedVariant,
 } from './plan.ts';
+import { estimatedSeconds, secondsPerRound } from './times.ts';
 
 /** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions

@@ -15,10 +15,6 @@ import {
   RoundFailure,
   StillCold,
   apart,
-  nextLook,
-  roundsToLook,
-  secondsPerGroup,
-  secondsPerRound,
   portsTaken,
   orderOfRound,
   withRandomWarmup,
@@ -29,6 +25,7 @@ import {
   type RunGroup,
   type VariantRound,
 } from './plan.ts';
+import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
 import { Interrupted } from '../process.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson, type Comparison, type Result, type SearchStep } from '../result/result.ts';

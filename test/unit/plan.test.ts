@@ -12,16 +12,18 @@ import {
   type PlanOptions,
 } from '../../lib/runner/make-plan.ts';
 import {
-  estimatedSeconds,
-  expectedRounds,
-  expectedSeconds,
   orderOfRound,
-  roundsToLook,
   withRandomWarmup,
   type Group,
   type Plan,
   type PlannedVariant,
 } from '../../lib/runner/plan.ts';
+import {
+  estimatedSeconds,
+  expectedRounds,
+  expectedSeconds,
+  roundsToLook,
+} from '../../lib/runner/times.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
 import { defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';

@@ -5,11 +5,14 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 )
@@ -151,6 +154,48 @@ func TestNoTicketForAnotherServer(t *testing.T) {
 		if r.Wire.Resumed != int64(len(states)-1) {
 			t.Errorf("resumed %d of %d", r.Wire.Resumed, len(states))
 		}
+	}
+}
+
+// TestAConnectionThatEndsInItsHandshakeLosesItsOwnTicket: crypto/tls takes the ticket back once the handshake is given up, which comes after
+// another one of the same loop went on.
+func TestAConnectionThatEndsInItsHandshakeLosesItsOwnTicket(t *testing.T) {
+	t.Parallel()
+	var refused atomic.Pointer[[]byte]
+	var offeredAgain atomic.Int64
+	others := make(chan struct{}, 100) // handshakes that are done
+	s := serve(t, func(s *testServer, c net.Conn) {
+		config := serverTLS(ecdsaKey)
+		config.MinVersion = tls.VersionTLS13
+		config.SetSessionTicketKeys([][32]byte{{}})
+		config.UnwrapSession = func(identity []byte, state tls.ConnectionState) (*tls.SessionState, error) {
+			ticket := bytes.Clone(identity)
+			if refused.CompareAndSwap(nil, &ticket) {
+				for len(others) > 0 {
+					<-others
+				}
+				<-others
+				c.(*net.TCPConn).SetLinger(0)
+				c.Close()
+				return nil, errors.New("refused")
+			}
+			if bytes.Equal(*refused.Load(), ticket) {
+				offeredAgain.Add(1)
+			}
+			return config.DecryptTicket(identity, state)
+		}
+		over := tls.Server(c, config)
+		if over.Handshake() == nil {
+			others <- struct{}{}
+			always(ok)(s, over)
+		}
+	})
+	o := options(strings.Replace(s.url, "http:", "https:", 1))
+	o.TLS.InsecureSkipVerify, o.TLS.Resume = true, 1
+	o.KeepAlive, o.Connections, o.Threads, o.Requests = false, 2, 1, 20
+	r := load(t, o)
+	if r.Causes[CauseReset] != 1 || offeredAgain.Load() != 0 || r.Wire.Resumed == 0 {
+		t.Errorf("causes %v, offered again %d times, resumed %d: %s", r.Causes, offeredAgain.Load(), r.Wire.Resumed, r.ErrorExample)
 	}
 }
 

@@ -1,0 +1,95 @@
+// How long loads, groups, rounds and runs will take, and when the verdicts are looked at.
+import type { Look } from '../analysis/looks.ts';
+import { total } from '../analysis/statistics.ts';
+import type { Load } from '../scenario/load.ts';
+import type { NetworkSpec, Page } from '../scenario/model.ts';
+import { mostExtraWarmupSeconds, type Group, type PlanDraft, type PlannedVariant } from './plan.ts';
+
+/** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
+const assumed = { rps: 20_000, rpsWithoutKeepAlive: 10_000, bytesPerSecond: 500e6 };
+/** Start and end of k6 and the check of stored samples, per group. Seen on 2 cores: 0.3 to 1 s. */
+const overheadSeconds = 0.5;
+/** The same on other hosts, which agree on a begin. */
+const overheadThereSeconds = 4;
+/** Start and end of a server, beside others. */
+const serverSeconds = 0.1;
+/** Start and end of a network, with its last packets. Seen with 10,000 connections: 1.5 to 4 s. */
+const networkSeconds = 2;
+/** Seen: 12 to 21. */
+const stepsPerSearch = 15;
+
+/** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
+export const secondsAlone = 0.7;
+
+/** Estimates the seconds of a load phase with its warm-up. @param network undefined on loopback */
+export function expectedSeconds(
+  load: Load,
+  page: Pick<Page, 'bodyBytes'>,
+  network?: NetworkSpec,
+): number {
+  const { warmupSeconds, rate, connections, streams, keepAlive } = load;
+  if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
+  if (rate !== undefined) return warmupSeconds + load.requests / rate;
+  const rps = load.expectedRps ?? (keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
+  const { toServer, toClient } = network ?? {};
+  const bytesPerSecond = Math.min(assumed.bytesPerSecond, toClient?.bytesPerSecond ?? Infinity);
+  // A new connection takes a round trip more.
+  const trips = keepAlive ? 1 : 2;
+  const tripMs = (toServer?.delayMs ?? 0) + (toClient?.delayMs ?? 0);
+  const secondsPerRequest = Math.max(
+    1 / rps,
+    (page.bodyBytes ?? 0) / bytesPerSecond,
+    (trips * tripMs) / 1000 / (connections * streams),
+  );
+  return warmupSeconds + load.requests * secondsPerRequest;
+}
+
+/** Estimates the seconds of a group in a round. */
+export function secondsPerGroup(
+  { scenario, within, cores: { generatorHosts } }: PlanDraft,
+  { sides }: Group,
+): number {
+  const { count, pauseSeconds } = scenario.phases ?? {
+    count: within === undefined ? 1 : stepsPerSearch,
+    pauseSeconds: 0,
+  };
+  const secondsOf = ({ load, page, network }: PlannedVariant) => {
+    const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
+    const extra = sides.length === 1 ? mostExtraWarmupSeconds(load) / 2 : 0;
+    const around = serverSeconds + (network === undefined ? 0 : networkSeconds);
+    return count * (expectedSeconds(load, page, network) + extra + alone) + around;
+  };
+  const overhead =
+    generatorHosts === undefined
+      ? overheadSeconds
+      : (generatorHosts.overheadSeconds ?? overheadThereSeconds);
+  return (count - 1) * pauseSeconds + overhead + total(sides, secondsOf);
+}
+
+/** Estimates the seconds of a round. */
+export function secondsPerRound(plan: PlanDraft): number {
+  return total(plan.groups, (group) => secondsPerGroup(plan, group));
+}
+
+/** Estimates the seconds of so many rounds, by default of the most that the run may have. */
+export function estimatedSeconds(plan: PlanDraft, rounds = expectedRounds(plan).most): number {
+  return rounds * secondsPerRound(plan);
+}
+
+/** Estimates the fewest and the most rounds of a run. */
+export function expectedRounds(plan: PlanDraft) {
+  const { maxTimeSeconds = Infinity } = plan;
+  const inTime = Math.max(1, Math.floor(maxTimeSeconds / secondsPerRound(plan)));
+  const [{ rounds }] = plan.looks as [Look];
+  return { fewest: Math.min(rounds, inTime), most: Math.min(plan.rounds, inTime) };
+}
+
+/** Returns the rounds after which the verdicts are looked at next. @param place of the present round, from 1 */
+export function nextLook({ looks, rounds }: PlanDraft, place: number): number {
+  return looks.find((look) => look.rounds >= place)?.rounds ?? rounds;
+}
+
+/** Returns the number of rounds to the next look at the verdicts, or to the end. @param place of the present round, from 1 */
+export function roundsToLook(plan: PlanDraft, place: number): number {
+  return Math.max(1, Math.min(nextLook(plan, place), expectedRounds(plan).most) - place + 1);
+}
