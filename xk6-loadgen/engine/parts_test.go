@@ -238,7 +238,11 @@ func TestAWokenPollerEndsItsWait(t *testing.T) {
 				t.Fatalf("%d events before any", n)
 			}
 			go p.wake()
-			if n := p.wait(events, int64(time.Minute)); n != 1 || events[0].Fd != noSlot {
+			n := 0
+			for end := time.Now().Add(time.Minute); n == 0 && time.Now().Before(end); { // A signal, such as the Go scheduler's, ends a wait too
+				n = p.wait(events, int64(time.Minute))
+			}
+			if n != 1 || events[0].Fd != noSlot {
 				t.Errorf("%d events, of slot %d", n, events[0].Fd)
 			}
 			// Each call of wake is one event.
