@@ -124,7 +124,7 @@ export function usableCores({ server, load }: Workers, cores: SideCores): SideCo
   };
 }
 
-/** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time is unknown. */
+/** VariantResult's shares of a round, each at most 1; the server's is null if its CPU time or its cores are unknown. */
 export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const { phases } = round;
   const seconds = total(phases, (phase) => phase.seconds);
@@ -145,8 +145,9 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
     return left > 0 ? Math.min(1, share) : 1;
   };
   const cpuSeconds = serverCpuSecondsOf(phases);
+  const hasOwnCores = variant.server?.atAddress !== true;
   return {
-    serverShare: cpuSeconds === null ? null : shareOf('server', cpuSeconds),
+    serverShare: hasOwnCores && cpuSeconds !== null ? shareOf('server', cpuSeconds) : null,
     generatorShare: shareOf(
       'generator',
       total(phases, (phase) => phase.generatorCpuSeconds),

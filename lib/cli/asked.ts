@@ -274,6 +274,10 @@ function readLaunch({ lists }: Words, given: readonly Given[]) {
     what: 'a command',
     names: having(({ kind }) => kind === 'command'),
   });
+  const cgroups = ofSides('--cgroup', lists.get('cgroup') ?? [], names, {
+    what: 'an address',
+    names: having(({ kind }) => kind === 'address'),
+  });
   const binaries = new Map(
     serverNames.map((server) => [
       server,
@@ -291,7 +295,9 @@ function readLaunch({ lists }: Words, given: readonly Given[]) {
     const port = source?.kind === 'command' ? ports(name) : undefined;
     const binary =
       source?.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
+    const cgroup = source?.kind === 'address' ? cgroups(name) : undefined;
     return present({
+      cgroup: cgroup === undefined ? undefined : fromCallersFolder(cgroup),
       port: port === undefined ? undefined : wholeNumber(65_535)('--port', port),
       binary: binary === undefined ? undefined : fromCallersFolder(binary),
       upstreams: source?.kind === 'config' ? upstreams : undefined,

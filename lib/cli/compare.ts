@@ -43,6 +43,13 @@ const compareFlags = {
     repeated: true,
     help: 'the port of a command that has its own; NAME=PORT for one side',
   },
+  cgroup: {
+    group: 'machine',
+    rare: true,
+    value: 'FOLDER',
+    repeated: true,
+    help: 'the control group of an address, such as its container, whose CPU time is measured; NAME=FOLDER for one side',
+  },
   name: {
     group: 'output',
     value: 'gzip-levels',

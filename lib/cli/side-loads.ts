@@ -161,8 +161,9 @@ function serverOf(
   { name, source, listen }: Pick<Side, 'name' | 'source' | 'listen'>,
   { launch }: Asked,
 ): ServerSpec {
-  const { port, binary, upstreams } = launch(name);
-  if (source.kind === 'address') return { name: 'address', origin: source.origin };
+  const { cgroup, port, binary, upstreams } = launch(name);
+  if (source.kind === 'address')
+    return { name: 'address', origin: source.origin, ...present({ cgroup }) };
   if (source.kind === 'command') {
     return {
       name: 'command',

@@ -121,11 +121,11 @@ export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): 
 }
 
 function addressNotes({ variants }: Plan): string[] {
-  return variants.flatMap(({ variant: { name, server } }) =>
-    server.name === 'address'
-      ? `${name}: what runs at ${server.origin} is on cores of its own choosing, so its ratio is of where it runs as much as of what it is, and its CPU use is not known.`
-      : [],
-  );
+  return variants.flatMap(({ variant: { name, server } }) => {
+    if (server.name !== 'address') return [];
+    const use = server.cgroup === undefined ? 'not known' : `that of ${server.cgroup}`;
+    return `${name}: what runs at ${server.origin} is on cores of its own choosing, so its ratio is of where it runs as much as of what it is, and its CPU use is ${use}.`;
+  });
 }
 
 function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known): MeasuredVariant {

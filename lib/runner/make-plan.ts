@@ -325,8 +325,8 @@ function requireMetric(draft: PlanDraft): void {
     refuse(
       `--metric rps: ${open.load.command} sets requests/s itself: take ${enumeration([...latencyMetrics, ...ofProcesses], 'or')}, or a load without a rate`,
     );
-  const [address] = variants.flatMap(({ variant: { server } }) =>
-    server.name === 'address' ? [server.origin] : [],
+  const addresses = variants.flatMap(({ variant: { server } }) =>
+    server.name === 'address' ? [server] : [],
   );
   const others = open === undefined ? ['rps', ...latencyMetrics] : latencyMetrics;
   const asked = [
@@ -335,7 +335,8 @@ function requireMetric(draft: PlanDraft): void {
   ];
   for (const { flag, one } of asked) {
     const what = metrics[one].ofProcesses;
-    const place = address ?? (one !== 'cpu' && cores.serverHost);
+    const unknown = addresses.find(({ cgroup }) => one !== 'cpu' || cgroup === undefined);
+    const place = unknown?.origin ?? (one !== 'cpu' && cores.serverHost);
     if (what && place)
       refuse(
         `${flag} ${one}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,

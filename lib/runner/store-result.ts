@@ -47,7 +47,8 @@ export async function storeSamples(
   const { name, server } = planned.variant;
   const asked = { variant: name, round, recordFile, unsent, requests };
   const integrity = await checkRound(store, plan.run, asked);
-  if (server.name === 'address') return { integrity, serverPoints: [] };
+  if (server.name === 'address' && server.cgroup === undefined)
+    return { integrity, serverPoints: [] };
   // The clock did not step (requireSound).
   const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
   const points = serverSamplePoints(

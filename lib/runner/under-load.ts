@@ -1,16 +1,16 @@
 // Loads a group's servers with k6, while observers look on.
 import { overflowTexts } from '../analysis/accept-queues.ts';
+import { isHosted } from '../hosts/hosted.ts';
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
-import { isStarted } from '../servers/index.ts';
+import { isStarted, isWatched } from '../servers/index.ts';
 import { startK6There } from './generators.ts';
 import { loadPlanFor } from './k6-plan.ts';
 import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
-import { isSampled } from './observers/usage.ts';
 import { RoundFailure, type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
 import { searchStarts } from './search.ts';
 
@@ -79,7 +79,7 @@ function planOfLoad(
   const targets = stages.map(({ planned: { page }, server, network }) => ({
     url: server.origin + pathOfPage(page),
     netns: network?.client.netns,
-    processes: isStarted(server) ? server.processes().map(Number) : undefined,
+    processes: isWatched(server) ? server.processes().map(Number) : undefined,
   }));
   const names = sides.map(({ variant }) => variant.name);
   const isSearch = plan.within !== undefined;
@@ -126,7 +126,7 @@ async function startLoad(
     stages.every(
       ({ planned: { load }, server }) =>
         (load.rate ?? Infinity) <= load.threads * mostWhereThreadsSleep &&
-        isSampled(server) &&
+        (isStarted(server) || isHosted(server)) &&
         server.upstreams.length === 0,
     );
   return startK6({

@@ -174,6 +174,9 @@ function problemOfConfig(
 function problemOfAny(server: CommandServer | AddressServer): string | undefined {
   if (server.name === 'address') {
     const isOrigin = /^https?:\/\/[^/?#@]+$/i.test(server.origin) && URL.canParse(server.origin);
+    const { cgroup } = server;
+    if (isOrigin && cgroup !== undefined && !cgroup.startsWith('/'))
+      return `has the control group "${cgroup}": write an absolute path, such as /sys/fs/cgroup/system.slice/nginx.service`;
     if (isOrigin) return undefined;
     return `has the address "${shownUrl(server.origin)}": write one such as http://127.0.0.1:8080, a path as the page's, an account as a header`;
   }

@@ -56,7 +56,10 @@ export function command(
   return { name: 'command', command: line, ...options };
 }
 
-/** A running server: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. */
-export function address(origin: string): AddressServer {
-  return { name: 'address', origin };
+/** A running server: `address('http://127.0.0.1:8080')`. It is loaded, and otherwise left alone. `cgroup`: its control group, such as a container's. */
+export function address(
+  origin: string,
+  options: Omit<AddressServer, 'name' | 'origin'> = {},
+): AddressServer {
+  return { name: 'address', origin, ...options };
 }

@@ -119,8 +119,10 @@ const addressFields = {
   name: v.literal('address'),
   /** Such as http://127.0.0.1:8080 or https://staging.example.com, without a slash at the end. */
   origin: text,
+  /** The folder of its control group (cgroup), as a path, by which its CPU time is measured. Default: its CPU time is unknown. */
+  cgroup: orAbsent(text),
 };
-/** A running server, which the run neither starts, stops nor samples. */
+/** A running server, which the run neither starts nor stops. */
 export interface AddressServer extends Of<typeof addressFields> {}
 
 /** The server of a variant: nginx, h2o or nghttpd with a config, a command, or an address. */

@@ -9,6 +9,7 @@ import type {
   ServerSpec,
 } from '../scenario/model.ts';
 import { isConfigured, programOf } from '../scenario/variants.ts';
+import { openCgroup } from './cgroup.ts';
 import { watchLifecycle, whileItRuns } from './lifecycle.ts';
 import {
   freePort,
@@ -36,6 +37,7 @@ export { answerOfAll, waitUntilReady } from './ready.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
+  isWatched,
   type Answer,
   type Build,
   type RunningServer,
@@ -71,20 +73,24 @@ export async function startServer(
 }
 
 async function openAddress(spec: AddressServer, options: Interruptible): Promise<RunningServer> {
-  const { origin } = spec;
+  const { origin, cgroup } = spec;
   const { page, protocol = 'http/1.1', request, tls, workers, signal } = options;
   const check = { origin, page, protocol, request, tls, anyLength: true, isThere: true } as const;
-  return {
+  const group = cgroup === undefined ? undefined : openCgroup(cgroup);
+  const answer = await waitUntilReady(check, signal);
+  await group?.requireWork(origin, signal);
+  const server: RunningServer = {
     name: programOf(spec),
     version: '',
     origin,
     workers,
     redirections: [],
     upstreams: [],
-    answer: await waitUntilReady(check, signal),
+    answer,
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };
+  return group === undefined ? server : { ...server, ...group.watch() };
 }
 
 /** Returns the number of workers: the article's with `exact`, otherwise the spec's for this number of cores. */

@@ -15,6 +15,7 @@ import {
   withUserUmask,
   type RunAs,
 } from '../process.ts';
+import { cpuSecondsOf } from './cgroup.ts';
 import { processTree, statFields } from './usage.ts';
 
 export type Scope = Awaited<ReturnType<typeof openScope>>;
@@ -312,14 +313,6 @@ function ownCgroups(): string[] {
 
 function isVersion2(cgroup: string): boolean {
   return existsSync(path.join(cgroup, 'cgroup.controllers'));
-}
-
-/** Version 2 counts microseconds in each cgroup; version 1 nanoseconds, where the freezer is mounted together with cpuacct. */
-function cpuSecondsOf(cgroup: string): number | undefined {
-  const micros = /^usage_usec (\d+)$/m.exec(textOf(path.join(cgroup, 'cpu.stat')))?.[1];
-  if (micros !== undefined) return Number(micros) / 1e6;
-  const nanos = readIfThere(path.join(cgroup, 'cpuacct.usage'));
-  return nanos === undefined ? undefined : Number(nanos) / 1e9;
 }
 
 async function makeCgroup(name: string): Promise<string | undefined> {

@@ -33,7 +33,7 @@ export interface Answer {
   location: string;
 }
 
-/** A StartedServer, or a server at an address that bakeoff does not start. */
+/** A StartedServer, or a server at an address that bakeoff does not start, which is a WatchedServer if its control group is known. */
 export interface RunningServer {
   name: string;
   version: string;
@@ -50,13 +50,21 @@ export interface RunningServer {
   stop(): Promise<void>;
 }
 
-export interface StartedServer extends RunningServer {
-  pid: number;
-  /** From the command's exec to its first good answer, within 1 % or 2 ms; null in a network of the run, where others ask for it. */
-  startupMs: number | null;
+/** A server whose processes on this machine are known. */
+export interface WatchedServer extends RunningServer {
   /** The ids of the processes that run now. */
   processes(): string[];
   usage(): TreeUsage;
+}
+
+export function isWatched(server: RunningServer): server is WatchedServer {
+  return 'usage' in server;
+}
+
+export interface StartedServer extends WatchedServer {
+  pid: number;
+  /** From the command's exec to its first good answer, within 1 % or 2 ms; null in a network of the run, where others ask for it. */
+  startupMs: number | null;
   logFile: string;
 }
 

@@ -1,12 +1,13 @@
 // Any HTTP server as a side.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { valuesIn } from '../../lib/analysis/latency.ts';
 import type { VariantResult } from '../../lib/result/result.ts';
 import { freePort } from '../../lib/servers/ports.ts';
+import { cgroupMounts, makeCgroup, type Cgroup } from '../fixtures/cgroups.ts';
 import { untilAnswers } from '../fixtures/listening.ts';
-import { start as startNode } from '../fixtures/node-process.ts';
+import { launch, start as startNode } from '../fixtures/node-process.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import {
   keptRounds,
@@ -96,6 +97,36 @@ test('a command is compared with a running server, which keeps running', async (
     existsSync(join(runFolder(out), `round-${keptRounds(result)[0]}`, 'here', 'output.log')),
   ).toBe(true);
 });
+
+const [cgroup] = cgroupMounts().map(makeCgroup);
+
+test.skipIf(cgroup === undefined)(
+  'a running server has CPU figures by its control group',
+  async () => {
+    const { folder, enter } = cgroup as Cgroup;
+    const port = await freePort();
+    const out = newOut();
+    const words = [...enter, process.execPath, join(home.folder, 'server.cjs')];
+    const { process: child } = launch(words, { ...process.env, PORT: String(port) });
+    onTestFinished(() => void child.kill('SIGKILL'));
+    await untilAnswers(`http://127.0.0.1:${port}`);
+    const run = start(
+      `{ name: 'here', server: command('node server.cjs', { folder: '.' }) },
+    { name: 'there', server: address('http://127.0.0.1:${port}', { cgroup: '${folder}' }) }`,
+      out,
+    );
+    expect(await run.ended, run.stderr()).toBe(0);
+    const { variants, comparisons, footnotes } = readResult(out);
+    const [here, there] = variants as [VariantResult, VariantResult];
+    const usPerRequest = ({ serverCpuMicrosPerRequest: us }: VariantResult) => us?.median ?? NaN;
+    // The same program; the one that runs already is warm.
+    expect(usPerRequest(there)).toBeGreaterThan(usPerRequest(here) / 4);
+    expect(usPerRequest(there)).toBeLessThan(usPerRequest(here) * 2);
+    expect(there.serverShare).toBeNull();
+    expect(comparisons[0]?.cpu).not.toBeNull();
+    expect(footnotes).toEqual([expect.stringContaining(`its CPU use is that of ${folder}.`)]);
+  },
+);
 
 test('a count of requests follows a warm-up with connections of its own, and is exact', async () => {
   const out = newOut();

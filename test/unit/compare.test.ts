@@ -47,7 +47,8 @@ const addressSide = async (url: string) =>
   (await readSides([url, 'x=http://localhost/']))[0] as Given;
 
 const port = { value: 'PORT', repeated: true, help: '' } as const;
-const flags = { ...askedFlags, h3: { help: '' }, port } as const;
+const cgroup = { value: 'FOLDER', repeated: true, help: '' } as const;
+const flags = { ...askedFlags, h3: { help: '' }, port, cgroup } as const;
 const oneCore: Parameters<typeof sidesOf>[2] = { generatorCpus: [0] };
 /** @param words flags, separated by commas */
 async function sidesFor(given: readonly Given[], words = '', cores = oneCore) {
@@ -276,6 +277,16 @@ test('a side given by address is loaded at that address only', async () => {
   await expect(sidesFor(side, '--load, ab -n 1 127.0.0.1:80/')).rejects.toThrow(
     /^--load says port 80.*, and 127-0-0-1 is http:\/\/127\.0\.0\.1:8080: write/,
   );
+});
+
+test('an address has a control group of its own, or that of all addresses', async () => {
+  const group = async (flags: string) => {
+    const sides = [commandSide('a', 'node a.js'), await addressSide('http://127.0.0.1:8080')];
+    return (await sidesFor(sides, flags)).map(({ server }) => 'cgroup' in server && server.cgroup);
+  };
+  expect(await group('--url, /')).toEqual([false, false]);
+  expect(await group('--cgroup, /sys/fs/cgroup/x')).toEqual([false, '/sys/fs/cgroup/x']);
+  expect(await group('--cgroup, 127-0-0-1=/sys/x')).toEqual([false, '/sys/x']);
 });
 
 test('a path in one address applies to all sides', async () => {

@@ -25,7 +25,7 @@ import {
   roundsToLook,
 } from '../../lib/runner/times.ts';
 import { findScenario } from '../../lib/scenario/catalogue.ts';
-import { defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
+import { address, defineScenario, h2load, vegeta } from '../../lib/scenario/index.ts';
 import type { ConfiguredServer, Scenario, Variant } from '../../lib/scenario/model.ts';
 import { cores, hereAndThere, planOf as anyPlan, scenarioOf } from '../fixtures/plan.ts';
 
@@ -256,6 +256,10 @@ test('the metric of a plan must be measured', () => {
   expect(planOf({ failIf: { gates } }, { scenario: cached }).alsoAsked).toEqual(['startup']);
   const variants = scenario.variants.slice(0, 1);
   expect(planOf({ metric: 'cpu' }, { scenario, variants }).metric).toBe('cpu');
+  const server = address('http://127.0.0.1:8080', { cgroup: '/sys/fs/cgroup/x' });
+  const grouped = { scenario, variants: scenario.variants.map((one) => ({ ...one, server })) };
+  expect(planOf({ metric: 'cpu' }, grouped).metric).toBe('cpu');
+  expect(() => planOf({ metric: 'memory' }, grouped)).toThrow(/^--metric memory: the memory of /);
 });
 
 test('a plan is small enough for k6, with a body for each side', () => {

@@ -219,6 +219,10 @@ test.each([
     withServer(address('127.0.0.1:8080')),
     /has the address "127\.0\.0\.1:8080": write one such as http/,
   ],
+  [
+    withServer(address('http://127.0.0.1', { cgroup: 'docker/x' })),
+    /has the control group "docker\/x": write an absolute path, such as /,
+  ],
   [withServer(address('http://a.org:81/x?y')), /: write one such as http:.*, a path as the page's/],
   [withServer(address('http://me:hunter2@a.org')), /^(?!.*hunter2).*, an account as a header$/],
 ])('is refused, with the field named: a server: %#', (scenario, message) => {

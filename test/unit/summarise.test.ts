@@ -57,6 +57,10 @@ test('CPU shares of a variant are relative to the cores that workers and threads
   expect(summarise({ ...facts, serverCores: 8, generatorCores: 4 }, [many]).variants).toMatchObject(
     [{ serverShare: 0.0625, generatorShare: 0.25 }],
   );
+  const there = variant('workers', phases, { server: { ...server, atAddress: true }, load });
+  expect(summarise(facts, [there]).variants).toMatchObject([
+    { serverShare: null, serverCpuMicrosPerRequest: { median: 5000 } },
+  ]);
 });
 
 test('only the expected status class counts as success', () => {

@@ -1,7 +1,7 @@
 // The use of CPU time and memory by servers, generator, network and other programs in a load.
 import { isHosted } from '../../hosts/hosted.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
-import { isStarted, watchUpstreams, type RunningServer } from '../../servers/index.ts';
+import { isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
 import { watchProcess } from '../../servers/usage.ts';
 import type { RunningK6 } from '../k6.ts';
 import type { Stage } from '../plan.ts';
@@ -39,8 +39,8 @@ export const usage: Observer = {
   },
 };
 
-/** Whether bakeoff started the server, here or on its host, so that its use is known. */
-export const isSampled = (server: RunningServer): boolean => isStarted(server) || isHosted(server);
+/** Whether the server's use is known, here or on its host. */
+export const isSampled = (server: RunningServer): boolean => isWatched(server) || isHosted(server);
 
 function readersOf(
   { plan: { cores }, stages }: ObservedLoad,
@@ -63,7 +63,7 @@ function readersOf(
       );
   const ofMachine = watchMachine(cores.serverCpus, cores.generatorCpus);
   return {
-    servers: servers.map((server) => (isStarted(server) ? server.usage : () => noUsage)),
+    servers: servers.map((server) => (isWatched(server) ? server.usage : () => noUsage)),
     shared() {
       const { user, system } = process.cpuUsage();
       const linkToServerCpuSeconds = ofLinkToServer();
@@ -78,7 +78,7 @@ function readersOf(
   };
 }
 
-/** The usage of a server that bakeoff did not start here is unknown. */
+/** Of a server whose processes are not known here. */
 const noUsage = {
   cpuSeconds: 0,
   waitedSeconds: 0,
