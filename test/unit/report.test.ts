@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
-import { markdownReport, terminalReport } from '../../lib/report/texts.ts';
+import { terminalReport } from '../../lib/report/texts.ts';
 import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
 import { pageLines, pagesPart } from '../../lib/report/pages.ts';
 import { leftColumn, tableOf, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
@@ -123,30 +123,6 @@ test('the table wraps long text, with and without colour', () => {
     `${' '.repeat(44)}line, delay not held`,
   ]);
   expect(lines(true)[2]).toBe(`${' '.repeat(44)}line, \u001b[33m${part}\u001b[39m`);
-});
-
-test('Markdown shows verdict, table, notes and load, and collapses the rest', () => {
-  const noted = { ...both, warnings: ['quick run'], footnotes: ['A footnote.'] };
-  const [shown, collapsed] = markdownReport(noted).split('<details>');
-  expect(shown).toMatch(/^\*\*open-file-cache is faster than workers here: \+33 % .*\*\*\n\n/);
-  const [header, rule, first, ...rest] = shown?.split('\n').slice(2) ?? [];
-  expect(header).toMatch(/^\| variant \| published requests\/s \| published change \|/);
-  expect(rule).toMatch(/^\| --- \| ---: \| --- \| ---: \|/);
-  expect(first).toMatch(/^\| workers \| 624,639 \| {2}\| 60,411 \|/);
-  expect(rest.filter((line) => line !== '').slice(1)).toEqual([
-    '- Note: quick run',
-    '- A footnote.',
-    'nginx-open-file-cache · wrk -c 100 -t 10 -d 10 · HTTP/1.1 · 6 rounds, 2 min 20 s',
-  ]);
-  expect(collapsed).toMatch(/\| round \| open-file-cache \/ workers \|[^]*<\/details>\n*$/);
-});
-
-test('a run that ended in its first round has no empty table', () => {
-  const none = result([], { state: 'partial', looks: [4, 6, 10] });
-  expect(terminalReport(none, ['The end.'], plain)).toEqual([
-    'Ended early, before a round was complete: nothing is compared.',
-    'The end.',
-  ]);
 });
 
 test('the terminal shows the table and sentences; --verbose adds loads and footnotes', () => {
