@@ -169,6 +169,11 @@ export function enumeration(
     : `${texts.slice(0, -1).join(', ')} ${last} ${texts.at(-1)}`;
 }
 
+/** Names of variants; "every variant" for all of three or more. @param all how many there are */
+export function variantsText(names: readonly string[], all: number): string {
+  return names.length > 2 && names.length === all ? 'every variant' : enumeration(names);
+}
+
 /** "1 error", "1,200 errors". */
 export function counts(count: number, noun: string): string {
   return `${whole(count)} ${noun}${count === 1 ? '' : 's'}`;

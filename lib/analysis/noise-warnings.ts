@@ -1,5 +1,5 @@
 // Warnings on other programs and the hypervisor, which used the cores of a run.
-import { enumeration, percent } from '../format.ts';
+import { enumeration, percent, variantsText } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
 import { phasesIn } from './phases.ts';
@@ -66,7 +66,7 @@ export function noiseWarnings(
   const besideGenerator = highest(apart(all), 'generator', othersMatter, keptWaiting);
   if (besideGenerator !== undefined) {
     const waited = all.filter((round) => keptWaiting(round) >= othersMatter);
-    const waiting = enumeration([...new Set(waited.map(({ name }) => name))]);
+    const waiting = variantsText([...new Set(waited.map(({ name }) => name))], measured.length);
     const slower = all.every(({ atRate }) => atRate)
       ? ''
       : 'requests/s are understated, those of the faster side most; ';

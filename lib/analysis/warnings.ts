@@ -1,5 +1,13 @@
 // Warnings below the table, derived from the figures, each with a next step.
-import { effect, counts, enumeration, percent, scaledTime, whole } from '../format.ts';
+import {
+  effect,
+  counts,
+  enumeration,
+  percent,
+  scaledTime,
+  variantsText,
+  whole,
+} from '../format.ts';
 import type { ErrorCause } from '../result/load-result.ts';
 import type { Comparison, Phase, Round, VariantResult } from '../result/result.ts';
 import { lateSends, limitOf, rateCause, pauseMs, stoodStill } from './limit.ts';
@@ -77,7 +85,7 @@ export function warningsOf(
     ...noiseWarnings(facts, measured, comparisons),
     warmedWarning(variants),
     idleWarning(variants),
-    ...merged(variants.flatMap(variantWarnings)),
+    ...merged(variants.flatMap(variantWarnings), variants.length),
     ...overflowTexts(variants.map(overflowsOf)),
     oneTurn !== '' &&
       `${oneTurn}: answers take so long that the sides were loaded one after the other within each round: the machine's noise is in their ratios`,
@@ -154,11 +162,12 @@ interface VariantWarning {
   text: string;
 }
 
-/** Each text once, after all its names. */
-function merged(warnings: readonly VariantWarning[]): string[] {
-  return [...groupedBy(warnings, ({ text }) => text)].map(
-    ([text, same]) => `${enumeration(same.map(({ name }) => name))}${text}`,
-  );
+/** Each text once, after all its names. @param all how many variants there are */
+function merged(warnings: readonly VariantWarning[], all: number): string[] {
+  return [...groupedBy(warnings, ({ text }) => text)].map(([text, same]) => {
+    const names = new Set(same.map(({ name }) => name));
+    return variantsText([...names], all) + text;
+  });
 }
 
 function variantWarnings(variant: VariantResult): VariantWarning[] {

@@ -76,15 +76,20 @@ export function groupsOf<C extends Heading>(columns: readonly C[]): C[][] {
   return groups;
 }
 
-/** Breaks lines at spaces; longer words (paths) stay whole. */
+/** A figure and its per cent sign stay together. */
+const betweenWords = / (?!%)/;
+/** After a comma outside of brackets, and before a bracket. */
+const betweenClauses = /(?<=,) (?![^[(]*[\])])| (?=\()/;
+
+/** Breaks lines at spaces, or where `between` says; what is longer than a line (paths) stays whole. */
 export function wrapLines(
   lines: readonly string[],
   width: number,
   indent: (line: string) => number = () => 2,
+  between = betweenWords,
 ): string[] {
   return lines.flatMap((line) => {
-    // A figure and its per cent sign stay together.
-    let [current = '', ...words] = line.split(/ (?!%)/);
+    let [current = '', ...words] = line.split(between);
     const wrapped: string[] = [];
     for (const word of words) {
       const isFull = current.trim() !== '' && current.length + 1 + word.length > width;
@@ -161,7 +166,8 @@ const lineWidth = (columns: readonly Measured[]): number =>
 function rowLines(columns: readonly Measured[], row: readonly Cell[], colour: boolean): string[] {
   const cells = columns.map((column) => {
     const cell = row[column.index] ?? '';
-    return { column, cell, lines: wrapLines([textOf(cell)], column.width) };
+    const clauses = wrapLines([textOf(cell)], column.width, () => 2, betweenClauses);
+    return { column, cell, lines: wrapLines(clauses, column.width) };
   });
   const height = Math.max(...cells.map(({ lines }) => lines.length));
   return Array.from({ length: height }, (_, line) => {

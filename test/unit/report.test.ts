@@ -39,6 +39,21 @@ test('the table continues below on 80 columns or fewer', () => {
   }
 });
 
+test('a cell that is too wide breaks between its clauses', () => {
+  const cell =
+    'p99 +14 % [−89, 1054] inconclusive, p50 +8 % [−24, 53] inconclusive (against open-file-cache-at-500)';
+  const table = tableOf(
+    ['access-log-buffered-64kb-at-500'],
+    [leftColumn('variant', (name) => name), leftColumn('against its baseline', () => cell)],
+  );
+  expect(terminalTable(table, { width: 80, colour: false })).toEqual([
+    'variant                          against its baseline',
+    'access-log-buffered-64kb-at-500  p99 +14 % [−89, 1054] inconclusive,',
+    '                                   p50 +8 % [−24, 53] inconclusive',
+    '                                   (against open-file-cache-at-500)',
+  ]);
+});
+
 /** Finds a table of the details by title. */
 const detailOf = (of: Result, title: string) =>
   loadPart(of)[0]?.tables.find(({ columns }) => columns[0]?.title === title);
@@ -120,9 +135,10 @@ test('the table wraps long text, with and without colour', () => {
   expect(lines(false)).toEqual([
     `name${' '.repeat(38)}words`,
     `${'a'.repeat(40)}  some words that take more than one`,
-    `${' '.repeat(44)}line, delay not held`,
+    `${' '.repeat(44)}line,`,
+    `${' '.repeat(44)}delay not held`,
   ]);
-  expect(lines(true)[2]).toBe(`${' '.repeat(44)}line, \u001b[33m${part}\u001b[39m`);
+  expect(lines(true)[3]).toBe(`${' '.repeat(44)}\u001b[33m${part}\u001b[39m`);
 });
 
 test('the terminal shows the table and sentences; --verbose adds loads and footnotes', () => {

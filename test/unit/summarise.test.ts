@@ -298,6 +298,16 @@ test('equal notes of several variants are merged', () => {
   ]);
 });
 
+test('an equal note of every variant names none', () => {
+  const still = (name: string) => variant(name, [phase({ requests: 1000, longestGapMs: 3200 })]);
+  expect(warningsWith('stood still', ...['a', 'b', 'c'].map(still))).toEqual([
+    expect.stringMatching(/^every variant stood still for up to 3\.20 s /),
+  ]);
+  expect(warningsWith('stood still', ...['a', 'b'].map(still))).toEqual([
+    expect.stringMatching(/^a and b stood still /),
+  ]);
+});
+
 test('a server that stood still is named with the rounds', () => {
   const still = (...gapsMs: number[]) => {
     const phases = gapsMs.map((longestGapMs) => phase({ requests: 1000, longestGapMs }));
