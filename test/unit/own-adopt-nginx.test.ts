@@ -395,10 +395,13 @@ const refusalOf = (http: string) =>
 
 it('on other machines are refused, with file and line', async () => {
   expect(await refusalOf('upstream b { server 10.0.0.5:80; }')).toMatch(
-    /^own\.conf:2: server 10\.0\.0\.5:80 may leave this machine, .* --upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000'$/,
+    /^own\.conf:2: server 10\.0\.0\.5:80 may leave this machine, .* --upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000' \(=stub:5ms:2KB for a stub\)$/,
   );
   expect(await refusalOf('server { location / { proxy_pass http://$host; } }')).toMatch(
-    /may leave this machine, a variable says to where: .* --upstream '\$host=127\.0\.0\.1:9000'$/,
+    /may leave this machine, a variable says to where: .* --upstream '\$host=127\.0\.0\.1:9000' \(.*\)$/,
+  );
+  expect(await refusalOf('server { location / { fastcgi_pass 10.0.0.5:80; } }')).toMatch(
+    /--upstream '10\.0\.0\.5:80=127\.0\.0\.1:9000'$/,
   );
 });
 

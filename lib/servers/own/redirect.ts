@@ -187,6 +187,10 @@ export const temporary = 'a temporary file';
 export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
+/** Whether the stub, which answers plain HTTP alone, can stand for the backend of a directive. */
+const mayBeStub = (words: string): boolean =>
+  !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words);
+
 /**
  * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
  * @param target host:port, a URL, or unix:PATH with or without a scheme
@@ -233,7 +237,7 @@ export function localTarget(
     // A port of the config is somebody else's here.
     const there = { ...here, place, movedTo: () => undefined };
     if (to === address) return localTarget(next, said, where, there);
-    if (/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words))
+    if (!mayBeStub(words))
       throw new UserError(
         `${where}: ${words}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
       );
@@ -241,7 +245,9 @@ export function localTarget(
     here.said.push(`${said}, which answers in place of a backend`);
     return localTarget(next, said, where, { ...there, noteBackend: () => undefined });
   }
-  const standing = `, or say what stands for it: --upstream '${addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '')}=127.0.0.1:9000'`;
+  const authorityShown = addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '');
+  const stub = mayBeStub(words) ? ' (=stub:5ms:2KB for a stub)' : '';
+  const standing = `, or say what stands for it: --upstream '${authorityShown}=127.0.0.1:9000'${stub}`;
   // Any variable but $request_uri could continue the name of the host.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
