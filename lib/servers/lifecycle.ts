@@ -106,7 +106,7 @@ async function untilEnded(
   }
 }
 
-/** Without time and process ids: the first line about a crash, the first alarm, and the last line. */
+/** Without time and process ids: the first line about a crash, the first alarm, and the last line if it is another. */
 export interface LogAlarms {
   crash?: string;
   first?: string;
@@ -155,7 +155,9 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   const last = (await lastLines(logFile)).at(-1);
   // Apache ends its start with it.
   const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
-  return isOfStart ? found : { ...found, last: withoutTime(last) };
+  if (isOfStart) return found;
+  const text = withoutTime(last);
+  return text === found.first ? found : { ...found, last: text };
 }
 
 function countKind(counts: Record<string, number>, kind: string): void {
