@@ -64,14 +64,17 @@ export function linkLines(result: Result): string[] {
   const reported = new Set(heavierSides(result).map(({ name }) => name));
   const variants = result.variants.filter(({ name }) => !reported.has(name));
   return [10, 1].flatMap((link, index, links) => {
-    const allowed: string[] = [];
+    const beyond: { name: string; allowed: string }[] = [];
     for (const { name, rps, traffic } of variants) {
       const gbit = ((traffic?.receivedBytesPerSecond ?? 0) * 8) / 1e9;
       const isBeyond = gbit > link && gbit <= (links[index - 1] ?? Infinity);
       if (rps !== null && isBeyond)
-        allowed.push(`${perSecond((rps.median * link) / gbit)} requests/s of ${name}`);
+        beyond.push({ name, allowed: perSecond((rps.median * link) / gbit) });
     }
-    if (allowed.length === 0) return [];
-    return `A link of ${link} Gbit/s would allow at most ${enumeration(allowed)}.`;
+    if (beyond.length === 0) return [];
+    const texts: string[] = [];
+    for (const [allowed, same] of groupedBy(beyond, (one) => one.allowed))
+      texts.push(`${allowed} requests/s of ${enumeration(same.map(({ name }) => name))}`);
+    return `A link of ${link} Gbit/s would allow at most ${enumeration(texts)}.`;
   });
 }

@@ -220,6 +220,9 @@ test('a link that is slower than the servers is reported with its maximum of req
   expect(linksOf(sending(2.1, 2))).toEqual([
     'A link of 1 Gbit/s would allow at most 28,571 requests/s of workers and 30,000 requests/s of open-file-cache.',
   ]);
+  expect(linksOf(sending(2, 2))).toEqual([
+    'A link of 1 Gbit/s would allow at most 30,000 requests/s of workers and open-file-cache.',
+  ]);
   expect(linksOf(sending(19, 20))).toHaveLength(1);
 });
 
