@@ -1,10 +1,12 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
 // result.json and of the database, in the data that `clean` removes, and in the next step after --k6-script.
+import type { FoundRates } from './analysis/curves.ts';
 import type { Flag } from './cli/words.ts';
 import type { Html } from './report/html/page.ts';
 import type { Part } from './report/table.ts';
 import type { Result } from './result/result.ts';
-import type { RunContext } from './runner/plan.ts';
+import type { RunContext, SteppedLoad } from './runner/plan.ts';
+import type { Scenario, Variant } from './scenario/model.ts';
 
 export interface Command {
   help: string;
@@ -24,16 +26,35 @@ export interface EndedRun {
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
 }
 
+/** A scenario that is about to be planned. */
+export interface AskedScenario {
+  scenario: Scenario;
+  /** The variants that the user asked for. */
+  shown: readonly Variant[];
+  /** The flags of the command, by name. */
+  flags: ReadonlyMap<string, string>;
+  /** Responses that a verdict needs in each round at a rate. */
+  responses: number;
+}
+
 /** A folder of lib/features. It may use the core, and no other feature. */
 export interface Feature {
   commands?: Readonly<Record<string, Command>>;
-  /** Flags of every command that measures. They come last in their groups of the help. None is allowed with --k6-script. */
+  /** Flags of every command that measures. They come last in their groups of the help. They go with --k6-script only by inScripts. */
   flags?: Readonly<Record<string, Flag>>;
+  /** Returns another scenario in its place, all of whose variants are run; undefined if no flag asks for one. */
+  scenario?(asked: AskedScenario): Scenario | undefined;
+  /** Returns the load in steps that the scenario or the flags ask for; undefined: none. */
+  steppedLoad?(scenario: Scenario, flags: ReadonlyMap<string, string>): SteppedLoad | undefined;
   /**
    * Looks at a run. Returns the result with what was found under a key of its own, or undefined if it did not look. Throws what ends the
    * run.
    */
   afterRounds?(run: EndedRun): Promise<Result | undefined>;
+  /** Returns what its load in steps found; undefined for results of other loads. */
+  found?(result: Result): FoundRates | undefined;
+  /** Returns sentences that stand before those on comparisons. */
+  findings?(result: Result): string[];
   /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
   /** Returns tables that --verbose shows. */

@@ -6,6 +6,7 @@ import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
 import { kubernetes } from './features/kubernetes/feature.ts';
 import { report } from './features/report/feature.ts';
+import { search } from './features/search/feature.ts';
 import { why } from './features/why/feature.ts';
 
 export const features: readonly Feature[] = [
@@ -15,5 +16,6 @@ export const features: readonly Feature[] = [
   calibrate,
   report,
   grafana,
+  search,
   why,
 ];

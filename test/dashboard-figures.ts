@@ -1,4 +1,5 @@
 // The expected rows of the dashboards' tables for a result.
+import { curvesOf, foundIn } from '../lib/report/found.ts';
 import { tablePoints } from '../lib/store/points.ts';
 import { parsed } from './fixtures/points.ts';
 import type { Phase, Result, VariantResult } from '../lib/result/result.ts';
@@ -9,7 +10,7 @@ export type Cell = string | number | null;
 const rowsOf =
   (measurement: string) =>
   (columns: readonly string[], result: Result): Record<string, Cell>[] =>
-    tablePoints(result)
+    tablePoints(result, curvesOf(result), foundIn(result))
       .filter((line) => line.startsWith(`${measurement},`))
       .map(parsed)
       .filter(({ fields }) => columns.some((column) => column in fields))

@@ -8,6 +8,7 @@ import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
 import { claimsOfRun, placesOf } from '../lib/report/run-claims.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
+import { curvesOf, foundIn } from '../lib/report/found.ts';
 import {
   claimPoints,
   roundPoint,
@@ -57,7 +58,7 @@ export async function storeResult(store: Store, result: Result): Promise<Result>
   const { article } = (await shippedScenarios()).find(({ name }) => name === result.scenario) ?? {};
   const places = placesOf(`/results/${result.run}/report.html`, result.environment, article);
   await store.write([
-    ...tablePoints(result),
+    ...tablePoints(result, curvesOf(result), foundIn(result)),
     ...whyPoints({ ...result, why: madeUpWhy(result) }),
     ...rounds,
     ...sentencePoints(result, verdictSentences(result)),

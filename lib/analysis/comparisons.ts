@@ -1,6 +1,5 @@
-// Finds variants and comparisons of a result, and its curves: latency by rate, requests/s by streams.
-import { median } from './statistics.ts';
-import type { Comparison, Result, SearchStep, VariantResult } from '../result/result.ts';
+// Finds variants and comparisons of a result, and its curve of requests/s by streams.
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { isHttp2 } from '../scenario/load.ts';
 
 export function variantOf(
@@ -59,80 +58,6 @@ export function marksOf(
 ): string {
   const delay = delayNotHeld.length === 0 ? '' : ', delay not held';
   return delay + (verdict === 'none' ? '' : notFinalMark(result));
-}
-
-/** In requests/s and milliseconds. `kept`: the step of a search kept its limit. */
-export interface CurvePoint {
-  rate: number;
-  p50: number;
-  p99: number;
-  kept?: boolean;
-}
-
-type Curve = ReturnType<typeof curvesOf>[number];
-
-/** A curve per variant of a search, or per config of a sweep. */
-export function curvesOf({ search, variants }: Pick<Result, 'search' | 'variants'>) {
-  const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
-  return names.flatMap((name) => {
-    const points =
-      search === undefined ? seriesPoints(variants, name) : searchPoints(search.steps, name);
-    return points.length === 0 ? [] : [{ name, points: points.sort((a, b) => a.rate - b.rate) }];
-  });
-}
-
-/** The variants of a config, each at its rate. */
-function seriesPoints(variants: readonly VariantResult[], name: string): CurvePoint[] {
-  return variants.flatMap(({ series, load: { rate }, latencyMs }) => {
-    if (series !== name || rate === undefined || latencyMs === null) return [];
-    return { rate, p50: latencyMs.p50, p99: latencyMs.p99 };
-  });
-}
-
-function searchPoints(steps: readonly SearchStep[], name: string): CurvePoint[] {
-  const ofVariant = steps.filter(({ variant }) => variant === name);
-  return ofVariant.map(({ rate, kept, latencyMs: { p50, p99 } }) => ({ rate, p50, p99, kept }));
-}
-
-export type CurveRow = ReturnType<typeof curveRows>[number];
-
-const mostRows = 12;
-
-/**
- * The medians of the points in each range of rates, by name, in ascending rates: each rate of a sweep or a short search, else ranges
- * of equal width in ln. `rate` is the geometric mean of a range's ends.
- */
-export function curveRows(curves: readonly Curve[]) {
-  const all = curves.flatMap(({ points }) => points);
-  const rates = [...new Set(all.map(({ rate }) => rate))].sort((a, b) => a - b);
-  const [lowest = 1, highest = 1] = [rates[0], rates.at(-1)];
-  const width = Math.log(highest / lowest) / mostRows;
-  const isEach = rates.length <= mostRows || all.every(({ kept }) => kept === undefined);
-  const rangeOf = (rate: number) =>
-    isEach
-      ? rates.indexOf(rate)
-      : Math.min(mostRows - 1, Math.floor(Math.log(rate / lowest) / width));
-  return [...new Set(rates.map(rangeOf))].map((range) => {
-    const inRange = rates.filter((rate) => rangeOf(rate) === range);
-    const middle = Math.sqrt((inRange[0] as number) * (inRange.at(-1) as number));
-    const seen = new Map<string, CurvePoint>();
-    for (const { name, points } of curves) {
-      const together = points.filter(({ rate }) => rangeOf(rate) === range);
-      if (together.length > 0) seen.set(name, typical(middle, together));
-    }
-    return { rate: middle, seen };
-  });
-}
-
-function typical(rate: number, points: readonly CurvePoint[]): CurvePoint {
-  const point: CurvePoint = {
-    rate,
-    p50: median(points.map(({ p50 }) => p50)),
-    p99: median(points.map(({ p99 }) => p99)),
-  };
-  const judged = points.flatMap(({ kept }) => kept ?? []);
-  if (judged.length > 0) point.kept = judged.filter(Boolean).length * 2 > judged.length;
-  return point;
 }
 
 const fewestPoints = 3;

@@ -1,20 +1,10 @@
-// The limit of a load, whether it came to its rate and kept a latency limit, and other programs' use of the machine. k6 runs
-// isKept, rateEnd and isHopeless.
-import { percent, scaledTime, whole } from '../format.ts';
+// The limit of a load, whether it came to its rate, and other programs' use of the machine. k6 runs isBehind.
+import { whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
-import type { Within } from '../scenario/model.ts';
 import { responsesNeeded, valuesIn } from './latency.ts';
-import {
-  phasesIn,
-  queueGrowthOf,
-  responsesOf,
-  roundRps,
-  serverCpuSecondsOf,
-  successRatioOf,
-  tolerableFailures,
-} from './phases.ts';
+import { phasesIn, queueGrowthOf, responsesOf, roundRps, serverCpuSecondsOf } from './phases.ts';
 import { extent, mean, median, total } from './statistics.ts';
 
 /** The hypervisor's time is missing in requests/s: at this share it is twice the tolerance of `same`. */
@@ -180,7 +170,7 @@ export function queueGrows(variant: VariantResult): boolean {
  * Whether the server's queue grows, or requests did not leave, so that `made` is more than 1 % below `asked`: 1 % of those due, or the
  * p99 of their lateness is above 1 % of the load's time. @param phases at least one
  */
-function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
+export function isBehind(phases: readonly LoadResult[], asked: number, made: number): boolean {
   if (queueGrowthOf(phases) > 0) return true;
   const unsent = total(phases, (phase) => phase.unsent);
   const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
@@ -241,67 +231,4 @@ export const mostStoodStill = 0.2;
 export function stoodStill({ rounds }: VariantResult): number {
   const phases = phasesIn(rounds);
   return mean(phases.flatMap(({ turns }) => turns?.stoodStill ?? [])) || 0;
-}
-
-/** No pause of the machine takes more of a rate. */
-const overloadedBelow = 0.9;
-
-/** One kept step of so many is enough, because a pause of the machine may break the others. */
-const mostStepsAtRate = 3;
-
-/** e.g. "p99 within 5 ms". */
-export function limitText({ metric, ms }: Within): string {
-  return `${metric} within ${scaledTime(ms)}`;
-}
-
-/** The outcome of steps at a rate; 'open': it takes another step. */
-export type RateEnd = 'kept' | 'broken' | 'open';
-
-/** Whether a step keeps the limit. Unanswered requests count in its latency. @param rate the step's, in requests/s */
-export function isKept(step: LoadResult, rate: number, within: Within): boolean {
-  // Without the words of whyNotKept: k6 cannot format numbers for a language.
-  return (
-    !isBeyondPauses(step, rate, within) &&
-    step.latencyMs[within.metric] <= within.ms &&
-    !isBehind([step], rate, roundRps([step]))
-  );
-}
-
-/** Whether a rate keeps the limit, after a step at it. @param number the step's at that rate, from 1 */
-export function rateEnd(step: LoadResult, number: number, rate: number, within: Within): RateEnd {
-  if (isKept(step, rate, within)) return 'kept';
-  return number < mostStepsAtRate && !isBeyondPauses(step, rate, within) ? 'open' : 'broken';
-}
-
-function isBeyondPauses(step: LoadResult, rate: number, within: Within): boolean {
-  return (
-    failedShare(step) > tolerableFailures ||
-    roundRps([step]) < overloadedBelow * rate ||
-    isTooFew(step, within)
-  );
-}
-
-/** Whether half of the answers broke the limit of a higher percentile: no pause is so long. */
-export function isHopeless({ latencyMs: { p50 } }: LoadResult, { metric, ms }: Within): boolean {
-  return metric !== 'p50' && p50 > ms;
-}
-
-/** Why a step did not keep the limit; '' if it did. */
-export function whyNotKept(step: LoadResult, rate: number, within: Within): string {
-  if (isKept(step, rate, within)) return '';
-  const failed = failedShare(step);
-  if (failed > tolerableFailures) return `${percent(failed)} failed`;
-  const made = roundRps([step]);
-  if (made < overloadedBelow * rate || isBehind([step], rate, made))
-    return `${whole(made)} requests/s were made`;
-  if (isTooFew(step, within)) return `too few answers for a ${within.metric}`;
-  return `${within.metric} ${scaledTime(step.latencyMs[within.metric])}`;
-}
-
-function failedShare(step: LoadResult): number {
-  return 1 - (successRatioOf([step]) ?? 0);
-}
-
-function isTooFew({ latencyMs }: LoadResult, { metric }: Within): boolean {
-  return valuesIn(latencyMs) < responsesNeeded[metric];
 }

@@ -1,6 +1,6 @@
 // From the rounds of a run to the figures of its table.
 import { byName, present } from '../present.ts';
-import type { Comparison, FoundRate, VariantResult } from '../result/result.ts';
+import type { Comparison, VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { againstContinuous } from './continuous.ts';
 import { mergedDistribution } from './latency.ts';
@@ -17,15 +17,7 @@ import {
 import { pageEffects } from './pages.ts';
 import { figuresPerRound, metricNames } from './metrics.ts';
 import { noiseFloorOf } from './rounds.ts';
-import {
-  alphaOf,
-  exponential,
-  geometricMean,
-  meanInterval,
-  median,
-  minimumRounds,
-  total,
-} from './statistics.ts';
+import { geometricMean, median, total } from './statistics.ts';
 import {
   compareAll,
   type Contender,
@@ -102,7 +94,7 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   return {
     ...about,
     ...present({ turnsAgainstContinuous }),
-    rps: { median: foundRates([variant])[0]?.rate ?? median(rpsPerRound(variant)) },
+    rps: { median: typicalRps(variant) },
     serverCpuMicrosPerRequest:
       cpuSeconds.length === 0 ? null : { median: 1e6 * median(cpuSeconds) },
     latencyMs: histogram.length === 0 ? null : { p50, p99, max },
@@ -115,23 +107,6 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
     traffic: trafficOf(rounds.map((round) => round.phases)),
     phases: phaseResults(rounds),
   };
-}
-
-/** The rates that a search found. The interval is Student's, of the rates' logarithms. */
-export function foundRates(
-  measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
-): FoundRate[] {
-  return measured.flatMap(({ name: variant, found = [] }) => {
-    if (found.length === 0) return [];
-    const rates = found.map(({ rate }) => rate);
-    const interval = meanInterval(rates.map(Math.log), alphaOf());
-    return {
-      variant,
-      rate: geometricMean(rates),
-      ci95: rates.length < minimumRounds ? null : exponential(interval),
-      atLeast: found.some(({ atLeast }) => atLeast),
-    };
-  });
 }
 
 /** The rows' comparisons in their order, then further ones. Those with a missing variant are left out. */
@@ -162,6 +137,12 @@ function comparisonsOf(
       ? uncompared(pair, 'rps', 'published only')
       : (compared[run.indexOf(pair)] ?? []),
   );
+}
+
+/** Found rates differ by factors, so their mean is geometric. */
+function typicalRps(variant: MeasuredVariant): number {
+  const perRound = rpsPerRound(variant);
+  return variant.found === undefined ? median(perRound) : geometricMean(perRound);
 }
 
 function rpsPerRound({ rounds, found }: MeasuredVariant): number[] {

@@ -61,7 +61,7 @@ export interface MeasuredVariant extends Pick<
   needsServerCores?: number;
   /** Absent: loopback. */
   network?: NetworkSpec;
-  /** The rate that a search found in each round, as in FoundRate. */
+  /** The rate that a load in steps found in each round, as in FoundRate. */
   found?: readonly Pick<FoundRate, 'rate' | 'atLeast'>[];
   /** The config's files and workers as text: variants with equal text cannot differ in speed. */
   setup: string;
@@ -173,7 +173,7 @@ function metricsOf(
   const usual = judgedBy({
     ofPages: both.some((one) => filesOf(one) > 1),
     atRate: both.some(rateIsSet),
-    // On shared cores no share is a limit. A search ends where the latency does.
+    // On shared cores no share is a limit. A load in steps ends where the latency does.
     atLimit:
       !control &&
       !sharedCores &&

@@ -10,6 +10,7 @@ import { pathOrUrl, readPageList, type AskedPages } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { rateFlags } from './run-options.ts';
 import type { Given, Source } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -94,7 +95,7 @@ export const askedFlags = {
     rare: true,
     value: 'as-logged|10x',
     needs: ['log'],
-    without: ['rates', 'within'],
+    without: rateFlags,
     help: "the log's busiest --duration (10s) at its own times, or 10 times as fast (by shares, as fast as it goes)",
   },
   'accept-differences': {

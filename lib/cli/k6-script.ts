@@ -26,7 +26,6 @@ const source = fileURLToPath(new URL('../k6/scenario-script.ts', import.meta.url
 
 /** Flags for servers that bakeoff starts, and for the results of runs. */
 const flagsOfRuns: readonly CoreFlag[] = [
-  'within',
   'max-time',
   'fail-if',
   'wait',
@@ -45,10 +44,14 @@ const flagsOfRuns: readonly CoreFlag[] = [
   'export-csv',
 ];
 
+const featureFlagsOfRuns = Object.keys(featureFlags).filter(
+  (name) => featureFlags[name]?.inScripts !== true,
+);
+
 export const k6ScriptFlag = {
   'k6-script': {
     help: 'only write a k6 script for servers that run already, to FILE (NAME.k6.js)',
-    without: [...flagsOfRuns, ...Object.keys(featureFlags)],
+    without: [...flagsOfRuns, ...featureFlagsOfRuns],
   },
 } as const satisfies Record<string, Flag>;
 
@@ -85,7 +88,7 @@ export async function writeK6Script(
 /** Ends of the variables with the servers' addresses. */
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
-function requireScript({ scenario, variants, within, metric }: PlanDraft): void {
+function requireScript({ scenario, variants, stepped, metric }: PlanDraft): void {
   if (metric && metrics[metric].ofProcesses !== undefined)
     throw usageError(
       `--metric ${metric}: a k6 script knows no ${metrics[metric].ofProcesses} of servers: take ${enumeration(['rps', ...latencyMetrics], 'or')}`,
@@ -95,7 +98,7 @@ function requireScript({ scenario, variants, within, metric }: PlanDraft): void 
       `--k6-script: ${scenario.name} ${what}: take another scenario, or other --variants`,
     );
   };
-  if (within !== undefined) refuse('searches for a rate, which a script does not');
+  if (stepped !== undefined) refuse(`${stepped.does}, which a script does not`);
   if (scenario.phases !== undefined)
     refuse('has several load phases on newly started servers, and a script starts none');
   if (variants.some(({ network }) => network !== undefined))

@@ -1,14 +1,11 @@
 // The flags of every command that runs a comparison.
-import { isLatency, metricNames } from '../analysis/metrics.ts';
+import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
 import { present, repeated } from '../present.ts';
-import { enumeration, whole } from '../format.ts';
-import { highestRate } from '../k6/rate-search.ts';
+import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
-import type { Reader } from '../scenario/load/flags.ts';
-import type { Within } from '../scenario/model.ts';
-import { longestLatencyMs, mostRounds } from '../scenario/model.ts';
+import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { parseInfluxUrl } from '../store/client.ts';
 import { readFailIf } from './fail-if.ts';
@@ -75,17 +72,6 @@ const coreFlags = {
     group: 'verdict',
     value: 'p99',
     help: `judge by ${enumeration(metricNames, 'or')} (rps; at a rate p99 and p50; of pages p50)`,
-  },
-  within: {
-    group: 'verdict',
-    value: 'p99=5ms',
-    help: 'search for the highest rate that keeps this latency',
-  },
-  rates: {
-    group: 'verdict',
-    value: '1k,2k,5k',
-    without: ['within'],
-    help: "latency by rate: all of these requests/s instead of the load's own",
   },
   'fail-if': {
     group: 'verdict',
@@ -181,6 +167,11 @@ export const featureFlags: Readonly<Record<string, Flag>> = Object.assign(
   ...features.map(({ flags }) => flags),
 );
 
+/** Flags that decide the requests/s of loads. */
+export const rateFlags = Object.keys(featureFlags).filter(
+  (name) => featureFlags[name]?.setsRate === true,
+);
+
 export const runFlags = { ...coreFlags, ...featureFlags };
 
 /** The options of every run; makePlan takes them as they are. */
@@ -188,6 +179,8 @@ export type RunOptions = ReturnType<typeof readRunOptions>;
 
 /** Absent flags give absent options. Throws UserError (exit code 2). */
 export function readRunOptions({ flags, lists, read }: Words) {
+  for (const [name, { check }] of Object.entries(featureFlags))
+    if (check !== undefined) read(name, check);
   const isGiven = (flag: CoreFlag) => flags.has(flag) || undefined;
   return {
     ...present({
@@ -196,8 +189,6 @@ export function readRunOptions({ flags, lists, read }: Words) {
       maxTimeSeconds: read('max-time', seconds(1)),
       sameWithin: read('same-within', readPercent),
       arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
-      within: read('within', readWithin),
-      rates: read('rates', readRates),
       metric: read('metric', oneOf(metricNames)),
       failIf: read('fail-if', readFailIf),
       waitSeconds: read('wait', seconds(1)),
@@ -249,30 +240,6 @@ function readPercent(flag: string, text: string): number {
   if (percent >= 0.01 && percent <= 50) return percent / 100;
   throw usageError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`);
 }
-
-const msPerUnit: Readonly<Record<string, number>> = { us: 0.001, µs: 0.001, ms: 1, s: 1000 };
-
-function readWithin(flag: string, text: string): Within {
-  const [, metric = '', number, unit = ''] = /^(\w+)=([\d.]+)(\D+)$/.exec(text) ?? [];
-  const ms = Number(number) * (msPerUnit[unit] ?? NaN);
-  if (isLatency(metric) && ms >= 0.001 && ms <= longestLatencyMs) return { metric, ms };
-  throw usageError(
-    `${flag} ${text}: give p50, p90 or p99 and a time from 1us to 60s with its unit, such as p99=5ms`,
-  );
-}
-
-const readRates: Reader<number[]> = (flag, text) => {
-  const rates = text.split(',').map((word) => {
-    const [, number = '', thousand] = /^(\d+(?:\.\d+)?)(k?)$/.exec(word.trim()) ?? [];
-    // 1.001 * 1000 is 1000.9999999999999.
-    return Number((Number(number) * (thousand === 'k' ? 1000 : 1)).toPrecision(12));
-  });
-  if (!rates.every((rate) => Number.isInteger(rate) && rate >= 1 && rate <= highestRate))
-    throw usageError(
-      `${flag} ${text}: give requests/s from 1 to ${whole(highestRate)} with commas between them, such as 500,1k,2.5k`,
-    );
-  return [...new Set(rates)].sort((a, b) => a - b);
-};
 
 /** Returns 'local' for an influxd that bakeoff starts. */
 function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url: string } {

@@ -6,7 +6,8 @@ import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/ph
 import { failureCause } from '../analysis/turned-away.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
-import { counts, scaledTime, success, effect, whole } from '../format.ts';
+import { counts, success, effect, whole } from '../format.ts';
+import { curvesOf } from '../report/found.ts';
 import { listed, loadText, type Heading } from '../report/heading.ts';
 import {
   csvReport,
@@ -140,7 +141,6 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     const look = nextLook(plan, round);
     return `round ${round} of ${look}${look === plan.rounds ? '' : ` to ${plan.rounds}`}`;
   };
-  const { within } = plan;
   let step = '';
   return {
     load({ round, variants, rps, comparisons, secondsLeft }) {
@@ -154,17 +154,13 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     say: progress.say,
     stepped({ round, steps }) {
       step = steps
-        .map(({ variant, rate, kept, why, latencyMs }) => {
-          const found =
-            kept && within !== undefined
-              ? `${within.metric} ${scaledTime(latencyMs[within.metric])}`
-              : `no, ${why}`;
-          return `${variant} ${whole(rate)}/s: ${found}`;
+        .map((one) => {
+          return `${one.variant} ${whole(one.rate)}/s: ${plan.stepped?.textOf(one)}`;
         })
         .join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },
-    measured({ round, variant, outcome: { phases, search } }) {
+    measured({ round, variant, outcome: { phases, stepped } }) {
       const ratio = successRatioOf(phases) ?? 0;
       const hung = total(phases, (phase) => phase.hung);
       const errorCount = total(phases, (phase) => phase.errors.total);
@@ -173,7 +169,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
         ...(hung === 0 ? [] : [`${whole(hung)} hung`]),
         ...(ratio === 1 ? [] : [`${success(ratio)} succeeded`]),
       ];
-      const rate = `${search?.found.atLeast === true ? 'at least ' : ''}${whole(search?.found.rate ?? roundRps(phases))} requests/s`;
+      const rate = `${stepped?.found.atLeast === true ? 'at least ' : ''}${whole(stepped?.found.rate ?? roundRps(phases))} requests/s`;
       progress.finished(`${roundOf(round)} · ${variant} · ${rate} · ${errors.join(', ')}`);
       step = '';
     },
@@ -206,8 +202,8 @@ export async function report(
   options: RunOptions,
   lines?: readonly string[],
 ): Promise<number> {
-  // A search that was ended in its first round has steps.
-  const measured = wholeRounds(result.variants) > 0 || (result.search?.steps ?? []).length > 0;
+  // A load in steps that was ended in its first round has a curve.
+  const measured = wholeRounds(result.variants) > 0 || curvesOf(result).length > 0;
   if (measured) {
     const stored = `${storedLine(result.integrity)} · ${join(folder.name, 'report.html')}`;
     const terminal = terminalOf(options);

@@ -270,7 +270,7 @@ export async function runPlan(
   run.onClose(() => removeWithoutResult(folder));
   try {
     const script = join(folder.path, 'script.js');
-    await compileScript(script);
+    await compileScript(script, plan.stepped?.script);
     const environment = run.environment();
     say(options, [
       ...addressLines(plan),

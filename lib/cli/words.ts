@@ -28,6 +28,12 @@ export interface Flag {
   needs?: readonly string[];
   /** Flags with which it is refused. */
   without?: readonly string[];
+  /** Of a feature: reads its value when all flags are read. Throws UserError (exit code 2). */
+  check?: Reader<unknown>;
+  /** Of a feature: it decides the requests/s of loads. */
+  setsRate?: true;
+  /** Of a feature: it goes with --k6-script too. */
+  inScripts?: true;
 }
 
 /** Every command takes it; `main` removes it from the arguments. */

@@ -2,7 +2,7 @@
 
 import type { LoadResult } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
-import type { LoadRequest, Within } from '../scenario/model.ts';
+import type { LoadRequest } from '../scenario/model.ts';
 
 /**
  * Options of `loadgen.run`: a load phase. Needs `url`, and `duration` or `requests`. Durations are Go's: '10s',
@@ -128,14 +128,14 @@ export interface LoadPlan {
   pauseSeconds?: number;
   /** The number of k6 that make the load together, each its segment. Absent: 1. */
   instances?: number;
-  /** The first phase's begin, milliseconds since 1970. Absent, and for a search: at once. */
+  /** The first phase's begin, milliseconds since 1970. Absent, and for a load in steps: at once. */
   startAtMs?: number;
   /** load.json is the whole plan, with credentials and bodies. */
   keepSecrets?: true;
   /** Instead of `startAtMs`: the database in which instances agree on the begin and leave their results. */
   meetAt?: Meeting;
-  /** The phase is a step of a search, which repeats it at each side's own rate. */
-  search?: SearchPlan;
+  /** The phase is a step, which the script of a feature (SteppedLoad) repeats at each side's own rate. What that takes. */
+  steps?: unknown;
 }
 
 /** A database of InfluxDB 1.x, or 2.x through its 1.x interface, with the credentials of k6's own output. */
@@ -147,28 +147,10 @@ export interface Meeting {
   withinSeconds: number;
 }
 
-/** A search for the highest rate at which each side keeps a limit. */
-export interface SearchPlan {
-  within: Within;
-  /** Start of each side's search. */
-  from: readonly SearchStart[];
-  /** The expected class of answers of each side. */
-  expected: readonly Pick<Phase, 'expected'>[];
-  /** The shortest step. At a low rate it lasts as long as its percentile needs. */
-  stepSeconds: number;
-}
-
-/** The begin of a search in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate to try. */
-export interface SearchStart {
-  rate: number;
-  factor: number;
-  least: number;
-}
-
 /** The results of a phase by side. */
 export interface PhaseOutcome {
   results: (LoadResult & Pick<Phase, 'expected'>)[];
-  /** In a search, by side in requests/s: the rate tried, null if the side's search was over, and the rate found so far. */
+  /** In a load in steps, by side in requests/s: the rate tried, null if the side's steps were over, and the rate found so far. */
   step?: { rates: (number | null)[]; found: (number | null)[] };
 }
 

@@ -1,68 +1,24 @@
-// The k6 script: runs the phases of a load plan or a search, and prints their outcomes. It is compiled to script.js, which is kept
-// with the results and can be run by hand, as its first lines say.
+// The k6 script: runs the phases of a load plan, and prints their outcomes. It is compiled to script.js, which is kept with the
+// results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
 import type { LoadResult, PageFigures } from '../result/load-result.ts';
-import type { Options } from 'k6/options';
 import loadgen from 'k6/x/loadgen';
-import { responsesNeeded } from '../analysis/latency.ts';
+import { instances, phases, plan, runPlan, segmentBegins, tell } from './given-plan.ts';
 import {
-  loadOverLine,
-  loadPlanVariable,
   phaseBeginsLine,
-  phaseLinePrefix,
   type AlternateOptions,
   type CallOptions,
-  type LoadPlan,
   type PhaseOutcome,
-  type SearchPlan,
   type SideOptions,
 } from './load-plan.ts';
-import { mostSteps, searchSides } from './rate-search.ts';
 import { meet } from './rendezvous.ts';
 import { warmedUp } from './warm-ups.ts';
 
-declare const __ENV: Record<string, string | undefined>;
+export { options } from './given-plan.ts';
 
-/** A step plans this many times the answers that its percentile needs, since some may be missing. */
-const enough = 1.5;
-
-const json = __ENV[loadPlanVariable];
-if (json === undefined)
-  throw new Error(
-    `set ${loadPlanVariable} to the load plan, e.g. ${loadPlanVariable}="$(cat load.json)"`,
-  );
-const plan = JSON.parse(json) as LoadPlan;
-const { instances = 1 } = plan;
-
-/** The plan's phases with their requests. k6 opens files only now. */
-const phases = plan.phases.map(withMix);
-
-export const options: Options = {
-  scenarios: {
-    // A VU for each k6. k6-operator's tags on the command line replace those at the end, so the load's are here too.
-    [plan.scenario]: {
-      executor: 'per-vu-iterations',
-      vus: instances,
-      iterations: 1,
-      maxDuration: `${plan.maxDurationSeconds}s`,
-      gracefulStop: '0s',
-      tags: { ...plan.tags },
-    },
-  },
-  tags: { ...plan.tags },
-};
-
-export default function runPlan(): void {
-  // A wrong segment would leave some of the load out, or make it twice.
-  const segments = segmentBegins().length;
-  if (segments !== instances)
-    throw new Error(
-      `the load is divided among ${instances} k6, and the execution segments of this one among ${segments}: give --execution-segment and --execution-segment-sequence for ${instances}`,
-    );
-  if (plan.search === undefined) runPhases();
-  else searchRates(plan.search, phases[0] as AlternateOptions);
-  console.log(loadOverLine);
+export default function makeLoad(): void {
+  runPlan(runPhases);
 }
 
 function runPhases(): void {
@@ -138,53 +94,4 @@ function orAbort<T>(work: () => T): T {
     exec.test.abort((error as Error).message);
     throw error;
   }
-}
-
-/** The begins of the execution segments of all k6, in their order. */
-function segmentBegins(): string[] {
-  return (exec.test.options.executionSegmentSequence ?? '0,1').split(',').slice(0, -1);
-}
-
-function searchRates(
-  { within, from, expected, stepSeconds }: SearchPlan,
-  phase: AlternateOptions,
-): void {
-  searchSides(
-    from,
-    within,
-    (rates, step) => {
-      const seconds = rates.map((rate) =>
-        Math.max(stepSeconds, (enough * responsesNeeded[within.metric]) / rate),
-      );
-      const sides = phase.sides.map((side, index): SideOptions => ({
-        ...side,
-        rate: rates[index] as number,
-        duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`,
-        tags: { ...side.tags, phase: String(step) },
-      }));
-      console.log(phaseBeginsLine);
-      const results = loadgen.alternate({
-        ...phase,
-        sides,
-        seed: mostSteps * ((phase.seed ?? 1) - 1) + step,
-      });
-      return results.map((result, side) => ({ ...result, ...expected[side] }));
-    },
-    tell,
-  );
-}
-
-function withMix(phase: AlternateOptions): AlternateOptions {
-  const mixOf = (file: string | null | undefined): Pick<SideOptions, 'mix'> =>
-    typeof file === 'string' ? { mix: open(`./${file}`) } : {};
-  return {
-    ...phase,
-    // The tables are made of loadgen_*.
-    k6Metrics: false,
-    sides: phase.sides.map((side, index) => ({ ...side, ...mixOf(plan.mixFiles?.[index]) })),
-  };
-}
-
-function tell(outcome: PhaseOutcome): void {
-  console.log(phaseLinePrefix + JSON.stringify(outcome));
 }

@@ -1,12 +1,6 @@
 // The charts of a run: bars in text, plots in report.html, each with its figures in a table.
-import {
-  measuredComparisons,
-  roundRatiosOf,
-  curveRows,
-  curvesOf,
-  type CurvePoint,
-  type CurveRow,
-} from '../analysis/comparisons.ts';
+import { measuredComparisons, roundRatiosOf } from '../analysis/comparisons.ts';
+import { curveRows, type CurvePoint, type CurveRow } from '../analysis/curves.ts';
 import {
   allBuckets,
   percentileNames,
@@ -19,9 +13,10 @@ import { metrics } from '../analysis/metrics.ts';
 import { isFailing, responsesOf } from '../analysis/phases.ts';
 import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
-import { limitText } from '../analysis/limit.ts';
 import { bar, bucketLabel, exactPercent, isTooWide, scaledTime, whole } from '../format.ts';
-import type { Bars, Lines, PlotData } from './html/figure.ts';
+import { curvesOf, foundIn } from './found.ts';
+import type { Bars, Lines } from './html/figure.ts';
+import type { Figure } from './html/page.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
@@ -29,15 +24,6 @@ import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/
 import { isAtRate } from '../scenario/load.ts';
 import type { NetworkSpec, Published } from '../scenario/model.ts';
 import { present } from '../present.ts';
-
-/** A plot with its words, and the same figures in tables. */
-export interface Figure {
-  title: string;
-  /** What the plot shows and how to read it. */
-  text: string;
-  data: PlotData;
-  tables: readonly Table[];
-}
 
 /** A figure whose table has bars. The terminal and Markdown show it below `heading`. */
 type Chart = Figure & { heading: string };
@@ -65,12 +51,17 @@ export function figuresOf(result: Result): Figure[] {
   ];
 }
 
+const textsOfSweep = {
+  heading: 'Latency by rate; bars are p99:',
+  text: 'Marks are p99 at each rate.',
+};
+
 function curveChart(result: Result): Chart[] {
   const curves = curvesOf(result);
   if (curves.length === 0) return [];
   const rows = curveRows(curves);
-  const within = result.search?.within;
-  const limit = within === undefined ? null : { y: within.ms, text: limitText(within) };
+  const found = foundIn(result);
+  const limit = found === undefined ? null : { y: found.limit.ms, text: found.limit.text };
   const shown = rows.flatMap(({ seen }) => [...seen.values()]);
   const longest = limit === null ? Math.max(...shown.map(({ p99 }) => p99)) : 2 * limit.y;
   const columns = curves.flatMap(({ name: group }) => {
@@ -86,7 +77,7 @@ function curveChart(result: Result): Chart[] {
   });
   return [
     {
-      ...curveTexts(limit?.text),
+      ...(found?.chart ?? textsOfSweep),
       title: 'Latency by rate',
       data: {
         kind: 'lines',
@@ -100,16 +91,6 @@ function curveChart(result: Result): Chart[] {
       tables: [tableOf(rows, [rightColumn('requests/s', ({ rate }) => whole(rate)), ...columns])],
     },
   ];
-}
-
-/** @param limit that of a search */
-function curveTexts(limit: string | undefined): Pick<Chart, 'heading' | 'text'> {
-  if (limit === undefined)
-    return { heading: 'Latency by rate; bars are p99:', text: 'Marks are p99 at each rate.' };
-  return {
-    heading: `Latency by rate; bars are p99, × where ${limit} was not kept:`,
-    text: `Each mark is the p99 of a step of the search, filled if it kept ${limit}; lines go through the medians of steps at about the same rate.`,
-  };
 }
 
 function curveMark(name: string, { rate, p50, p99, kept }: CurvePoint): Lines['marks'][number] {

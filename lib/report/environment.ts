@@ -1,11 +1,12 @@
 // The machine of a run, and its use by other programs, as tables.
 import { metrics } from '../analysis/metrics.ts';
-import { limitText, noiseOf, type RoundNoise } from '../analysis/limit.ts';
+import { noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { coreCount, counts, duration, percent, whole } from '../format.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Result } from '../result/result.ts';
+import { foundIn } from './found.ts';
 import { generatorPlace, resultHeading, serversPlace, sizesText } from './heading.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 
@@ -42,10 +43,10 @@ const facts: readonly Fact[] = [
   ],
   [
     'judged by',
-    ({ search, comparisons }) =>
-      search === undefined
-        ? [...new Set(comparisons.map(({ metric }) => metrics[metric].name))].join(', ')
-        : `the highest rate with ${limitText(search.within)}`,
+    (result) => {
+      const names = new Set(result.comparisons.map(({ metric }) => metrics[metric].name));
+      return foundIn(result)?.judgedBy ?? [...names].join(', ');
+    },
   ],
   ['network', (result) => resultHeading(result).network],
   [

@@ -1,5 +1,4 @@
 // Each load in detail, as its tool prints it: published beside measured.
-import { curvesOf } from '../analysis/comparisons.ts';
 import {
   clientErrorsOf,
   perRequestOf,
@@ -23,6 +22,7 @@ import { present } from '../present.ts';
 import type { ErrorCause, StatusClass } from '../result/load-result.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
+import { curvesOf } from './found.ts';
 import { timesFrom } from './charts.ts';
 import { hasPublishedKinds, kindsTable } from './network.ts';
 import {

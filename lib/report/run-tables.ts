@@ -23,6 +23,7 @@ import {
 } from '../format.ts';
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
+import { foundIn } from './found.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
 import { linkPart } from './network.ts';
@@ -199,10 +200,10 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
 }
 
 /** "95,000 of 300,000": made of asked, or if most responses were errors, successful of all. */
-function rateText(variant: Row, { search }: Result): string {
+function rateText(variant: Row, result: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
-  const foundRate = search?.found.find((one) => one.variant === name);
+  const foundRate = foundIn(result)?.rates.find((one) => one.variant === name);
   if (foundRate !== undefined)
     return `${foundRate.atLeast ? 'at least ' : ''}${whole(foundRate.rate)}`;
   const rate = rateOf(variant);

@@ -7,7 +7,7 @@ import {
   type StreamSweep,
 } from '../analysis/comparisons.ts';
 import { features } from '../features.ts';
-import { limitOf, limitText, rateCause, rateOf } from '../analysis/limit.ts';
+import { limitOf, rateCause, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import {
@@ -22,7 +22,7 @@ import {
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type { Comparison, Integrity, Result, Search } from '../result/result.ts';
+import type { Comparison, Integrity, Result } from '../result/result.ts';
 import { bytesLines, linkLines } from './bytes.ts';
 import { comparisonSentences, roundsNeeded, type Sentence } from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
@@ -62,9 +62,10 @@ export function verdictSentences(result: Result): Sentence[] {
   ];
 }
 
-/** Lines on an early end, on rows without figures, and on the result of a search. */
+/** Lines on an early end, on rows without figures, and on what features say first. */
 export function generalLines(result: Result): string[] {
-  return [...partialLines(result), ...nothingLines(result), ...foundLines(result)];
+  const findings = features.flatMap((feature) => feature.findings?.(result) ?? []);
+  return [...partialLines(result), ...nothingLines(result), ...findings];
 }
 
 /** Lines on rates that were not reached, on the bottleneck, and on the scope of the verdicts. */
@@ -192,41 +193,6 @@ function limitClaim(limits: readonly Limit[], serversWere: string): string {
   if (areAll('generator', 'both')) return 'The generator was the limit';
   if (areAll('server', 'both')) return `${serversWere} the limit`;
   return areAll('neither') ? 'Neither was the limit' : 'Use of the cores';
-}
-
-/** The rates that a search found, and whether pauses blur the limit. */
-export function foundLines({ search }: Pick<Result, 'search'>): string[] {
-  if (search === undefined) return [];
-  const limit = limitText(search.within);
-  const lines = search.found.map(({ variant, rate, ci95, atLeast }) => {
-    const rateText = `${atLeast ? 'at least ' : ''}${whole(rate)} requests/s`;
-    const reason = atLeast ? ': beyond it the generator was at its limit' : '';
-    return `${variant} keeps ${limit} up to ${rateText} in half of its loads${intervalText(ci95)}${reason}.`;
-  });
-  return [...lines, ...blurredLines(search)];
-}
-
-/** '' without an interval. */
-function intervalText(ci95: readonly [number, number] | null): string {
-  if (ci95 === null) return '';
-  const ends = isTooWide(ci95) ? 'too wide to tell' : ci95.map(whole).join(' to ');
-  return ` (95 % interval ${ends})`;
-}
-
-/** Steps below this share of the found rate are far below it. */
-const farBelow = 0.6;
-/** Fewer steps tell nothing; of more, this share may be broken by chance. */
-const [tolerablyBroken, fewestSteps] = [0.2, 5];
-
-function blurredLines({ within, found, steps }: Search): string[] {
-  return found.flatMap(({ variant, rate }) => {
-    const below = steps.filter((step) => step.variant === variant && step.rate < farBelow * rate);
-    const broken = below.filter(
-      ({ kept, latencyMs }) => !kept && latencyMs[within.metric] > within.ms,
-    );
-    if (below.length < fewestSteps || broken.length <= tolerablyBroken * below.length) return [];
-    return `${variant}: ${whole(broken.length)} of ${whole(below.length)} steps at less than ${percent(farBelow)} of that rate broke ${limitText(within)}, too: pauses of the machine or of the server are as long as the limit. Try a wider one.`;
-  });
 }
 
 /** The rows that were run and have no figure, and why. */

@@ -6,6 +6,7 @@ import { besideOf, inColumn } from '../analysis/metrics.ts';
 import { phasesIn, wholeRounds } from '../analysis/phases.ts';
 import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
+import { foundIn } from './found.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { answersOfRun } from './differences.ts';
 import { environmentTable, noiseTable } from './environment.ts';
@@ -232,7 +233,9 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
   at_least: ({ result, variant }) =>
-    result.search?.found.find((one) => one.variant === variant.name)?.atLeast.toString(),
+    foundIn(result)
+      ?.rates.find((one) => one.variant === variant.name)
+      ?.atLeast.toString(),
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
   ...Object.fromEntries(serverMetricNames.flatMap((one) => Object.entries(columnsOf(one)))),
 };

@@ -291,8 +291,8 @@ const comparison = open({
 });
 export type Comparison = v.InferOutput<typeof comparison>;
 
-/** A variant at a rate of a search. */
-const searchStep = open({
+/** A variant at a rate of a load in steps. */
+const rateStep = open({
   round: roundNumber,
   variant: name,
   /** Requests/s asked for, and answered. */
@@ -303,7 +303,7 @@ const searchStep = open({
   /** Why the limit was not kept, as a clause; '' if it was. */
   why: text,
 });
-export type SearchStep = v.InferOutput<typeof searchStep>;
+export type RateStep = v.InferOutput<typeof rateStep>;
 
 /** Geometric mean in requests/s; an interval from 4 rounds on. */
 const foundRate = open({ variant: name, rate: figure, ci95: orNull(ci95), atLeast: flag });
@@ -313,7 +313,7 @@ export type FoundRate = v.InferOutput<typeof foundRate>;
 const search = open({
   within: withinForm(open),
   found: list(foundRate),
-  steps: list(searchStep),
+  steps: list(rateStep),
 });
 export type Search = v.InferOutput<typeof search>;
 

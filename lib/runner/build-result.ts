@@ -1,5 +1,5 @@
 // Makes the result of a run from its rounds so far.
-import { foundRates, summarise } from '../analysis/summarise.ts';
+import { summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -22,7 +22,7 @@ import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
 import type { Plan, RunBase, VariantRound } from './plan.ts';
 import type { Environment } from '../result/environment.ts';
-import type { KernelSetting, Integrity, Result, Round, SearchStep } from '../result/result.ts';
+import type { KernelSetting, Integrity, Result, Round, RateStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 
 /** A round that counts, with an outcome for every variant. */
@@ -38,8 +38,8 @@ interface Known {
   lines: readonly string[];
   /** First answers, by variant. */
   answers: ReadonlyMap<string, Answer>;
-  /** Steps of a search in the present round. */
-  unfinished: readonly SearchStep[];
+  /** Steps of a load in steps in the present round. */
+  unfinished: readonly RateStep[];
   /** Why the run ended early. */
   endedBy?: string | undefined;
 }
@@ -66,7 +66,7 @@ export function buildResult(
   };
   const { variants, comparisons, noiseFloor, warnings } = summarise(facts, measured, scenario);
   const steps = known.kept.flatMap(({ outcomes }) =>
-    [...outcomes.values()].flatMap(({ search }) => search?.steps ?? []),
+    [...outcomes.values()].flatMap(({ stepped }) => stepped?.steps ?? []),
   );
   return {
     schema: 1,
@@ -86,13 +86,7 @@ export function buildResult(
     environment,
     variants,
     comparisons,
-    ...(plan.within && {
-      search: {
-        within: plan.within,
-        found: foundRates(measured),
-        steps: [...steps, ...known.unfinished],
-      },
-    }),
+    ...plan.stepped?.resultOf(measured, [...steps, ...known.unfinished]),
     ...present({ alsoAsked: plan.alsoAsked && [...plan.alsoAsked] }),
     looks: plan.looks.map(({ rounds }) => rounds),
     ...present({ precision: plan.precision, prepare: plan.prepare && shownCommand(plan.prepare) }),
@@ -129,14 +123,14 @@ function addressNotes({ variants }: Plan): string[] {
 }
 
 function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known): MeasuredVariant {
-  const { scenario, cores, exact, within } = plan;
+  const { scenario, cores, exact, stepped } = plan;
   const page = pageOf(scenario, variant);
   const answer = answers.get(variant.name);
   const network = networkOf(scenario, variant);
   const about = {
     name: variant.name,
-    // A search has another load than the article.
-    published: within === undefined ? (variant.published ?? null) : null,
+    // A load in steps is another than the article's.
+    published: stepped === undefined ? (variant.published ?? null) : null,
     ...present({
       note: variant.note,
       series: variant.series,
@@ -195,7 +189,9 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
       phases: outcome.phases,
       ...serverFiguresOf(outcome),
     })),
-    ...(within && { found: outcomes.flatMap(({ outcome: { search } }) => search?.found ?? []) }),
+    ...present({
+      found: stepped && outcomes.flatMap(({ outcome }) => outcome.stepped?.found ?? []),
+    }),
     setup: setupWith(server.workers),
     setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),
   };

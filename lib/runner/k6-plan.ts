@@ -2,16 +2,9 @@
 import { createHash } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type {
-  AlternateOptions,
-  LoadOptions,
-  LoadPlan,
-  SearchStart,
-  SideOptions,
-} from '../k6/load-plan.ts';
+import type { AlternateOptions, LoadOptions, LoadPlan, SideOptions } from '../k6/load-plan.ts';
 import { total } from '../analysis/statistics.ts';
 import { namesIn } from '../files.ts';
-import { mostSteps } from '../k6/rate-search.ts';
 import type { StatusClass } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, warmsUpApart, type Load } from '../scenario/load.ts';
@@ -30,7 +23,7 @@ const warmupPatience = 10;
 /** Limit for a window in turns, with the ramps and drains of a server that waits, as a multiple of the window. */
 const turnsPatience = 5;
 
-/** A search multiplies a seed by its steps, which must stay exact. */
+/** A load in steps multiplies a seed by their number, which must stay exact. */
 const mostSeeds = 2 ** 40;
 
 /** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
@@ -54,28 +47,25 @@ export interface Target {
 /**
  * Returns the load plan of a group for a round.
  * @param targets of the sides, in their order
- * @param from the begin of each side's search
+ * @param known as Attempt.known
  */
 export function loadPlanFor(
   {
     run,
     scenario,
     cores,
-    within,
+    stepped,
     keepSecrets,
-  }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'within' | 'keepSecrets'>,
+  }: Pick<Plan, 'run' | 'scenario' | 'cores' | 'stepped' | 'keepSecrets'>,
   { sides, sliceSeconds }: Group,
   round: number,
   targets: readonly Target[],
-  from: readonly SearchStart[] = [],
+  known: ReadonlyMap<string, readonly number[]> = new Map(),
 ): LoadPlan {
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
-  const longestSeconds =
-    within === undefined
-      ? total(sides, longestPhaseSeconds)
-      : mostSteps * total(sides, longestStepSeconds);
+  const longestSeconds = stepped?.longestSeconds(sides) ?? total(sides, longestPhaseSeconds);
   const isMix = sides.some(({ page }) => page.requests !== undefined);
-  const aloneSeconds = isMix && within === undefined ? secondsAlone : 0;
+  const aloneSeconds = isMix && stepped === undefined ? secondsAlone : 0;
   const mixFiles = sides.map(({ page }) => mixOf(page)?.file ?? null);
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load, page }, index): SideOptions => {
@@ -114,12 +104,7 @@ export function loadPlanFor(
       mixFiles: isMix ? mixFiles : undefined,
       aloneSeconds: aloneSeconds || undefined,
       pauseSeconds: pauseSeconds || undefined,
-      search: within && {
-        within,
-        from,
-        expected: sides.map(expectedOf),
-        stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
-      },
+      steps: stepped?.planFor(sides, known, `${run} ${round}`),
     }),
   };
 }
@@ -131,12 +116,6 @@ function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {
       ? patience * expectedSeconds(load, page, network)
       : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
   return seconds + warmupLimitSeconds + timeoutSeconds;
-}
-
-/** At the lowest rate of a search, a p99 takes 15 s. */
-function longestStepSeconds({ load }: PlannedVariant): number {
-  const { durationSeconds = 0, warmupSeconds, timeoutSeconds } = load;
-  return Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds;
 }
 
 /**

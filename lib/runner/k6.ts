@@ -23,14 +23,14 @@ import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
 import { RoundFailure } from './plan.ts';
 
-const source = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
+const usualSource = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
 const banner = `// Written by bakeoff; needs a k6 with the module k6/x/loadgen, and a server at the address in load.json. By hand:
 // BAKEOFF_LOAD="$(cat round-1/k6-1/load.json)" k6 run script.js
 // Where load.json has *** put credentials and bodies in, or have --keep-secrets keep them.`;
 
-/** Bundles lib/k6/main.ts for k6. Throws the file system's error. */
-export async function compileScript(file: string): Promise<void> {
+/** Bundles a load's script for k6, by default lib/k6/main.ts. Throws the file system's error. */
+export async function compileScript(file: string, source = usualSource): Promise<void> {
   await writeFile(file, await bundledForK6(source, banner));
 }
 

@@ -6,6 +6,8 @@ import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/met
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
+import type { AskedScenario } from '../feature.ts';
+import { features } from '../features.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
@@ -13,13 +15,7 @@ import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, isCounted, secondsFor, warmsUpApart } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
-import {
-  atRates,
-  baselineName,
-  fitVariantLoad,
-  isConfigured,
-  isRunnable,
-} from '../scenario/variants.ts';
+import { baselineName, fitVariantLoad, isConfigured, isRunnable } from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
 import {
   groupsOf,
@@ -30,16 +26,14 @@ import {
   type Plan,
   type PlanDraft,
   type PlannedVariant,
+  type SteppedLoad,
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
 /** What a user may choose. Absent: as the scenario, or the default. */
 export interface PlanOptions
   extends
-    Pick<
-      Plan,
-      'precision' | 'maxTimeSeconds' | 'metric' | 'within' | 'quick' | 'exact' | 'prepare'
-    >,
+    Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'quick' | 'exact' | 'prepare'>,
     Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>> {
   /** Not with `precision`. */
   rounds?: number;
@@ -52,12 +46,10 @@ export interface PlanOptions
   /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
   arrivals?: Arrivals;
-  /** Requests/s; each variant is loaded at each of these. */
-  rates?: readonly number[];
+  /** The flags of the command by name, for features. */
+  flags?: ReadonlyMap<string, string>;
 }
 
-/** A round of a search has some ten loads. */
-const searchRounds = 6;
 const quickRounds = 4;
 export const defaultSameWithin = 0.01;
 
@@ -81,7 +73,7 @@ export function makePlan(
     exact,
     durationSeconds,
     warmupSeconds,
-    rates,
+    flags = new Map(),
     arrivals,
     precision,
     maxTimeSeconds,
@@ -89,9 +81,10 @@ export function makePlan(
   } = options;
   const hosts = hostsOf(cores);
   const needed = responsesFor(options);
-  const scenario = rates === undefined ? asWritten : atRates(asWritten, asked, rates, needed);
-  const shown = rates === undefined ? asked : scenario.variants;
-  const within = options.within ?? scenario.within;
+  const other = otherScenario({ scenario: asWritten, shown: asked, flags, responses: needed });
+  const scenario = other ?? asWritten;
+  const shown = other?.variants ?? asked;
+  const stepped = steppedLoadOf(scenario, flags);
   const runnable = shown.filter(isRunnable);
   // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
@@ -105,14 +98,14 @@ export function makePlan(
       quick,
       mayBeCold,
       responses: needed / (scenario.phases?.count ?? 1),
-      ...present({ durationSeconds, warmupSeconds, arrivals, searched: within && (true as const) }),
+      ...present({ durationSeconds, warmupSeconds, arrivals, step: stepped?.step }),
     });
     // Each host gets the same number of threads.
     const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
     return plannedVariant(scenario, variant, { ...load, threads });
   });
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
-  const looks = looksOf(options, scenario.rounds ?? (within && searchRounds));
+  const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
   const planned: PlanDraft = {
     // Several hosts would end their turns at different times, so that no variants take turns.
     groups:
@@ -133,7 +126,7 @@ export function makePlan(
       precision,
       metric,
       alsoAsked: alsoAskedBy(options),
-      within,
+      stepped,
       keepSecrets: options.keepSecrets,
       prepare: options.prepare ?? scenario.prepare,
     }),
@@ -149,13 +142,32 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
   requireTime(draft);
   requireMetric(draft);
   requireShort(draft);
-  requireSearchable(draft);
+  draft.stepped?.requirePossible(draft);
   if (arrivals !== undefined && !draft.variants.some(({ load }) => isAtRate(load)))
     refuse(
       `--arrivals ${arrivals}: are those of a rate, and no load has one: give one such as --load 'vegeta attack -rate=1000 -duration=10s'`,
     );
   requireWarmups(draft);
   if (failIf !== undefined) requireVerdict(draft);
+}
+
+function otherScenario(asked: AskedScenario): Scenario | undefined {
+  for (const { scenario } of features) {
+    const other = scenario?.(asked);
+    if (other !== undefined) return other;
+  }
+  return undefined;
+}
+
+function steppedLoadOf(
+  scenario: Scenario,
+  flags: ReadonlyMap<string, string>,
+): SteppedLoad | undefined {
+  for (const { steppedLoad } of features) {
+    const load = steppedLoad?.(scenario, flags);
+    if (load !== undefined) return load;
+  }
+  return undefined;
 }
 
 /** Responses that a round at a rate needs for its verdict, of all its phases together. */
@@ -165,8 +177,8 @@ function responsesFor({ metric = 'p99' }: Pick<PlanOptions, 'metric'>): number {
 
 /** Says before the load that rates make too few requests for a verdict, and what would do. */
 export function fewAnswersLines(plan: PlanDraft): string[] {
-  const { metric = 'p99', scenario, variants, within } = plan;
-  if (within !== undefined || !isCompared(plan)) return [];
+  const { metric = 'p99', scenario, variants, stepped } = plan;
+  if (stepped !== undefined || !isCompared(plan)) return [];
   const phases = scenario.phases?.count ?? 1;
   const needed = responsesFor(plan);
   const few = variants.filter(
@@ -342,28 +354,6 @@ function requireMetric(draft: PlanDraft): void {
         `${flag} ${one}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,
       );
   }
-}
-
-function requireSearchable({ scenario, variants, within, metric, cores }: PlanDraft): void {
-  if (within === undefined) return;
-  const hosts = hostsOf(cores);
-  if (hosts > 1)
-    refuse(
-      `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
-    );
-  if (scenario.phases !== undefined)
-    refuse(
-      `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
-    );
-  const other = variants.find(({ page: { status = 200 } }) => status >= 300);
-  if (other !== undefined)
-    refuse(
-      `--within: ${other.variant.name} is to answer with ${other.page.status}, and a search takes what is answered with 2xx alone`,
-    );
-  if (metric !== undefined)
-    refuse(
-      `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
-    );
 }
 
 /** Which servers that may get faster are measured without a warm-up. */

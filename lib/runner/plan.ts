@@ -1,15 +1,24 @@
 // A run: its plan (variants, groups of each round), and what its rounds get, return and fail with.
 import { createHash } from 'node:crypto';
 import type { Look } from '../analysis/looks.ts';
+import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
+import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
-import type { Metric, Phase, SearchStep, VariantResult } from '../result/result.ts';
+import type {
+  FoundRate,
+  Metric,
+  Phase,
+  RateStep,
+  Result,
+  VariantResult,
+} from '../result/result.ts';
 import type { ServerFigures, ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
-import type { Scenario, ServerName, Variant, Within } from '../scenario/model.ts';
+import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
 import { networkOf, pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { RoundIntegrity } from '../store/integrity.ts';
@@ -48,8 +57,8 @@ export interface Plan {
   metric?: Metric;
   /** Others that are asked for, by a condition of the exit code. */
   alsoAsked?: readonly ServerMetric[];
-  /** Limit of a search. */
-  within?: Within;
+  /** Absent: the scenario's phases. */
+  stepped?: SteppedLoad;
   quick: boolean;
   exact: boolean;
   /** A command for the shell before the servers start, in each round. */
@@ -60,6 +69,69 @@ export interface Plan {
 
 /** A plan without its run's name, which has the start time. */
 export type PlanDraft = Omit<Plan, 'run'>;
+
+/**
+ * A load in steps, as a feature plans it: k6 chooses the rate of each step by the outcomes of earlier ones, and one step stands for the
+ * round.
+ */
+export interface SteppedLoad {
+  /** As a predicate: "searches for a rate". */
+  does: string;
+  /** Number of rounds, unless the user or the scenario gives one. */
+  rounds: number;
+  /** A step's window and warm-up in seconds, unless the user or the load gives them. */
+  step: { durationSeconds: number; warmupSeconds: number };
+  /** About how many steps a round takes. */
+  expectedSteps: number;
+  /** Path of the k6 script's source, which takes the place of lib/k6/main.ts. */
+  script: string;
+  /** Throws UserError (exit code 2) for a plan whose load cannot be made in steps. */
+  requirePossible(draft: PlanDraft): void;
+  /** Limit for all steps of a round, in seconds. */
+  longestSeconds(sides: readonly PlannedVariant[]): number;
+  /**
+   * Returns what the script needs, for LoadPlan.steps.
+   * @param known rates found in earlier rounds, in requests/s by variant
+   * @param seed of the round
+   */
+  planFor(
+    sides: readonly PlannedVariant[],
+    known: ReadonlyMap<string, readonly number[]>,
+    seed: string,
+  ): unknown;
+  /** Returns a side's step in a phase; none once its steps are over. */
+  stepsIn(outcome: PhaseOutcome, side: number, variant: string, round: number): RateStep[];
+  /** Returns the outcome of a step in a few words. */
+  textOf(step: RateStep): string;
+  /** Returns what a side found in a round. Throws UserError, which ends the run, or Disturbance. */
+  foundBy(side: SteppedSide): SteppedRound;
+  /** Returns its part of the result. @param steps of all rounds, in their order */
+  resultOf(
+    measured: readonly Pick<MeasuredVariant, 'name' | 'found'>[],
+    steps: readonly RateStep[],
+  ): Pick<Result, 'search'>;
+}
+
+/** A side after a round of its steps. */
+export interface SteppedSide {
+  planned: Pick<PlannedVariant, 'variant' | 'load'>;
+  server: VariantResult['server'];
+  /** Of the side, as many as outcomes. */
+  phases: readonly Phase[];
+  outcomes: readonly PhaseOutcome[];
+  /** Its place among the sides. */
+  side: number;
+  cores: Cores;
+  /** Rates found in earlier rounds, in requests/s. */
+  known: readonly number[];
+  round: number;
+}
+
+export interface SteppedRound {
+  /** `step` is the index of the phase that stands for the round; `rate`, in requests/s, and `atLeast` as in FoundRate. */
+  found: { step: number } & Pick<FoundRate, 'rate' | 'atLeast'>;
+  steps: RateStep[];
+}
 
 /** Variants that a k6 loads in turns. */
 export interface Group {
@@ -244,13 +316,9 @@ export interface Stage {
 /** A variant's part of a round. */
 export interface VariantRound extends ServerFigures {
   server: NonNullable<VariantResult['server']>;
-  /** For a search: the kept step nearest to the resulting rate. */
+  /** Of a load in steps: the step that stands for the round. */
   phases: Phase[];
-  search?: {
-    /** `step` is the index of the kept phase nearest to `rate`, in requests/s; `atLeast` as in FoundRate. */
-    found: { step: number; rate: number; atLeast: boolean };
-    steps: SearchStep[];
-  };
+  stepped?: SteppedRound;
   /** All requests that k6 made. */
   requests: number;
   /** Warnings about the server's log, its answers and its network. */
@@ -275,10 +343,10 @@ export interface Attempt {
   answers?: Map<string, Answer>;
   /** Called before the load of servers that were started for the first time. */
   onAnswers?(): void;
-  /** For a search: the rates from earlier rounds, in requests/s by variant. */
+  /** For a load in steps: the rates found in earlier rounds, in requests/s by variant. */
   known?: ReadonlyMap<string, readonly number[]>;
-  /** Called after each step of a search. */
-  onStep?(steps: readonly SearchStep[]): void;
+  /** Called after each step. */
+  onStep?(steps: readonly RateStep[]): void;
   /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
 }

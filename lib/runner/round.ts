@@ -37,7 +37,6 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './k6-plan.ts';
 import { roundFolder } from './results-folder.ts';
-import { searchIn } from './search.ts';
 import { storeSamples } from './store-result.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
@@ -165,18 +164,23 @@ function outcomeOf(
 ): Omit<VariantRound, 'integrity'> {
   const { planned, server, network } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
-  const { within, cores } = plan;
   const { page, load, variant } = planned;
   const { name } = variant;
   const all = phasesOfSides[side] as Phase[];
   const facts = serverFacts(planned, server);
   requireSound(planned, measurement, all, server, alarms, phasesOfSides.toSpliced(side, 1));
-  const rates = known?.get(name) ?? [];
-  const search =
-    within &&
-    searchIn(planned, facts, all, measurement.outcomes, side, within, cores, rates, round);
-  // Only the reported step of a search, which is chosen from sound ones, needs samples without a gap.
-  const phases = search === undefined ? all : [all[search.found.step] as Phase];
+  const stepped = plan.stepped?.foundBy({
+    planned,
+    server: facts,
+    phases: all,
+    outcomes: measurement.outcomes,
+    side,
+    cores: plan.cores,
+    known: known?.get(name) ?? [],
+    round,
+  });
+  // Only the step that stands for the round, which is chosen from sound ones, needs samples without a gap.
+  const phases = stepped === undefined ? all : [all[stepped.found.step] as Phase];
   requireSampled(planned, measurement.samples, phases);
   const [first] = phases;
   if (first !== undefined && alarms.clientErrors !== undefined)
@@ -196,7 +200,7 @@ function outcomeOf(
       ...(isRestless ? [warning.linkNotAtRest(name, round)] : []),
     ],
     lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
-    ...present({ search, settings: network?.settings }),
+    ...present({ stepped, settings: network?.settings }),
     recordFile: measurement.recordFile,
   };
 }

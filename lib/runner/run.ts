@@ -28,7 +28,7 @@ import {
 import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
 import { Interrupted } from '../process.ts';
 import type { Environment } from '../result/environment.ts';
-import { resultJson, type Comparison, type Result, type SearchStep } from '../result/result.ts';
+import { resultJson, type Comparison, type Result, type RateStep } from '../result/result.ts';
 import {
   answerColumns,
   differencesTable,
@@ -52,8 +52,8 @@ export interface RunEvents {
     comparisons: readonly Comparison[];
     secondsLeft: number;
   }): void;
-  /** A search made a step. */
-  stepped(what: { round: number; steps: readonly SearchStep[] }): void;
+  /** The sides made a step. */
+  stepped(what: { round: number; steps: readonly RateStep[] }): void;
   /** A variant's part of a round has ended. */
   measured(what: { round: number; variant: string; outcome: VariantRound }): void;
   /** A line about the course of the run, for the person. */
@@ -117,8 +117,8 @@ class Rounds {
   #failures: RoundFailure[] = [];
   #slowestSeconds = 0;
   #comparisonsSoFar: readonly Comparison[] = [];
-  /** Steps of a search in the present round. */
-  #steps: SearchStep[] = [];
+  /** Steps in the present round. */
+  #steps: RateStep[] = [];
 
   constructor(given: Given) {
     const { context, environment } = given;
@@ -358,7 +358,7 @@ class Rounds {
     return new Map(
       this.#plan.variants.map(({ variant: { name } }) => [
         name,
-        this.#kept.flatMap(({ outcomes }) => outcomes.get(name)?.search?.found.rate ?? []),
+        this.#kept.flatMap(({ outcomes }) => outcomes.get(name)?.stepped?.found.rate ?? []),
       ]),
     );
   }

@@ -7,6 +7,7 @@ import { metrics } from '../analysis/metrics.ts';
 import { networkResult } from '../analysis/phases.ts';
 import { UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
+import { curvesOf, foundIn } from '../report/found.ts';
 import { claimsOfRun, placesOf } from '../report/run-claims.ts';
 import { featureLines, verdictSentences } from '../report/sentences.ts';
 import { checkRound, checkRounds } from '../store/integrity.ts';
@@ -147,12 +148,13 @@ export async function storeResult(
   // The folder may be a descriptor of this process.
   const page = join(realpathSync(folder), 'report.html');
   const places = placesOf(page, result.environment, article);
-  // A search that was interrupted in its first round has steps.
-  const hasTable = kept.length > 0 || (result.search?.steps ?? []).length > 0;
+  // A load in steps that was interrupted in its first round has a curve.
+  const curves = curvesOf(result);
+  const hasTable = kept.length > 0 || curves.length > 0;
   return written(
     store.writeOrKeep([
       ...kept.slice(-1).flatMap((round) => roundPoints(plan, round, result)),
-      ...(hasTable ? tablePoints(result) : []),
+      ...(hasTable ? tablePoints(result, curves, foundIn(result)) : []),
       ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
       ...claimPoints(result, claims),
       runPoint({ ...result, places }, ended),
@@ -179,7 +181,7 @@ export async function storeFound({ store }: RunBase, result: Result): Promise<st
 function roundPoints(
   plan: Plan,
   { round, outcomes }: KeptRound,
-  { variants, comparisons, search }: Result,
+  { variants, comparisons }: Result,
 ): string[] {
   const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
   const phasesOf = (name: string): readonly Phase[] => outcomes.get(name)?.phases ?? [];
@@ -211,14 +213,15 @@ function roundPoints(
     });
   });
 
-  /** In a search it is the ratio of the found rates, not of the reported steps. */
+  /** Of a load in steps it is the ratio of the found rates, not of the steps that stand for the round. */
   function ratioOf(
     { metric, baseline, roundRatios }: Comparison,
     { name, rounds }: VariantResult,
     phase: Phase,
     index: number,
   ) {
-    if (search !== undefined) return roundRatios[rounds.findIndex((one) => one.round === round)];
+    if (plan.stepped !== undefined)
+      return roundRatios[rounds.findIndex((one) => one.round === round)];
     const baselinePhase = phasesOf(baseline)[index];
     const { of } = metrics[metric];
     return baselinePhase && of(roundOf(name, phase)) / of(roundOf(baseline, baselinePhase));

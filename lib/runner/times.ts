@@ -15,8 +15,6 @@ const overheadThereSeconds = 4;
 const serverSeconds = 0.1;
 /** Start and end of a network, with its last packets. Seen with 10,000 connections: 1.5 to 4 s. */
 const networkSeconds = 2;
-/** Seen: 12 to 21. */
-const stepsPerSearch = 15;
 
 /** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
 export const secondsAlone = 0.7;
@@ -46,11 +44,11 @@ export function expectedSeconds(
 
 /** Estimates the seconds of a group in a round. */
 export function secondsPerGroup(
-  { scenario, within, cores: { generatorHosts } }: PlanDraft,
+  { scenario, stepped, cores: { generatorHosts } }: PlanDraft,
   { sides }: Group,
 ): number {
   const { count, pauseSeconds } = scenario.phases ?? {
-    count: within === undefined ? 1 : stepsPerSearch,
+    count: stepped?.expectedSteps ?? 1,
     pauseSeconds: 0,
   };
   const secondsOf = ({ load, page, network }: PlannedVariant) => {

@@ -12,7 +12,6 @@ import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure, type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
-import { searchStarts } from './search.ts';
 
 /** What was measured and observed of a side. */
 export interface Measurement extends Observed {
@@ -73,7 +72,7 @@ function planOfLoad(
   { plan }: RunContext,
   group: Group,
   stages: readonly Stage[],
-  { round, known = new Map() }: Attempt,
+  { round, known }: Attempt,
 ): LoadPlan {
   const sides = stages.map(({ planned }) => planned);
   const targets = stages.map(({ planned: { page }, server, network }) => ({
@@ -81,10 +80,7 @@ function planOfLoad(
     netns: network?.client.netns,
     processes: isWatched(server) ? server.processes().map(Number) : undefined,
   }));
-  const names = sides.map(({ variant }) => variant.name);
-  const isSearch = plan.within !== undefined;
-  const starts = isSearch ? searchStarts(names, known, `${plan.run} ${round}`) : [];
-  return loadPlanFor(plan, { ...group, sides }, round, targets, starts);
+  return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
 /** k6's output to the database; null without one, where it does not come back, and on other hosts, whose records are written to it afterwards. */
@@ -119,9 +115,9 @@ async function startLoad(
 ): Promise<RunningK6> {
   if (generators.length > 0) return startK6There(generators, { ...options, script });
   // k6 goes before the runner and the database on its cores, so that requests leave in time; not before a server or backend that may
-  // be on the same cores, and not if its threads never sleep, or may not at the rates of a search.
+  // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
   const goesFirst =
-    options.loadPlan.search === undefined &&
+    options.loadPlan.steps === undefined &&
     !sharesCores(cores) &&
     stages.every(
       ({ planned: { load }, server }) =>

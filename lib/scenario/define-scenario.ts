@@ -7,6 +7,7 @@ import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
   curveNames,
+  problemOfMeasuring,
   problemsOfForm,
   type AddressServer,
   type CommandServer,
@@ -56,8 +57,8 @@ function problemsOf(scenario: Scenario): string[] {
   }
   if (!variants.some(isRunnable))
     problems.push('has published figures only: nothing of it can be run');
-  if (scenario.within !== undefined && (scenario.phases?.count ?? 1) > 1)
-    problems.push('has within, and phases.count: a search has load phases of its own');
+  const ofMeasuring = problemOfMeasuring(scenario);
+  if (ofMeasuring !== undefined) problems.push(ofMeasuring);
   for (const { variant, against } of alsoCompare) {
     const problem = problemOfPair(scenario, variant, against);
     if (problem !== undefined) problems.push(`alsoCompare: "${variant}" ${problem}`);

@@ -1,7 +1,7 @@
 // Makes a scenario from another one, such as a shipped one with a page of one's own.
 import { present } from '../present.ts';
 import { defineScenario } from './define-scenario.ts';
-import type { Scenario, ServerName, Variant } from './model.ts';
+import { measuringFields, type Scenario, type ServerName, type Variant } from './model.ts';
 import type { ConfigName } from './shipped.ts';
 import { isConfigured, isRunnable } from './variants.ts';
 
@@ -21,8 +21,8 @@ export interface ScenarioChanges extends Partial<Omit<Scenario, 'name'>> {
 /**
  * Returns a scenario like `base`, with these parts replaced or added. A variant that has a load, page or network of its own keeps it.
  *
- * The published figures of a variant are left out if its load, page, network or config changes, or the scenario's `phases` or
- * `within`: then the article measured something else. Without any figures left, the article and the base's footnotes on it, and
+ * The published figures of a variant are left out if its load, page, network or config changes, or one of the scenario's
+ * measuringFields: then the article measured something else. Without any figures left, the article and the base's footnotes on it, and
  * variants that have only published figures, are left out too.
  *
  * Relative paths in `base` are relative to the file that is run. To take some of its variants only, give it as
@@ -58,18 +58,14 @@ function isPublished(variants: readonly Variant[]): boolean {
 }
 
 /** The variant, without its published figures if they are no longer comparable. */
-function changedVariant(
-  variant: Variant,
-  { load, page, network, phases, within }: ScenarioChanges,
-  configs: Configs,
-): Variant {
+function changedVariant(variant: Variant, changes: ScenarioChanges, configs: Configs): Variant {
+  const { load, page, network } = changes;
   const { published: _, ...rest } = variant;
   const isLoadedOtherwise =
     (load !== undefined && variant.load === undefined) ||
     (page !== undefined && variant.page === undefined) ||
     (network !== undefined && variant.network === undefined) ||
-    phases !== undefined ||
-    within !== undefined;
+    measuringFields.some((field) => changes[field] !== undefined);
   const laid = withConfigs(rest, configs);
   return isLoadedOtherwise || laid !== rest ? laid : variant;
 }

@@ -12,7 +12,7 @@ export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | '
     warmupLimitSeconds?: number;
   } & (
     | { durationSeconds: number; requests?: never; rate?: never; searched?: never }
-    /** A search: steps of at least this duration, each at its own rate. */
+    /** A load in steps of at least this duration, each at its own rate. */
     | { durationSeconds: number; searched: true; requests?: never; rate?: never }
     /** With a rate (requests/s) the load lasts requests / rate seconds, until the last answers. */
     | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
@@ -70,8 +70,8 @@ export interface FitOptions {
   inTurns?: boolean;
   /** Arrivals of a rate instead of the profile's. */
   arrivals?: Arrivals;
-  /** Rates are searched for; the profile's rate and length do not count. */
-  searched?: boolean;
+  /** A load in steps, with a window and a warm-up of this length by default; the profile's rate and length do not count. */
+  step?: { durationSeconds: number; warmupSeconds: number };
   /** Server and generator share cores: a response's CPU time then depends on which threads meet on which core, and tells of no warm server. */
   sharesCores?: boolean;
   /** Short rounds for a first look. `durationSeconds` takes precedence. */
@@ -86,12 +86,10 @@ const fullWarmupSeconds = 1;
 const quickSeconds = 2;
 const quickWarmupSeconds = 0.5;
 
-/** Measured windows in turns. A rate needs enough requests for percentiles. A step of a search extends itself if it needs more. */
-export const turnsSeconds = { full: 1, quick: 0.5, rate: 2, step: 0.5 };
+/** Measured windows in turns. A rate needs enough requests for percentiles. */
+export const turnsSeconds = { full: 1, quick: 0.5, rate: 2 };
 /** Long enough that nginx on a fast machine has closed all connections once (keepalive_requests). */
 const turnsWarmupSeconds = 0.4;
-/** Shorter: earlier steps have warmed the server up, and the engine opens connections before the step. */
-const stepWarmupSeconds = 0.1;
 /** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
@@ -130,12 +128,13 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
     ...common,
     ...present({ arrivals: isLogged ? arrivals : (options.arrivals ?? arrivals) }),
   };
-  if (options.searched === true)
+  const { step } = options;
+  if (step !== undefined)
     return {
       ...ofRate,
       searched: true,
-      durationSeconds: asked ?? turnsSeconds.step,
-      warmupSeconds: namedWarmupSeconds ?? stepWarmupSeconds,
+      durationSeconds: asked ?? step.durationSeconds,
+      warmupSeconds: namedWarmupSeconds ?? step.warmupSeconds,
     };
   const inTurns = options.inTurns === true && !exact && hours === undefined;
   const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;

@@ -436,6 +436,15 @@ const scenarioFields = {
 export interface Scenario extends Of<typeof scenarioFields> {}
 const scenario = given(scenarioFields);
 
+/** Fields that decide what is measured: with another one, the published figures of variants no longer compare. */
+export const measuringFields = ['phases', 'within'] as const satisfies readonly (keyof Scenario)[];
+
+/** Why the fields that decide what is measured do not go together; undefined if they do. */
+export function problemOfMeasuring({ phases, within }: Scenario): string | undefined {
+  if (within === undefined || (phases?.count ?? 1) === 1) return undefined;
+  return 'has within, and phases.count: a search has load phases of its own';
+}
+
 /** The wrong fields, such as `variants[0].load.connections 0.5 has to be …`; none if all are right. */
 export const problemsOfForm = (value: unknown): string[] => problemsIn(scenario, value);
 

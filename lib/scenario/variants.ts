@@ -1,7 +1,6 @@
-// The parts of a variant, with the scenario's as defaults; and a scenario's variants at several rates.
+// The parts of a variant, with the scenario's as defaults.
 import path from 'node:path';
-import { whole } from '../format.ts';
-import { fitLoad, secondsFor, type FitOptions, type Load } from './load.ts';
+import { fitLoad, type FitOptions, type Load } from './load.ts';
 import { shownCommand } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import type {
@@ -84,54 +83,4 @@ export function fitVariantLoad(scenario: Scenario, variant: Variant, options: Fi
       requests = Math.max(requests, fitLoad(otherProfile, options).requests ?? 0);
   }
   return { ...load, requests };
-}
-
-/** Duration of a load at a rate, before fitLoad: the usual, and the longest that a low rate gets. */
-const secondsAtRate = { usual: 10, most: 30 };
-
-/**
- * A sweep: a variant for each of `shown` and each rate (requests/s), against its baseline at that rate, without published figures.
- * @param responses as in FitOptions
- */
-export function atRates(
-  scenario: Scenario,
-  shown: readonly Variant[],
-  rates: readonly number[],
-  responses = 0,
-): Scenario {
-  const { alsoCompare: _, within: __, ...rest } = scenario;
-  const variants = rates.flatMap((rate) =>
-    shown.filter(isRunnable).map((variant): Variant => {
-      const { published: ___, ...own } = variant;
-      const against = baselineName(scenario, variant);
-      return {
-        ...own,
-        name: nameAt(variant.name, rate),
-        series: variant.name,
-        load: atRate(loadOf(scenario, variant), rate, responses),
-        against: against === undefined ? null : nameAt(against, rate),
-      };
-    }),
-  );
-  return { ...rest, variants };
-}
-
-/** The name of a variant at a rate of a sweep. */
-function nameAt(variant: string, rate: number): string {
-  return `${variant}-at-${rate}`;
-}
-
-function atRate(
-  { durationSeconds: _, secondsHere: __, ...profile }: LoadProfile,
-  rate: number,
-  responses: number,
-): LoadProfile {
-  const { usual, most } = secondsAtRate;
-  const seconds = Math.min(most, Math.max(usual, secondsFor(responses, rate)));
-  return {
-    ...profile,
-    command: `${profile.command} at ${whole(rate)} requests/s`,
-    rate,
-    requests: Math.max(1, Math.round(rate * seconds)),
-  };
 }

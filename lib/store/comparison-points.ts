@@ -62,7 +62,7 @@ function effectBy(metric: ServerMetric) {
 /** A row of the table. Only measured variants have measured_rps; a baseline has no ratio. */
 export const benchComparison = written<ComparisonRow>()({
   measurement: 'bench_comparison',
-  // `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if requests/s were searched for.
+  // `metric` is set if the ratio is not of requests/s; `within` (the limit in words) if a load in steps found the requests/s.
   tags: [
     'run',
     'scenario',
@@ -82,7 +82,7 @@ export const benchComparison = written<ComparisonRow>()({
     },
     'requests/s': {
       published_rps: ({ variant }) => variant.published?.rps,
-      // For a search: the resulting rate.
+      // For a load in steps: the rate found.
       measured_rps: ({ variant }) => variant.rps?.median,
       found_low: ({ found }) => found?.ci95?.[0],
       found_high: ({ found }) => found?.ci95?.[1],

@@ -1,10 +1,10 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../analysis/latency.ts';
 import { metrics } from '../analysis/metrics.ts';
-import { comparisonOf, hasRatio, comparable, curvesOf } from '../analysis/comparisons.ts';
+import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
+import type { Curve, FoundRates } from '../analysis/curves.ts';
 import { pagesOf } from '../analysis/pages.ts';
 import { phasePairs, phasesIn, type PhasePair } from '../analysis/phases.ts';
-import { limitText } from '../analysis/limit.ts';
 import { bucketLabel } from '../format.ts';
 import type { BucketShare, Phase, Result } from '../result/result.ts';
 import type { ServerFigures } from '../result/server-metrics.ts';
@@ -95,8 +95,12 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
 }
 
 /** The points of the table. Their times begin at the run's start, a nanosecond apart, so that they sort in its order. */
-export function tablePoints(result: Result): string[] {
-  const { search, variants } = result;
+export function tablePoints(
+  result: Result,
+  curves: readonly Curve[],
+  found: FoundRates | undefined,
+): string[] {
+  const { variants } = result;
   const at = pointsAt(result);
   const withFigures = variants.filter(({ rps }) => rps !== null);
   const first = withFigures.find(({ published }) => published?.rps !== undefined) ?? withFigures[0];
@@ -110,7 +114,7 @@ export function tablePoints(result: Result): string[] {
       version: variant.server?.version,
       baseline: comparison?.baseline,
       metric: metric === 'rps' ? undefined : metrics[metric].name,
-      within: variant.server === null ? undefined : search && limitText(search.within),
+      within: variant.server === null ? undefined : found?.limit.text,
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
     return at(benchComparison, position, tags, {
@@ -123,7 +127,7 @@ export function tablePoints(result: Result): string[] {
       interval: measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95),
       cpuInterval: variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined,
       first,
-      found: search?.found.find((one) => one.variant === variant.name),
+      found: found?.rates.find((one) => one.variant === variant.name),
       network: variant.network,
       phases: phasesIn(variant.rounds),
     });
@@ -149,7 +153,7 @@ export function tablePoints(result: Result): string[] {
       }),
     ),
     // Later rounds add to some of the curves: a point's time depends only on its own.
-    ...curvesOf(result).flatMap(({ name, points }) =>
+    ...curves.flatMap(({ name, points }) =>
       points.map((point, position) => {
         const place = position * names.length + names.indexOf(name);
         return at(benchCurve, place, { variant: name }, { position, ...point });

@@ -1,7 +1,7 @@
 // The catalogue of bakeoff's points in InfluxDB, beside k6's samples. points.ts writes by it, the dashboards read by it.
 // Numbers are floats; a figure that is missing is left out.
 import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import type { CurvePoint } from '../analysis/comparisons.ts';
+import type { CurvePoint } from '../analysis/curves.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import type { PageSum } from '../analysis/pages.ts';
 import { effect } from '../format.ts';

@@ -9,6 +9,7 @@ import { parse } from 'yaml';
 import { lockFile } from '../../lib/machine/locks.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
+import { curvesOf, foundIn } from '../../lib/report/found.ts';
 import { runPoint, tablePoints } from '../../lib/store/points.ts';
 import { openStore } from '../../lib/store/store.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
@@ -35,7 +36,10 @@ beforeAll(async () => {
     folder: join(home.folder, 'influxdb'),
   });
   for (const result of [shown, older])
-    await store.write([...tablePoints(result), runPoint(result, true)]);
+    await store.write([
+      ...tablePoints(result, curvesOf(result), foundIn(result)),
+      runPoint(result, true),
+    ]);
   await store.close();
 }, 120_000);
 

@@ -3,7 +3,7 @@ import { closeSync, existsSync, openSync, readFileSync, writeFileSync } from 'no
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { stepsAround } from '../../lib/k6/rate-search.ts';
+import { stepsAround } from '../../lib/features/search/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
 import {

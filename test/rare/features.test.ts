@@ -95,6 +95,7 @@ const shown: Readonly<Record<string, RegExp>> = {
   knobs: /^ {2}knobs /m,
   kubernetes: /^ {2}k8s /m,
   report: /^ {2}report /m,
+  search: /^ {2}--within /m,
   why: /^ {2}--(no-)?why /m,
 };
 
@@ -117,7 +118,7 @@ test.each(named)('without %s the types are right, and the commands start', async
 
 const home = useHome(['k6', 'nginx']);
 
-test.each(['why', 'report'])('without %s a scenario runs', async (name) => {
+test.each(['why', 'report', 'search'])('without %s a scenario runs', async (name) => {
   const copy = copyOfProject();
   takeOut(copy, name);
   const quickly = ['--quick', '--rounds', '2', '--duration', '0.2', '--store', 'none'];

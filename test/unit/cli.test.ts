@@ -29,7 +29,6 @@ test.each([
     'scenario h2o-vs-nginx-h2-rate --metric rps',
     /^--metric rps: vegeta .* take p50, p90, p99, cpu, /,
   ],
-  ['scenario nghttpd-img --within p99=5ms', /^--within: nghttpd-img has 3 load phases/],
   ['scenario nghttpd-index --exact --quick', /^--quick and --exact do not go together/],
   ['scenario --k6-script', /^--k6-script needs a scenario/],
   ['scenario aa --k6-script a b', /^one file at a time: "b" is one word too many$/],
@@ -71,14 +70,6 @@ test.each([
   ['--precision 51%', /^--precision 51%: give a percentage from/],
   ['--precision 1% --quick', /^--quick and --precision do not go together/],
   ['--metric p100', /^there is no --metric "p100"/],
-  ['--within p100=5ms', /100=5ms: give p50, p90 or p99 and a time from 1us to 60s /],
-  ['--within p99=5', /=5: give p50, p90 or p99/],
-  ['--within p99=0ms', /=0ms: give p50, p90 or p99/],
-  ['--within p99=61s', /=61s: give p50, p90 or p99/],
-  ['--within p99=5ms --metric p50', /: leave --metric out$/],
-  ['--rates 1k,,2k', /,,2k: give requests\/s from 1 to 10,000,000 /],
-  ['--rates 1.0005k', /1\.0005k: give requests\/s/],
-  ['--rates 10000001', /10000001: give requests\/s/],
   ['--arrivals poisson', /^--arrivals poisson: .* no load has one/],
   ['--warmup warm', /^--warmup warm: give a time from 0 s to 24 h, such as 10s or 2m$/],
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
@@ -205,9 +196,6 @@ test('the command uses all options', () => {
 });
 
 test.each([
-  [['--within', 'p50=250us'], { within: { metric: 'p50', ms: 0.25 } }],
-  [['--rates', '2k, 500,1.5k'], { rates: [500, 1500, 2000] }],
-  [['--rates', '1.001k,2.3k,8192.001k'], { rates: [1001, 2300, 8_192_001] }],
   [['--precision', '1.5%'], { precision: 0.015 }],
   [['--duration', '0.5h'], { durationSeconds: 1800 }],
   [['--warmup', '1ms'], { warmupSeconds: 0.001 }],

@@ -40,7 +40,6 @@ test.each([
   ['--pace, 10x', /^--pace is for --log: give one, or leave it out$/],
   ['--site, a', /^--site is for --log or --har: give one/],
   ['--log, log, --pace, 0x', /^--pace 0x: give as-logged, or how many /],
-  ['--log, log, --pace, 2x, --rates, 1k', /^--pace and --rates do not go together/],
   ['--method, post', /^--method post: give a method such as POST$/],
   ['--data, @none', /^--data none: it is not there$/],
   ['--upstream, app:9000=10.0.0.1:80', /10\.0\.0\.1:80: write app:9000=127\.0\.0\.1:9000, or /],

@@ -115,13 +115,15 @@ test('fitLoad keeps the fields of HTTP/2 loads', () => {
   expect(fit(timed, { arrivals: 'poisson' })).not.toHaveProperty('arrivals');
 });
 
+const step = { durationSeconds: 0.5, warmupSeconds: 0.1 };
+
 test.each([
   ['a quick one', timed, { quick: true }, { durationSeconds: 2, warmupSeconds: 0.5 }],
   ['a quick count', counted, { quick: true }, { requests: 100 }],
   ['a quick one with its warm-up', timed, { quick: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
   ['one in turns without a warm-up', timed, { inTurns: true, warmupSeconds: 0 }, cold],
   ['a rate with its warm-up', rated, { inTurns: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
-  ['a search with its warm-up', timed, { searched: true, warmupSeconds: 3 }, { warmupSeconds: 3 }],
+  ['a load in steps with its warm-up', timed, { step, warmupSeconds: 3 }, { warmupSeconds: 3 }],
   ['a count with a duration', counted, { durationSeconds: 2 }, { ...for2, warmupSeconds: 1 }],
   ['hours, quick', long, { quick: true }, { durationSeconds: 3, warmupSeconds: 3 }],
   ['hours, quick, at least 2 s', { ...long, secondsHere: 8 }, { quick: true }, for2],

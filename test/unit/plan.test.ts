@@ -45,9 +45,8 @@ function loadPlanOf(
   plan: Plan,
   targets: readonly Target[],
   group = plan.groups[0] as Group,
-  from: Parameters<typeof loadPlanFor>[4] = [],
 ): LoadPlan {
-  return loadPlanFor(plan, group, 3, targets, from);
+  return loadPlanFor(plan, group, 3, targets);
 }
 
 const targetsWith = (more: Partial<Target>): Target[] =>
@@ -371,61 +370,6 @@ test('the duration of a plan over HTTP/2 includes bytes, phases and pauses', () 
   expect(estimatedSeconds(plan)).toBeCloseTo(plan.rounds * (3 * phase + 10 + 0.1 + 0.5), 6);
 });
 
-test('a plan searches within the limit of the flag or the scenario', () => {
-  const within = { metric: 'p99', ms: 5 } as const;
-  const scenario = { ...cached, within };
-  const plan = planOf({ within });
-  expect(plan).toMatchObject({ within, rounds: 6 });
-  const other = { metric: 'p50', ms: 1 } as const;
-  expect(planOf({ within: other }, { scenario }).within).toEqual(other);
-  expect(planOf({ quick: true }, { scenario })).toMatchObject({ within, rounds: 4 });
-  // The rate of the load is ignored.
-  const given = { scenario: atRate, variants: atRate.variants };
-  for (const { load } of planOf({ within, arrivals: 'poisson' }, given).variants) {
-    expect(load).toMatchObject({ searched: true, arrivals: 'poisson', durationSeconds: 0.5 });
-    expect(load).not.toHaveProperty('rate');
-    expect(load).not.toHaveProperty('requests');
-  }
-  const from = [250, 100].map((least) => ({ rate: 1000, factor: 2, least }));
-  const { search, phases } = loadPlanOf(plan, targetsWith({ processes: [7] }), undefined, from);
-  expect(search).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
-  expect(phases).toMatchObject([
-    { sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, {}] },
-  ]);
-  expect(phases[0]?.sides[0]).not.toHaveProperty('spin');
-});
-
-test('a plan with several rates compares each variant with its baseline at the same rate', () => {
-  const scenario: Scenario = { ...cached, within: { metric: 'p99', ms: 5 } };
-  const plan = planOf({ rates: [500, 2000] }, { scenario });
-  expect(plan).not.toHaveProperty('within');
-  const of = plan.variants.map(({ variant, load }) => [
-    variant.name,
-    variant.against,
-    load.requests,
-  ]);
-  expect(of.slice(1, 3)).toEqual([
-    ['open-file-cache-at-500', 'workers-at-500', 1100],
-    ['workers-at-2000', null, 4000],
-  ]);
-  expect(plan.variants[0]?.load.command).toBe('wrk -c 100 -t 10 -d 10 at 500 requests/s');
-  expect(plan.variants.some(({ variant }) => 'published' in variant)).toBe(false);
-  expect(plan.groups.map(({ sides }) => sides.length)).toEqual([4]);
-});
-
-test('a rate lasts until a verdict has its responses, and the estimate with it', () => {
-  const requestsAt = (rate: number, options: Partial<PlanOptions> = {}) =>
-    planOf({ rates: [rate], quick: true, ...options }).variants[0]?.load.requests;
-  expect(requestsAt(200)).toBe(1100);
-  expect(requestsAt(50)).toBe(1100);
-  // Beyond 30 s no verdict is worth it.
-  expect(requestsAt(20)).toBe(40);
-  expect(requestsAt(200, { metric: 'p50' })).toBe(400);
-  expect(requestsAt(200, { durationSeconds: 2 })).toBe(400);
-  const secondsAt = (rate: number) => estimatedSeconds(planOf({ rates: [rate], quick: true }));
-  expect(secondsAt(100) - secondsAt(500)).toBeCloseTo(4 * 2 * (11 - 2.2), 6);
-});
-
 const counting = h2load('-n 1000 -c 10 --h1');
 
 test('where servers may be cold, a count of requests has a load before it', () => {
@@ -483,28 +427,20 @@ test('servers that may be cold are named where nothing warms them up', () => {
 test('a time limit with fewer rounds than a verdict needs is said before the load', () => {
   const linesOf = (maxTimeSeconds: number, options: Partial<PlanOptions> = {}) =>
     fewRoundsLines(planOf({ maxTimeSeconds, ...options }));
-  const within = { within: { metric: 'p99' as const, ms: 5 } };
-  const perRound = estimatedSeconds(planOf(within), 1);
-  expect(linesOf(4 * perRound + 1, within)).toEqual([]);
-  expect(linesOf(2 * perRound, within)).toEqual([
+  const perRound = estimatedSeconds(planOf(), 1);
+  expect(linesOf(4 * perRound + 1)).toEqual([]);
+  expect(linesOf(2 * perRound)).toEqual([
     expect.stringMatching(
       /^No verdict is likely within --max-time .*: it takes 4 rounds, about .*: give a --max-time above that\.$/,
     ),
   ]);
   // Who asks for so few rounds expects none.
   expect(linesOf(8, { rounds: 2 })).toEqual([]);
-  expect(fewRoundsLines(planOf(within))).toEqual([]);
+  expect(fewRoundsLines(planOf())).toEqual([]);
 });
 
-test('rates that are too low for a verdict are said before the load, once', () => {
-  const linesOf = (options: Partial<PlanOptions>) =>
-    fewAnswersLines(planOf({ quick: true, ...options }));
-  expect(linesOf({})).toEqual([]);
-  expect(linesOf({ rates: [200] })).toEqual([]);
-  expect(linesOf({ rates: [10, 20, 500] })).toEqual([
-    'No verdict is possible on workers-at-10, open-file-cache-at-10, workers-at-20 and open-file-cache-at-20: p99 needs 1,000 responses in each round, and there are 20 to 40 requests: give a --duration of 110 s, or --metric p50, which needs 20.',
-  ]);
-  expect(linesOf({ rates: [10], durationSeconds: 110 })).toEqual([]);
+test('a rate that is too low for a verdict is said before the load', () => {
+  expect(fewAnswersLines(planOf({ quick: true }))).toEqual([]);
   const load = { ...cached.load, arrivals: 'logged', rate: 8, requests: 80 } as const;
   expect(fewAnswersLines(planOf({}, { scenario: { ...cached, load } }))).toEqual([
     expect.stringMatching(/and there are 80 requests: replay more of the log .*--pace 10x/),

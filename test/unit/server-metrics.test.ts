@@ -10,6 +10,7 @@ import { csvReport } from '../../lib/report/texts.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { checkResult, resultJson, type Result, type Round } from '../../lib/result/result.ts';
 import { factsOf, serverMetricNames } from '../../lib/result/server-metrics.ts';
+import { curvesOf, foundIn } from '../../lib/report/found.ts';
 import { tablePoints } from '../../lib/store/points.ts';
 import { panelsOf, readDashboard, selectedColumns, targetsOf } from '../grafana.ts';
 import { parsed as parsedLine } from '../fixtures/points.ts';
@@ -169,7 +170,9 @@ test('files and the database have them', () => {
   expect(cell('memory_bytes')).toBeCloseTo(13.8e6, -5);
   expect(cell('memory_ratio')).toBeCloseTo(0.69, 3);
   expect(cell('startup_ratio_high')).toBeGreaterThan(1.5);
-  const points = tablePoints(of).filter((line) => line.startsWith('bench_comparison'));
+  const points = tablePoints(of, curvesOf(of), foundIn(of)).filter((line) =>
+    line.startsWith('bench_comparison'),
+  );
   expect(parsedLine(points[1] ?? '').fields).toMatchObject({
     memory_bytes: expect.closeTo(13.8e6, -5),
     memory_effect: expect.stringMatching(/^×0\.69|^−31 %/),
@@ -202,7 +205,9 @@ describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
     const cell = (title: string) => Number(row.split(',')[titles.split(',').indexOf(title)]);
     expect(cell(column) / perUnit).toBeCloseTo(100, 0);
     expect(cell(`${metric}_ratio`)).toBeCloseTo(2, 3);
-    const points = tablePoints(of).filter((line) => line.startsWith('bench_comparison'));
+    const points = tablePoints(of, curvesOf(of), foundIn(of)).filter((line) =>
+      line.startsWith('bench_comparison'),
+    );
     const { fields } = parsedLine(points[1] ?? '');
     expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
     expect(fields[`${metric}_effect`]).toMatch(/^×2|2 times|100 %/);

@@ -7,6 +7,7 @@ import { onlyLook } from '../../lib/analysis/looks.ts';
 import { summarise } from '../../lib/analysis/summarise.ts';
 import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
 import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
+import { curvesOf, foundIn } from '../../lib/report/found.ts';
 import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
 import { benchRound } from '../../lib/store/round-points.ts';
 import { networkResult } from '../fixtures/link.ts';
@@ -156,7 +157,9 @@ function linesOf(measurement: string, ...variants: MeasuredVariant[]) {
 }
 
 function linesIn(measurement: string, result: Result) {
-  return tablePoints(result).filter((line) => line.startsWith(`${measurement},`));
+  return tablePoints(result, curvesOf(result), foundIn(result)).filter((line) =>
+    line.startsWith(`${measurement},`),
+  );
 }
 
 const load = { protocol: 'h2', threads: 1 } as const;

@@ -1,9 +1,15 @@
 // calibration.html and calibration.md.
 import { counts, duration, whole } from '../../format.ts';
 import { formatCpuList } from '../../machine/processors.ts';
-import type { Figure } from '../../report/charts.ts';
 import type { Lines } from '../../report/html/figure.ts';
-import { figureHtml, html, page, paragraphs, tableHtml } from '../../report/html/page.ts';
+import {
+  figureHtml,
+  html,
+  page,
+  paragraphs,
+  tableHtml,
+  type Figure,
+} from '../../report/html/page.ts';
 import { leftColumn, rightColumn, tableOf, type Table } from '../../report/table.ts';
 import { markdownTable } from '../../report/texts.ts';
 import { arrangements } from './measure.ts';

@@ -35,7 +35,7 @@ import { changeLines } from '../../servers/own/changes.ts';
 import { layable, type Layable } from '../../servers/own/own-config.ts';
 import { typed } from '../../setup/paths.ts';
 import { getTools, runPlan, takeMachine, withRun, type ReadyRun } from '../../cli/run.ts';
-import { readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
+import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
 import { report, say, terminalOf } from '../../cli/run-output.ts';
 import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { sidesOf, type Side } from '../../cli/side-loads.ts';
@@ -54,16 +54,16 @@ import {
 const {
   precision: _1,
   'max-time': _2,
-  within: _3,
-  rates: _4,
-  'fail-if': _5,
-  'export-markdown': _6,
-  'export-json': _7,
-  'export-csv': _8,
-  host: _9,
-  prepare: _10,
-  ...sharedFlags
+  'fail-if': _3,
+  'export-markdown': _4,
+  'export-json': _5,
+  'export-csv': _6,
+  host: _7,
+  prepare: _8,
+  ...ofAllParts
 } = runFlags;
+const sharedFlags: Record<string, Flag> = { ...ofAllParts };
+for (const name of rateFlags) delete sharedFlags[name];
 
 const knobFlags = {
   ...askedFlags,

@@ -17,8 +17,9 @@ export async function lookAfterRounds({
   examined,
   tell,
 }: EndedRun): Promise<Result | undefined> {
-  // A search has no load of its own to look at.
-  if (!isAsked(flags) || examined === 'none' || context.plan.within !== undefined) return undefined;
+  // A load in steps has no rate of its own to look at.
+  if (!isAsked(flags) || examined === 'none' || context.plan.stepped !== undefined)
+    return undefined;
   const shown = result.comparisons.filter(
     ({ roundRatios, verdict }) =>
       roundRatios.length >= minimumRounds &&

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
-import type { Figure } from '../charts.ts';
+import type { PlotData } from './figure.ts';
 import { groupsOf, textOf, type Cell, type Heading, type Part, type Table } from '../table.ts';
 
 export class Html {
@@ -30,6 +30,15 @@ function textOfPiece(piece: Piece): string {
     .replaceAll('<', '&lt;')
     .replaceAll('>', '&gt;')
     .replaceAll('"', '&quot;');
+}
+
+/** A plot with its words, and the same figures in tables. */
+export interface Figure {
+  title: string;
+  /** What the plot shows and how to read it. */
+  text: string;
+  data: PlotData;
+  tables: readonly Table[];
 }
 
 /** '' without rows. `name` is for screen readers; `wraps` breaks long texts; `sorts` at a click on a title. */

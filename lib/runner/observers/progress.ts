@@ -1,6 +1,5 @@
-// Reports the present rate of a load, and each step of a search.
+// Reports the present rate of a load, and each of its steps.
 import { followPhases, followRate, type RunningK6 } from '../k6.ts';
-import { stepIn } from '../search.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
 const reportIntervalMs = 500;
@@ -23,15 +22,15 @@ export const progress: Observer = {
 
 /** Reports until the returned function is called, and a last time then. */
 function report({ plan, stages, attempt }: ObservedLoad, { files }: RunningK6): () => void {
-  const { within } = plan;
+  const { stepped } = plan;
   const { round, onLoad, onStep } = attempt;
   const rate = followRate(files.record);
   const phases = followPhases(files.console);
   const reportSteps = () => {
-    if (within === undefined) return;
+    if (stepped === undefined) return;
     for (const outcome of phases()) {
       const steps = stages.flatMap(({ planned }, side) =>
-        stepIn(outcome, side, planned.variant.name, within, round),
+        stepped.stepsIn(outcome, side, planned.variant.name, round),
       );
       onStep?.(steps);
     }

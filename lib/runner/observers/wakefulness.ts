@@ -1,14 +1,15 @@
 // Keeps the cores awake for a load that leaves them idle in between.
 import { keepCoresAwake } from '../../machine/usage.ts';
+import { isAtRate } from '../../scenario/load.ts';
 import type { Observer } from './observer.ts';
 
 export const wakefulness: Observer = {
   name: 'the sleep of cores',
-  begin({ plan, stages }) {
-    const isAtRate =
-      plan.within !== undefined || stages.some(({ planned }) => planned.load.rate !== undefined);
+  begin({ stages }) {
     // Without a rate, sleeping cores are the server's own property.
-    const letSleep = isAtRate ? keepCoresAwake() : () => undefined;
+    const letSleep = stages.some(({ planned }) => isAtRate(planned.load))
+      ? keepCoresAwake()
+      : () => undefined;
     return {
       end() {
         letSleep();

@@ -1,9 +1,28 @@
 // The search for the highest rate that keeps a latency limit (docs/verdicts.md, Searches), as the script runs it.
-import { geometricMean } from '../analysis/statistics.ts';
-import { isHopeless, isKept, rateEnd, type RateEnd } from '../analysis/limit.ts';
-import type { LoadResult } from '../result/load-result.ts';
-import type { Within } from '../scenario/model.ts';
-import type { PhaseOutcome, SearchStart } from './load-plan.ts';
+import { geometricMean } from '../../analysis/statistics.ts';
+import type { PhaseOutcome } from '../../k6/load-plan.ts';
+import type { LoadResult } from '../../result/load-result.ts';
+import type { Phase } from '../../result/result.ts';
+import type { Within } from '../../scenario/model.ts';
+import { isHopeless, isKept, rateEnd, type RateEnd } from './kept.ts';
+
+/** What the script gets: a search for the highest rate at which each side keeps a limit. */
+export interface SearchPlan {
+  within: Within;
+  /** Start of each side's search. */
+  from: readonly SearchStart[];
+  /** The expected class of answers of each side. */
+  expected: readonly Pick<Phase, 'expected'>[];
+  /** The shortest step. At a low rate it lasts as long as its percentile needs. */
+  stepSeconds: number;
+}
+
+/** The begin of a search in requests/s, the factor to the next rate, which grows until both sides of the limit are known, and the lowest rate to try. */
+export interface SearchStart {
+  rate: number;
+  factor: number;
+  least: number;
+}
 
 /** The engine's highest rate, in requests/s. */
 export const highestRate = 10_000_000;

@@ -1,15 +1,96 @@
-// A search for the highest rate within a limit: its begin, and the result of a round.
-import { Disturbance, drawnBy, type PlannedVariant, type VariantRound } from './plan.ts';
-import { limitOf, limitText, sharesOf, whyNotKept } from '../analysis/limit.ts';
-import { roundRps } from '../analysis/phases.ts';
-import { extent, geometricMean } from '../analysis/statistics.ts';
-import { UserError } from '../errors.ts';
-import { whole } from '../format.ts';
-import type { PhaseOutcome, SearchStart } from '../k6/load-plan.ts';
-import { highestRate, lowestRate, stepsAround } from '../k6/rate-search.ts';
-import type { Within } from '../scenario/model.ts';
-import { generatorCores, type Cores } from '../machine/cores.ts';
-import type { Phase, SearchStep, VariantResult } from '../result/result.ts';
+// A search for the highest rate within a limit, as a load in steps: its begin, and the result of a round.
+import { fileURLToPath } from 'node:url';
+import { limitOf, sharesOf } from '../../analysis/limit.ts';
+import { roundRps } from '../../analysis/phases.ts';
+import { extent, geometricMean, total } from '../../analysis/statistics.ts';
+import { usageError, UserError } from '../../errors.ts';
+import { scaledTime, whole } from '../../format.ts';
+import type { PhaseOutcome } from '../../k6/load-plan.ts';
+import { generatorCores } from '../../machine/cores.ts';
+import type { Phase, RateStep } from '../../result/result.ts';
+import { expectedOf } from '../../runner/k6-plan.ts';
+import {
+  Disturbance,
+  drawnBy,
+  type PlanDraft,
+  type PlannedVariant,
+  type SteppedLoad,
+  type SteppedRound,
+  type SteppedSide,
+} from '../../runner/plan.ts';
+import type { Within } from '../../scenario/model.ts';
+import { foundRates, limitText } from './found.ts';
+import { whyNotKept } from './kept.ts';
+import {
+  highestRate,
+  lowestRate,
+  mostSteps,
+  stepsAround,
+  type SearchPlan,
+  type SearchStart,
+} from './rate-search.ts';
+
+const script = fileURLToPath(new URL('script.ts', import.meta.url));
+
+/** The search for the highest rate at which each variant keeps the limit. */
+export function searchWithin(within: Within): SteppedLoad {
+  return {
+    does: 'searches for a rate',
+    // A round has some ten loads.
+    rounds: 6,
+    // A step extends itself if its percentile needs more. Its warm-up is short: earlier steps have warmed the server up, and the
+    // engine opens connections before the step.
+    step: { durationSeconds: 0.5, warmupSeconds: 0.1 },
+    // Seen: 12 to 21.
+    expectedSteps: 15,
+    script,
+    requirePossible: requireSearchable,
+    longestSeconds: (sides) => mostSteps * total(sides, longestStepSeconds),
+    planFor: (sides, known, seed): SearchPlan => {
+      const names = sides.map(({ variant }) => variant.name);
+      return {
+        within,
+        from: searchStarts(names, known, seed),
+        expected: sides.map(expectedOf),
+        stepSeconds: Math.max(...sides.map(({ load }) => load.durationSeconds ?? 0)),
+      };
+    },
+    stepsIn: (outcome, side, variant, round) => stepIn(outcome, side, variant, within, round),
+    textOf: ({ kept, why, latencyMs }) =>
+      kept ? `${within.metric} ${scaledTime(latencyMs[within.metric])}` : `no, ${why}`,
+    foundBy: (side) => searchIn(side, within),
+    resultOf: (measured, steps) => ({
+      search: { within, found: foundRates(measured), steps: [...steps] },
+    }),
+  };
+}
+
+function requireSearchable({ scenario, variants, metric, cores }: PlanDraft): void {
+  const hosts = cores.generatorHosts?.names.length ?? 1;
+  if (hosts > 1)
+    throw usageError(
+      `--within searches from one host, and the load would be made by ${hosts}: name one --generator-host, or leave --within out`,
+    );
+  if (scenario.phases !== undefined)
+    throw usageError(
+      `--within: ${scenario.name} has ${scenario.phases.count} load phases on one server, and a search has steps of its own: take another scenario`,
+    );
+  const other = variants.find(({ page: { status = 200 } }) => status >= 300);
+  if (other !== undefined)
+    throw usageError(
+      `--within: ${other.variant.name} is to answer with ${other.page.status}, and a search takes what is answered with 2xx alone`,
+    );
+  if (metric !== undefined)
+    throw usageError(
+      `--metric ${metric} and --within: a search compares the rates that it finds: leave --metric out`,
+    );
+}
+
+/** At the lowest rate, a p99 takes 15 s. */
+function longestStepSeconds({ load }: PlannedVariant): number {
+  const { durationSeconds = 0, warmupSeconds, timeoutSeconds } = load;
+  return Math.max(15, durationSeconds) + warmupSeconds + timeoutSeconds;
+}
 
 /** A side's step in a phase; none once its search was over. */
 export function stepIn(
@@ -18,7 +99,7 @@ export function stepIn(
   variant: string,
   within: Within,
   round: number,
-): SearchStep[] {
+): RateStep[] {
   const [rate, result] = [step?.rates[side] ?? null, results[side]];
   if (rate === null || result === undefined) return [];
   const why = whyNotKept(result, rate, within);
@@ -29,21 +110,14 @@ export function stepIn(
 
 /**
  * Returns a side's search in a round: the rate found, and its steps.
- * @param phases of the side, as many as outcomes
- * @param known rates found in earlier rounds, in requests/s
  * @throws UserError if no rate keeps the limit, Disturbance if earlier rounds found a rate, or the steps were too few
  */
 export function searchIn(
-  { variant: { name }, load }: PlannedVariant,
-  server: VariantResult['server'],
-  phases: readonly Phase[],
-  outcomes: readonly PhaseOutcome[],
-  side: number,
+  { planned, server, phases, outcomes, side, cores, known, round }: SteppedSide,
   within: Within,
-  cores: Cores,
-  known: readonly number[],
-  round: number,
-): NonNullable<VariantRound['search']> {
+): SteppedRound {
+  const { load } = planned;
+  const { name } = planned.variant;
   const tried = outcomes.flatMap((outcome, index) =>
     stepIn(outcome, side, name, within, round).map((step) => ({ index, step })),
   );

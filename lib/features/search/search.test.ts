@@ -1,25 +1,26 @@
 // The search for the highest rate within a limit.
 import { expect, test, vi } from 'vitest';
-import { curveRows, curvesOf } from '../../lib/analysis/comparisons.ts';
-import { foundRates } from '../../lib/analysis/summarise.ts';
-import { type RateEnd, rateEnd, whyNotKept } from '../../lib/analysis/limit.ts';
-import type { PhaseOutcome, SearchStart } from '../../lib/k6/load-plan.ts';
+import { curveRows } from '../../analysis/curves.ts';
+import { curvesOf } from '../../report/found.ts';
+import { foundLines, foundRates } from './found.ts';
+import { type RateEnd, rateEnd, whyNotKept } from './kept.ts';
+import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import {
   RateSearch,
   highestRate,
   lowestRate,
   mostSteps,
   stepsAround,
-} from '../../lib/k6/rate-search.ts';
-import { UserError } from '../../lib/errors.ts';
-import { foundLines } from '../../lib/report/sentences.ts';
-import { Disturbance } from '../../lib/runner/plan.ts';
-import type { Phase, SearchStep } from '../../lib/result/result.ts';
-import { searchIn, searchStarts, stepIn } from '../../lib/runner/search.ts';
-import type { Within } from '../../lib/scenario/model.ts';
-import { one, variant } from '../fixtures/comparison.ts';
-import { answers, latency, phase } from '../fixtures/phase.ts';
-import { cores } from '../fixtures/plan.ts';
+  type SearchStart,
+} from './rate-search.ts';
+import { UserError } from '../../errors.ts';
+import { Disturbance, type SteppedSide } from '../../runner/plan.ts';
+import type { Phase, RateStep, Result } from '../../result/result.ts';
+import { searchIn, searchStarts, stepIn } from './search.ts';
+import type { Within } from '../../scenario/model.ts';
+import { one, variant } from '../../../test/fixtures/comparison.ts';
+import { answers, latency, phase } from '../../../test/fixtures/phase.ts';
+import { cores } from '../../../test/fixtures/plan.ts';
 
 const within: Within = { metric: 'p99', ms: 5 };
 const fromNothing: SearchStart = { rate: 1000, factor: 2, least: lowestRate };
@@ -159,7 +160,12 @@ test.each<[string, Phase, Within, RateEnd, string]>([
 const planned = {
   variant: { name: 'a' },
   load: { protocol: 'http/1.1', threads: 1 },
-} as Parameters<typeof searchIn>[0];
+} as SteppedSide['planned'];
+const roundOf = (
+  phases: readonly Phase[],
+  outcomes: readonly PhaseOutcome[],
+  known: readonly number[] = [],
+) => searchIn({ planned, server: null, phases, outcomes, side: 0, cores, known, round: 1 }, within);
 type Told = [rate: number, p99: number, changes?: Partial<Phase>];
 const outcome = (result: Phase, rate: number | null, rateSoFar: number | null): PhaseOutcome => ({
   results: [result],
@@ -174,7 +180,7 @@ const rateOf = (steps: readonly Told[], known: readonly number[] = []) => {
     return outcome(result, rate, search.found ?? null);
   });
   const phases = outcomes.flatMap(({ results }) => results as Phase[]);
-  return searchIn(planned, null, phases, outcomes, 0, within, cores, known, 1).found;
+  return roundOf(phases, outcomes, known).found;
 };
 
 const { search, tried } = walk(until(1800), { rate: 1700, factor: 1.2, least: lowestRate });
@@ -227,10 +233,7 @@ test('if the lowest rate breaks the limit, the first round is an error, later ro
 test('a round ignores steps that were made only for other sides', () => {
   const phases = [...around, [rate, 90] as const].map(([rate, p99]) => step(rate, p99));
   const outcomes = phases.map((phase, index) => outcome(phase, around[index]?.[0] ?? null, rate));
-  expect(searchIn(planned, null, phases, outcomes, 0, within, cores, [], 1).found).toMatchObject({
-    step: closest,
-    rate,
-  });
+  expect(roundOf(phases, outcomes).found).toMatchObject({ step: closest, rate });
   expect(stepIn(outcomes.at(-1) as PhaseOutcome, 0, 'a', within, 1)).toEqual([]);
   expect(stepIn(outcome(step(2000, 19), 2000, null), 0, 'a', within, 1)).toEqual([
     {
@@ -309,7 +312,7 @@ test('results of searches are compared; a lower bound is never called slower', (
   expect(one([searched('a', around1000, true), searched('b', less)]).verdict).toBe('slower');
 });
 
-const steps = (name: string, rates: readonly number[]): SearchStep[] =>
+const steps = (name: string, rates: readonly number[]): RateStep[] =>
   rates.map((rate) => ({
     round: 1,
     variant: name,
@@ -326,10 +329,8 @@ test('a curve of a search has the steps by rate, and merges close rates', () => 
     found: [],
     steps: [...steps('a', [4000, 1000, 8000]), ...steps('b', [2000])],
   };
-  const variants = [variant('a', []), variant('b', [])] as unknown as Parameters<
-    typeof curvesOf
-  >[0]['variants'];
-  const curves = curvesOf({ search, variants });
+  const variants = [variant('a', []), variant('b', [])];
+  const curves = curvesOf({ search, variants } as unknown as Result);
   expect(
     curveRows(curves).map(({ rate, seen }) => [rate, seen.get('a')?.p99, seen.get('b')?.kept]),
   ).toEqual([
@@ -345,7 +346,7 @@ test('a curve of a search has the steps by rate, and merges close rates', () => 
       steps: Array.from({ length: 100 }, (_, index) => steps('a', [1000 + 90 * index])).flat(),
     },
     variants,
-  });
+  } as unknown as Result);
   const rows = curveRows(many);
   expect(rows.length).toBeLessThanOrEqual(12);
   const kept = rows.map(({ seen }) => seen.get('a')?.kept);
@@ -362,7 +363,7 @@ test('a curve of a search has the steps by rate, and merges close rates', () => 
 test('broken steps far below the resulting rate are reported', () => {
   const rates = [{ variant: 'a', rate: 10_000, ci95: null, atLeast: false }];
   const below = steps('a', [1000, 2000, 3000, 5500, 5900, 7000, 9000, 11_000]);
-  const linesFor = (some: readonly SearchStep[]) =>
+  const linesFor = (some: readonly RateStep[]) =>
     foundLines({ search: { within, found: rates, steps: [...some] } });
   expect(linesFor(below)).toEqual([
     'a keeps p99 within 5.00 ms up to 10,000 requests/s in half of its loads.',

@@ -1,6 +1,6 @@
 // Whether the verdicts of a search on two sides are right. All seeds are fixed.
 import { expect, test, vi } from 'vitest';
-import { verdictOf } from '../../lib/analysis/verdict.ts';
+import { verdictOf } from '../../analysis/verdict.ts';
 import {
   geometricMean,
   halfWidth,
@@ -8,10 +8,10 @@ import {
   mean,
   median,
   ratioInterval,
-} from '../../lib/analysis/statistics.ts';
-import { chance } from '../fixtures/random.ts';
-import { uniform } from '../../lib/random.ts';
-import { Simulation, usual, type Noise } from '../fixtures/simulated-search.ts';
+} from '../../analysis/statistics.ts';
+import { chance } from '../../../test/fixtures/random.ts';
+import { uniform } from '../../random.ts';
+import { Simulation, usual, type Noise } from '../../../test/fixtures/simulated-search.ts';
 
 // Each test takes two seconds on an idle machine.
 vi.setConfig({ testTimeout: 120_000 });

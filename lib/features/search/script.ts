@@ -1,0 +1,35 @@
+// The k6 script of a search, in place of lib/k6/main.ts: repeats the load plan's phase, each time at the rates to try.
+import loadgen from 'k6/x/loadgen';
+import { responsesNeeded } from '../../analysis/latency.ts';
+import { phases, plan, runPlan, tell } from '../../k6/given-plan.ts';
+import { phaseBeginsLine, type AlternateOptions, type SideOptions } from '../../k6/load-plan.ts';
+import type { LoadResult } from '../../result/load-result.ts';
+import { mostSteps, searchSides, type SearchPlan } from './rate-search.ts';
+
+export { options } from '../../k6/given-plan.ts';
+
+/** A step plans this many times the answers that its percentile needs, since some may be missing. */
+const enough = 1.5;
+
+const { within, from, expected, stepSeconds } = plan.steps as SearchPlan;
+const phase = phases[0] as AlternateOptions;
+
+export default function makeLoad(): void {
+  runPlan(() => searchSides(from, within, loadStep, tell));
+}
+
+function loadStep(rates: readonly number[], step: number): LoadResult[] {
+  const seconds = rates.map((rate) =>
+    Math.max(stepSeconds, (enough * responsesNeeded[within.metric]) / rate),
+  );
+  const sides = phase.sides.map((side, index): SideOptions => ({
+    ...side,
+    rate: rates[index] as number,
+    duration: `${Math.ceil(1000 * (seconds[index] as number))}ms`,
+    tags: { ...side.tags, phase: String(step) },
+  }));
+  console.log(phaseBeginsLine);
+  const seed = mostSteps * ((phase.seed ?? 1) - 1) + step;
+  const results = loadgen.alternate({ ...phase, sides, seed });
+  return results.map((result, side) => ({ ...result, ...expected[side] }));
+}

@@ -1,0 +1,32 @@
+// Asks the features what a load in steps found, and makes the curves of a result.
+import type { Curve, CurvePoint, FoundRates } from '../analysis/curves.ts';
+import { features } from '../features.ts';
+import type { Result, VariantResult } from '../result/result.ts';
+
+/** What a load in steps found; undefined for other loads. */
+export function foundIn(result: Result): FoundRates | undefined {
+  for (const { found } of features) {
+    const rates = found?.(result);
+    if (rates !== undefined) return rates;
+  }
+  return undefined;
+}
+
+/** A curve per variant of a load in steps, or per config of a sweep. */
+export function curvesOf(result: Result): Curve[] {
+  const { variants } = result;
+  const found = foundIn(result);
+  const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
+  return names.flatMap((name) => {
+    const points = found === undefined ? seriesPoints(variants, name) : found.pointsOf(name);
+    return points.length === 0 ? [] : [{ name, points: points.sort((a, b) => a.rate - b.rate) }];
+  });
+}
+
+/** The variants of a config, each at its rate. */
+function seriesPoints(variants: readonly VariantResult[], name: string): CurvePoint[] {
+  return variants.flatMap(({ series, load: { rate }, latencyMs }) => {
+    if (series !== name || rate === undefined || latencyMs === null) return [];
+    return { rate, p50: latencyMs.p50, p99: latencyMs.p99 };
+  });
+}
