@@ -1,5 +1,6 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
-// result.json and of the database, in the data that `clean` removes, and in the next step after --k6-script.
+// result.json, of scenarios and of the database, in the help of --rounds, in the data that `clean` removes, and in the next step after
+// --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
 import type { Flag } from './cli/words.ts';
 import type { Html } from './report/html/page.ts';

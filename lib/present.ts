@@ -31,3 +31,15 @@ export function without<T>(
     return left < 1;
   });
 }
+
+/** Returns the first value that is there, in the order of the list; undefined if there is none. */
+export function firstOf<Of, Value>(
+  all: readonly Of[],
+  valueOf: (one: Of) => Value | undefined,
+): Value | undefined {
+  for (const one of all) {
+    const value = valueOf(one);
+    if (value !== undefined) return value;
+  }
+  return undefined;
+}

@@ -17,9 +17,9 @@ export interface Curve {
 
 /** What a load in steps found, instead of the requests/s that were answered. */
 export interface FoundRates {
-  /** What its comparisons are judged by: "the highest rate with p99 within 5.00 ms". */
+  /** What its comparisons are judged by: "the highest rate with …". */
   judgedBy: string;
-  /** The limit of latency that the rates keep, in words too: "p99 within 5.00 ms". */
+  /** The limit of latency that the rates keep, in milliseconds and in words. */
   limit: { ms: number; text: string };
   rates: readonly FoundRate[];
   /** Returns a variant's steps. */

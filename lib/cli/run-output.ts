@@ -154,9 +154,7 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     say: progress.say,
     stepped({ round, steps }) {
       step = steps
-        .map((one) => {
-          return `${one.variant} ${whole(one.rate)}/s: ${plan.stepped?.textOf(one)}`;
-        })
+        .map((one) => `${one.variant} ${whole(one.rate)}/s: ${plan.stepped?.textOf(one)}`)
         .join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },

@@ -1,15 +1,12 @@
 // Asks the features what a load in steps found, and makes the curves of a result.
 import type { Curve, CurvePoint, FoundRates } from '../analysis/curves.ts';
 import { features } from '../features.ts';
+import { firstOf } from '../present.ts';
 import type { Result, VariantResult } from '../result/result.ts';
 
 /** What a load in steps found; undefined for other loads. */
 export function foundIn(result: Result): FoundRates | undefined {
-  for (const { found } of features) {
-    const rates = found?.(result);
-    if (rates !== undefined) return rates;
-  }
-  return undefined;
+  return firstOf(features, (feature) => feature.found?.(result));
 }
 
 /** A curve per variant of a load in steps, or per config of a sweep. */

@@ -6,11 +6,10 @@ import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/met
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
-import type { AskedScenario } from '../feature.ts';
 import { features } from '../features.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
-import { present } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, isCounted, secondsFor, warmsUpApart } from '../scenario/load.ts';
@@ -26,7 +25,6 @@ import {
   type Plan,
   type PlanDraft,
   type PlannedVariant,
-  type SteppedLoad,
 } from './plan.ts';
 import { estimatedSeconds, secondsPerRound } from './times.ts';
 
@@ -81,10 +79,11 @@ export function makePlan(
   } = options;
   const hosts = hostsOf(cores);
   const needed = responsesFor(options);
-  const other = otherScenario({ scenario: asWritten, shown: asked, flags, responses: needed });
+  const given = { scenario: asWritten, shown: asked, flags, responses: needed };
+  const other = firstOf(features, (feature) => feature.scenario?.(given));
   const scenario = other ?? asWritten;
   const shown = other?.variants ?? asked;
-  const stepped = steppedLoadOf(scenario, flags);
+  const stepped = firstOf(features, (feature) => feature.steppedLoad?.(scenario, flags));
   const runnable = shown.filter(isRunnable);
   // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
@@ -149,25 +148,6 @@ function requirePossible(draft: PlanDraft, { arrivals, failIf }: PlanOptions): v
     );
   requireWarmups(draft);
   if (failIf !== undefined) requireVerdict(draft);
-}
-
-function otherScenario(asked: AskedScenario): Scenario | undefined {
-  for (const { scenario } of features) {
-    const other = scenario?.(asked);
-    if (other !== undefined) return other;
-  }
-  return undefined;
-}
-
-function steppedLoadOf(
-  scenario: Scenario,
-  flags: ReadonlyMap<string, string>,
-): SteppedLoad | undefined {
-  for (const { steppedLoad } of features) {
-    const load = steppedLoad?.(scenario, flags);
-    if (load !== undefined) return load;
-  }
-  return undefined;
 }
 
 /** Responses that a round at a rate needs for its verdict, of all its phases together. */

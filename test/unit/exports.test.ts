@@ -119,9 +119,6 @@ test('CSV quotes cells', () => {
 });
 
 const responses = { '2xx': 8_999_998, '3xx': 0, '4xx': 0, '5xx': 2 };
-const rates = ['workers', 'open-file-cache'].map((variant, index) => {
-  return { variant, rate: 1000, ci95: null, atLeast: index === 0 };
-});
 
 test.each<[string, Result, object, object?]>([
   [
@@ -144,12 +141,6 @@ test.each<[string, Result, object, object?]>([
     compared(whole, { delayNotHeld: ['workers', 'open-file-cache'] }),
     { delay_not_held: 'workers open-file-cache', at_least: '' },
     { delay_not_held: '' },
-  ],
-  [
-    'the rate of a search that is the least',
-    { ...whole, search: { within: { metric: 'p99', ms: 5 }, found: rates, steps: [] } },
-    { at_least: 'false', delay_not_held: '' },
-    { at_least: 'true' },
   ],
 ])('CSV has %s', (_, of, second, first = {}) => {
   expect(csvRows(of)).toMatchObject([first, second]);

@@ -16,7 +16,9 @@ import {
 import { UserError } from '../../errors.ts';
 import { Disturbance, type SteppedSide } from '../../runner/plan.ts';
 import type { Phase, RateStep, Result } from '../../result/result.ts';
-import { searchIn, searchStarts, stepIn } from './search.ts';
+import { searchIn, searchStarts, searchWithin, stepIn } from './search.ts';
+import { csvReport } from '../../report/texts.ts';
+import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import type { Within } from '../../scenario/model.ts';
 import { one, variant } from '../../../test/fixtures/comparison.ts';
 import { answers, latency, phase } from '../../../test/fixtures/phase.ts';
@@ -376,4 +378,29 @@ test('broken steps far below the resulting rate are reported', () => {
     below.slice(0, 4).map((step) => ({ ...step, kept: false })),
   ])
     expect(linesFor(few)).toHaveLength(1);
+});
+
+test('the progress says of each step whether it kept the limit', () => {
+  const { stepsIn, textOf } = searchWithin(within);
+  const texts = [
+    [1000, 4],
+    [2000, 19],
+  ].map(([rate = 0, p99 = 0]) =>
+    stepsIn(outcome(step(rate, p99), rate, null), 0, 'a', 1).map(textOf),
+  );
+  expect(texts).toEqual([['p99 4.00 ms'], ['no, p99 19.00 ms']]);
+});
+
+test('CSV says which rate is the least', () => {
+  const found = ['workers', 'open-file-cache'].map((variant, index) => {
+    return { variant, rate: 1000, ci95: null, atLeast: index === 0 };
+  });
+  const of = result([workers, openFileCache]);
+  const lines = (some: Result) => {
+    const [titles = '', ...rows] = csvReport(some).trim().split(/\r?\n/);
+    const place = titles.split(',').indexOf('at_least');
+    return rows.map((row) => row.split(',').at(place - titles.split(',').length));
+  };
+  expect(lines({ ...of, search: { within, found, steps: [] } })).toEqual(['true', 'false']);
+  expect(lines(of)).toEqual(['', '']);
 });
