@@ -22,7 +22,10 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
   const ofServer = [0, 1000, 11_000, 12_000].map(
     (atMs) => ({ atMs, cpuSeconds: atMs * 0.4e-3, rssBytes: 7 }) as ServerSample,
   );
-  const server = { upstreams: [], ...(side === 0 ? { pid: 1 } : {}) } as unknown as RunningServer;
+  const server = {
+    upstreams: [],
+    ...(side === 0 ? { usage: () => ({}) } : {}),
+  } as unknown as RunningServer;
   const measurement = {
     results: [result],
     samples: [],
@@ -63,7 +66,7 @@ test('on another host CPU time includes ramps and drains', () => {
   const ofServer = [0, 1000, 2000, 7000, 8000].map(
     (atMs, index) => ({ atMs, cpuSeconds: [0, 0, 0.4, 2, 2][index], rssBytes: 7 }) as ServerSample,
   );
-  const server = { upstreams: [], pid: 1 } as unknown as RunningServer;
+  const server = { upstreams: [], usage: () => ({}) } as unknown as RunningServer;
   const measurement = {
     results: [loaded],
     samples: [],
