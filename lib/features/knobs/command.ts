@@ -5,6 +5,7 @@ import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from './c
 import {
   gain,
   helpful,
+  nothingHelpsLine,
   planOf,
   product,
   ranked,
@@ -177,7 +178,7 @@ async function verifyTogether(
   say(options, ['', ...said]);
   const { changes } = trial.lay(chosen);
   if (chosen.length === 0) {
-    say(options, ['None of the usual advice helps this config here: there is nothing to verify.']);
+    say(options, [nothingHelpsLine(effects)]);
     return { chosen, changes };
   }
   say(

@@ -12,7 +12,14 @@ import {
 } from './catalogue.ts';
 import { changeLines } from '../../servers/own/changes.ts';
 import { layable } from '../../servers/own/own-config.ts';
-import { helpful, ranked, rankingTable, worthACloserLook, planOf } from './ranking.ts';
+import {
+  helpful,
+  nothingHelpsLine,
+  ranked,
+  rankingTable,
+  worthACloserLook,
+  planOf,
+} from './ranking.ts';
 import { textOf } from '../../report/table.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import type { ServerName } from '../../scenario/model.ts';
@@ -325,6 +332,18 @@ it('the ranking combines candidates', () => {
   const { chosen, said } = helpful(effects, { asItIs: 9, of });
   expect(namesOf(chosen)).toBe('log');
   expect(said[0]).toMatch(/^cache answers with 2,000 B instead of 9 B/);
+});
+
+it('an undecided knob may help', () => {
+  const two = [candidate('aio', 'aio on;', 'http'), candidate('log', 'access_log off;', 'http')];
+  const lineOf = (verdict: Comparison['verdict']) =>
+    nothingHelpsLine(ranked(two, result(['aio', 0.9, 'slower'], ['log', 1, verdict])));
+  expect(lineOf('same')).toBe(
+    'None of the usual advice helps this config here: there is nothing to verify.',
+  );
+  expect(lineOf('inconclusive')).toBe(
+    'None of the usual advice is known to help this config here, so there is nothing to verify; 1 of 2 values is undecided: more --rounds or a quieter machine may decide.',
+  );
 });
 
 test.each([

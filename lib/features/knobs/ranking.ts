@@ -15,7 +15,7 @@ import type {
 import { comparisonOf, hasRatio } from '../../analysis/comparisons.ts';
 import { metrics } from '../../analysis/metrics.ts';
 import { halfWidth } from '../../analysis/statistics.ts';
-import { percent, effect, tolerance, whole, isTooWide } from '../../format.ts';
+import { counts, percent, effect, tolerance, whole, isTooWide } from '../../format.ts';
 import { metricMark } from '../../report/verdict-words.ts';
 import { leftColumn, tableOf, type Cell, type Table } from '../../report/table.ts';
 import type { Comparison, Result } from '../../result/result.ts';
@@ -143,6 +143,17 @@ export function helpful(
     else chosen.push(candidate);
   }
   return { chosen, said };
+}
+
+/** Where no knob is put together. An undecided knob may help. */
+export function nothingHelpsLine(effects: readonly Effect[]): string {
+  const open = effects.filter(
+    ({ comparison: { verdict } }) => verdict === 'inconclusive' || verdict === 'none',
+  );
+  if (open.length === 0)
+    return 'None of the usual advice helps this config here: there is nothing to verify.';
+  const undecided = `${open.length} of ${counts(effects.length, 'value')} ${open.length === 1 ? 'is' : 'are'} undecided`;
+  return `None of the usual advice is known to help this config here, so there is nothing to verify; ${undecided}: more --rounds or a quieter machine may decide.`;
 }
 
 function conflictOf(a: Candidate, b: Candidate): string | undefined {
