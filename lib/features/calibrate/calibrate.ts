@@ -36,7 +36,7 @@ export interface CalibrateOptions {
 
 /** Exit code where bakeoff is beyond its bounds. */
 const beyondBounds = 3;
-/** A figure beyond its bounds is measured again; the median counts. */
+/** Servers with figures beyond their bounds are measured again; the median counts. */
 const mostMeasurements = 3;
 /**
  * Measures, prints and writes. Returns the exit code. @throws UserError, Interrupted: what was measured by then is written and
@@ -119,14 +119,15 @@ async function measureAll(
     for (const arrangement of arrangements) {
       if (isQuick && arrangement === '8 sides') continue;
       for (const sides of groupsOfSides(servers, arrangement)) {
-        lab.say(`${arrangement} · ${sides.map(({ name }) => name).join(', ')}`);
+        lab.say(`${arrangement} · ${namesOf(sides)}`);
         await add(measuring, sides, arrangement, caseOf);
       }
     }
     for (const peer of peers)
       for (const one of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
         await addPeer(lab, measuring, peer, one, failures);
-    for (const one of cases) await measureAgain(lab, measuring, one, servers);
+    for (let times = 2; times <= mostMeasurements; times++)
+      await measureAgain(lab, measuring, servers, caseOf);
   } finally {
     await measuring.close();
   }
@@ -136,12 +137,12 @@ async function add(
   measuring: Measuring,
   sides: readonly KnownServer[],
   arrangement: Arrangement,
-  caseOf: (known: KnownServer) => Case,
+  caseOf: (known: KnownServer) => Case | undefined,
 ): Promise<void> {
   const all = await measuring.turns(sides);
   for (const [place, seen] of all.entries()) {
-    const { seen: before } = caseOf(sides[place] as KnownServer);
-    before.set(arrangement, [...(before.get(arrangement) ?? []), seen]);
+    const before = caseOf(sides[place] as KnownServer)?.seen;
+    before?.set(arrangement, [...(before.get(arrangement) ?? []), seen]);
   }
 }
 
@@ -164,25 +165,27 @@ async function addPeer(
   }
 }
 
-/** Measures a server beyond its bounds again, beside the same others. */
+/** Measures servers beyond their bounds again, beside the same others, whose figures do not count this time. */
 async function measureAgain(
   lab: Lab,
   measuring: Measuring,
-  one: Case,
   servers: readonly KnownServer[],
+  caseOf: (known: KnownServer) => Case,
 ): Promise<void> {
-  for (let times = 2; times <= mostMeasurements; times++) {
-    for (const arrangement of placesBeyond(one)) {
-      const sides = groupsOfSides(servers, arrangement).find((group) =>
-        group.includes(one.known),
-      ) as KnownServer[];
-      lab.say(`${arrangement}, again · ${one.known.name}`);
+  for (const arrangement of arrangements) {
+    for (const sides of groupsOfSides(servers, arrangement)) {
+      const beyond = sides.filter((known) => placesBeyond(caseOf(known)).includes(arrangement));
+      if (beyond.length === 0) continue;
+      lab.say(`${arrangement}, again · ${namesOf(beyond)}`);
       await add(measuring, sides, arrangement, (known) =>
-        known === one.known ? one : { known, truth: {}, seen: new Map() },
+        beyond.includes(known) ? caseOf(known) : undefined,
       );
     }
   }
 }
+
+const namesOf = (servers: readonly KnownServer[]): string =>
+  servers.map(({ name }) => name).join(', ');
 
 async function write(calibration: Calibration, folder: string): Promise<void> {
   await mkdir(folder, { recursive: true });

@@ -41,7 +41,10 @@ export function requirePeerNames(names: readonly string[]): void {
 }
 
 /** Whether the generator can make the load of that server. */
-export function canLoad({ generator }: Peer, { load, front }: KnownServer): boolean {
+export function canLoad(
+  { generator }: Pick<Peer, 'generator'>,
+  { load, front }: Pick<KnownServer, 'load' | 'front'>,
+): boolean {
   const makes = programs.find((program) => program.generator === generator)?.makes ?? [];
   const isOfGo = generator === vegeta || generator === stockK6;
   // Over TLS Go's client chooses HTTP/2 by itself, on one connection.

@@ -63,15 +63,19 @@ export async function inLab<T>(
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
   try {
     const script = join(scratch, 'script.js');
-    await compileScript(script);
+    const [versions, server] = await Promise.all([
+      toolVersions(binaries),
+      buildServer(machine, scratch, signal),
+      compileScript(script),
+    ]);
     return await work({
       cores,
       binaries,
-      environment: readEnvironment(processors, cores, await toolVersions(binaries)),
+      environment: readEnvironment(processors, cores, versions),
       signal,
       scratch,
       script,
-      server: await buildServer(machine, scratch, signal),
+      server,
       say: (line) => console.error(line),
     });
   } finally {

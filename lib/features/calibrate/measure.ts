@@ -3,13 +3,14 @@ import { join } from 'node:path';
 import { mergedLatency } from '../../analysis/latency.ts';
 import { responsesOf, roundRps, serverCpuSecondsPerResponse } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
+import { present } from '../../present.ts';
 import type { Phase } from '../../result/result.ts';
 import { defineScenario } from '../../scenario/index.ts';
 import type { CommandServer, ConfiguredServer, Page, Variant } from '../../scenario/model.ts';
 import { startServer, type StartedServer } from '../../servers/index.ts';
 import { oneRound, type Lab } from './lab.ts';
 import type { Peer } from './installed-peers.ts';
-import { runGenerator, type GeneratorLoad } from './peers.ts';
+import { runGenerator, type GeneratorLoad, type Sample } from './peers.ts';
 import { commandOf, frontOf, knownPage, type Figures, type KnownServer } from './servers.ts';
 
 /** What one measurement of a server gives. */
@@ -51,8 +52,42 @@ export function groupsOfSides(
   return groups;
 }
 
+/** Starts a server with one worker. @param name of its folder @throws UserError, the signal's reason */
+export function startIn(
+  { binaries, scratch, cores, signal }: Lab,
+  server: CommandServer | ConfiguredServer,
+  name: string,
+  page: Page,
+): Promise<StartedServer> {
+  return startServer(server, {
+    binaries,
+    folder: join(scratch, name),
+    cpus: cores.serverCpus,
+    workers: 1,
+    page,
+    signal,
+  });
+}
+
 /** What a generator gets beyond its load: to start, and for the requests of an overloaded server. */
 const patienceSeconds = 30;
+
+/** Loads the server's usual page by a generator. @throws UserError if that fails, the signal's reason */
+export function loadBy(
+  { cores, signal }: Lab,
+  { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
+  { origin }: StartedServer,
+  load: GeneratorLoad & { length: { seconds: number } },
+): Promise<Sample> {
+  return runGenerator(generator, `${origin}${knownPage.path}`, load, {
+    binary,
+    cpus: cores.generatorCpus,
+    sharesCore: false,
+    output: null,
+    mostSeconds: load.length.seconds + patienceSeconds,
+    signal,
+  });
+}
 
 export class Measuring {
   readonly #lab: Lab;
@@ -73,7 +108,8 @@ export class Measuring {
         page: pageOf(known),
         load: known.load,
       });
-    const [{ load, seconds }] = servers as [KnownServer, ...KnownServer[]];
+    const [{ load }] = servers as [KnownServer, ...KnownServer[]];
+    const seconds = Math.max(...servers.map((known) => known.seconds));
     const scenario = defineScenario({
       name: 'calibrate',
       title: 'servers of known truth',
@@ -82,7 +118,6 @@ export class Measuring {
       load,
       variants,
     });
-    // The first one's length is that of all.
     const phases = await oneRound(this.#lab, scenario, seconds);
     return servers.map((known, place) =>
       seenIn(phases.get(`side-${place + 1}`) as Phase[], known.load),
@@ -91,24 +126,13 @@ export class Measuring {
 
   /** Loads a server by another generator. @throws UserError if that fails, Interrupted */
   async byPeer({ generator, binary, leastSeconds = 0 }: Peer, known: KnownServer): Promise<Seen> {
-    const { cores, signal } = this.#lab;
-    const server = await this.#start(
-      await this.#serverOf(known),
-      `by-${generator.name}`,
-      pageOf(known),
-    );
+    const itself = await this.#serverOf(known);
+    const server = await startIn(this.#lab, itself, `by-${generator.name}`, pageOf(known));
     try {
       const before = server.usage().cpuSeconds;
       const seconds = Math.max(Math.round(known.seconds), leastSeconds);
       const load = generatorLoadOf(known, seconds);
-      const sample = await runGenerator(generator, `${server.origin}${knownPage.path}`, load, {
-        binary,
-        cpus: cores.generatorCpus,
-        sharesCore: false,
-        output: null,
-        mostSeconds: seconds + patienceSeconds,
-        signal,
-      });
+      const sample = await loadBy(this.#lab, { generator, binary }, server, load);
       const { requests, rps, errors, bodyBytes, latencyMs, cpuMicrosPerRequest } = sample;
       const serverCpuSeconds = server.usage().cpuSeconds - before;
       const { mean = NaN, p50 = NaN, p99 = NaN } = latencyMs ?? {};
@@ -139,25 +163,10 @@ export class Measuring {
     const itself = commandOf(server, options);
     if (front === undefined) return itself;
     const place = `backend-${this.#backends.size + 1}`;
-    const backend = this.#backends.get(options) ?? (await this.#start(itself, place, knownPage));
+    const backend =
+      this.#backends.get(options) ?? (await startIn(this.#lab, itself, place, knownPage));
     this.#backends.set(options, backend);
     return frontOf(front, join(scratch, 'fronts'), place, backend.origin);
-  }
-
-  async #start(
-    server: CommandServer | ConfiguredServer,
-    name: string,
-    page: Page,
-  ): Promise<StartedServer> {
-    const { binaries, scratch, cores, signal } = this.#lab;
-    return startServer(server, {
-      binaries,
-      folder: join(scratch, name),
-      cpus: cores.serverCpus,
-      workers: 1,
-      page,
-      signal,
-    });
   }
 }
 
@@ -167,16 +176,10 @@ function pageOf({ front, bodyBytes }: KnownServer): Page {
   return front === 'nginx' ? { ...page, docroot: 'nginx' } : page;
 }
 
-function generatorLoadOf({ load }: KnownServer, seconds: number): GeneratorLoad {
+export function generatorLoadOf({ load }: Pick<KnownServer, 'load'>, seconds: number) {
   const { protocol, connections, streams = 1, keepAlive, rate } = load;
-  const asked = {
-    protocol,
-    connections,
-    streams,
-    keepAlive,
-    length: { seconds },
-  };
-  return rate === undefined ? asked : { ...asked, rate };
+  const length = { seconds };
+  return { protocol, connections, streams, keepAlive, length, ...present({ rate }) };
 }
 
 function seenIn(phases: readonly Phase[], load: KnownServer['load']): Seen {

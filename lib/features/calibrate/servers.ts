@@ -135,7 +135,10 @@ function loadAtRate(connections: number, rate: number, arrivals: Arrivals): Load
   };
 }
 
+/** As long as a run measures a rate in a round. */
 const usualSeconds = 2;
+/** For servers of thousands of answers a second. */
+const busySeconds = 1;
 
 /** Each connection has an answer every `waitMs`. */
 function waiting(waitMs: number, connections: number): KnownServer {
@@ -163,7 +166,8 @@ export const capacity = 1000;
 const poolConnections = 300;
 /** At more, p99 has the pauses of a shared machine: the queue after a pause takes twenty times as long to drain. */
 const mostPercentForP99 = 90;
-const poolSeconds = 3;
+/** Chance is the smaller, the longer the load is. */
+const poissonSeconds = 3;
 
 /**
  * Figures of a pool of workers that make 1,000 requests/s in all. Below that, evenly spaced requests never wait for each other, so
@@ -186,9 +190,9 @@ export function poolTruth(workers: number, percent: number, arrivals: Arrivals):
     p50Ms: latencyMs(queue, 0.5),
     p99Ms: latencyMs(queue, 0.99),
     chance: {
-      rps: Math.sqrt(rate / poolSeconds),
-      p50Ms: chanceMs(queue, poolSeconds, 0.5),
-      p99Ms: chanceMs(queue, poolSeconds, 0.99),
+      rps: Math.sqrt(rate / poissonSeconds),
+      p50Ms: chanceMs(queue, poissonSeconds, 0.5),
+      p99Ms: chanceMs(queue, poissonSeconds, 0.99),
     },
   };
 }
@@ -207,7 +211,7 @@ function pool(
     options: `-workers ${workers} -service ${serviceMs}ms -cpu ${waitCpuMicros}us`,
     bodyBytes,
     load: loadAtRate(poolConnections, rate, arrivals),
-    seconds: poolSeconds,
+    seconds: arrivals === 'poisson' ? poissonSeconds : usualSeconds,
     truth: () => poolTruth(workers, percent, arrivals),
   };
 }
@@ -261,7 +265,7 @@ export const knownServers: readonly KnownServer[] = [
     options: '-cpu 200us',
     bodyBytes,
     load: closedLoad(10),
-    seconds: usualSeconds,
+    seconds: busySeconds,
     truth: () => busyTruth(200, 10),
     isQuick: true,
     forPeers: true,
@@ -280,7 +284,7 @@ export const knownServers: readonly KnownServer[] = [
     options: `-then 5ms -tail ${tailMs}ms -tail-each ${tailEach} -cpu ${waitCpuMicros}us`,
     bodyBytes,
     load: loadAtRate(100, tailRate, 'constant'),
-    seconds: poolSeconds,
+    seconds: usualSeconds,
     truth: () => ({ p50Ms: 5, p99Ms: tailMs + 5, cpuMicros: waitCpuMicros }),
   },
   {
@@ -331,7 +335,7 @@ export const knownServers: readonly KnownServer[] = [
     options: '-workers 4 -uneven -service 500us -cpu 50us',
     bodyBytes,
     load: closedLoad(100),
-    seconds: usualSeconds,
+    seconds: busySeconds,
     truth: () => ({ rps: 8000, p99Ms: 20, cpuMicros: 50 }),
   },
   {
@@ -340,7 +344,7 @@ export const knownServers: readonly KnownServer[] = [
     options: '-workers 8 -service 50us -then 50ms -cpu 75us',
     bodyBytes,
     load: closedLoad(500),
-    seconds: usualSeconds,
+    seconds: busySeconds,
     truth: () => ({ rps: 500_000 / 50.05, p50Ms: 50.05, p99Ms: 50.05, cpuMicros: 75 }),
   },
   {
