@@ -1,21 +1,19 @@
 // The blind test: verdicts on pairs whose key is opened only afterwards; while something happens to them, where that is asked for.
-import { mkdir, readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
 import { duration, effect } from '../../format.ts';
-import { oneRunAtATime } from '../../machine/locks.ts';
-import { run, sendIfThere, underSignals } from '../../process.ts';
+import { run, sendIfThere } from '../../process.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
 import { defaultSameWithin } from '../../runner/make-plan.ts';
 import { defineScenario } from '../../scenario/index.ts';
 import type { Scenario } from '../../scenario/model.ts';
 import { processTree } from '../../servers/usage.ts';
-import { writeWhole } from '../../writing.ts';
-import { calibrationCores, inLab, wholeRun, type Lab } from './lab.ts';
+import { readKept, runMissing, type Kept } from './kept.ts';
+import { wholeRun, type Lab } from './lab.ts';
 import {
   drawPairs,
   scoreLine,
@@ -37,13 +35,9 @@ export interface BlindOptions {
   folder: string;
 }
 
-interface BlindFile {
+interface BlindFile extends Kept<Said> {
   count: number;
-  seed: number;
   isDisturbed: boolean;
-  /** SHA-256 of the key. */
-  seal: string;
-  runs: Said[];
 }
 
 /**
@@ -51,64 +45,21 @@ interface BlindFile {
  * bounds. @throws UserError for a seed that was used before; Interrupted: what was done is kept
  */
 export async function blindTest(options: BlindOptions): Promise<0 | 3> {
-  const { count, seed, isDisturbed, folder } = options;
+  const { count, seed, isDisturbed, isResumed, folder } = options;
   const pairs = drawPairs(count, seed, isDisturbed);
   const path = join(folder, `${isDisturbed ? 'disturbed' : 'blind'}-${seed}.json`);
-  const file = await fileFor(path, options, sealOf(pairs));
-  console.log(`SHA-256 of the key: ${file.seal}`);
-  const left = pairs.filter(({ number }) => !file.runs.some((said) => said.number === number));
-  if (left.length > 0) {
-    const cores = calibrationCores();
-    const release = await oneRunAtATime();
-    try {
-      await underSignals('ending the test after this pair; --resume goes on with it', (signal) =>
-        inLab(cores, signal, async (lab) => {
-          for (const pair of left) {
-            const said = await saidOf(lab, pair);
-            file.runs.push(said);
-            await mkdir(folder, { recursive: true });
-            await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
-            lab.say(
-              `${file.runs.length} of ${count}: ${said.verdict}, ${effect(said.ratio)}, ${duration(said.seconds)}`,
-            );
-          }
-        }),
-      );
-    } finally {
-      release();
-    }
-  }
-  return opened(pairs, file.runs);
-}
-
-/** The file of an earlier part, or a new one. */
-async function fileFor(path: string, options: BlindOptions, seal: string): Promise<BlindFile> {
-  const { count, seed, isDisturbed, isResumed } = options;
-  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return undefined;
-    throw new UserError(`cannot read ${path}: ${error.message}`);
+  const seal = sealOf(pairs);
+  const file = await readKept<BlindFile>(
+    path,
+    { count, seed, isDisturbed, seal, runs: [] },
+    isResumed,
+  );
+  console.log(`SHA-256 of the key: ${seal}`);
+  await runMissing(path, file, pairs, async (lab, pair) => {
+    const said = await saidOf(lab, pair);
+    return { run: said, line: `${said.verdict}, ${effect(said.ratio)}, ${duration(said.seconds)}` };
   });
-  if (text === undefined) return { count, seed, isDisturbed, seal, runs: [] };
-  if (!isResumed)
-    throw new UserError(
-      `seed ${seed} was used before (${path}): go on with --resume, or name another --seed`,
-      2,
-    );
-  const file = parsed(text, path);
-  if (file.seal !== seal)
-    throw new UserError(
-      `${path} has the runs of another key: go on with the count and the version that began it, or name another --seed`,
-      2,
-    );
-  return file;
-}
-
-function parsed(text: string, path: string): BlindFile {
-  try {
-    return JSON.parse(text) as BlindFile;
-  } catch {
-    throw new UserError(`${path} is no JSON: remove it, or name another --seed`);
-  }
+  return opened(pairs, file.runs);
 }
 
 /** Opens the key and prints the score. */

@@ -121,8 +121,8 @@ function pairOf(kind: Kind, scale: number, gain: number): Omit<Pair, 'number'> {
 }
 
 /** The key's SHA-256: printed before the first run, it holds the key to what it was then. */
-export function sealOf(pairs: readonly Pair[]): string {
-  return createHash('sha256').update(JSON.stringify(pairs)).digest('hex');
+export function sealOf(key: unknown): string {
+  return createHash('sha256').update(JSON.stringify(key)).digest('hex');
 }
 
 /** What a run said of a pair. */

@@ -1,0 +1,83 @@
+// The file of a test that takes long: each run is kept as soon as it is made, and --resume makes the missing ones.
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { UserError } from '../../errors.ts';
+import { oneRunAtATime } from '../../machine/locks.ts';
+import { underSignals } from '../../process.ts';
+import { writeWhole } from '../../writing.ts';
+import { calibrationCores, inLab, type Lab } from './lab.ts';
+
+export interface Kept<Run extends { number: number }> {
+  seed: number;
+  /** SHA-256 of what the runs depend on. */
+  seal: string;
+  runs: Run[];
+}
+
+/**
+ * Returns the file's content, or `fresh` if there is no file. @param isResumed false: there must be none
+ * @throws UserError for a file that is there already, or that has runs of another seal
+ */
+export async function readKept<File extends Kept<{ number: number }>>(
+  path: string,
+  fresh: File,
+  isResumed: boolean,
+): Promise<File> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return undefined;
+    throw new UserError(`cannot read ${path}: ${error.message}`);
+  });
+  if (text === undefined) return fresh;
+  if (!isResumed)
+    throw new UserError(
+      `seed ${fresh.seed} was used before (${path}): go on with --resume, or name another --seed`,
+      2,
+    );
+  const file = parsed<File>(text, path);
+  if (file.seal !== fresh.seal)
+    throw new UserError(
+      `${path} has the runs of other flags or of another version: go on with those that began it, or name another --seed`,
+      2,
+    );
+  return file;
+}
+
+function parsed<File>(text: string, path: string): File {
+  try {
+    return JSON.parse(text) as File;
+  } catch {
+    throw new UserError(`${path} is no JSON: remove it, or name another --seed`);
+  }
+}
+
+/**
+ * Makes the runs of the items that the file does not have yet, and writes the file after each.
+ * @param make returns the run, and what it found as a line for the person
+ * @throws UserError; Interrupted, then the file has the runs before
+ */
+export async function runMissing<Item extends { number: number }, Run extends { number: number }>(
+  path: string,
+  file: Kept<Run>,
+  items: readonly Item[],
+  make: (lab: Lab, item: Item) => Promise<{ run: Run; line: string }>,
+): Promise<void> {
+  const missing = items.filter(({ number }) => !file.runs.some((run) => run.number === number));
+  if (missing.length === 0) return;
+  const cores = calibrationCores();
+  const release = await oneRunAtATime();
+  try {
+    await underSignals('ending the test after this pair; --resume goes on with it', (signal) =>
+      inLab(cores, signal, async (lab) => {
+        for (const item of missing) {
+          const { run, line } = await make(lab, item);
+          file.runs.push(run);
+          await mkdir(dirname(path), { recursive: true });
+          await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
+          lab.say(`${file.runs.length} of ${items.length}: ${line}`);
+        }
+      }),
+    );
+  } finally {
+    release();
+  }
+}
