@@ -1,7 +1,5 @@
 // The load engine as the bench runs it, beside the generators of lib/features/calibrate/peers.ts.
-import { join } from 'node:path';
-import { k6Environment, k6Flags, runsOf, type Generator } from '../lib/features/calibrate/peers.ts';
-import { readK6 } from '../lib/features/calibrate/printed.ts';
+import { loadgenWith, type Generator } from '../lib/features/calibrate/peers.ts';
 import type { CallOptions, LoadOptions } from '../lib/k6/load-plan.ts';
 import { instanceArguments } from '../lib/runner/generators.ts';
 
@@ -9,34 +7,7 @@ import { instanceArguments } from '../lib/runner/generators.ts';
 const startMs = 2000;
 
 /** k6 with the load engine. */
-export const loadgen: Generator = {
-  name: 'loadgen',
-  tool: 'k6',
-  command(url, { protocol, connections, streams, keepAlive, length, rate }) {
-    const timed =
-      'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
-    const stop = rate === undefined ? timed : { ...timed, rate, warmup: '500ms' };
-    const options = {
-      url,
-      protocol,
-      connections,
-      streams,
-      keepAlive,
-      ...stop,
-      ...(url.startsWith('https:') ? { tls: { insecureSkipVerify: true } } : {}),
-    };
-    return {
-      args: [...k6Flags, '--summary-mode=disabled', join(import.meta.dirname, 'loadgen.js')],
-      // GOMAXPROCS as the runner sets it for one thread.
-      env: {
-        ...k6Environment,
-        GOMAXPROCS: '3',
-        LOAD: JSON.stringify({ options, runs: runsOf(length) }),
-      },
-    };
-  },
-  read: readK6,
-};
+export const loadgen = loadgenWith('loadgen');
 
 /** A few connections: the peer of many. */
 export const loadgenOfTen: Generator = {

@@ -5,6 +5,7 @@ import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
 import { present } from '../../present.ts';
 import { lastLine, run, withoutVariables } from '../../process.ts';
+import type { LoadOptions } from '../../k6/load-plan.ts';
 import type { LoadProfile } from '../../scenario/model.ts';
 import { processTree } from '../../servers/usage.ts';
 import { projectRoot } from '../../setup/paths.ts';
@@ -66,8 +67,42 @@ interface Command {
 }
 
 /** k6 without usage reports and downloads. */
-export const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
-export const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
+const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
+const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
+
+/** k6 with the load engine. @param own options that only the engine has */
+export function loadgenWith(name: string, own: Pick<LoadOptions, 'spin'> = {}): Generator {
+  return {
+    name,
+    tool: 'k6',
+    command(url, { protocol, connections, streams, keepAlive, length, rate }) {
+      const timed =
+        'seconds' in length ? { duration: `${length.seconds}s` } : { requests: length.requests };
+      const stop = rate === undefined ? timed : { ...timed, rate, warmup: '500ms' };
+      const options: LoadOptions = {
+        url,
+        protocol,
+        connections,
+        streams,
+        keepAlive,
+        ...stop,
+        ...own,
+        ...present({ tls: url.startsWith('https:') ? { insecureSkipVerify: true } : undefined }),
+      };
+      const script = join(projectRoot, 'lib/features/calibrate/loadgen.js');
+      return {
+        args: [...k6Flags, '--summary-mode=disabled', script],
+        // GOMAXPROCS as the runner sets it for one thread.
+        env: {
+          ...k6Environment,
+          GOMAXPROCS: '3',
+          LOAD: JSON.stringify({ options, runs: runsOf(length) }),
+        },
+      };
+    },
+    read: readK6,
+  };
+}
 
 /** Stock k6, with its default number of threads. */
 export const stockK6: Generator = {
@@ -182,7 +217,7 @@ export const oha: Generator<string> = {
   read: readOha,
 };
 
-export function runsOf(length: RunLength): number {
+function runsOf(length: RunLength): number {
   return 'runs' in length && length.runs !== undefined ? length.runs : 1;
 }
 
