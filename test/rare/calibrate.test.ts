@@ -65,3 +65,33 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   expect(rest.stderr()).toContain('2 of 2: ');
   expect(rest.stdout()).toMatch(/^\d of 2 verdicts are false .*; \d of 2 intervals hold/m);
 });
+
+test('the effect of a line: each pair is kept, and all generators are in the table', async () => {
+  const out = newOut();
+  const effect = ['calibrate', '--effect', 'open-file-cache', '--record', out];
+  const args = [...effect, '--peers', 'wrk', '--pairs', '2'];
+  const first = startCommand(args, home.env);
+  const started = await startedOf(first, () => expect(first.stderr()).toContain('1 of 2: wrk '));
+  first.kill('SIGINT');
+  expect(await first.ended).toBe(130);
+  expect(stillRunning(started)).toEqual([]);
+
+  const rest = startCommand([...args, '--resume'], home.env);
+  expect(await rest.ended, rest.stderr()).toBe(0);
+  const path = join(out, 'effect-open-file-cache-1.json');
+  const { runs } = JSON.parse(readFileSync(path, 'utf8')) as {
+    runs: { number: number; rps: Record<string, { without: number; with: number }> }[];
+  };
+  expect(runs.map(({ number }) => number)).toEqual([1, 2]);
+  for (const { rps } of runs) {
+    expect(Object.keys(rps)).toEqual(['wrk', 'bakeoff, sleeping', 'bakeoff, spinning']);
+    for (const of of Object.values(rps)) expect(Math.min(of.without, of.with)).toBeGreaterThan(0);
+  }
+  const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
+  for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, spinning .*\[.*\]/);
+
+  // There is no program of that name.
+  const missing = startCommand([...effect, '--peers', 'wrk2', '--seed', '2'], home.env);
+  expect(await missing.ended).toBe(2);
+  expect(missing.stderr()).toContain('--peers wrk2: there is no wrk2 in PATH');
+});

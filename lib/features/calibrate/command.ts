@@ -2,10 +2,13 @@
 import { join } from 'node:path';
 import { blindTest } from './blind.ts';
 import { calibrate } from './calibrate.ts';
+import { effectNames, effectTest } from './effect.ts';
+import { requirePeerNames } from './installed-peers.ts';
 import { usageError, UserError } from '../../errors.ts';
 import { fromCallersFolder, typed } from '../../setup/paths.ts';
 import {
   noInstall,
+  oneOf,
   printHelp,
   readWords,
   wholeNumber,
@@ -32,7 +35,12 @@ const flags = {
     value: 'N',
     help: 'the same while something happens to each run: a server stops, a core is busy',
   },
-  seed: { value: 'N', help: 'of --blind and --disturb (1)' },
+  effect: {
+    value: 'NAME',
+    help: `instead: one effect, as bakeoff and --peers (wrk,h2load) see it: ${effectNames.join(', ')}`,
+  },
+  pairs: { value: 'N', help: 'of --effect: pairs of servers (40)' },
+  seed: { value: 'N', help: 'of --blind, --disturb and --effect (1)' },
   resume: { help: 'go on with the seed that was interrupted' },
   ...noInstall,
   help: { help: 'this text' },
@@ -55,37 +63,59 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
   if (positionals.length > 0)
     throw usageError(`calibrate takes no words but its flags: leave out "${positionals[0]}"`);
   const folder = fromCallersFolder(given.get('record') ?? join('results', 'calibration'));
-  const [blind, disturbed] = [given.get('blind'), given.get('disturb')];
-  if (blind !== undefined && disturbed !== undefined)
-    throw new UserError('--blind, --disturb: name one of them', 2);
-  if (blind !== undefined || disturbed !== undefined) {
+  const [mode, another] = modes.filter((one) => given.has(one));
+  if (another !== undefined) throw new UserError(`--${mode}, --${another}: name one of them`, 2);
+  if (mode !== 'effect') refuse(given, ['pairs'], 'belongs to --effect: name one');
+  if (mode === undefined)
     refuse(
       given,
-      ['quick', 'only', 'peers'],
-      'a part of the table, which --blind and --disturb do not make: leave it out',
+      ['seed', 'resume'],
+      'belongs to --blind, --disturb or --effect: name one of them',
     );
-    return blindTest({
-      count: wholeNumber(mostPairs)(
-        blind === undefined ? '--disturb' : '--blind',
-        blind ?? disturbed ?? '',
-      ),
-      seed: wholeNumber(2 ** 31)('--seed', given.get('seed') ?? '1'),
-      isDisturbed: disturbed !== undefined,
-      isResumed: given.has('resume'),
+  else
+    refuse(
+      given,
+      mode === 'effect' ? ['quick', 'only'] : ['quick', 'only', 'peers'],
+      `a part of the table, which --${mode} does not make: leave it out`,
+    );
+  const seed = wholeNumber(2 ** 31)('--seed', given.get('seed') ?? '1');
+  const isResumed = given.has('resume');
+  const peers = peersIn(given.get('peers'));
+  if (mode === 'effect') {
+    const asked = new Set(peers ?? ['wrk', 'h2load']);
+    if (asked.size === 0)
+      throw new UserError('--peers none: --effect needs another generator: name one', 2);
+    requirePeerNames([...asked]);
+    return effectTest({
+      effect: oneOf(effectNames)('--effect', given.get('effect') ?? ''),
+      peers: [...asked],
+      pairs: wholeNumber(mostPairs)('--pairs', given.get('pairs') ?? '40'),
+      seed,
+      isResumed,
       folder,
     });
   }
-  refuse(given, ['seed', 'resume'], 'belongs to --blind or --disturb: name one of them');
+  if (mode !== undefined)
+    return blindTest({
+      count: wholeNumber(mostPairs)(`--${mode}`, given.get(mode) ?? ''),
+      seed,
+      isDisturbed: mode === 'disturb',
+      isResumed,
+      folder,
+    });
   return calibrate({
     isQuick: given.has('quick'),
     only: given.get('only'),
-    peers: peersIn(given.get('peers')),
+    peers,
     folder,
     command: [typed('calibrate'), ...args].join(' '),
   });
 }
 
-/** A run of a pair takes half a minute. */
+/** Instead of the table. */
+const modes = ['blind', 'disturb', 'effect'] as const;
+
+/** A pair takes a quarter or half a minute. */
 const mostPairs = 1000;
 
 function refuse(given: Words['flags'], names: readonly string[], why: string): void {

@@ -40,16 +40,24 @@ function outcomeLine({ cases }: Calibration): string {
 }
 
 /** When, where and by which command it was measured. */
-function circumstances({ command, startedAt, endedAt, environment, peers }: Calibration): string {
+function circumstances({ command, startedAt, endedAt, ...where }: Calibration): string {
+  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
+  return `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${duration(seconds)}, \`${command}\`. ${placeText(where)}`;
+}
+
+/** The machine, its cores and the programs. */
+export function placeText({
+  environment,
+  peers,
+}: Pick<Calibration, 'environment' | 'peers'>): string {
   const { cpuModel, cores, os, kernel, serverCpus, generatorCpus, versions, loadAverage } =
     environment;
-  const seconds = (Date.parse(endedAt) - Date.parse(startedAt)) / 1000;
   const programs = [
     ...Object.entries(versions).map(([name, version]) => `${name} ${version}`),
     ...peers.map(({ name, version }) => `${name} ${version}`),
   ];
   const where = `server on core ${formatCpuList(serverCpus)}, generator on core ${formatCpuList(generatorCpus)}`;
-  return `${startedAt.slice(0, 16).replace('T', ' ')} UTC, ${duration(seconds)}, \`${command}\`. ${cpuModel}, ${counts(cores, 'core')}, ${os}, ${kernel}; ${where}; load average ${loadAverage[0].toFixed(2)} before. ${programs.join(', ')}.`;
+  return `${cpuModel}, ${counts(cores, 'core')}, ${os}, ${kernel}; ${where}; load average ${loadAverage[0].toFixed(2)} before. ${programs.join(', ')}.`;
 }
 
 const namesOf = ({ peers }: Calibration): string[] => peers.map(({ name }) => name);

@@ -1,0 +1,92 @@
+// The effect of a line beside other generators: its table by known figures, and what is kept of its runs.
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
+import { textOf } from '../../report/table.ts';
+import { configsOf, effectNames, effectTable, type EffectRun } from './effect.ts';
+import { readKept } from './kept.ts';
+import { loadgenWith, type GeneratorLoad } from './peers.ts';
+
+/** wrk sees `byWrk`, bakeoff `sleeping` and `spinning` times as much requests/s with the line. */
+const run = (number: number, byWrk: number, sleeping: number, spinning: number): EffectRun => ({
+  number,
+  rps: {
+    wrk: { without: 10_000, with: 10_000 * byWrk },
+    'bakeoff, sleeping': { without: 20_000, with: 20_000 * sleeping },
+    'bakeoff, spinning': { without: 40_000, with: 40_000 * spinning },
+  },
+});
+
+const rowsOf = (runs: readonly EffectRun[]) =>
+  effectTable(runs, ['wrk']).rows.map((row) => row.map(textOf));
+
+test('a pair has effects without intervals, and those of bakeoff are divided by those of others', () => {
+  expect(rowsOf([run(1, 1.2, 1.2, 1.5)])).toEqual([
+    ['wrk', '10,000', '12,000', '+20 %', ''],
+    ['bakeoff, sleeping', '20,000', '24,000', '+20 %', '±0 %'],
+    ['bakeoff, spinning', '40,000', '60,000', '+50 %', '+25 %'],
+  ]);
+});
+
+test('means over pairs are geometric, and intervals are those of Student on logarithms', () => {
+  // ln(1.44) and 0 have the mean ln(1.2) and the standard error ln(1.2), and t(0.975, 1) is 12.706.
+  const [, sleeping] = rowsOf([run(1, 1, 1.44, 1), run(2, 1, 1, 1)]);
+  const far = Math.log(1.2) * 12.706;
+  const [low, high] = [-far, far].map((by) => 100 * (1.2 * Math.exp(by) - 1));
+  expect(sleeping?.at(-1)).toBe(
+    `+20 % [${low?.toFixed(0).replace('-', '−')}, ${high?.toFixed(0)}]`,
+  );
+});
+
+test('a pair that drifts as a whole has no part in the ratio of effects', () => {
+  // Both generators see the same in each pair, which differ.
+  const [, sleeping] = rowsOf([run(1, 1.3, 1.3, 1), run(2, 1.1, 1.1, 1), run(3, 1.2, 1.2, 1)]);
+  expect(sleeping?.at(-1)).toBe('±0.0 % [0.0, 0.0]');
+});
+
+test('both configs differ in the line alone', () => {
+  for (const name of effectNames) {
+    const { without, with: withIt } = configsOf(name);
+    expect(withIt).toEqual([...without, name]);
+  }
+});
+
+test('the engine sleeps unless it is to spin', () => {
+  const load: GeneratorLoad = {
+    protocol: 'http/1.1',
+    connections: 50,
+    streams: 1,
+    keepAlive: true,
+    length: { seconds: 1 },
+  };
+  const sent = (own: { spin?: boolean }) => {
+    const { env } = loadgenWith('ours', own).command('http://127.0.0.1:80/', load);
+    return (JSON.parse(env?.['LOAD'] as string) as { options: object }).options;
+  };
+  expect(sent({})).not.toHaveProperty('spin');
+  expect(sent({ spin: true })).toEqual({ ...sent({}), spin: true });
+});
+
+const folder = sharedFolder();
+const fresh = { seed: 1, seal: 'a', runs: [] };
+
+test('a file of runs is gone on with only if that is asked for, and by the same flags', async () => {
+  const path = join(folder, 'kept.json');
+  expect(await readKept(path, fresh, false)).toBe(fresh);
+  const kept = { ...fresh, runs: [{ number: 1 }] };
+  writeFileSync(path, JSON.stringify(kept));
+  expect(await readKept(path, fresh, true)).toEqual(kept);
+  await expect(readKept(path, fresh, false)).rejects.toThrow('go on with --resume');
+  const other = { ...fresh, seal: 'b' };
+  await expect(readKept(path, other, true)).rejects.toThrow('has the runs of other flags');
+});
+
+test('a file that cannot be read, or is no JSON, is named', async () => {
+  const path = join(folder, 'bad.json');
+  writeFileSync(path, '{');
+  await expect(readKept(path, fresh, true)).rejects.toThrow(`${path} is no JSON`);
+  mkdirSync(join(folder, 'folder.json'));
+  const reading = readKept(join(folder, 'folder.json'), fresh, true);
+  await expect(reading).rejects.toThrow('cannot read');
+});
