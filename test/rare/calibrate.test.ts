@@ -8,7 +8,7 @@ import { sharedFolder } from '../fixtures/new-folder.ts';
 import { stillRunning } from '../fixtures/processes.ts';
 import { newOut, startCommand, startedOf, useHome } from '../scenario-run.ts';
 
-const home = useHome(['k6', 'nginx']);
+const home = useHome(['k6', 'nginx', 'influxd']);
 // Its first compilation takes longer than a start.
 const folder = sharedFolder();
 beforeAll(() => buildServer(thisMachine(), folder), 120_000);

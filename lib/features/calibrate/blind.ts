@@ -1,10 +1,12 @@
 // The blind test: verdicts on pairs whose key is opened only afterwards; while something happens to them, where that is asked for.
+import { access, constants, writeFile } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../../errors.ts';
 import { textOf } from '../../files.ts';
-import { duration, effect } from '../../format.ts';
+import { counts, duration, effect } from '../../format.ts';
+import { present } from '../../present.ts';
 import { run, sendIfThere } from '../../process.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import type { Result } from '../../result/result.ts';
@@ -55,11 +57,37 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
     isResumed,
   );
   console.log(`SHA-256 of the key: ${seal}`);
-  await runMissing(path, file, pairs, async (lab, pair) => {
+  const possible = await pairsHere(pairs);
+  const left = pairs.length - possible.length;
+  if (left > 0)
+    console.error(
+      `${counts(left, 'pair')} left out: only root may drop caches (${dropCaches} cannot be written)`,
+    );
+  const make = async (lab: Lab, pair: Pair) => {
     const said = await saidOf(lab, pair);
-    return { run: said, line: `${said.verdict}, ${effect(said.ratio)}, ${duration(said.seconds)}` };
-  });
+    return { run: said, line: lineOf(said) };
+  };
+  await runMissing(path, file, possible, make, isDisturbed);
   return opened(pairs, file.runs);
+}
+
+function lineOf({ verdict, ratio, seconds, lost = 0 }: Said): string {
+  const found = `${verdict}, ${effect(ratio)}, ${duration(seconds)}`;
+  return lost === 0 ? found : `${found}; InfluxDB lacks ${counts(lost, 'request')}`;
+}
+
+const dropCaches = '/proc/sys/vm/drop_caches';
+
+/** The pairs whose disturbance can happen here. @param file the kernel's, which drops caches when it is written */
+export async function pairsHere(
+  pairs: readonly Pair[],
+  file = dropCaches,
+): Promise<readonly Pair[]> {
+  const mayDrop = await access(file, constants.W_OK).then(
+    () => true,
+    () => false,
+  );
+  return mayDrop ? pairs : pairs.filter(({ disturbance }) => disturbance?.what !== 'drops caches');
 }
 
 /** Opens the key and prints the score. */
@@ -83,11 +111,12 @@ function opened(pairs: readonly Pair[], runs: readonly Said[]): 0 | 3 {
   return isGood ? 0 : 3;
 }
 
-function scenarioOf({ server }: Lab, { options, bodyBytes, connections }: Pair): Scenario {
+function scenarioOf({ server }: Lab, { number, options, bodyBytes, connections }: Pair): Scenario {
   const load = closedLoad(connections);
   const [a, b] = options;
   return defineScenario({
-    name: 'blind',
+    // The points of a run are found by its name.
+    name: `blind-${number}`,
     title: 'a pair of known servers',
     knob: 'the server',
     page: knownPage,
@@ -121,6 +150,7 @@ async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
     byCpu: cpu?.verdict ?? 'none',
     why,
     seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
+    ...present({ lost: lab.store === null ? undefined : result.integrity?.lost }),
   };
 }
 
@@ -140,11 +170,14 @@ async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void>
 const stopMs = 300;
 
 async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promise<void> {
-  const { cores, binaries, server } = lab;
+  const { cores, binaries, server, store } = lab;
   if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
   if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
   const a = processesWith(server, options[0]).slice(0, 1);
+  const influxd = store?.pid() ?? null;
+  if (what === 'stops InfluxDB') return stopped(influxd === null ? [] : [influxd]);
+  if (what === 'drops caches') return writeFile(dropCaches, '3');
   if (what === 'stops a') return stopped(a);
   if (what === 'stops a and b') return stopped(processesWith(server, ''));
   for (const pid of a) os.setPriority(pid, 10);

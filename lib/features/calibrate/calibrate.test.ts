@@ -1,5 +1,6 @@
 // Servers of known figures: their truth, bounds, and the score of a blind test.
 import { expect, test } from 'vitest';
+import { pairsHere } from './blind.ts';
 import { outcome, placesBeyond, tableOfCases, voidReasons, type Case } from './judge.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
 import {
@@ -177,6 +178,14 @@ test('what happens to a pair happens while it is measured', () => {
     expect(at[0]).toBeGreaterThanOrEqual(4);
     expect(at[2]).toBeLessThan(24);
   }
+});
+
+test('pairs whose caches cannot be dropped are left out', async () => {
+  const pairs = drawPairs(200, 6, true);
+  const others = pairs.filter(({ disturbance }) => disturbance?.what !== 'drops caches');
+  expect(others.length).toBeLessThan(pairs.length);
+  expect(await pairsHere(pairs, '/not/there')).toEqual(others);
+  expect(await pairsHere(pairs, import.meta.filename)).toEqual(pairs);
 });
 
 const [firstPair] = drawPairs(1, 1, false) as [Pair];

@@ -33,7 +33,7 @@ const flags = {
   },
   disturb: {
     value: 'N',
-    help: 'the same while something happens to each run: a server stops, a core is busy',
+    help: 'the same while something happens to each run: a server or InfluxDB stops, a core is busy',
   },
   effect: {
     value: 'NAME',

@@ -53,6 +53,7 @@ function parsed<File>(text: string, path: string): File {
 /**
  * Makes the runs of the items that the file does not have yet, and writes the file after each.
  * @param make returns the run, and what it found as a line for the person
+ * @param stores whether whole runs store into an InfluxDB
  * @throws UserError; Interrupted, then the file has the runs before
  */
 export async function runMissing<Item extends { number: number }, Run extends { number: number }>(
@@ -60,22 +61,24 @@ export async function runMissing<Item extends { number: number }, Run extends { 
   file: Kept<Run>,
   items: readonly Item[],
   make: (lab: Lab, item: Item) => Promise<{ run: Run; line: string }>,
+  stores = false,
 ): Promise<void> {
   const missing = items.filter(({ number }) => !file.runs.some((run) => run.number === number));
   if (missing.length === 0) return;
   const cores = calibrationCores();
   const release = await oneRunAtATime();
   try {
+    const makeAll = async (lab: Lab) => {
+      for (const item of missing) {
+        const { run, line } = await make(lab, item);
+        file.runs.push(run);
+        await mkdir(dirname(path), { recursive: true });
+        await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
+        lab.say(`${file.runs.length} of ${items.length}: ${line}`);
+      }
+    };
     await underSignals('ending the test after this pair; --resume goes on with it', (signal) =>
-      inLab(cores, signal, async (lab) => {
-        for (const item of missing) {
-          const { run, line } = await make(lab, item);
-          file.runs.push(run);
-          await mkdir(dirname(path), { recursive: true });
-          await writeWhole(path, `${JSON.stringify(file, null, 1)}\n`);
-          lab.say(`${file.runs.length} of ${items.length}: ${line}`);
-        }
-      }),
+      inLab(cores, signal, makeAll, stores),
     );
   } finally {
     release();

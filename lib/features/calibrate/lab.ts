@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
+import { present } from '../../present.ts';
 import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
@@ -16,6 +17,7 @@ import type { Scenario } from '../../scenario/model.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools, type ToolName } from '../../setup/tools.ts';
+import { openStore, type Store } from '../../store/store.ts';
 import { buildServer } from './servers.ts';
 import { toolVersions } from './versions.ts';
 
@@ -32,6 +34,8 @@ export interface Lab {
   script: string;
   /** The program of servers.ts. */
   server: string;
+  /** An InfluxDB of its own, which whole runs store into; null: they store nothing. */
+  store: Store | null;
   say(line: string): void;
 }
 
@@ -49,19 +53,31 @@ export function calibrationCores(): Cores {
   return cores;
 }
 
-/** Gets the tools, builds the server, and does the work on pinned cores. */
+/** Gets the tools, builds the server, and does the work on pinned cores. @param stores whether whole runs store into an InfluxDB */
 export async function inLab<T>(
   cores: Cores,
   signal: AbortSignal,
   work: (lab: Lab) => Promise<T>,
+  stores = false,
 ): Promise<T> {
   const machine = thisMachine();
-  const binaries = await ensureTools(['k6', 'nginx'], machine, signal);
+  const tools: readonly ToolName[] = stores ? ['k6', 'nginx', 'influxd'] : ['k6', 'nginx'];
+  const binaries: Lab['binaries'] = await ensureTools(tools, machine, signal);
   // Read before pinning, because a pinned process does not see the other cores.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
+  let store: Store | null = null;
   try {
+    if (stores)
+      store = await openStore({
+        ...present({ influxdBinary: binaries.influxd }),
+        folder: join(scratch, 'influxdb'),
+        cpus: cores.generatorCpus,
+        signal,
+      });
+    const failure = store?.failure() ?? null;
+    if (failure !== null) throw new UserError(failure);
     const script = join(scratch, 'script.js');
     const [versions, server] = await Promise.all([
       toolVersions(binaries),
@@ -76,9 +92,11 @@ export async function inLab<T>(
       scratch,
       script,
       server,
+      store,
       say: (line) => console.error(line),
     });
   } finally {
+    await store?.close();
     await rm(scratch, { recursive: true, force: true });
   }
 }
@@ -91,7 +109,7 @@ const silent: RunEvents = {
 };
 
 async function inContext<T>(
-  { scratch, script, signal, cores, binaries }: Lab,
+  { scratch, script, signal, cores, binaries, store }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
   work: (context: RunContext) => Promise<T>,
@@ -106,7 +124,7 @@ async function inContext<T>(
       plan,
       folder,
       script,
-      store: null,
+      store,
       signal,
       tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
     });

@@ -24,9 +24,11 @@ export const disturbances = [
   'stops a',
   'stops a and b',
   'stops k6',
+  'stops InfluxDB',
   "a busy loop on the servers' core",
   "a busy loop on the generator's core",
   'a lower priority of a',
+  'drops caches',
 ] as const;
 export type Disturbance = (typeof disturbances)[number];
 
@@ -132,6 +134,8 @@ export interface Said extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
   byCpu: Verdict;
   why: string;
   seconds: number;
+  /** Requests that InfluxDB lacks; absent if the run stored nothing. */
+  lost?: number;
 }
 
 export interface Scored {
