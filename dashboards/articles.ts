@@ -8,7 +8,7 @@ import { barsPanel } from './charts.ts';
 import { pickedRun, tagValues } from './influxql.ts';
 import { outcomesPanel } from './load-phases.ts';
 import { dashboardNames } from './names.ts';
-import { colours, nullAs, tablePanel, variantColumn } from './tables.ts';
+import { colours, noteColumn, nullAs, tablePanel, variantColumn } from './tables.ts';
 
 const ofArticle = { equal: { article: 'article' } } as const;
 
@@ -100,7 +100,7 @@ const table = tablePanel({
       decimals: 2,
     },
     { name: 'success_ratio', title: 'success', width: 73, percent: true, decimals: 2 },
-    { name: 'note', minWidth: 140, wrapped: true },
+    noteColumn,
   ],
 });
 
@@ -119,7 +119,7 @@ const alsoPrinted = tablePanel({
     {
       name: 'published_header_bytes_per_request',
       title: 'published header/answer',
-      width: 88,
+      width: 112,
       decimals: 2,
     },
     { name: 'header_bytes_per_request', title: 'header/answer', width: 112, decimals: 2 },

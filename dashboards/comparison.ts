@@ -36,7 +36,7 @@ import {
 } from './load-phases.ts';
 import { errorsPanel, linkPanel } from './network.ts';
 import { curveMarks, curvePanel, foundPanel } from './rates.ts';
-import { nullAs, tablePanel, variantColumn } from './tables.ts';
+import { noteColumn, nullAs, tablePanel, variantColumn } from './tables.ts';
 
 // A laptop's screen leaves 1316 pixels to a table over the whole width, while Grafana's menu is not docked beside it. Where there
 // are fewer the answer comes first, and what scrolls is the rest.
@@ -98,7 +98,7 @@ const behindTheFigures = tablePanel({
     { ...variantColumn, width: 170 },
     { name: 'baseline', title: 'against', width: 128 },
     { name: 'metric', title: 'by', width: 90, mappings: [nullAs('requests/s')] },
-    { name: 'note', minWidth: 130, wrapped: true },
+    noteColumn,
     { name: 'server', width: 70 },
     { name: 'version', width: 70 },
     { name: 'requests', width: 95 },

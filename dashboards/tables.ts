@@ -80,6 +80,9 @@ const grafanaUnits: Readonly<Record<string, { unit: string; decimals?: number }>
 /** Wide enough for some 25 characters. */
 export const variantColumn = { name: 'variant', minWidth: 200 } as const;
 
+/** A sentence on the row. It takes one line, or it would push the other rows out of sight: Grafana shows all of it under the mouse. */
+export const noteColumn = { name: 'note', minWidth: 130 } as const;
+
 /** What a cell without a figure says, where that is not a dash. */
 export function nullAs(text: string, color?: string): ValueMapping {
   const result = color === undefined ? { text } : { text, color };
