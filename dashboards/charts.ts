@@ -85,6 +85,8 @@ interface LineLook {
   color?: string;
   /** Points without a line between them. */
   points?: boolean;
+  /** Thin, dashed and not in the legend. */
+  dashed?: boolean;
   /** The space between this line and the one called so is filled, and neither line is drawn. */
   bandTo?: string;
   /** Drawn as nothing but the edge of a band. */
@@ -153,7 +155,14 @@ export function timeSeriesPanel({
   return builder;
 }
 
-function lineProperties({ title, color, points, bandTo, edge }: LineLook): DynamicConfigValue[] {
+function lineProperties({
+  title,
+  color,
+  points,
+  dashed,
+  bandTo,
+  edge,
+}: LineLook): DynamicConfigValue[] {
   const properties: DynamicConfigValue[] = [];
   if (title !== undefined) properties.push({ id: 'displayName', value: title });
   if (color !== undefined) properties.push(fixedColour(color));
@@ -161,6 +170,12 @@ function lineProperties({ title, color, points, bandTo, edge }: LineLook): Dynam
     properties.push(
       { id: 'custom.drawStyle', value: GraphDrawStyle.Points },
       { id: 'custom.pointSize', value: 8 },
+    );
+  if (dashed === true)
+    properties.push(
+      { id: 'custom.lineWidth', value: 1 },
+      { id: 'custom.lineStyle', value: { fill: 'dash', dash: [4, 4] } },
+      { id: 'custom.hideFrom', value: { legend: true, tooltip: false, viz: false } },
     );
   if (bandTo !== undefined)
     properties.push(

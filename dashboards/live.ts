@@ -72,8 +72,8 @@ const ratio = timeSeriesPanel({
   ],
   looks: [
     { name: 'ratio_so_far', title: '${__field.labels.variant}' },
-    { name: 'ci_low', title: '${__field.labels.variant}, 95 % low' },
-    { name: 'ci_high', title: '${__field.labels.variant}, 95 % high' },
+    { name: 'ci_low', title: '${__field.labels.variant}, 95 % low', dashed: true },
+    { name: 'ci_high', title: '${__field.labels.variant}, 95 % high', dashed: true },
   ],
   noLines: 'No ratios here: nothing is compared, or there are no three rounds yet.',
   unit: 'prefix:×',
@@ -117,8 +117,8 @@ const cpu = timeSeriesPanel({
     },
   ],
   noLines: nothingHere,
+  // Not with 0 decimals: Grafana then ends the axis at a whole core, and labels whole cores only.
   unit: 'percentunit',
-  decimals: 0,
   axis: 'share of a core',
   gapMs,
 });

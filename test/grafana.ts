@@ -24,7 +24,12 @@ export interface Panel {
   datasource: Asked['datasource'];
   targets: (Target | Expression)[];
   fieldConfig: {
-    defaults: { unit?: string; noValue?: string; custom?: { axisLabel?: string } };
+    defaults: {
+      unit?: string;
+      decimals?: number;
+      noValue?: string;
+      custom?: { axisLabel?: string };
+    };
     overrides: {
       matcher: { id: string; options: string | { names: string[] } };
       properties: { id: string; value: unknown }[];

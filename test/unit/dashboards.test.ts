@@ -16,6 +16,9 @@ import {
 
 const files = readdirSync(generatedFolder);
 
+/** The width of a character of Grafana's table headers, on average. */
+const headerCharacterPixels = 7;
+
 it('is committed as generated (npm run -s dashboards)', () => {
   const committed = Object.fromEntries(
     files.map((name) => [name, readFileSync(new URL(name, generatedFolder), 'utf8')]),
@@ -49,12 +52,25 @@ describe.each(files)('%s', (file) => {
     const others = panels.filter(({ type }) => type !== 'table' && type !== 'stat');
     expect(others).not.toEqual([]);
     for (const { title, type, fieldConfig, options } of others) {
-      const { unit, custom } = fieldConfig.defaults;
+      const { unit, decimals, custom } = fieldConfig.defaults;
       const { yAxis } = options;
       const labels =
         type === 'heatmap' ? [yAxis?.unit, yAxis?.axisLabel] : [unit, custom?.axisLabel];
       expect(labels, title).toEqual([expect.any(String), expect.any(String)]);
+      // With 0 decimals Grafana ends an axis at a whole number, and labels whole numbers only: 100 %, and nothing below.
+      if (unit === 'percentunit') expect(decimals, title).not.toBe(0);
     }
+  });
+
+  it('has no title of a column cut off', () => {
+    for (const panel of tables)
+      for (const { title, width, wraps } of columnsOf(panel)) {
+        if (width === undefined || width === 0) continue;
+        const words = wraps ? title.split(' ') : [title];
+        const longest = Math.max(...words.map(({ length }) => length));
+        const shown = `${panel.title}, ${title}`;
+        expect(width, shown).toBeGreaterThanOrEqual(longest * headerCharacterPixels + 12);
+      }
   });
 
   it('fits a laptop without overlap', () => {
@@ -168,6 +184,7 @@ function columnsOf(panel: Panel) {
         unit: valueOf('unit'),
         width: valueOf('custom.width') as number | undefined,
         minWidth: valueOf('custom.minWidth') as number | undefined,
+        wraps: valueOf('custom.wrapHeaderText') === true,
       };
     });
   });
