@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 )
 
 // endings are how a server's connections ended.
@@ -183,7 +185,7 @@ func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.h2.lastStreamID = last
+		p.h2.LastStreamID = last
 		r, err := p.run(context.Background(), nil)
 		if err != nil || r.Responses[0] != 1000 || r.ErrorTotal() > 0 || s.requests.Load() != 1000 {
 			t.Errorf("%d streams at a time: %d of 1000 responses, the peer saw %d requests, %d errors (%s), %v", streams, r.Responses[0],
@@ -198,7 +200,7 @@ func TestAConnectionIsReplacedBeforeItsStreamsRunOut(t *testing.T) {
 
 // The identifiers end before they wrap around, however many streams are under way.
 func TestTheLastStreamsFitTheirNumber(t *testing.T) {
-	if most := uint64(lastStreamID) + 2*2*maxStreams; most > 1<<32-1 {
+	if most := uint64(h2.LastStreamID) + 2*2*maxStreams; most > 1<<32-1 {
 		t.Errorf("%d does not fit 32 bits", most)
 	}
 }

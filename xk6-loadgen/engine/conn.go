@@ -80,7 +80,7 @@ type conn struct {
 func (c *conn) connect() {
 	l := c.loop
 	c.openedAt = l.clock
-	if s, ok := c.session.(*h3); ok {
+	if s, ok := c.session.(*h3Session); ok {
 		s.dial()
 		return
 	}
@@ -317,7 +317,7 @@ func (c *conn) drop() {
 		linux.Close(c.fd)
 	}
 	c.generation++
-	c.loop.buffers.out = c.loop.buffers.out[:0] // Bytes that its session has gathered must not leave on another connection
+	c.loop.h2.Out = c.loop.h2.Out[:0] // Bytes that its session has gathered must not leave on another connection
 	if c.secure != nil {
 		c.secure.close()
 		if c.state == connecting || c.state == handshaking {

@@ -10,14 +10,14 @@ import (
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 )
 
-// loneSession is an HTTP/2 session without a network: what it sends can be read at peer.
+// loneSession is an HTTP/2 session without a network: what it sends can be read at far.
 type loneSession struct {
 	*loop
-	*h2
-	peer int
+	*h2Session
+	far int
 }
 
 // newLoneSession has 5 streams under way, and 15 attempts after them. One loop serves many, one after the other.
@@ -27,19 +27,19 @@ func newLoneSession(t testing.TB, l *loop) loneSession {
 		t.Fatal(err)
 	}
 	l.window.phase, l.open, l.counts.outstanding, l.counts.responses, l.backoffs.slots, l.counts.example = measuring, 1, 0, 0, nil, ""
-	l.counts.current.Counts, l.starts.ring, l.caches.block = Counts{}, newConnRing(1), headers.Cache{}
+	l.counts.current.Counts, l.starts.ring, l.h2 = Counts{}, newConnRing(1), h2.Shared{}
 	c := &l.conns[0]
 	*c = conn{loop: l, fd: sockets[0], state: established, left: l.plan.Requests, generation: 1}
-	s := loneSession{l, &h2{streaming: streaming{conn: c}}, sockets[1]}
-	s.h2.own = s.h2
-	c.session = s.h2
+	s := loneSession{l, &h2Session{streaming: streaming{conn: c}}, sockets[1]}
+	s.own = s.h2Session
+	c.session = s.h2Session
 	s.connected()
 	return s
 }
 
 // feed gives the session what came in, in pieces of at most n bytes, and returns what was counted.
 func (s loneSession) feed(data []byte, n int) Counts {
-	c := s.h2.conn
+	c := s.h2Session.conn
 	for len(data) > 0 && c.fd >= 0 {
 		piece := data[:min(n, len(data))]
 		data = data[len(piece):]
@@ -56,11 +56,11 @@ func (s loneSession) feed(data []byte, n int) Counts {
 
 // sent is what the session has sent; it closes the sockets.
 func (s loneSession) sent() []byte {
-	s.h2.conn.close()
-	defer syscall.Close(s.peer)
+	s.h2Session.conn.close()
+	defer syscall.Close(s.far)
 	var all []byte
 	for buffer := make([]byte, 1<<16); ; {
-		n, err := syscall.Read(s.peer, buffer)
+		n, err := syscall.Read(s.far, buffer)
 		if n <= 0 || err != nil {
 			return all
 		}
@@ -131,8 +131,8 @@ func FuzzH2Frames(f *testing.F) {
 		for i, size := range []int{1 << 16, pieces} {
 			s := newLoneSession(t, l)
 			counts[i] = s.feed(stream, size)
-			c, got := s.h2.conn, counts[i]
-			under, taken := int64(s.active+len(s.waiting)), l.plan.Requests-c.left
+			c, got := s.h2Session.conn, counts[i]
+			under, taken := s.underWay(), l.plan.Requests-c.left
 			if got.Requests+under != taken || s.counts.outstanding != under || got.Requests != got.Responses[0]+got.Responses[1]+got.Responses[2]+got.Responses[3]+got.ErrorTotal() {
 				t.Errorf("%d taken, %d under way and waiting, outstanding %d, counted %+v", taken, under, s.counts.outstanding, got)
 			}

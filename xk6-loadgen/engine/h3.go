@@ -18,8 +18,8 @@ const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
 
-// h3 is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the inbox brings the events.
-type h3 struct {
+// h3Session is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the inbox brings the events.
+type h3Session struct {
 	streaming
 	quic    *quicConn   // nil without a connection
 	streams []*h3Stream // in no order
@@ -28,7 +28,7 @@ type h3 struct {
 }
 
 // dial opens the socket in the load's network.
-func (s *h3) dial() {
+func (s *h3Session) dial() {
 	c := s.conn
 	l := c.loop
 	p := l.plan
@@ -61,20 +61,20 @@ func (s *h3) dial() {
 }
 
 // answerBy is until when a load that has had no answer over QUIC waits for one, on the run's clock.
-func (s *h3) answerBy() int64 {
+func (s *h3Session) answerBy() int64 {
 	return s.conn.openedAt + int64(cmp.Or(s.conn.loop.plan.patience, noAnswerLimit))
 }
 
 // connected begins a connection, after quic-go's handshake.
-func (s *h3) connected() {
+func (s *h3Session) connected() {
 	s.streaming = s.renewed()
 	s.streams, s.spare, s.opening = s.streams[:0], nil, false
 	s.fill()
 }
 
 // fill opens streams up to the load's number. At the server's limit a goroutine waits for the next one.
-func (s *h3) fill() {
-	for s.active < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
+func (s *h3Session) fill() {
+	for s.active() < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
 		stream := s.spare
 		if s.spare = nil; stream == nil {
 			var err error
@@ -91,7 +91,7 @@ func (s *h3) fill() {
 
 // send sends an attempt's request on its stream: at once if QUIC takes all of it, otherwise by a goroutine. Another goroutine reads the
 // response.
-func (s *h3) send(stream *quic.Stream, a attempt) {
+func (s *h3Session) send(stream *quic.Stream, a attempt) {
 	l := s.conn.loop
 	isAgain := a.start != 0
 	if !isAgain {
@@ -100,7 +100,6 @@ func (s *h3) send(stream *quic.Stream, a attempt) {
 	}
 	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, length: -1, place: len(s.streams)}
 	s.streams = append(s.streams, st)
-	s.active++
 	s.oldest = min(s.oldest, a.begun)
 	s.draining = s.draining || !l.plan.KeepAlive
 	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
@@ -130,7 +129,7 @@ func (l *loop) readInbox() {
 }
 
 // take handles an event of the present connection. The loop's clock is that of the event.
-func (s *h3) take(e quicEvent) {
+func (s *h3Session) take(e quicEvent) {
 	c := s.conn
 	l := c.loop
 	switch {
@@ -159,7 +158,7 @@ func (s *h3) take(e quicEvent) {
 }
 
 // endStream ends an attempt when its stream was read to the end, and adds up its bytes.
-func (s *h3) endStream(st *h3Stream) {
+func (s *h3Session) endStream(st *h3Stream) {
 	c := s.conn
 	l := c.loop
 	f := st.fault
@@ -190,22 +189,22 @@ func (s *h3) endStream(st *h3Stream) {
 }
 
 // remove fills the stream's place in the list with the last one.
-func (s *h3) remove(st *h3Stream) {
+func (s *h3Session) remove(st *h3Stream) {
 	last := len(s.streams) - 1
 	s.streams[st.place] = s.streams[last]
 	s.streams[st.place].place = st.place
 	s.streams[last], s.streams, st.place = nil, s.streams[:last], -1
-	s.active--
 }
 
 // A loop reads no bytes of QUIC, so these have nothing to do. quic-go ends connections in order by itself.
-func (s *h3) received([]byte)                {}
-func (s *h3) flush()                         {}
-func (s *h3) closedByPeer()                  {}
-func (s *h3) appendGoAway(dst []byte) []byte { return dst }
-func (s *h3) heard() int64                   { return s.quic.heard.Load() }
+func (s *h3Session) received([]byte)                {}
+func (s *h3Session) flush()                         {}
+func (s *h3Session) closedByPeer()                  {}
+func (s *h3Session) appendGoAway(dst []byte) []byte { return dst }
+func (s *h3Session) active() int                    { return len(s.streams) }
+func (s *h3Session) heard() int64                   { return s.quic.heard.Load() }
 
-func (s *h3) each(resets bool, ends func(*attempt) bool) {
+func (s *h3Session) each(resets bool, ends func(*attempt) bool) {
 	for i := len(s.streams) - 1; i >= 0; i-- { // backwards, as remove fills the place with the last one
 		if st := s.streams[i]; ends(&st.attempt) {
 			if resets {
@@ -217,7 +216,7 @@ func (s *h3) each(resets bool, ends func(*attempt) bool) {
 }
 
 // expire also ends the connect of a load that QUIC has never answered, sooner than the time-out.
-func (s *h3) expire(before int64) {
+func (s *h3Session) expire(before int64) {
 	if c := s.conn; c.state == connecting && c.loop.tls.state == nil {
 		if c.loop.clock >= s.answerBy() {
 			c.fail(ErrConnect, CauseTimedOut, noQUIC)

@@ -32,6 +32,7 @@ const (
 const (
 	keepAliveEvery = 10 * time.Second // a connection without requests lasts, as those over TCP do
 	pieceBytes     = 64 << 10         // A long body is handed to QUIC in such pieces
+	windowBytes    = 1<<30 - 1        // for a connection and each stream: no server ever waits for one
 	blocksKept     = 64               // places of the block cache: more than a server has orders of its fields
 )
 
@@ -147,7 +148,7 @@ func breach(text string) *h3Fault {
 
 // quicConn is one connection, as its goroutines see it.
 type quicConn struct {
-	session *h3 // the loop's: goroutines only pass it on
+	session *h3Session // the loop's: goroutines only pass it on
 	inbox   *inbox
 	socket  *net.UDPConn
 	conn    *quic.Conn      // set before the loop learns that it is connected

@@ -14,7 +14,6 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
 
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
@@ -87,8 +86,8 @@ func (st *h3Stream) response(r *h3Reader) *h3Fault {
 		case kind == h3Data:
 			st.bodyBytes += int64(length)
 			_, err = r.Discard(int(length))
-		case kind == h3Headers && st.headerBytes+int64(length) > h1.MaxHeadBytes:
-			return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: tooLong}
+		case kind == h3Headers && st.headerBytes+int64(length) > headers.MaxBytes:
+			return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: headers.TooLong}
 		case kind == h3Headers:
 			var p []byte
 			if p, err = r.next(int(length)); err == nil {

@@ -1,6 +1,9 @@
 package engine
 
-import "bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
+import (
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+)
 
 // http1 is HTTP/1.0 and 1.1 (RFC 9112): one attempt at a time, without pipelining.
 type http1 struct {
@@ -58,10 +61,10 @@ func (s *http1) received(p []byte) {
 		s.conn.loop.starts.push(s.conn)
 		return
 	}
-	used, done, fault := s.parser.Feed(p, &s.conn.loop.caches.head)
+	used, done, fault := s.parser.Feed(p, &s.conn.loop.head)
 	switch {
 	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
-		s.conn.fail(ErrProtocol, CauseOther, speaksTLS)
+		s.conn.fail(ErrProtocol, CauseOther, h2.SpeaksTLS)
 	case fault != "":
 		s.conn.fail(ErrProtocol, CauseOther, fault)
 	case done && used < len(p):

@@ -300,7 +300,7 @@ func TestARequestHasLeftWhenTheSocketHasTakenIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := serve(t, func(s *testServer, c net.Conn) {
-		c.Write(appendFrameHeader(nil, 0, 4, 0, 0)) // SETTINGS
+		c.Write([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
 		first := make([]byte, len(long))
 		if _, err := io.ReadFull(c, first); err != nil {
 			return

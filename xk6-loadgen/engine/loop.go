@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
@@ -55,7 +55,8 @@ type loop struct {
 	inbox       *inbox // inbox brings what happens on connections over QUIC; nil without them
 	events      [eventsPerWait]syscall.EpollEvent
 	buffers     buffers
-	caches      caches
+	head        h1.HeadCache // head and h2 have the last responses' headers. Connections share them, since a server's headers are alike.
+	h2          h2.Shared
 	tls         loopTLS
 	timeouts    timeouts
 	backoffs    backoffs
@@ -82,15 +83,8 @@ type loop struct {
 
 // buffers are a loop's memory for bytes that come and go, which its connections share.
 type buffers struct {
-	read        [readBufferBytes]byte
-	out, sealed []byte // out is where a session gathers what it sends until its flush; sealed is for its encryption.
-}
-
-// caches are what was read of the last responses. Connections share them, since a server's headers are alike.
-type caches struct {
-	head    h1.HeadCache
-	block   headers.Cache
-	strings headers.Strings
+	read   [readBufferBytes]byte
+	sealed []byte // sealed is for the encryption of what a session sends.
 }
 
 // loopTLS is a loop's part in TLS over TCP. QUIC has only the state.
@@ -138,10 +132,10 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		}
 		switch {
 		case l.inbox != nil:
-			s := &h3{streaming: streaming{conn: c}}
+			s := &h3Session{streaming: streaming{conn: c}}
 			c.session, s.own = s, s
 		case p.Protocol.isHTTP2():
-			s := &h2{streaming: streaming{conn: c}}
+			s := &h2Session{streaming: streaming{conn: c}}
 			c.session, s.own = s, s
 		default:
 			c.session = &http1{conn: c}

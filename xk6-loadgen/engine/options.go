@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/net/http/httpguts"
 
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
@@ -105,7 +106,7 @@ type plan struct {
 	network  *namespace // nil for the process's own
 	requests []request
 	pages    []string // pages are the names of those with figures of their own
-	h2       h2Headers
+	h2       h2.Blocks
 	order    []uint32 // a cycle of indexes of requests; with times that of all requests
 	list     timeList
 	tls      *tls.Config // nil without TLS
@@ -156,7 +157,6 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.h2.lastStreamID = lastStreamID
 	p.noDelay = o.KeepAlive
 	var pages []int
 	p.pages, pages = pagesOf(mix)

@@ -1,4 +1,4 @@
-//gosec:disable G104 G115 G404 -- an error changes nothing there, the numbers are small, random orders, not secrets
+//gosec:disable G115 G404 -- the numbers are small, random orders, not secrets
 package engine
 
 import (
@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/net/http2/hpack"
 
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 )
 
 // Request is one of those that a load mixes. Without a method it has the load's method and body.
@@ -234,14 +234,6 @@ func (m *mixPlace) readOn() {
 	}
 }
 
-// h2Headers are the blocks that all requests share. The first request puts them into the server's dynamic table.
-type h2Headers struct {
-	// opening is for a connection's first request, steady for later ones, plain for a server that wants no table of our size.
-	opening, steady, plain []byte
-	longest                int    // the most bytes of a request's frame
-	lastStreamID           uint32 // the greatest stream identifier of a connection
-}
-
 // h2Fields begins with the pseudo-headers (RFC 9113, section 8.3).
 func h2Fields(scheme string, r Request) []hpack.HeaderField {
 	fields := []hpack.HeaderField{{Name: ":method", Value: r.Method}, {Name: ":scheme", Value: scheme}, {Name: ":path", Value: r.Target}}
@@ -258,55 +250,15 @@ func h2Fields(scheme string, r Request) []hpack.HeaderField {
 	return fields
 }
 
-// encodeH2Requests encodes each request's own headers, and those that all have in common as shared blocks: a frame is then put together by
-// appends.
-func encodeH2Requests(scheme string, mix []Request) (requests []request, blocks h2Headers, err error) {
-	uses := map[hpack.HeaderField]int{}
-	for _, r := range mix {
-		for _, f := range h2Fields(scheme, r) {
-			uses[f]++
-		}
+// encodeH2Requests makes each request's own headers, and the blocks that all share.
+func encodeH2Requests(scheme string, mix []Request) (requests []request, blocks h2.Blocks, err error) {
+	fields := make([][]hpack.HeaderField, len(mix))
+	for i, r := range mix {
+		fields[i] = h2Fields(scheme, r)
 	}
-	// Method and scheme are a byte each in any case.
-	isShared := func(f hpack.HeaderField) bool {
-		return uses[f] == len(mix) && f.Name != ":method" && f.Name != ":scheme"
+	own, blocks, err := h2.Encode(fields)
+	for i, h := range own {
+		requests = append(requests, request{bytes: h.Bytes, before: h.Before, body: mix[i].Body})
 	}
-	var buffer bytes.Buffer
-	indexing, plain := hpack.NewEncoder(&buffer), hpack.NewEncoder(&buffer)
-	encode := func(encoder *hpack.Encoder, fields []hpack.HeaderField) []byte {
-		buffer.Reset()
-		for _, f := range fields {
-			encoder.WriteField(f) //nolint:errcheck // into memory
-		}
-		return bytes.Clone(buffer.Bytes())
-	}
-	plain.SetMaxDynamicTableSize(0)
-	first := h2Fields(scheme, mix[0])
-	encode(plain, first[:1]) // The encoder announces the size in the next block, which is thrown away
-	shared := slices.DeleteFunc(first, func(f hpack.HeaderField) bool { return !isShared(f) })
-	size := uint32(0)
-	for _, f := range shared {
-		size += f.Size()
-	}
-	blocks = h2Headers{opening: encode(indexing, shared), steady: encode(indexing, shared), plain: encode(plain, shared)}
-	if size > headers.TableBytes {
-		blocks.opening, blocks.steady = blocks.plain, blocks.plain
-	}
-	for _, r := range mix {
-		own := slices.DeleteFunc(h2Fields(scheme, r), isShared)
-		regular := slices.IndexFunc(own, func(f hpack.HeaderField) bool { return f.Name[0] != ':' })
-		if regular < 0 {
-			regular = len(own)
-		}
-		before, after := encode(plain, own[:regular]), encode(plain, own[regular:])
-		encoded := request{bytes: append(before, after...), before: uint32(len(before)), body: r.Body}
-		// All of it goes into one frame, after a table size update.
-		longest := 1 + len(encoded.bytes) + max(len(blocks.opening), len(blocks.plain))
-		if longest > maxFrameBytes {
-			return nil, h2Headers{}, fmt.Errorf("headers: take %d bytes, with HTTP/2 they may take %d", longest, maxFrameBytes)
-		}
-		blocks.longest = max(blocks.longest, frameHeaderBytes+longest)
-		requests = append(requests, encoded)
-	}
-	return requests, blocks, nil
+	return requests, blocks, err
 }

@@ -30,9 +30,8 @@ type streaming struct {
 	turnedAway int       // turnedAway counts connections in a row that ended before a response.
 	page       pageLoad  // of a load whose streams begin together
 
-	// The rest belongs to the connection. active attempts have a stream. oldest is no later than the begin of any attempt; newest is the
-	// begin of the last one taken on this connection, not before it.
-	active             int
+	// The rest belongs to the connection. oldest is no later than the begin of any attempt; newest is the begin of the last one taken on
+	// this connection, not before it.
 	oldest, newest     int64
 	draining, answered bool // draining: no more streams are opened. answered: a response came in.
 	goneAway           bool // the server takes no more streams, and has said so with goAwayCode
@@ -41,7 +40,8 @@ type streaming struct {
 
 // streams are the protocol's own.
 type streams interface {
-	fill() // opens streams while there may be more
+	active() int // the number of attempts that have a stream
+	fill()       // opens streams while there may be more
 	// each passes on every active attempt, and gives up those of which `ends` is true; resets tells the server so.
 	each(resets bool, ends func(*attempt) bool)
 	heard() int64 // when the connection last had bytes
@@ -73,11 +73,11 @@ func (s *streaming) next() {
 func (s *streaming) refill() {
 	if !s.draining {
 		s.own.fill()
-	} else if s.active == 0 {
+	} else if s.own.active() == 0 {
 		s.finish()
 		return
 	}
-	if s.underWay() == 0 && s.conn.hasNoneLeft() {
+	if s.conn.hasNoneLeft() && s.underWay() == 0 {
 		s.conn.close()
 	}
 }
@@ -85,7 +85,7 @@ func (s *streaming) refill() {
 func (s *streaming) discardable() int64 { return 0 } // Frames of HTTP/2 are shorter than the buffer
 func (s *streaming) discarded(int64)    {}
 
-func (s *streaming) underWay() int64 { return int64(s.active + len(s.waiting)) }
+func (s *streaming) underWay() int64 { return int64(s.own.active() + len(s.waiting)) }
 
 // haveWaiting tells whether an attempt waits for a stream, and takes one if need be.
 func (s *streaming) haveWaiting() bool {
@@ -168,7 +168,7 @@ func (s *streaming) finish() {
 // ended is for the end of the connection by the peer, an error if an attempt was under way.
 func (s *streaming) ended(kind ErrorKind, cause ErrorCause, example string) {
 	switch c := s.conn; {
-	case c.state != established || s.active > 0 || len(s.waiting) > 0 && !s.draining:
+	case c.state != established || s.own.active() > 0 || len(s.waiting) > 0 && !s.draining:
 		c.fail(kind, cause, example)
 	case len(s.waiting) > 0:
 		s.finish()
@@ -184,7 +184,7 @@ func (s *streaming) abort(kind ErrorKind, cause ErrorCause, example string) {
 		s.conn.loop.failure(s.conn, kind, cause, example, a)
 		return true
 	}
-	if s.active == 0 && len(s.waiting) > 0 {
+	if s.own.active() == 0 && len(s.waiting) > 0 {
 		first := s.nextWaiting()
 		fails(&first)
 	}

@@ -127,7 +127,7 @@ func (c *conn) closeInOrder() {
 		return
 	}
 	l := c.loop
-	out := c.session.appendGoAway(l.buffers.out[:0])
+	out := c.session.appendGoAway(l.h2.Out[:0])
 	plain := int64(len(out))
 	if c.secure != nil {
 		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed[:0], recordApplicationData, out)
@@ -317,7 +317,7 @@ func (c *conn) countWire() {
 	if c.state == connecting {
 		return
 	}
-	s, isQUIC := c.session.(*h3)
+	s, isQUIC := c.session.(*h3Session)
 	l.wire.Connections++
 	if isQUIC {
 		l.wire.Handshakes++

@@ -12,9 +12,6 @@ import (
 )
 
 const (
-	// MaxHeadBytes is for status line, headers and trailers of a response, with 1xx responses before it. It keeps
-	// a broken server from filling the memory.
-	MaxHeadBytes       = 64 << 10
 	maxChunkLineBytes  = 4 << 10 // with extensions, which servers hardly use
 	maxCachedHeadBytes = 4 << 10 // longer heads are parsed each time
 )
@@ -159,8 +156,8 @@ func (p *Parser) countLine(n, lineBytes int) string {
 		if lineBytes > maxChunkLineBytes {
 			return "a chunk's size line is too long"
 		}
-	} else if p.HeaderBytes += int64(n); p.HeaderBytes > MaxHeadBytes {
-		return "headers are longer than 64 KiB"
+	} else if p.HeaderBytes += int64(n); p.HeaderBytes > headers.MaxBytes {
+		return headers.TooLong
 	}
 	return ""
 }

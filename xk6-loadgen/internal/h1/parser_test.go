@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // parsed is what a parser makes of a stream.
@@ -126,13 +128,13 @@ func TestParserRefuses(t *testing.T) {
 		"huge chunk size":        {head + "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff\r\n", "a chunk's size is not a number"},
 		"chunk longer than said": {head + "Transfer-Encoding: chunked\r\n\r\n1\r\nxx\r\n",
 			"a chunk is longer than its size"},
-		"endless header":  {head + "X: " + strings.Repeat("a", MaxHeadBytes), "headers are longer than 64 KiB"},
-		"endless headers": {head + strings.Repeat("X: y\r\n", MaxHeadBytes/6+1), "headers are longer than 64 KiB"},
-		"endless 1xx":     {strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", MaxHeadBytes/19+1), "headers are longer than 64 KiB"},
+		"endless header":  {head + "X: " + strings.Repeat("a", headers.MaxBytes), headers.TooLong},
+		"endless headers": {head + strings.Repeat("X: y\r\n", headers.MaxBytes/6+1), headers.TooLong},
+		"endless 1xx":     {strings.Repeat("HTTP/1.1 100 Go\r\n\r\n", headers.MaxBytes/19+1), headers.TooLong},
 		"endless chunk line": {head + "Transfer-Encoding: chunked\r\n\r\n1;" + strings.Repeat("a", maxChunkLineBytes+1),
 			"a chunk's size line is too long"},
-		"endless trailers": {head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", MaxHeadBytes/6+1),
-			"headers are longer than 64 KiB"},
+		"endless trailers": {head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + strings.Repeat("X: y\r\n", headers.MaxBytes/6+1),
+			headers.TooLong},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, fault, _ := parseAll([]string{test.stream}, false); fault != test.want {

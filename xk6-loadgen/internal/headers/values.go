@@ -2,6 +2,12 @@ package headers
 
 import "strconv"
 
+const (
+	// MaxBytes is for the headers and trailers of a response, with 1xx responses before it. It keeps a broken server from filling the memory.
+	MaxBytes = 64 << 10
+	TooLong  = "headers are longer than 64 KiB" // TooLong is the fault of longer ones.
+)
+
 // LengthBits bounds lengths: sums of longer ones could overflow.
 const LengthBits = 60
 
