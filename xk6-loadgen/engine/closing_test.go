@@ -15,6 +15,7 @@ import (
 	"github.com/quic-go/quic-go"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 )
 
 // endings are how a server's connections ended.
@@ -69,7 +70,7 @@ func (x transport) serveToTheEnd(t *testing.T, stalls bool) (*peerServer, *endin
 				go func() {
 					<-st.conn.Context().Done()
 					err := context.Cause(st.conn.Context())
-					if errors.Is(err, &quic.ApplicationError{Remote: true, ErrorCode: h3NoError}) {
+					if errors.Is(err, &quic.ApplicationError{Remote: true, ErrorCode: h3.NoError}) {
 						err = io.EOF
 					}
 					ends.add(err)

@@ -20,7 +20,8 @@
 //   - conn (conn.go, transfer.go) is a slot for one connection at a time: open, send, receive, close, back off, open again.
 //   - session (conn.go) is the protocol on a connection: http1, h2Session or h3Session. It asks model.take for an attempt, and ends each one by exactly one
 //     loop.response or loop.failure (attempts.go). What it reads is the work of packages that know nothing of loops: internal/h1 reads
-//     responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/headers reads the header blocks of HTTP/2 and 3.
+//     responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/h3 reads and writes the frames of HTTP/3, internal/headers reads
+//     header blocks.
 //
 // Both poller and model are chosen once, when the loop is made, so that no request asks for them. A loop's other parts have one job each, and
 // ask only for their own fields:

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 )
 
 // noAnswerLimit is how long a load that has had no answer over QUIC waits for one. A server without HTTP/3 is so reported soon.
@@ -98,7 +100,7 @@ func (s *h3Session) send(stream *quic.Stream, a attempt) {
 		a.start = l.model.latencyFrom(a.begun, a.due)
 		l.model.noteSent(a.due)
 	}
-	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, length: -1, place: len(s.streams)}
+	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, place: len(s.streams)}
 	s.streams = append(s.streams, st)
 	s.oldest = min(s.oldest, a.begun)
 	s.draining = s.draining || !l.plan.KeepAlive
@@ -165,7 +167,7 @@ func (s *h3Session) endStream(st *h3Stream) {
 	if f == nil || !f.endsAll {
 		s.remove(st)
 	}
-	l.counts.current.ReceivedBytes += st.received
+	l.counts.current.ReceivedBytes += st.bytes
 	l.counts.current.SentBytes += st.sent.Load()
 	if st.firstAt > 0 && !c.answered {
 		c.answered = true
@@ -174,12 +176,13 @@ func (s *h3Session) endStream(st *h3Stream) {
 	switch {
 	case f == nil:
 		if !st.isSent.Load() {
-			st.quic.CancelWrite(h3NoError) // The server does not want the rest. It resets the stream in any case
+			st.quic.CancelWrite(h3.NoError) // The server does not want the rest. It resets the stream in any case
 		}
-		s.end(&st.attempt, st.status, st.length, st.headerBytes, st.decodedBytes, st.bodyBytes)
+		r := &st.response
+		s.end(&st.attempt, r.Status, r.Length, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
 	case f.endsAll:
 		s.ended(f.kind, f.cause, f.text)
-	case f.code == h3Rejected && (s.goneAway || !st.isAgain):
+	case f.code == h3.RequestRejected && (s.goneAway || !st.isAgain):
 		// The server has not handled the request (RFC 9114, section 4.1.1). It shuts down, and its GOAWAY may come a moment later.
 		s.waiting = append(s.waiting, st.attempt)
 	default:

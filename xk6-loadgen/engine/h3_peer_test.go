@@ -12,7 +12,12 @@ import (
 	"github.com/quic-go/qpack"
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 )
+
+// Frames and a stream of HTTP/3 (RFC 9114, sections 7.2 and 6.2).
+const h3Data, h3Headers, h3Settings, h3GoAway, h3Control = 0, 1, 4, 7, 0
 
 // h3PeerStream is a request as a peer over QUIC saw it, whole.
 type h3PeerStream struct {
@@ -31,7 +36,7 @@ type h3PeerConn struct {
 	quic *quic.Conn
 }
 
-func (c h3PeerConn) Close() error { return c.quic.CloseWithError(h3NoError, "") }
+func (c h3PeerConn) Close() error { return c.quic.CloseWithError(h3.NoError, "") }
 
 // serveH3 starts a server for HTTP/3 that gives each request to a script, on a goroutine of its own. config may be nil.
 func serveH3(t testing.TB, config *quic.Config, script func(*h3PeerStream)) *peerServer {
@@ -65,7 +70,7 @@ func serveH3On(t testing.TB, transport *quic.Transport, config *quic.Config, scr
 			s.open[h3PeerConn{quic: conn}] = true
 			s.testServer.mu.Unlock()
 			all.Go(func() {
-				defer conn.CloseWithError(h3NoError, "")
+				defer conn.CloseWithError(h3.NoError, "")
 				s.serveH3Conn(ctx, t, conn, &all, script)
 			})
 		}
@@ -173,7 +178,7 @@ func (st *h3PeerStream) sendBody(body string) {
 func (st *h3PeerStream) answer(a answer) {
 	switch a.ending {
 	case closing:
-		st.conn.CloseWithError(h3NoError, "")
+		st.conn.CloseWithError(h3.NoError, "")
 		return
 	case resetting:
 		st.conn.CloseWithError(0x102, "an internal error")
@@ -189,7 +194,7 @@ func (st *h3PeerStream) answer(a answer) {
 	st.sendHeaders(fields...)
 	if a.ending == closingWithin {
 		st.sendBody(a.body[:len(a.body)/2])
-		st.conn.CloseWithError(h3NoError, "")
+		st.conn.CloseWithError(h3.NoError, "")
 		return
 	}
 	// Before the client can have the answer: a test looks at the count once the load is over.

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -11,12 +10,13 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"testing/iotest"
 	"time"
 
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/quicvarint"
 	"golang.org/x/sys/unix"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 )
 
 // h3Options are sound defaults for HTTP/3 against the URL.
@@ -74,7 +74,7 @@ func TestH3ResponsesByTheirFrames(t *testing.T) {
 		"a dynamic table":              {ended("\x01\x03\x02\x00\x80"), "QPACK", CauseOther},
 		"an index beyond the table":    {ended("\x01\x05\x00\x00\xff\xff\x7f"), "QPACK", CauseOther},
 		"a reset":                      {func(st *h3PeerStream) { st.CancelWrite(0x102) }, "reset the stream (HTTP/3 code 0x102)", CauseReset},
-		"a rejection":                  {func(st *h3PeerStream) { st.CancelWrite(h3Rejected) }, "code 0x10b", CauseReset},
+		"a rejection":                  {func(st *h3PeerStream) { st.CancelWrite(h3.RequestRejected) }, "code 0x10b", CauseReset},
 		"a reset within":               {func(st *h3PeerStream) { st.sendHeaders(":status", "200"); st.CancelWrite(0x102) }, "code 0x102", CauseReset},
 		"a control frame without type": {func(st *h3PeerStream) { st.control.Write([]byte{h3Settings, 0}) }, "control stream", CauseOther},
 		"a closed control stream":      {func(st *h3PeerStream) { st.control.Close() }, "closed its control stream", CauseOther},
@@ -121,7 +121,7 @@ func TestH3AnAnswerBeforeTheWholeBody(t *testing.T) {
 					// Beside the others, whose bodies could take all of the connection's window.
 					go func() {
 						io.ReadFull(stream, make([]byte, 1000))
-						stream.CancelRead(h3NoError)
+						stream.CancelRead(h3.NoError)
 						st := &h3PeerStream{Stream: stream, t: t, server: &peerServer{}, conn: conn}
 						st.answer(answer{status: 413, body: "no"})
 					}()
@@ -177,7 +177,7 @@ func TestH3ARejectedRequestIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	s := serveH3(t, nil, func(st *h3PeerStream) {
 		if st.StreamID() == 0 {
-			st.CancelWrite(h3Rejected)
+			st.CancelWrite(h3.RequestRejected)
 			return
 		}
 		answer200(st)
@@ -317,25 +317,4 @@ func TestH3ThreadsDoNotInterruptAServerOnTheirCore(t *testing.T) {
 	if under := <-during; before != unix.SCHED_NORMAL || under != unix.SCHED_BATCH || policy() != unix.SCHED_NORMAL {
 		t.Errorf("policies: %d before, %d under load, %d after", before, under, policy())
 	}
-}
-
-// Whatever a server sends, a response is one with a final status, or a fault.
-func FuzzH3Response(f *testing.F) {
-	for _, parts := range [][]string{
-		{"\x01\x03\x00\x00\xd9", "\x00\x05hello"}, {"\x01\x40\x03\x00\x00\xd9", "\x21\x00", "\x00\x00", "\x01\x02\x00\x00"},
-		{"\x01\x03\x00\x00\xd8", "\x01\x03\x00\x00\xd9"}, {"\x01\xff\xff\xff\xff\xff\xff\xff\xff"}, {"\x00\x01a"}, {"\x01\x05\x00\x00\x28\x80\x01"},
-	} {
-		f.Add([]byte(strings.Join(parts, "")), uint8(3))
-	}
-	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
-		st := &h3Stream{length: -1, of: &quicConn{inbox: &inbox{now: func() int64 { return 1 }}}}
-		r := newH3Reader(int(piece))
-		r.begin(iotest.OneByteReader(bytes.NewReader(data)), st.of)
-		if st.response(r) != nil {
-			return
-		}
-		if st.status < 200 || st.status > 599 || r.from.read != int64(len(data)) || r.Buffered() > 0 || st.headerBytes+st.bodyBytes > r.from.read {
-			t.Errorf("status %d, %d + %d of %d bytes", st.status, st.headerBytes, st.bodyBytes, len(data))
-		}
-	})
 }

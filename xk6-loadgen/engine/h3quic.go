@@ -17,27 +17,17 @@ import (
 	"syscall"
 	"time"
 
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/quicvarint"
-)
 
-// Frames, streams and errors of HTTP/3 (RFC 9114, sections 7.2, 6.2 and 8.1).
-const (
-	h3Data, h3Headers, h3Settings, h3GoAway, h3MaxPush   = 0, 1, 4, 7, 13
-	h3Control, h3QPACKEncoder, h3QPACKDecoder            = 0, 2, 3
-	h3NoError, h3StreamCreation, h3Rejected, h3Cancelled = 0x100, 0x103, 0x10b, 0x10c
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
 const (
 	keepAliveEvery = 10 * time.Second // a connection without requests lasts, as those over TCP do
 	pieceBytes     = 64 << 10         // A long body is handed to QUIC in such pieces
 	windowBytes    = 1<<30 - 1        // for a connection and each stream: no server ever waits for one
-	blocksKept     = 64               // places of the block cache: more than a server has orders of its fields
 )
-
-// h3Opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.
-var h3Opening = []byte{h3Control, h3Settings, 0}
 
 // inbox brings events from the goroutines of QUIC to the loop. Its lock is for them and the loop alone, and held for moments.
 type inbox struct {
@@ -48,7 +38,7 @@ type inbox struct {
 	wakeup       chan struct{} // wakeup wakes a loop that is a goroutine, timer ends its wait
 	timer        *time.Timer
 	goroutines   sync.WaitGroup
-	lastBlocks   [blocksKept]atomic.Pointer[h3Block] // at places by a hash
+	blocks       h3.Cache // the header blocks of all streams
 }
 
 // newInbox makes an inbox that tells the time by now. Its notify is still to be set.
@@ -139,11 +129,6 @@ type h3Fault struct {
 	text    string
 	code    quic.StreamErrorCode // with which the server reset the stream
 	endsAll bool
-}
-
-// breach is a violation of HTTP/3 that ends the connection (RFC 9114, section 8).
-func breach(text string) *h3Fault {
-	return &h3Fault{kind: ErrProtocol, cause: CauseOther, text: text, endsAll: true}
 }
 
 // quicConn is one connection, as its goroutines see it.
@@ -259,7 +244,7 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 	if err == nil {
 		var control *quic.SendStream
 		if control, err = q.conn.OpenUniStream(); err == nil {
-			_, err = control.Write(h3Opening)
+			_, err = control.Write(h3.Opening)
 		}
 	}
 	if err != nil {
@@ -271,7 +256,7 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 		return
 	}
 	q.inbox.post(quicEvent{of: q, connected: true})
-	closeNow := func() { q.conn.CloseWithError(h3NoError, "") } //nolint:errcheck // it returns none
+	closeNow := func() { q.conn.CloseWithError(h3.NoError, "") } //nolint:errcheck // it returns none
 	context.AfterFunc(q.ctx, closeNow)
 	if f := q.readControl(); q.ctx.Err() == nil {
 		q.inbox.post(quicEvent{of: q, fault: f})
@@ -289,49 +274,31 @@ func (q *quicConn) awaitStream() {
 
 // readControl reads the control stream to its end, and returns why it ended. Without a dynamic table the other streams say nothing.
 func (q *quicConn) readControl() *h3Fault {
-	r := newH3Reader(64)
-	for kind := uint64(h3QPACKEncoder); kind != h3Control; {
+	r := h3Reader{Reader: h3.NewReader(64)}
+	for isControl := false; !isControl; {
 		stream, err := q.conn.AcceptUniStream(q.ctx)
 		if err != nil {
 			return faultOf(err)
 		}
 		r.begin(stream, q)
-		if kind, err = quicvarint.Read(r); err != nil {
-			kind = h3QPACKEncoder
-		}
-		if kind != h3Control && kind != h3QPACKEncoder && kind != h3QPACKDecoder {
-			stream.CancelRead(h3StreamCreation)
+		var isKnown bool
+		if isControl, isKnown = h3.ReadStreamType(r.Reader); !isKnown {
+			stream.CancelRead(h3.StreamCreationError)
 		}
 	}
-	for hasSettings := false; ; hasSettings = true {
-		kind, length, err := r.frame()
-		switch {
-		case err != nil:
-		case (kind == h3Settings) == hasSettings:
-			return breach("the server's control stream does not begin with SETTINGS, or repeats them")
-		case kind == h3GoAway && length <= 8:
-			var id uint64
-			if id, err = quicvarint.Read(r); err == nil {
-				q.inbox.post(quicEvent{of: q, isGoAway: true, goAway: quic.StreamID(id)})
-			}
-		case kind == h3Data || kind == h3Headers:
-			return breach("a frame of a request on the server's control stream")
-		default:
-			_, err = r.Discard(int(length))
-		}
-		if err == nil {
-			continue
-		}
-		if f := faultOf(err); f.endsAll && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return f
-		}
-		return breach("the server closed its control stream")
+	err := h3.ReadControl(r.Reader, func(id uint64) {
+		q.inbox.post(quicEvent{of: q, isGoAway: true, goAway: quic.StreamID(id)})
+	})
+	if f := faultOf(err); f.endsAll && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return f
 	}
+	return faultOf(&h3.Breach{Text: "the server closed its control stream", EndsAll: true})
 }
 
-// faultOf sorts an error of QUIC into the engine's kinds and causes.
+// faultOf sorts an error of HTTP/3 or QUIC into the engine's kinds and causes.
 func faultOf(err error) *h3Fault {
 	f := &h3Fault{kind: ErrRead, cause: CauseOther, text: "QUIC: " + strings.SplitN(err.Error(), "\n", 2)[0], endsAll: true}
+	var breach *h3.Breach
 	var stream *quic.StreamError
 	var application *quic.ApplicationError
 	var transport *quic.TransportError
@@ -340,10 +307,15 @@ func faultOf(err error) *h3Fault {
 	var handshake *quic.HandshakeTimeoutError
 	var errno syscall.Errno
 	switch {
+	case errors.As(err, &breach):
+		f.kind, f.text, f.endsAll = ErrProtocol, breach.Text, breach.EndsAll
+		if breach.IsShort {
+			f.cause = CauseShort
+		}
 	case errors.As(err, &stream):
 		f.cause, f.code, f.endsAll = CauseReset, stream.ErrorCode, false
 		f.text = fmt.Sprintf("the server reset the stream (HTTP/3 code %#x)", uint64(stream.ErrorCode))
-	case errors.As(err, &application) && application.ErrorCode == h3NoError:
+	case errors.As(err, &application) && application.ErrorCode == h3.NoError:
 		f.cause, f.text = CauseShort, closedEarly
 	case errors.As(err, &application):
 		f.cause = CauseReset
