@@ -38,7 +38,7 @@ func (l *loop) startQueued() {
 			return
 		}
 		c := l.starts.pop()
-		if since < l.starts.spread || l.tls.config == nil || c.state != closed {
+		if since < l.starts.spread || l.tls.shared == nil || c.state != closed {
 			left--
 		}
 		l.clock = l.shared.now()

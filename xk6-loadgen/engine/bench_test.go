@@ -3,7 +3,6 @@ package engine
 import (
 	"bufio"
 	"bytes"
-	"crypto"
 	"encoding/binary"
 	"fmt"
 	"net"
@@ -204,25 +203,5 @@ func BenchmarkH2Session(b *testing.B) {
 	}
 	if n := s.counts.current.Responses[0]; n < int64(b.N) {
 		b.Fatalf("%d responses of %d: %s", n, b.N, s.counts.example)
-	}
-}
-
-// BenchmarkRecord is one record of 1 kB, sealed and opened.
-func BenchmarkRecord(b *testing.B) {
-	secret := make([]byte, crypto.SHA256.Size())
-	s := suite{hash: crypto.SHA256, keyBytes: 16}
-	in, err := newHalf13(s, secret)
-	if err != nil {
-		b.Fatal(err)
-	}
-	out, _ := newHalf13(s, secret)
-	content, record := make([]byte, 1000), []byte(nil)
-	b.ReportAllocs()
-	b.SetBytes(int64(len(content)))
-	for b.Loop() {
-		record = out.seal(record[:0], recordApplicationData, content)
-		if _, _, err := in.open(record); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

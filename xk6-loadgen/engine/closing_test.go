@@ -16,6 +16,7 @@ import (
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // endings are how a server's connections ended.
@@ -54,9 +55,9 @@ var errNoCloseNotify = errors.New("the TLS session ends without close_notify")
 // endsWithAlert tells whether the last record that came in is as long as an alert of TLS 1.3 and no longer: crypto/tls takes
 // a connection's end for a session's.
 func (c *tailConn) endsWithAlert() bool {
-	const content = 2 + 1 + tagBytes
-	end := len(c.tail) - recordHeaderBytes - content
-	return end >= 0 && bytes.Equal(c.tail[end:end+recordHeaderBytes], []byte{byte(recordApplicationData), 3, 3, 0, content})
+	const content = 2 + 1 + tlsconn.TagBytes
+	end := len(c.tail) - tlsconn.HeaderBytes - content
+	return end >= 0 && bytes.Equal(c.tail[end:end+tlsconn.HeaderBytes], []byte{byte(tlsconn.ApplicationData), 3, 3, 0, content})
 }
 
 // serveToTheEnd answers, or with stalls does not, and notes how each connection ends.

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // session is a protocol on a connection. It asks model.take for each attempt, and reports it as one loop.response or loop.failure.
@@ -49,7 +50,7 @@ const (
 type conn struct {
 	loop                   *loop
 	session                session
-	secure                 *secure // nil without TLS
+	secure                 *tlsconn.Conn // nil without TLS
 	fd                     int
 	slot                   int32
 	generation             uint32 // generation counts the slot's ended connections: a change during a call means another connection
@@ -126,9 +127,9 @@ func (c *conn) connect() {
 func (c *conn) tryTransport() {
 	c.loop.clock = c.loop.shared.now()
 	switch {
-	case c.secure != nil && c.secure.handshake == nil:
+	case c.secure != nil && !c.secure.IsHandshaking():
 		c.handshakeFrom = c.loop.clock
-		c.secure.begin()
+		c.handleTLS(c.secure.Begin(c.loop.tls.shared), nil)
 	case c.secure != nil:
 		c.pump()
 	case c.loop.plan.Protocol.isHTTP2():
@@ -319,7 +320,7 @@ func (c *conn) drop() {
 	c.generation++
 	c.loop.h2.Out = c.loop.h2.Out[:0] // Bytes that its session has gathered must not leave on another connection
 	if c.secure != nil {
-		c.secure.close()
+		c.secure.Close()
 		if c.state == connecting || c.state == handshaking {
 			c.loop.tls.handshakes--
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 func TestServersThatEndTheHandshake(t *testing.T) {
@@ -137,7 +139,7 @@ func (c *cuttingConn) Write(p []byte) (int, error) {
 		n := 5 + int(rest[3])<<8 + int(rest[4])
 		record := rest[:n]
 		rest = rest[n:]
-		if c.encrypted = c.encrypted || record[0] != byte(recordHandshake); c.encrypted {
+		if c.encrypted = c.encrypted || record[0] != byte(tlsconn.Handshake); c.encrypted {
 			out = append(out, record...)
 			continue
 		}

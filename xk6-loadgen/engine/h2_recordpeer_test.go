@@ -8,13 +8,15 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // recordConn is the server's end of TLS after the handshake, which crypto/tls has made, with its records in the test's
 // hands.
 type recordConn struct {
 	net.Conn
-	in, out half
+	in, out tlsconn.Half
 	is13    bool
 	// plain is what was read of the records so far.
 	plain []byte
@@ -81,18 +83,18 @@ func takeRecords(t testing.TB, c net.Conn, config *tls.Config) *recordConn {
 		return nil
 	}
 	state := server.ConnectionState()
-	suite, err := suiteOf(state.CipherSuite)
+	suite, err := tlsconn.SuiteOf(state.CipherSuite)
 	if err != nil {
 		t.Error(err)
 		return nil
 	}
 	r := &recordConn{Conn: c, is13: state.Version == tls.VersionTLS13}
 	if r.is13 {
-		r.in, _ = newHalf13(suite, keys["CLIENT_TRAFFIC_SECRET_0"])
-		r.out, _ = newHalf13(suite, keys["SERVER_TRAFFIC_SECRET_0"])
+		r.in, _ = tlsconn.NewHalf13(suite, keys["CLIENT_TRAFFIC_SECRET_0"])
+		r.out, _ = tlsconn.NewHalf13(suite, keys["SERVER_TRAFFIC_SECRET_0"])
 	} else {
 		// What the client calls out comes in here.
-		r.out, r.in, err = newHalves12(suite, keys["CLIENT_RANDOM"], keys["client random"], serverRandom)
+		r.out, r.in, err = tlsconn.NewHalves12(suite, keys["CLIENT_RANDOM"], keys["client random"], serverRandom)
 	}
 	if err != nil {
 		t.Error(err)
@@ -103,7 +105,7 @@ func takeRecords(t testing.TB, c net.Conn, config *tls.Config) *recordConn {
 func (c *recordConn) NetConn() net.Conn { return c.Conn }
 
 func (c *recordConn) CloseWrite() error {
-	c.Conn.Write(c.record(recordAlert, 1, alertCloseNotify))
+	c.Conn.Write(c.record(tlsconn.Alert, 1, 0))
 	return c.Conn.(*net.TCPConn).CloseWrite()
 }
 
@@ -113,11 +115,11 @@ func (c *recordConn) Read(p []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		kind, plain, err := c.in.open(record)
+		kind, plain, err := c.in.Open(record)
 		switch {
 		case err != nil:
 			return 0, err
-		case kind == recordApplicationData:
+		case kind == tlsconn.ApplicationData:
 			c.plain = plain
 		default:
 			return 0, io.ErrUnexpectedEOF
@@ -129,21 +131,21 @@ func (c *recordConn) Read(p []byte) (int, error) {
 }
 
 // record seals one record.
-func (c *recordConn) record(kind recordType, content ...byte) []byte {
-	return c.out.sealOne(nil, kind, content)
+func (c *recordConn) record(kind tlsconn.RecordType, content ...byte) []byte {
+	return c.out.SealOne(nil, kind, content)
 }
 
 func (c *recordConn) Write(p []byte) (int, error) {
 	var out []byte
 	for rest := p; len(rest) > 0; {
-		n := min(len(rest), maxPlaintextBytes)
+		n := min(len(rest), tlsconn.MaxPlaintextBytes)
 		if c.size > 0 {
 			n = min(n, c.size)
 		}
 		if c.before != nil {
 			out = append(out, c.before()...)
 		}
-		out = append(out, c.record(recordApplicationData, rest[:n]...)...)
+		out = append(out, c.record(tlsconn.ApplicationData, rest[:n]...)...)
 		rest = rest[n:]
 	}
 	return len(p), c.send(out)

@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // recordProtections are TLS 1.3, and TLS 1.2 with both kinds of nonce.
@@ -43,10 +45,10 @@ func TestRecordsOfAnyShape(t *testing.T) {
 			"full":                    func(c *recordConn) { c.size = 16384 },
 			"sent byte by byte":       func(c *recordConn) { c.pieces = 1 },
 			"sent in odd pieces":      func(c *recordConn) { c.size, c.pieces = 100, 7 },
-			"with empty ones between": func(c *recordConn) { c.size, c.before = 50, func() []byte { return c.record(recordApplicationData) } },
-			"with warnings between":   func(c *recordConn) { c.before = func() []byte { return c.record(recordAlert, 1, alertUserCancelled) } },
+			"with empty ones between": func(c *recordConn) { c.size, c.before = 50, func() []byte { return c.record(tlsconn.ApplicationData) } },
+			"with warnings between":   func(c *recordConn) { c.before = func() []byte { return c.record(tlsconn.Alert, 1, 90) } },
 			"with handshake messages": func(c *recordConn) {
-				c.before = func() []byte { return c.record(recordHandshake, harmless(c.is13)...) }
+				c.before = func() []byte { return c.record(tlsconn.Handshake, harmless(c.is13)...) }
 			},
 			"with large session tickets": func(c *recordConn) {
 				if c.is13 {
@@ -55,7 +57,7 @@ func TestRecordsOfAnyShape(t *testing.T) {
 					c.before = func() (out []byte) {
 						for rest := message; len(rest) > 0; {
 							n := min(len(rest), 9999)
-							out = append(out, c.record(recordHandshake, rest[:n]...)...)
+							out = append(out, c.record(tlsconn.Handshake, rest[:n]...)...)
 							rest = rest[n:]
 						}
 						return out
@@ -66,7 +68,7 @@ func TestRecordsOfAnyShape(t *testing.T) {
 				if c.is13 {
 					// The content's type, then zeros; sealOne adds one more.
 					c.before = func() []byte {
-						return c.out.sealOne(nil, 0, append([]byte{byte(recordApplicationData)}, make([]byte, 1000)...))
+						return c.out.SealOne(nil, 0, append([]byte{byte(tlsconn.ApplicationData)}, make([]byte, 1000)...))
 					}
 				}
 			},
@@ -106,7 +108,7 @@ func TestCloseNotify(t *testing.T) {
 			p.settings()
 			p.next()
 			p.flush()
-			c.send(c.record(recordAlert, 1, alertCloseNotify))
+			c.send(c.record(tlsconn.Alert, 1, 0))
 			io.Copy(io.Discard, c.Conn)
 		})
 		o := h2Options(s)
@@ -121,7 +123,7 @@ func TestCloseNotify(t *testing.T) {
 					cork(t, raw)
 				}
 				once(answer)(s.testServer, c)
-				c.send(c.record(recordAlert, 1, alertCloseNotify))
+				c.send(c.record(tlsconn.Alert, 1, 0))
 				if corks {
 					raw.(*net.TCPConn).CloseWrite()
 				}
@@ -160,28 +162,31 @@ func TestIllegalRecordsAreTLSErrors(t *testing.T) {
 	}
 	onProtections(t, func(t *testing.T, config *tls.Config) {
 		for name, illegal := range map[string]func(c *recordConn) []byte{
-			"a bit of the content flipped": func(c *recordConn) []byte { return flip(c.record(recordApplicationData, make([]byte, 50)...), 20) },
-			"a bit of the tag flipped":     func(c *recordConn) []byte { return flip(c.record(recordApplicationData, 1, 2, 3), -1) },
-			"another type":                 func(c *recordConn) []byte { return flip(c.record(recordApplicationData, 1, 2, 3), 0) },
+			"a bit of the content flipped": func(c *recordConn) []byte { return flip(c.record(tlsconn.ApplicationData, make([]byte, 50)...), 20) },
+			"a bit of the tag flipped":     func(c *recordConn) []byte { return flip(c.record(tlsconn.ApplicationData, 1, 2, 3), -1) },
+			"another type":                 func(c *recordConn) []byte { return flip(c.record(tlsconn.ApplicationData, 1, 2, 3), 0) },
 			"no type of TLS":               func(*recordConn) []byte { return []byte("\x63\x03\x03\x00\x05hello") },
 			"HTTP in the middle of it":     func(*recordConn) []byte { return []byte("HTTP/1.1 200 OK\r\n\r\n") },
 			"not encrypted":                func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x20" + strings.Repeat("x", 32)) },
 			"too short for a tag":          func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x05hello") },
 			"empty":                        func(*recordConn) []byte { return []byte("\x17\x03\x03\x00\x00") },
 			"longer than TLS allows":       func(*recordConn) []byte { return []byte("\x17\x03\x03\xff\xff") },
-			"content longer than 16 KiB":   func(c *recordConn) []byte { return c.record(recordApplicationData, make([]byte, 16385)...) },
+			"content longer than 16 KiB":   func(c *recordConn) []byte { return c.record(tlsconn.ApplicationData, make([]byte, 16385)...) },
 			"one twice": func(c *recordConn) []byte {
-				record := c.record(recordApplicationData)
+				record := c.record(tlsconn.ApplicationData)
 				return append(bytes.Clone(record), record...)
 			},
-			"one left out":             func(c *recordConn) []byte { c.out.seq++; return c.record(recordApplicationData) },
-			"a change of ciphers":      func(c *recordConn) []byte { return c.record(recordChangeCipherSpec, 1) },
-			"an alert of one byte":     func(c *recordConn) []byte { return c.record(recordAlert, 2) },
-			"an alert of three bytes":  func(c *recordConn) []byte { return c.record(recordAlert, 2, 80, 0) },
-			"the alert internal_error": func(c *recordConn) []byte { return c.record(recordAlert, 2, 80) },
-			"an alert nobody knows":    func(c *recordConn) []byte { return c.record(recordAlert, 2, 199) },
-			"a key update":             func(c *recordConn) []byte { return only13(c, c.record(recordHandshake, 24, 0, 0, 1, 0)) },
-			"padding only":             func(c *recordConn) []byte { return only13(c, c.out.sealOne(nil, 0, make([]byte, 100))) },
+			"one left out": func(c *recordConn) []byte {
+				c.record(tlsconn.ApplicationData)
+				return c.record(tlsconn.ApplicationData)
+			},
+			"a change of ciphers":      func(c *recordConn) []byte { return c.record(tlsconn.ChangeCipherSpec, 1) },
+			"an alert of one byte":     func(c *recordConn) []byte { return c.record(tlsconn.Alert, 2) },
+			"an alert of three bytes":  func(c *recordConn) []byte { return c.record(tlsconn.Alert, 2, 80, 0) },
+			"the alert internal_error": func(c *recordConn) []byte { return c.record(tlsconn.Alert, 2, 80) },
+			"an alert nobody knows":    func(c *recordConn) []byte { return c.record(tlsconn.Alert, 2, 199) },
+			"a key update":             func(c *recordConn) []byte { return only13(c, c.record(tlsconn.Handshake, 24, 0, 0, 1, 0)) },
+			"padding only":             func(c *recordConn) []byte { return only13(c, c.out.SealOne(nil, 0, make([]byte, 100))) },
 		} {
 			t.Run(name, func(t *testing.T) {
 				s := serveRecords(t, config, func(p *h2peer, c *recordConn) {
@@ -217,7 +222,7 @@ func TestARecordThatIsCutOffIsAnError(t *testing.T) {
 				p.settings()
 				p.next()
 				p.flush()
-				c.send(c.record(recordApplicationData, make([]byte, 100)...)[:n])
+				c.send(c.record(tlsconn.ApplicationData, make([]byte, 100)...)[:n])
 				c.Conn.(*net.TCPConn).CloseWrite()
 				io.Copy(io.Discard, c.Conn)
 			})

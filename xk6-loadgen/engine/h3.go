@@ -137,7 +137,8 @@ func (s *h3Session) take(e quicEvent) {
 	switch {
 	case e.connected:
 		if l.tls.state == nil {
-			l.tls.state = stateOf(s.quic.conn.ConnectionState().TLS)
+			state := s.quic.conn.ConnectionState().TLS
+			l.tls.state = stateOf(state.Version, state.CipherSuite, state.CurveID)
 		}
 		c.isUp()
 		l.clock = l.shared.now()

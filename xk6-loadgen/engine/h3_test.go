@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // h3Options are sound defaults for HTTP/3 against the URL.
@@ -262,7 +263,7 @@ func TestH3HandshakesThatFail(t *testing.T) {
 	defer listener.Close()
 	o = h3Options("https://" + listener.Addr().String() + "/")
 	o.Requests = 4
-	if r := load(t, o); r.Errors[ErrTLS] != 4 || r.ErrorExample != errNoProtocol.Error() {
+	if r := load(t, o); r.Errors[ErrTLS] != 4 || r.ErrorExample != tlsconn.ErrNoProtocol.Error() {
 		t.Errorf("errors %v: %s", r.Errors, r.ErrorExample)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 const (
@@ -322,7 +323,7 @@ func faultOf(err error) *h3Fault {
 		f.text = strings.TrimSpace(fmt.Sprintf("the server closed the connection (HTTP/3 code %#x) %s",
 			uint64(application.ErrorCode), application.ErrorMessage))
 	case errors.As(err, &transport) && transport.ErrorCode.IsCryptoError():
-		f.kind, f.text = ErrTLS, explainTLS(alertOf(transport))
+		f.kind, f.text = ErrTLS, tlsconn.Explain(alertOf(transport))
 	case errors.As(err, &transport) && transport.Remote && transport.ErrorCode == quic.ConnectionRefused:
 		f.cause = CauseRefused
 	case errors.As(err, &reset), errors.As(err, &transport) && transport.Remote:

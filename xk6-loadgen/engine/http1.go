@@ -3,6 +3,7 @@ package engine
 import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // http1 is HTTP/1.0 and 1.1 (RFC 9112): one attempt at a time, without pipelining.
@@ -63,7 +64,7 @@ func (s *http1) received(p []byte) {
 	}
 	used, done, fault := s.parser.Feed(p, &s.conn.loop.head)
 	switch {
-	case fault != "" && p[0] == byte(recordAlert) && s.conn.secure == nil:
+	case fault != "" && p[0] == byte(tlsconn.Alert) && s.conn.secure == nil:
 		s.conn.fail(ErrProtocol, CauseOther, h2.SpeaksTLS)
 	case fault != "":
 		s.conn.fail(ErrProtocol, CauseOther, fault)

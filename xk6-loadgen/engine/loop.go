@@ -3,7 +3,6 @@ package engine
 
 import (
 	"cmp"
-	"crypto/tls"
 	"syscall"
 	"time"
 
@@ -12,6 +11,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 const (
@@ -87,14 +87,6 @@ type buffers struct {
 	sealed []byte // sealed is for the encryption of what a session sends.
 }
 
-// loopTLS is a loop's part in TLS over TCP. QUIC has only the state.
-type loopTLS struct {
-	config     *tls.Config // config and keys are nil without TLS.
-	keys       *keyLog
-	state      *TLSState // the outcome of the first handshake
-	handshakes int       // handshakes are under way, or will be once TCP is connected.
-}
-
 // newLoop makes a loop with its slots, sessions and buffers. number is its place among the loops of its side, from 0.
 func newLoop(p *plan, s *shared, number int) *loop {
 	connections := int(share(int64(p.Connections), p.Threads, number))
@@ -117,18 +109,13 @@ func newLoop(p *plan, s *shared, number int) *loop {
 			l.poller, l.inbox.notify = l.inbox, l.inbox.wake
 		}
 	} else if p.tls != nil {
-		l.tls.keys = &keyLog{}
-		l.tls.config = p.tls.Clone()
-		l.tls.config.KeyLogWriter = l.tls.keys
-		if p.TLS.Resume > 0 {
-			l.tls.config.ClientSessionCache = &sessions{keys: l.tls.keys, share: p.TLS.Resume}
-		}
+		l.tls.shared = tlsconn.NewShared(p.tls, p.Protocol == H2, p.TLS.Resume)
 	}
 	for i := range l.conns {
 		c := &l.conns[i]
 		*c = conn{loop: l, slot: int32(i), fd: -1}
-		if l.tls.config != nil {
-			c.secure = &secure{conn: c}
+		if l.tls.shared != nil {
+			c.secure = &tlsconn.Conn{Out: &c.backlog}
 		}
 		switch {
 		case l.inbox != nil:

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // nginxLogging is an nginx with one worker that logs for each request whether its connection's session was resumed: "r", or "." if not. Its
@@ -237,7 +239,7 @@ func TestTicketsOfAnyShape(t *testing.T) {
 						return nil
 					}
 					for _, one := range test.records {
-						out = append(out, c.record(recordHandshake, one...)...)
+						out = append(out, c.record(tlsconn.Handshake, one...)...)
 					}
 					return out
 				}

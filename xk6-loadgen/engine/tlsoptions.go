@@ -18,7 +18,7 @@ type TLSOptions struct {
 	Ciphers            []string `js:"ciphers"`    // Ciphers of TLS 1.2 in OpenSSL's names; empty: all of cipherSuites. Their order is Go's own.
 	Curves             []string `js:"curves"`     // Curves are key exchanges, also in OpenSSL's names; empty: the four of h2load. Their order is Go's own.
 	ServerName         string   `js:"serverName"` // for SNI and the certificate; empty: the address's own, none for a number
-	// Resume is the share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket (tickets.go).
+	// Resume is the share, 0 to 1, of the connections after a slot's first one that resume its session by a ticket.
 	Resume float64 `js:"resume"`
 }
 
@@ -121,11 +121,12 @@ func idsOf[ID comparable](what string, words []string, all []named[ID]) (ids []I
 	return ids, nil
 }
 
-func stateOf(state tls.ConnectionState) *TLSState {
+// stateOf names what a handshake agreed on.
+func stateOf(version, cipherSuite uint16, curve tls.CurveID) *TLSState {
 	return &TLSState{
-		Version:     nameOf(state.Version, tlsVersions, ""),
-		Cipher:      nameOf(state.CipherSuite, cipherSuites, tls.CipherSuiteName(state.CipherSuite)),
-		KeyExchange: nameOf(state.CurveID, curves, state.CurveID.String()),
+		Version:     nameOf(version, tlsVersions, ""),
+		Cipher:      nameOf(cipherSuite, cipherSuites, tls.CipherSuiteName(cipherSuite)),
+		KeyExchange: nameOf(curve, curves, curve.String()),
 	}
 }
 

@@ -32,7 +32,7 @@ func (c *conn) write(p []byte) {
 	l := c.loop
 	l.counts.current.SentBytes += int64(len(p))
 	if c.secure != nil {
-		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed[:0], recordApplicationData, p)
+		l.buffers.sealed = c.secure.Seal(l.buffers.sealed[:0], p)
 		p = l.buffers.sealed
 	}
 	c.departures.written(len(p))
@@ -130,8 +130,8 @@ func (c *conn) closeInOrder() {
 	out := c.session.appendGoAway(l.h2.Out[:0])
 	plain := int64(len(out))
 	if c.secure != nil {
-		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed[:0], recordApplicationData, out)
-		l.buffers.sealed = c.secure.out.seal(l.buffers.sealed, recordAlert, closeNotify)
+		l.buffers.sealed = c.secure.Seal(l.buffers.sealed[:0], out)
+		l.buffers.sealed = c.secure.SealEnd(l.buffers.sealed)
 		out = l.buffers.sealed
 	}
 	if len(out) == 0 {
@@ -231,7 +231,7 @@ func (c *conn) readAll(events uint32) {
 	for reads := 1; ; reads++ {
 		kept, most, discards := 0, len(l.buffers.read), false
 		if c.secure != nil {
-			kept = copy(l.buffers.read[:], c.secure.partial)
+			kept = copy(l.buffers.read[:], c.secure.Partial)
 			most -= kept
 		} else if uncounted := c.session.discardable(); uncounted > int64(most) {
 			most, discards = int(uncounted), true
@@ -261,7 +261,7 @@ func (c *conn) readAll(events uint32) {
 			l.counts.current.ReceivedBytes += int64(n)
 			c.session.discarded(int64(n))
 		case c.secure != nil:
-			c.secure.received(l.buffers.read[:kept+n])
+			c.receivedTLS(l.buffers.read[:kept+n])
 		default:
 			c.deliver(l.buffers.read[:n])
 		}

@@ -1,5 +1,5 @@
 //gosec:disable G115 G407 -- the numbers are small, the nonce counts
-package engine
+package tlsconn
 
 import (
 	"cmp"
@@ -21,26 +21,27 @@ import (
 // This is a record layer for TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446). Unlike that of crypto/tls it takes no lock and allocates
 // nothing for a record, and decrypts in place.
 
-type recordType byte
+// RecordType says what a record has in it.
+type RecordType byte
 
 const (
-	recordChangeCipherSpec recordType = 20
-	recordAlert            recordType = 21
-	recordHandshake        recordType = 22
-	recordApplicationData  recordType = 23
+	ChangeCipherSpec RecordType = 20
+	Alert            RecordType = 21
+	Handshake        RecordType = 22
+	ApplicationData  RecordType = 23
 )
 
 const (
-	recordHeaderBytes        = 5
-	maxPlaintextBytes        = 1 << 14
+	HeaderBytes              = 5
+	MaxPlaintextBytes        = 1 << 14
 	maxGrowth13, maxGrowth12 = 256, 2048 // Protection may add so much to a record (RFC 8446, section 5.2; RFC 5246, section 6.2.3)
 	nonceBytes               = 12
 	// An AEAD of TLS adds a tag of 16 bytes; AES-GCM in TLS 1.2 sends 8 bytes of its nonce too.
-	tagBytes, explicitNonceBytes = 16, 8
+	TagBytes, explicitNonceBytes = 16, 8
 )
 
-// half is the protection of one direction of a connection: its key, its IV and the number of its next record.
-type half struct {
+// Half is the protection of one direction of a connection: its key, its IV and the number of its next record.
+type Half struct {
 	aead       cipher.AEAD
 	iv         [nonceBytes]byte
 	seq        uint64
@@ -50,27 +51,27 @@ type half struct {
 	additional [13]byte
 }
 
-// suite is what key derivation and records need to know of a cipher suite.
-type suite struct {
+// Suite is what key derivation and records need to know of a cipher suite.
+type Suite struct {
 	hash     crypto.Hash
 	keyBytes int
 	isChaCha bool
 }
 
-// suiteOf knows the suites of TLS 1.3 and those of cipherSuites.
-func suiteOf(id uint16) (suite, error) {
+// SuiteOf knows the suites of TLS 1.3, and those of TLS 1.2 that have forward secrecy and an AEAD.
+func SuiteOf(id uint16) (Suite, error) {
 	switch id {
 	case tls.TLS_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256:
-		return suite{hash: crypto.SHA256, keyBytes: 16}, nil
+		return Suite{hash: crypto.SHA256, keyBytes: 16}, nil
 	case tls.TLS_AES_256_GCM_SHA384, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384:
-		return suite{hash: crypto.SHA384, keyBytes: 32}, nil
+		return Suite{hash: crypto.SHA384, keyBytes: 32}, nil
 	case tls.TLS_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256:
-		return suite{hash: crypto.SHA256, keyBytes: 32, isChaCha: true}, nil
+		return Suite{hash: crypto.SHA256, keyBytes: 32, isChaCha: true}, nil
 	}
-	return suite{}, fmt.Errorf("cipher suite %s is not supported", tls.CipherSuiteName(id))
+	return Suite{}, fmt.Errorf("cipher suite %s is not supported", tls.CipherSuiteName(id))
 }
 
-func (s suite) aead(key []byte) (cipher.AEAD, error) {
+func (s Suite) aead(key []byte) (cipher.AEAD, error) {
 	if s.isChaCha {
 		return chacha20poly1305.New(key)
 	}
@@ -81,9 +82,9 @@ func (s suite) aead(key []byte) (cipher.AEAD, error) {
 	return cipher.NewGCM(block)
 }
 
-// newHalf13 derives a direction's key and IV from its traffic secret (RFC 8446, section 7.3).
-func newHalf13(s suite, secret []byte) (half, error) {
-	h := half{is13: true}
+// NewHalf13 derives a direction's key and IV from its traffic secret (RFC 8446, section 7.3).
+func NewHalf13(s Suite, secret []byte) (Half, error) {
+	h := Half{is13: true}
 	key, err := expandLabel(s.hash, secret, "key", s.keyBytes)
 	if err == nil {
 		h.aead, err = s.aead(key)
@@ -102,16 +103,16 @@ func expandLabel(hash crypto.Hash, secret []byte, label string, length int) ([]b
 	return hkdf.Expand(hash.New, secret, string(info), length)
 }
 
-// newHalves12 derives the keys of both directions (RFC 5246, section 6.3). Record 0 of each was the Finished message, so they begin at 1.
-func newHalves12(s suite, master, clientRandom, serverRandom []byte) (in, out half, err error) {
+// NewHalves12 derives the keys of both directions (RFC 5246, section 6.3). Record 0 of each was the Finished message, so they begin at 1.
+func NewHalves12(s Suite, master, clientRandom, serverRandom []byte) (in, out Half, err error) {
 	ivBytes := 4
 	if s.isChaCha {
 		ivBytes = nonceBytes
 	}
 	block := prf12(s.hash.New, master, "key expansion", slices.Concat(serverRandom, clientRandom), 2*(s.keyBytes+ivBytes))
 	keys, ivs := block[:2*s.keyBytes], block[2*s.keyBytes:]
-	for i, h := range []*half{&out, &in} {
-		*h = half{seq: 1, explicit: !s.isChaCha}
+	for i, h := range []*Half{&out, &in} {
+		*h = Half{seq: 1, explicit: !s.isChaCha}
 		copy(h.iv[:], ivs[i*ivBytes:(i+1)*ivBytes])
 		if h.aead, err = s.aead(keys[i*s.keyBytes : (i+1)*s.keyBytes]); err != nil {
 			return in, out, err
@@ -142,14 +143,14 @@ var errRecordSize = errors.New("a record is longer than TLS allows")
 
 // setNonce makes the nonce of the next record: the IV with the sequence number (RFC 8446, section 5.3). AES-GCM in TLS 1.2 has zeros in its IV
 // there, so that the sequence number is its explicit part.
-func (h *half) setNonce() {
+func (h *Half) setNonce() {
 	h.nonce = h.iv
 	tail := h.nonce[nonceBytes-8:]
 	binary.BigEndian.PutUint64(tail, binary.BigEndian.Uint64(tail)^h.seq)
 }
 
 // additional12 is what TLS 1.2 authenticates beside the content (RFC 5246, section 6.2.3.3).
-func (h *half) additional12(kind recordType, plaintext int) []byte {
+func (h *Half) additional12(kind RecordType, plaintext int) []byte {
 	binary.BigEndian.PutUint64(h.additional[:], h.seq)
 	h.additional[8] = byte(kind)
 	binary.BigEndian.PutUint16(h.additional[9:], tls.VersionTLS12)
@@ -157,15 +158,15 @@ func (h *half) additional12(kind recordType, plaintext int) []byte {
 	return h.additional[:]
 }
 
-// open decrypts a record, header included, in place.
-func (h *half) open(record []byte) (recordType, []byte, error) {
-	kind, payload, additional := recordType(record[0]), record[recordHeaderBytes:], record[:recordHeaderBytes]
+// Open decrypts a record, header included, in place.
+func (h *Half) Open(record []byte) (RecordType, []byte, error) {
+	kind, payload, additional := RecordType(record[0]), record[HeaderBytes:], record[:HeaderBytes]
 	h.setNonce()
 	if h.explicit {
 		payload = payload[copy(h.nonce[nonceBytes-explicitNonceBytes:], payload):]
 	}
 	if !h.is13 {
-		additional = h.additional12(kind, len(payload)-tagBytes)
+		additional = h.additional12(kind, len(payload)-TagBytes)
 	}
 	plain, err := h.aead.Open(payload[:0], h.nonce[:], payload, additional)
 	if err != nil {
@@ -180,30 +181,30 @@ func (h *half) open(record []byte) (recordType, []byte, error) {
 		if n == 0 {
 			return 0, nil, errors.New("a record has no content type")
 		}
-		kind, plain = recordType(plain[n-1]), plain[:n-1]
+		kind, plain = RecordType(plain[n-1]), plain[:n-1]
 	}
-	if len(plain) > maxPlaintextBytes {
+	if len(plain) > MaxPlaintextBytes {
 		return 0, nil, errRecordSize
 	}
 	return kind, plain, nil
 }
 
-// seal appends p to dst in records of 16 KiB at most. p is copied once, since dst is encrypted in place.
-func (h *half) seal(dst []byte, kind recordType, p []byte) []byte {
+// Seal appends p to dst in records of 16 KiB at most. p is copied once, since dst is encrypted in place.
+func (h *Half) Seal(dst []byte, kind RecordType, p []byte) []byte {
 	for len(p) > 0 {
-		n := min(len(p), maxPlaintextBytes)
-		dst = h.sealOne(dst, kind, p[:n])
+		n := min(len(p), MaxPlaintextBytes)
+		dst = h.SealOne(dst, kind, p[:n])
 		p = p[n:]
 	}
 	return dst
 }
 
-// sealOne appends one record. In TLS 1.3 its type is encrypted behind the content (RFC 8446, section 5.2).
-func (h *half) sealOne(dst []byte, kind recordType, p []byte) []byte {
+// SealOne appends one record. In TLS 1.3 its type is encrypted behind the content (RFC 8446, section 5.2).
+func (h *Half) SealOne(dst []byte, kind RecordType, p []byte) []byte {
 	header := len(dst)
-	outer, length := kind, len(p)+tagBytes
+	outer, length := kind, len(p)+TagBytes
 	if h.is13 {
-		outer, length = recordApplicationData, length+1
+		outer, length = ApplicationData, length+1
 	} else if h.explicit {
 		length += explicitNonceBytes
 	}

@@ -1,4 +1,4 @@
-package engine
+package tlsconn
 
 import (
 	"crypto/tls"
@@ -6,27 +6,27 @@ import (
 	"os"
 )
 
-// Resumption by tickets (RFC 8446, section 2.2; RFC 5077). A slot is one client: its next connection may resume what its last one was given,
-// so a loop keeps a session for each slot at most, and no ticket gets to another server. Which connections resume is spread evenly over those
+// Resumption by tickets (RFC 8446, section 2.2; RFC 5077). A Conn is one client: its next connection may resume what its last one was given,
+// so there is a session for each Conn at most, and no ticket gets to another server. Which connections resume is spread evenly over those
 // that can. Only handshakes and the server's handshake messages come here, no request does.
 
-// kept is a session that the slot's next connection may resume.
+// kept is a session that the next connection may resume.
 type kept struct {
 	state  *tls.ClientSessionState
 	master []byte // the session's master secret in TLS 1.2, which crypto/tls logs in whole handshakes only; nil in TLS 1.3
 }
 
-// sessions is a loop's tls.ClientSessionCache. crypto/tls calls it for the handshake that runs, which the loop's key log knows.
+// sessions is the tls.ClientSessionCache of a thread. crypto/tls calls it for the handshake that runs, which the key log knows.
 type sessions struct {
 	keys             *keyLog
-	share            float64 // TLSOptions.Resume
+	share            float64 // of the connections with a session, how many resume it, 0 to 1
 	able, resumption int64   // how many connections had a session, and how many of these were to resume it
 }
 
-// Get returns the slot's session if this connection is to resume it.
+// Get returns the connection's session if this connection is to resume it.
 func (s *sessions) Get(string) (*tls.ClientSessionState, bool) {
 	h := s.keys.current
-	session := h.conn.secure.kept
+	session := h.conn.kept
 	if session == nil {
 		return nil, false
 	}
@@ -47,40 +47,40 @@ const rounding = 1e-6
 // master12 is the key log's label of TLS 1.2's master secret.
 const master12 = "CLIENT_RANDOM"
 
-// Put keeps a session in place of the slot's last one; nil says that this one has expired.
+// Put keeps a session in place of the last one; nil says that this one has expired.
 func (s *sessions) Put(_ string, state *tls.ClientSessionState) {
 	h := s.keys.current
-	h.conn.secure.kept = nil
+	h.conn.kept = nil
 	if state != nil {
-		h.conn.secure.kept = &kept{state, h.secrets[master12]}
+		h.conn.kept = &kept{state, h.secrets[master12]}
 	}
 }
 
 // ticketReader waits for a ticket of TLS 1.3, which comes after the handshake, encrypted. Only crypto/tls can make a session of it.
 type ticketReader struct {
 	handshake *handshake
-	again     half // seals what the server sent once more, with the record numbers that crypto/tls expects
+	again     Half // seals what the server sent once more, with the record numbers that crypto/tls expects
 	nothing   [1]byte
 }
 
 // awaitTickets has the connection that h has made keep the server's ticket. In TLS 1.2 that came in the handshake.
-func (s *secure) awaitTickets(h *handshake) {
-	if s.in.is13 && s.conn.loop.plan.TLS.Resume > 0 {
-		s.tickets = &ticketReader{handshake: h, again: s.in}
+func (c *Conn) awaitTickets(h *handshake) {
+	if c.in.is13 && c.shared.resumes {
+		c.tickets = &ticketReader{handshake: h, again: c.in}
 	}
 }
 
 // readTicket gives crypto/tls a handshake message of the server, or a part of one. It reads until the first ticket; a message that it does
 // not take ends that too, and nothing else.
-func (s *secure) readTicket(content []byte) {
-	t, before := s.tickets, s.kept
+func (c *Conn) readTicket(content []byte) {
+	t, before := c.tickets, c.kept
 	if t == nil {
 		return
 	}
-	s.conn.loop.tls.keys.current = t.handshake
-	t.handshake.record = t.again.seal(nil, recordHandshake, content)
+	c.shared.keys.current = t.handshake
+	t.handshake.record = t.again.Seal(nil, Handshake, content)
 	_, err := t.handshake.tls.Read(t.nothing[:])
-	if s.kept != before || !errors.Is(err, os.ErrDeadlineExceeded) {
-		s.tickets = nil
+	if c.kept != before || !errors.Is(err, os.ErrDeadlineExceeded) {
+		c.tickets = nil
 	}
 }
