@@ -1,4 +1,5 @@
 // CPU time and memory of processes, read from /proc; also of a user's own backends, which bakeoff does not start.
+import { lstatSync } from 'node:fs';
 import path from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { namesIn, readIfThere, textOf } from '../files.ts';
@@ -273,16 +274,17 @@ export function statFields(folder: string): string[] | undefined {
 
 /**
  * Returns a function that gives the CPU seconds on `cpus`, since its first call, of the processes at these addresses and their
- * descendants; null if none listens in this network, or it is another user's. A task's time counts for its last core, exact for pinned
- * tasks.
+ * descendants; null if none listens in this network, or it is another user's. A socket without a file has no backend. A task's time
+ * counts for its last core, exact for pinned tasks.
  */
 export function watchUpstreams(
   addresses: readonly UpstreamAddress[],
   cpus: readonly number[],
   proc = '/proc',
 ): () => number | null {
-  if (addresses.length === 0) return () => 0;
-  const listeners = listenersOn(addresses, proc);
+  const served = addresses.filter((address) => !('socket' in address) || isThere(address.socket));
+  if (served.length === 0) return () => 0;
+  const listeners = listenersOn(served, proc);
   if (listeners === undefined) return () => null;
   // This process may be a descendant: systemd keeps the sockets of its services.
   const startedBy = (pid: string) => {
@@ -301,6 +303,15 @@ export function watchUpstreams(
     isFirst = false;
     return sum;
   };
+}
+
+/** False only if there is no such file; one in a closed folder may be there. */
+function isThere(file: string): boolean {
+  try {
+    return lstatSync(file, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 /** The processes that have their listening sockets open, workers included; undefined if an address has none. */

@@ -300,20 +300,33 @@ describe('a backend', () => {
 
   test('may listen on IPv6 or a Unix socket', () => {
     listen('tcp6', [3000, '77']);
+    const socket = path.join(newFolder(), 'app');
+    writeFileSync(socket, '');
     writeFileSync(
       path.join(proc, 'net', 'unix'),
       'Num       RefCount Protocol Flags    Type St Inode Path\n' +
-        '0000000000000000: 00000003 00000000 00000000 0001 03 91 /run/app\n0000000000000000: 00000002 00000000 00010000 0001 01  92 /run/app\n',
+        `0000000000000000: 00000003 00000000 00000000 0001 03 91 ${socket}\n0000000000000000: 00000002 00000000 00010000 0001 01  92 ${socket}\n`,
     );
     const use = (...seconds: number[]) =>
       seconds.forEach((second, index) => {
         showOne(10 + index, second, { sockets: [['77', '92', '91'][index] as string] });
       });
     use(1, 1, 1);
-    const used = watch([{ port: 3000 }, { socket: '/run/app' }], 0);
+    const used = watch([{ port: 3000 }, { socket }], 0);
     used();
     use(2, 3, 9);
     expect(used()).toBe(3);
+  });
+
+  test('at a socket without a file is none', () => {
+    listen('tcp', [3000, '77']);
+    showOne(10, 1, { sockets: ['77'] });
+    const socket = path.join(newFolder(), 'none');
+    expect(watch([{ socket }], 0)()).toBe(0);
+    const used = watch([{ port: 3000 }, { socket }], 0);
+    used();
+    showOne(10, 3, { sockets: ['77'] });
+    expect(used()).toBe(2);
   });
 
   test.each([
