@@ -179,7 +179,13 @@ class TestRun {
   /** The engine's tests with the race detector, then Go fuzzing of each of its targets and its parsers' for some seconds. */
   #engine(options: RunOptions, gcc: string): Promise<void> {
     return inTemporaryFolder('bakeoff-engine-', async (folder) => {
-      const parsers = ['internal/h1', 'internal/h2', 'internal/h3', 'internal/headers'];
+      const parsers = [
+        'internal/h1',
+        'internal/h2',
+        'internal/h3',
+        'internal/headers',
+        'internal/tlsconn',
+      ];
       const packages = ['engine', ...parsers];
       const build = {
         ...options,
