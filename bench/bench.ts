@@ -25,7 +25,7 @@ import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
-import { openStore } from '../lib/store/store.ts';
+import { openStore } from '../lib/features/influxdb/store.ts';
 import { experiments, plain, type Experiment } from './experiments.ts';
 import {
   allocationsPerRequest,

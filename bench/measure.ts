@@ -16,7 +16,7 @@ import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { lastLine, run } from '../lib/process.ts';
 import type { ToolName } from '../lib/setup/tools.ts';
-import type { Store } from '../lib/store/store.ts';
+import type { Store } from '../lib/features/influxdb/store.ts';
 import { loadgen } from './engine.ts';
 import { plain, type Experiment } from './experiments.ts';
 import { compareRounds, judge, type Arrangement, type Measured, type Row } from './ratios.ts';

@@ -1,7 +1,7 @@
 // The Articles dashboard: what an article claims, whether that holds here, and its tables beside what was measured here.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchClaim, benchRun } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchClaim, benchRun } from '../lib/features/influxdb/schema.ts';
 import { board, runsPanel, scenarioVariable, unpublished, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { barsPanel } from './charts.ts';

@@ -14,8 +14,8 @@ import {
   type Panel,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchRun } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchRun } from '../lib/features/influxdb/schema.ts';
 import { datasource } from './frame.ts';
 import {
   pickedRun,

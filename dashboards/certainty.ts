@@ -9,9 +9,9 @@ import {
 } from '@grafana/grafana-foundation-sdk/common';
 import { FieldColorBuilder, FieldColorModeId } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as stat from '@grafana/grafana-foundation-sdk/stat';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchRound } from '../lib/store/round-points.ts';
-import { benchSentence } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchRound } from '../lib/features/influxdb/round-points.ts';
+import { benchSentence } from '../lib/features/influxdb/schema.ts';
 import { timeSeriesPanel } from './charts.ts';
 import { framed, tableQuery } from './frame.ts';
 import { pickedRun, select } from './influxql.ts';

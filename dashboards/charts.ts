@@ -39,8 +39,8 @@ import {
   type Repeat,
 } from './frame.ts';
 import { pickedRun, select } from './influxql.ts';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchCurve } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchCurve } from '../lib/features/influxdb/schema.ts';
 
 /** Requests/s as multiples of the first row's, published and here as bars side by side, a group per variant. `noBars` is what it says where there are none. */
 export function barsPanel({ noBars, ...frame }: Frame & { noBars: string }): barchart.PanelBuilder {

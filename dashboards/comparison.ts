@@ -3,9 +3,9 @@ import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
 import { enumeration } from '../lib/format.ts';
 import { present } from '../lib/present.ts';
 import { factsOf, serverMetricNames } from '../lib/result/server-metrics.ts';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchBucket } from '../lib/store/phase-points.ts';
-import { benchPage, benchWhy } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchBucket } from '../lib/features/influxdb/phase-points.ts';
+import { benchPage, benchWhy } from '../lib/features/influxdb/schema.ts';
 import {
   board,
   closedRow,

@@ -1,7 +1,7 @@
 // The History dashboard: one scenario over its runs and over the servers' versions.
 import type { Dashboard } from '@grafana/grafana-foundation-sdk/dashboard';
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchRun } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchRun } from '../lib/features/influxdb/schema.ts';
 import { board, closedRow, kindVariable, runsPanel, scenarioVariable, variable } from './board.ts';
 import { verdictColumn } from './certainty.ts';
 import { timeSeriesPanel } from './charts.ts';

@@ -1,7 +1,7 @@
 // The InfluxQL of panels and variables. Every name comes from the catalogue that the writers write by.
 // The queries hold to what InfluxDB 1.x and 2.x both answer. Most ask for no time range: a run is picked by its name, and
 // its panels show it whatever range the dashboard is at.
-import { loadgenMeasurements, type measurements } from '../lib/store/schema.ts';
+import { loadgenMeasurements, type measurements } from '../lib/features/influxdb/schema.ts';
 
 export type Measurement = (typeof measurements)[number];
 export type FieldName<M extends Measurement> = keyof M['fields'] & string;

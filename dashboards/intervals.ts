@@ -9,7 +9,7 @@ import {
 } from '@grafana/grafana-foundation-sdk/common';
 import type { DynamicConfigValue, Panel } from '@grafana/grafana-foundation-sdk/dashboard';
 import * as xychart from '@grafana/grafana-foundation-sdk/xychart';
-import { benchComparison } from '../lib/store/comparison-points.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
 import { verdictColours } from './certainty.ts';
 import { fixedColour, forGrafana12 } from './charts.ts';
 import { framed, tableQuery, withoutTime } from './frame.ts';

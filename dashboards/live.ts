@@ -6,7 +6,7 @@ import {
   type Dashboard,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import type { Builder } from '@grafana/grafana-foundation-sdk/cog';
-import { benchRound, serverCpu } from '../lib/store/round-points.ts';
+import { benchRound, serverCpu } from '../lib/features/influxdb/round-points.ts';
 import { askedOnce } from './asked-once.ts';
 import { board, runsPanel, variable } from './board.ts';
 import { heatmapPanel, timeSeriesPanel } from './charts.ts';

@@ -1,5 +1,9 @@
 // Panels on the load phases of a run: what h2load, wrk and vegeta print, published beside measured.
-import { benchBucket, benchPhase, type DistributionPart } from '../lib/store/phase-points.ts';
+import {
+  benchBucket,
+  benchPhase,
+  type DistributionPart,
+} from '../lib/features/influxdb/phase-points.ts';
 import { pickedRun } from './influxql.ts';
 import { tablePanel, variantColumn, type Column } from './tables.ts';
 

@@ -1,5 +1,5 @@
 // Panels on a network of the run's own, and on what failed: what explains requests/s that a link and its queue decide.
-import { benchComparison } from '../lib/store/comparison-points.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
 import { pickedRun } from './influxql.ts';
 import { colours, matched, nullAs, tablePanel, variantColumn } from './tables.ts';
 

@@ -1,6 +1,6 @@
 // Panels on latency by rate: of a search for the highest rate within a limit (--within), or of a sweep over rates (--rates).
-import { benchComparison } from '../lib/store/comparison-points.ts';
-import { benchCurve } from '../lib/store/schema.ts';
+import { benchComparison } from '../lib/features/influxdb/comparison-points.ts';
+import { benchCurve } from '../lib/features/influxdb/schema.ts';
 import { marksPanel } from './charts.ts';
 import { pickedRun } from './influxql.ts';
 import { nullAs, tablePanel, variantColumn, yesOrNo } from './tables.ts';

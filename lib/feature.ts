@@ -1,12 +1,12 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
-// result.json, of scenarios and of the database, in the help of --rounds, in the data that `clean` removes, and in the next step after
-// --k6-script.
+// result.json and of scenarios, in the help of --rounds and --generator-cpus, and in the next step after --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
 import type { Flag } from './cli/words.ts';
 import type { Html } from './report/html/page.ts';
 import type { Part } from './report/table.ts';
 import type { Result } from './result/result.ts';
 import type { RunContext, SteppedLoad } from './runner/plan.ts';
+import type { PlannedSink } from './runner/sink.ts';
 import type { Scenario, Variant } from './scenario/model.ts';
 
 export interface Command {
@@ -15,7 +15,7 @@ export interface Command {
   run(args: string[]): Promise<number>;
 }
 
-/** A run whose rounds are done. Its servers' configs, its folder and its database are still there. */
+/** A run whose rounds are done. Its servers' configs, its folder and its sink are still there. */
 export interface EndedRun {
   context: RunContext;
   result: Result;
@@ -38,6 +38,21 @@ export interface AskedScenario {
   responses: number;
 }
 
+/** Where a run's figures are, besides its folder. */
+export interface Stored {
+  line: string;
+  /** What is missing there. The run then has exit code 1. */
+  lack?: string;
+}
+
+/** A folder below bakeoff's own. */
+export interface KeptFolder {
+  folder: string;
+  what: string;
+  /** This file shows that the folder belongs to bakeoff, and whether it is in use. */
+  lock: string;
+}
+
 /** A folder of lib/features. It may use the core, and no other feature. */
 export interface Feature {
   commands?: Readonly<Record<string, Command>>;
@@ -47,6 +62,13 @@ export interface Feature {
   scenario?(asked: AskedScenario): Scenario | undefined;
   /** Returns the load in steps that the scenario or the flags ask for; undefined: none. */
   steppedLoad?(scenario: Scenario, flags: ReadonlyMap<string, string>): SteppedLoad | undefined;
+  /**
+   * Returns where the flags send a run's figures besides its folder; undefined if nowhere. A run has one sink, that of the first feature.
+   * Throws UserError (exit code 2).
+   */
+  sink?(flags: ReadonlyMap<string, string>): PlannedSink | undefined;
+  /** Says where a run's figures were sent. Its line is the last one below the table. */
+  stored?(result: Result): Stored;
   /**
    * Looks at a run. Returns the result with what was found under a key of its own, or undefined if it did not look. Throws what ends the
    * run.
@@ -62,4 +84,6 @@ export interface Feature {
   parts?(result: Result): Part[];
   /** Returns sections of report.html that stand below its table. @param folder of the run; undefined if its files are not there */
   sections?(result: Result, folder: string | undefined): Promise<Html[]>;
+  /** Data that no run can make again. `clean` deletes it with --history alone, whose help this is. */
+  history?: { help: string; folders: readonly KeptFolder[] };
 }

@@ -1,7 +1,7 @@
 // The features, in the order in which the help has their commands. To take one out, delete its line here and its folder.
 import type { Feature } from './feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
-import { grafana } from './features/grafana/feature.ts';
+import { influxdb } from './features/influxdb/feature.ts';
 import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
 import { kubernetes } from './features/kubernetes/feature.ts';
@@ -15,7 +15,7 @@ export const features: readonly Feature[] = [
   kubernetes,
   calibrate,
   report,
-  grafana,
+  influxdb,
   search,
   why,
 ];

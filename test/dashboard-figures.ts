@@ -1,6 +1,6 @@
 // The expected rows of the dashboards' tables for a result.
 import { curvesOf, foundIn } from '../lib/report/found.ts';
-import { tablePoints } from '../lib/store/points.ts';
+import { tablePoints } from '../lib/features/influxdb/points.ts';
 import { parsed } from './fixtures/points.ts';
 import type { Phase, Result, VariantResult } from '../lib/result/result.ts';
 

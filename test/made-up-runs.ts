@@ -6,7 +6,7 @@ import type { Phase, Result } from '../lib/result/result.ts';
 import { findVariants } from '../lib/scenario/catalogue.ts';
 import { isRunnable, networkOf } from '../lib/scenario/variants.ts';
 import type { Scenario } from '../lib/scenario/model.ts';
-import { claimsOfRun, placesOf } from '../lib/report/run-claims.ts';
+import { claimsOfRun, placesOf } from '../lib/features/influxdb/run-claims.ts';
 import { verdictSentences } from '../lib/report/sentences.ts';
 import { curvesOf, foundIn } from '../lib/report/found.ts';
 import {
@@ -16,8 +16,8 @@ import {
   sentencePoints,
   tablePoints,
   whyPoints,
-} from '../lib/store/points.ts';
-import type { Store } from '../lib/store/store.ts';
+} from '../lib/features/influxdb/points.ts';
+import type { Store } from '../lib/features/influxdb/store.ts';
 import { type Figures, h2Result, shippedScenarios } from './fixtures/h2-result.ts';
 import { networkUse, traffic } from './fixtures/link.ts';
 import { phase } from './fixtures/phase.ts';

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, expect, onTestFinished, vi } from 'vitest';
 import type { Result } from '../lib/result/result.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../lib/setup/tools.ts';
-import { type Store, openStore } from '../lib/store/store.ts';
 import { newFolder } from './fixtures/new-folder.ts';
 import { launch } from './fixtures/node-process.ts';
 import { descendants, type Seen } from './fixtures/processes.ts';
@@ -39,15 +38,6 @@ export function useHome(tools: readonly ToolName[]): Home {
   });
   afterAll(() => home.remove());
   return home;
-}
-
-export async function storeOf({ folder, env }: Home): Promise<Store> {
-  const store = await openStore({
-    influxdBinary: env['INFLUXD_BIN'] as string,
-    folder: join(folder, 'influxdb'),
-  });
-  onTestFinished(() => store.close());
-  return store;
 }
 
 /** The path of a results folder that does not exist yet; removed after the test. */

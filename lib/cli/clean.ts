@@ -4,35 +4,31 @@ import { lstat, readdir, rm, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { total } from '../analysis/statistics.ts';
 import { usageError, UserError } from '../errors.ts';
+import type { KeptFolder } from '../feature.ts';
+import { features } from '../features.ts';
 import { whole } from '../format.ts';
 import { holder, lockFile, oneRunAtATime } from '../machine/locks.ts';
 import { bakeoffFolder, typed } from '../setup/paths.ts';
 import { printHelp, readWords, type Flag } from './words.ts';
 
-const cleanFlags = {
-  history: {
-    help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',
-  },
-  help: { help: 'this text' },
-} as const satisfies Record<string, Flag>;
+const histories = features.flatMap(({ history }) => history ?? []);
 
-/**
- * The `lock` file shows that the folder belongs to bakeoff, and whether it is in use. `lasts`: no run can recreate the contents.
- */
-interface Kept {
-  path: string;
-  what: string;
-  lock: string;
-  lasts?: true;
+const cleanFlags: Record<string, Flag> = {};
+for (const { help } of histories) cleanFlags['history'] = { help };
+cleanFlags['help'] = { help: 'this text' };
+
+/** `lasts`: no run can recreate the contents. */
+interface Kept extends KeptFolder {
+  lasts: boolean;
 }
 
-const at = (folder: string) => join(bakeoffFolder, folder);
 const kept: readonly Kept[] = [
-  { path: at('k6'), what: 'k6', lock: 'lock' },
-  { path: at('tls'), what: 'the certificate', lock: 'lock' },
-  { path: at('grafana'), what: "Grafana's data", lock: 'lock', lasts: true },
-  { path: at('influxdb'), what: "InfluxDB's data", lock: 'influxd.lock', lasts: true },
+  { folder: 'k6', what: 'k6', lock: 'lock', lasts: false },
+  { folder: 'tls', what: 'the certificate', lock: 'lock', lasts: false },
+  ...histories.flatMap(({ folders }) => folders.map((one) => ({ ...one, lasts: true }))),
 ];
+
+const folderOf = ({ folder }: Kept): string => join(bakeoffFolder, folder);
 
 /** Prints what was removed. Throws UserError, or the file system's error, and removes nothing, if a folder is in use or another user's. */
 export async function cleanCommand(args: readonly string[]): Promise<number> {
@@ -58,8 +54,10 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   try {
     const there = kept.filter(isThere);
     for (const one of there) locks.push(await locked(one));
-    for (const { path, what, lasts } of there) {
-      const stays = lasts === true && !flags.has('history');
+    for (const one of there) {
+      const { what, lasts } = one;
+      const path = folderOf(one);
+      const stays = lasts && !flags.has('history');
       const size = `${whole(Math.ceil((await bytesBelow(path)) / 1e6))} MB`;
       if (!stays) await rm(path, { recursive: true });
       console.log(
@@ -77,17 +75,19 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
 }
 
 /** Whether bakeoff's folder is there. Throws the file system's error for another user's. */
-function isThere({ path, lock }: Kept): boolean {
-  if (!existsSync(join(path, lock))) return false;
+function isThere(one: Kept): boolean {
+  const path = folderOf(one);
+  if (!existsSync(join(path, one.lock))) return false;
   accessSync(path, constants.W_OK);
   return true;
 }
 
-async function locked({ path, what, lock }: Kept): Promise<number> {
-  const file = join(path, lock);
+async function locked(one: Kept): Promise<number> {
+  const path = folderOf(one);
+  const file = join(path, one.lock);
   const descriptor = await lockFile(file, 1);
   if (descriptor === null)
-    throw new UserError(`${what} in ${path} is in use${holder(file)}: end that first`);
+    throw new UserError(`${one.what} in ${path} is in use${holder(file)}: end that first`);
   return descriptor;
 }
 

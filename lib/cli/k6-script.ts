@@ -34,8 +34,6 @@ const flagsOfRuns: readonly CoreFlag[] = [
   'generator-host',
   'install',
   'host',
-  'store',
-  'influx',
   'out',
   'keep-secrets',
   'json',

@@ -7,7 +7,7 @@ import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { parseInfluxUrl } from '../store/client.ts';
+import type { PlannedSink } from '../runner/sink.ts';
 import { readFailIf } from './fail-if.ts';
 import { noInstall, ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
@@ -91,18 +91,6 @@ const coreFlags = {
   },
   json: { group: 'output', help: 'the result as JSON on stdout, everything else on stderr' },
   ...exportFlags,
-  store: {
-    group: 'output',
-    rare: true,
-    value: 'influx|none',
-    help: 'where samples go (influx)',
-  },
-  influx: {
-    group: 'output',
-    rare: true,
-    value: 'URL',
-    help: 'an InfluxDB 1.x or 2.x that runs already, instead of a local one',
-  },
   'keep-secrets': {
     group: 'output',
     rare: true,
@@ -214,7 +202,7 @@ export function readRunOptions({ flags, lists, read }: Words) {
     flags,
     /** Which comparisons features may look at after the rounds: all, those that differ, or none. */
     examined: 'all' as 'all' | 'decided' | 'none',
-    store: readStore(flags.get('store'), flags.get('influx')),
+    sink: sinkOf(flags),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
     /** Hosts beyond this machine that may be loaded. */
@@ -241,14 +229,13 @@ function readPercent(flag: string, text: string): number {
   throw usageError(`${flag} ${text}: give a percentage from 0.01% to 50%, such as 1% or 0.5%`);
 }
 
-/** Returns 'local' for an influxd that bakeoff starts. */
-function readStore(store = 'influx', influx?: string): 'local' | 'none' | { url: string } {
-  const where = oneOf(['influx', 'none'])('--store', store);
-  if (influx === undefined) return where === 'none' ? 'none' : 'local';
-  if (where === 'none')
-    throw usageError('--store none and --influx do not go together: leave one out');
-  parseInfluxUrl(influx);
-  return { url: influx };
+/** Returns where flags send the figures besides the run's folder. Throws UserError (exit code 2). */
+export function sinkOf(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
+  for (const { sink } of features) {
+    const planned = sink?.(flags);
+    if (planned !== undefined) return planned;
+  }
+  return undefined;
 }
 
 /** `file` is absolute. */

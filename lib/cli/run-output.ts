@@ -1,4 +1,5 @@
 // The output of a run: heading, progress, report and exit code.
+import { features } from '../features.ts';
 import { requestsOf } from '../scenario/pages.ts';
 import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
@@ -19,7 +20,7 @@ import { metricMark } from '../report/verdict-words.ts';
 import { networksText } from '../report/network.ts';
 import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
-import { nothingLines, storedLine } from '../report/sentences.ts';
+import { nothingLines, storedLines } from '../report/sentences.ts';
 import { terminal, wrapLines } from '../report/table.ts';
 import { type Plan, type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds, expectedRounds, nextLook } from '../runner/times.ts';
@@ -203,7 +204,7 @@ export async function report(
   // A load in steps that was ended in its first round has a curve.
   const measured = wholeRounds(result.variants) > 0 || curvesOf(result).length > 0;
   if (measured) {
-    const stored = `${storedLine(result.integrity)} · ${join(folder.name, 'report.html')}`;
+    const stored = [...storedLines(result), join(folder.name, 'report.html')].join(' · ');
     const terminal = terminalOf(options);
     const text =
       lines === undefined
@@ -243,9 +244,9 @@ export async function report(
     throw new UserError(`nothing was compared: ${[...causes].join(', ')}`);
   }
   const gate = options.failIf === undefined ? 0 : failIfCode(result, options.failIf, console.error);
-  const lost = result.integrity?.lost ?? 0;
-  if (gate !== 0 || lost === 0) return gate;
-  console.error(`the figures above are right, but InfluxDB lacks ${counts(lost, 'request')}`);
+  const lacks = features.flatMap(({ stored }) => stored?.(result).lack ?? []);
+  if (gate !== 0 || lacks.length === 0) return gate;
+  console.error(`the figures above are right, but ${lacks.join(', ')}`);
   return 1;
 }
 

@@ -2,7 +2,6 @@
 import { join } from 'node:path';
 import { usageError, UserError } from '../errors.ts';
 import { features } from '../features.ts';
-import { requireSpace } from '../files.ts';
 import { requireClosedToOthers, writeWhole } from '../writing.ts';
 import type { GeneratorHost } from '../hosts/generator-host.ts';
 import type { ServerHost } from '../hosts/server-host.ts';
@@ -11,7 +10,7 @@ import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { pin, takeSignals } from '../process.ts';
-import { present } from '../present.ts';
+import { byName, present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
@@ -31,7 +30,7 @@ import {
 } from '../runner/results-folder.ts';
 import { runGroup } from '../runner/round.ts';
 import { runRounds, type RunOutcome } from '../runner/run.ts';
-import { settleStore, storeFound } from '../runner/store-result.ts';
+import { settleSink } from '../runner/sink.ts';
 import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
@@ -40,7 +39,6 @@ import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
 import { ensureTools, toolVariable, type ToolName } from '../setup/tools.ts';
-import { openStore } from '../store/store.ts';
 import type { RunOptions } from './run-options.ts';
 import {
   createRunProgress,
@@ -167,26 +165,27 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   const names = serversOf(servers);
   const needed: ToolName[] = ['k6'];
   if (run.host === undefined) needed.push(...names);
-  if (options.store === 'local') needed.push('influxd');
-  const { k6, influxd, ...here } = await ensureTools(needed, thisMachine(), signal);
+  needed.push(...(options.sink?.tools ?? []));
+  const binaries = await ensureTools(needed, thisMachine(), signal);
+  const { k6 } = binaries;
+  const here = run.host === undefined ? byName(names, (name) => binaries[name]) : {};
   const there = await run.host?.tools(names, options.install === true, signal);
   await Promise.all(run.generators.map((one) => one.have(k6, signal)));
   signal.throwIfAborted();
-  const onPath = there === undefined ? here : {};
   const delaylink = await delaylinkBeside(k6);
   const tools: RunContext['tools'] = { k6, delaylink, servers: there?.binaries ?? here };
   return {
     ...run,
     signal,
     tools,
-    influxd,
-    versions: { ...(await versionsOf({ k6, ...onPath }, signal)), ...there?.versions },
+    binaries,
+    versions: { ...(await versionsOf({ k6, ...here }, signal)), ...there?.versions },
   };
 }
 
 /**
  * Checks that the plan's networks can be made and its records stored, waits for the machine, moves this process to the generator's cores
- * and opens the database. What can be refused is refused before the wait. Throws UserError.
+ * and opens the sink. What can be refused is refused before the wait. Throws UserError.
  */
 export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
@@ -199,43 +198,23 @@ export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunO
     await requireNetworks(thisMachine(), thisCaller(), signal);
   }
   await checkResultsFolder(options.out, neededBytes(draft));
-  if (options.store === 'local')
-    await requireSpace(
-      bakeoffFolder,
-      neededBytes(draft),
-      'InfluxDB',
-      'name another folder in BAKEOFF_HOME',
-    );
+  await options.sink?.requireSpace(neededBytes(draft));
   run.onClose(await waitForTurn(options, signal));
   // Read before this process is pinned: then it no longer sees the others.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);
   // Another run may follow, such as of an article.
   run.onClose(() => pin(process.pid, cpusOf(processors.cores)));
-  const store =
-    options.store === 'none'
-      ? null
-      : await openStore({
-          ...(options.store === 'local'
-            ? { influxdBinary: run.influxd }
-            : { url: options.store.url }),
-          folder: join(bakeoffFolder, 'influxdb'),
-          cpus: cores.generatorCpus,
-          signal,
-        });
-  run.onClose(() => store?.close());
+  const at = { tools: run.binaries, cpus: cores.generatorCpus, signal };
+  const sink = (await options.sink?.open(at)) ?? null;
+  run.onClose(() => sink?.close());
   signal.throwIfAborted();
-  const failure = store?.failure() ?? null;
-  if (failure !== null)
-    console.error(
-      `the run goes on without InfluxDB, and writes its points at the end if it starts then: ${failure}`,
-    );
-  const versions = { ...run.versions, ...present({ influxdb: store?.version || undefined }) };
+  const versions = { ...run.versions, ...sink?.versions };
   const serverHost = await run.host?.facts();
   const generatorHosts = await Promise.all(run.generators.map((one) => one.facts()));
   return {
     ...run,
-    store,
+    sink,
     environment: (): Environment => ({
       ...readEnvironment(processors, cores, versions),
       ...present({ serverHost }),
@@ -298,7 +277,7 @@ export async function runPlan(
       startedAt,
     );
     if (outcome.ended === undefined) await examine(context, outcome, options, progress);
-    outcome.result = await settleStore(context, outcome);
+    outcome.result = await settleSink(context, outcome);
     progress.clear();
     return { ...outcome, folder };
   } catch (error) {
@@ -334,8 +313,8 @@ async function examine(
       const found = await afterRounds?.({ ...asked, result: outcome.result });
       if (found === undefined) continue;
       outcome.result = found;
-      const problem = await storeFound(context, found);
-      if (problem !== null) found.warnings.push(problem);
+      const problem = await context.sink?.found(found);
+      if (typeof problem === 'string') found.warnings.push(problem);
       await writeWhole(join(context.folder, 'result.json'), resultJson(found));
     }
   } catch (error) {

@@ -1,7 +1,7 @@
 // The messages between bakeoff and its agent on another host: a JSON object per line.
 import type { MachineReading } from '../machine/usage.ts';
 import type { TreeUsage } from '../servers/usage.ts';
-import type { ServerSample } from '../store/points.ts';
+import type { ServerSample } from '../servers/usage.ts';
 
 /** A user's file or link, with its path in the sent folder. */
 export type SentFile =

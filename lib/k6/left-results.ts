@@ -1,5 +1,5 @@
 // The results that each k6 in a cluster leaves in the database after a phase, because nothing there reads its console.
-import { line, quoteIdentifier, quoteString } from '../store/line-protocol.ts';
+import { line, quoteIdentifier, quoteString } from '../influx/line-protocol.ts';
 import type { PhaseOutcome } from './load-plan.ts';
 
 const measurement = 'bench_instance';

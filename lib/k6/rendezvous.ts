@@ -3,7 +3,7 @@ import { sleep } from 'k6';
 import encoding from 'k6/encoding';
 import exec from 'k6/execution';
 import http, { type Params, type Response } from 'k6/http';
-import { line } from '../store/line-protocol.ts';
+import { line } from '../influx/line-protocol.ts';
 import { leftPoint, ofLoad, type LoadName } from './left-results.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from './load-plan.ts';
 

@@ -22,7 +22,7 @@ import {
   whole,
 } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import type { Comparison, Integrity, Result } from '../result/result.ts';
+import type { Comparison, Result } from '../result/result.ts';
 import { bytesLines, linkLines } from './bytes.ts';
 import { comparisonSentences, roundsNeeded, type Sentence } from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
@@ -240,12 +240,9 @@ function headerLines(result: Result): string[] {
   ];
 }
 
-/** How many of the requests the database holds. */
-export function storedLine(integrity: Integrity | null): string {
-  if (integrity === null) return 'Not stored in InfluxDB (--store none)';
-  const { requests, stored, backfilled, lost } = integrity;
-  const again = backfilled > 0 ? `, ${whole(backfilled)} of them written again` : '';
-  return `Stored ${whole(stored)} of ${whole(requests)} requests in InfluxDB${again}, ${whole(lost)} lost`;
+/** Where the figures are besides the run's folder. */
+export function storedLines(result: Result): string[] {
+  return features.flatMap(({ stored }) => stored?.(result).line ?? []);
 }
 
 export function warningLines({ warnings }: Result): string[] {

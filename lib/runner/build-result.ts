@@ -20,16 +20,10 @@ import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './k6-plan.ts';
-import type { Plan, RunBase, VariantRound } from './plan.ts';
+import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
 import type { Environment } from '../result/environment.ts';
 import type { KernelSetting, Integrity, Result, Round, RateStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
-
-/** A round that counts, with an outcome for every variant. */
-export interface KeptRound {
-  round: number;
-  outcomes: ReadonlyMap<string, VariantRound>;
-}
 
 interface Known {
   kept: readonly KeptRound[];
@@ -45,7 +39,7 @@ interface Known {
 }
 
 export function buildResult(
-  { plan, store }: Pick<RunBase, 'plan' | 'store'>,
+  { plan, sink }: Pick<RunBase, 'plan' | 'sink'>,
   environment: Environment,
   known: Known,
   startedAt: Date,
@@ -93,7 +87,7 @@ export function buildResult(
     sameWithin: plan.sameWithin,
     noiseFloor,
     kernelSettings: kernelSettings(plan, known),
-    integrity: store === null ? null : totalIntegrity(known.kept),
+    integrity: sink === null ? null : totalIntegrity(known.kept),
     warnings: [...warnings, ...known.notes],
     footnotes: [...(scenario.footnotes ?? []), ...known.lines, ...addressNotes(plan)],
   };

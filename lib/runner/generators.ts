@@ -28,7 +28,7 @@ import {
   type RunningK6,
 } from './k6.ts';
 import { Disturbance, RoundFailure } from './plan.ts';
-import { parseGoTime } from '../store/line-protocol.ts';
+import { parseGoTime } from './k6-record.ts';
 
 /** Generators that begin further apart load alone for too long. */
 const mostApartMs = 100;

@@ -21,7 +21,7 @@ import { inOneLine, messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
-import { RoundFailure } from './plan.ts';
+import { RoundFailure, type SampleOutput } from './plan.ts';
 
 const usualSource = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 
@@ -71,8 +71,8 @@ export interface K6Options {
   loadPlan: LoadPlan;
   /** Raises its priority above everything else on its cores (needs root). */
   goesFirst?: boolean;
-  /** Output to the store: values of --out, and environment variables; null without a store. */
-  output: { out: readonly string[]; env: Readonly<Record<string, string>> } | null;
+  /** Where samples go besides k6's record; null: nowhere. */
+  output: SampleOutput | null;
 }
 
 export interface RunningK6 {

@@ -10,6 +10,7 @@ import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
 import type {
   FoundRate,
+  Integrity,
   Metric,
   Phase,
   RateStep,
@@ -21,8 +22,7 @@ import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
 import { networkOf, pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
-import type { RoundIntegrity } from '../store/integrity.ts';
-import type { Store } from '../store/store.ts';
+import type { UsageSample } from './samples.ts';
 
 export type PlannedVariant = ReturnType<typeof plannedVariant>;
 
@@ -268,8 +268,8 @@ export interface RunBase {
   plan: Plan;
   /** results/<run> */
   folder: string;
-  /** null with `--store none`. */
-  store: Store | null;
+  /** Where its figures go besides the folder; null: nowhere. */
+  sink: Sink | null;
   signal: AbortSignal;
   /** Answers of variants that were started to make the plan. */
   answers?: ReadonlyMap<string, Answer>;
@@ -329,10 +329,67 @@ export interface VariantRound extends ServerFigures {
   settings?: Network['settings'];
   /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
-  /** null with `--store none`. */
+  /** null without a sink. */
   integrity: RoundIntegrity | null;
-  /** Samples of its server as they were written to the database, in line protocol. */
-  serverPoints?: readonly string[];
+}
+
+/** How many requests the sink holds. `problems` has lines for the user, none if it holds all. */
+export interface RoundIntegrity extends Integrity {
+  problems: string[];
+}
+
+/** A side's load in a round, as it goes into the sink. */
+export interface LoadToStore {
+  planned: PlannedVariant;
+  round: number;
+  /** All requests that k6 made. */
+  requests: number;
+  /** k6's record, from which missing samples are written again; undefined: none. */
+  recordFile: string | undefined;
+  /** k6 sent no samples itself. */
+  unsent: boolean;
+  /** The server's samples. */
+  samples: readonly UsageSample[];
+}
+
+/** A round that counts, with an outcome for every variant. */
+export interface KeptRound {
+  round: number;
+  outcomes: ReadonlyMap<string, VariantRound>;
+}
+
+/** Where k6 sends its samples: values of --out, and environment variables. */
+export interface SampleOutput {
+  out: readonly string[];
+  env: Readonly<Record<string, string>>;
+}
+
+/**
+ * Where a run's figures go besides its folder. A line that a method returns says why something was not stored, which must not cost a
+ * round.
+ */
+export interface Sink {
+  /** Versions of its programs by name. */
+  versions: Readonly<Record<string, string>>;
+  /** How k6 sends its samples there, asked before each load; null if they must wait for the check after the load. */
+  k6Output(): Promise<SampleOutput | null>;
+  /** Checks that it has k6's samples of a load, writes missing ones again, and stores the samples of the server. */
+  afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity>;
+  /** Stores the result so far, at the run's begin, after each round that is kept, and at the end. */
+  after(
+    run: RunBase,
+    result: Result,
+    kept: readonly KeptRound[],
+    ended: boolean,
+  ): Promise<string | null>;
+  /** Deletes a round that no longer counts. */
+  forget(plan: Plan, round: number): Promise<string | null>;
+  /** Stores the findings of features. */
+  found(result: Result): Promise<string | null>;
+  /** Checks at the end of a run that all kept rounds are stored. Returns the result with the new counts, or the same if none changed. */
+  settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result>;
+  /** May be called twice. */
+  close(): Promise<void>;
 }
 
 /** A try at a round. */

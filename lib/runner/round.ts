@@ -37,7 +37,6 @@ import {
 } from './plan.ts';
 import { writeMixFiles } from './k6-plan.ts';
 import { roundFolder } from './results-folder.ts';
-import { storeSamples } from './store-result.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
 
@@ -73,6 +72,7 @@ async function groupRound(
   place: number,
   attempt: Attempt,
 ): Promise<Map<string, VariantRound>> {
+  const { plan, sink } = context;
   const folder = join(roundFolder(context.folder, attempt.round), `k6-${place}`);
   await mkdir(folder, { recursive: true });
   const stages = await openStages(context, group, attempt);
@@ -97,14 +97,10 @@ async function groupRound(
         stages.map(async ({ planned }, side) => {
           const measurement = measured[side] as Measurement;
           const outcome = outcomes[side] as Omit<VariantRound, 'integrity'>;
-          const stored = await storeSamples(
-            context,
-            planned,
-            attempt.round,
-            measurement,
-            outcome.requests,
-          );
-          return [planned.variant.name, { ...outcome, ...stored }] as const;
+          const { requests } = outcome;
+          const load = { ...measurement, planned, round: attempt.round, requests };
+          const integrity = (await sink?.afterLoad(plan, load)) ?? null;
+          return [planned.variant.name, { ...outcome, integrity }] as const;
         }),
       ),
     );

@@ -8,7 +8,7 @@ import { warning } from '../analysis/warnings.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
-import { buildResult, type KeptRound } from './build-result.ts';
+import { buildResult } from './build-result.ts';
 import { coldNotes } from './make-plan.ts';
 import {
   Disturbance,
@@ -21,6 +21,7 @@ import {
   withWarmups,
   type Attempt,
   type Group,
+  type KeptRound,
   type RunBase,
   type RunGroup,
   type VariantRound,
@@ -37,7 +38,6 @@ import {
 } from '../report/answers.ts';
 import { terminalTable } from '../report/table.ts';
 import { writeWhole } from '../writing.ts';
-import { forgetRound, storeResult } from './store-result.ts';
 
 /** Progress of a run. */
 export interface RunEvents {
@@ -235,7 +235,7 @@ class Rounds {
     return [differencesTitle, ...terminalTable(table, { width: Infinity, colour: false })];
   }
 
-  /** Writes result.json, then the database, which may hang. */
+  /** Writes result.json, then to the sink, which may hang. */
   async #save(state: Result['state'], ended: boolean): Promise<Result> {
     const file = join(this.#context.folder, 'result.json');
     const result = this.#resultNow(state);
@@ -243,9 +243,10 @@ class Rounds {
     try {
       await writeWhole(file, resultJson(result));
     } finally {
-      problem = await storeResult(this.#context, result, this.#kept, ended);
+      const { sink } = this.#context;
+      problem = (await sink?.after(this.#context, result, this.#kept, ended)) ?? null;
     }
-    // A database that is down fails in every round.
+    // A sink that is down fails in every round.
     if (problem === null || this.#notes.has(problem)) return result;
     this.#notes.add(problem);
     const noted = { ...result, warnings: [...result.warnings, problem] };
@@ -410,8 +411,8 @@ class Rounds {
 
   async #dropKept() {
     for (const { round } of this.#kept.splice(0)) {
-      const problem = await forgetRound(this.#context, round);
-      if (problem !== null) this.#notes.add(problem);
+      const problem = await this.#context.sink?.forget(this.#plan, round);
+      if (typeof problem === 'string') this.#notes.add(problem);
     }
     this.#comparisonsSoFar = [];
   }

@@ -8,7 +8,7 @@ import type { Noise } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
 import type { StartedServer } from '../servers/index.ts';
 import type { TreeUsage } from '../servers/usage.ts';
-import type { ServerSample } from '../store/points.ts';
+import type { ServerSample } from '../servers/usage.ts';
 
 /** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: less than 1 % may. */
 const intervalMsPerServer = 100;

@@ -20,7 +20,7 @@ export interface Measurement extends Observed {
   /** The side's results by phase. */
   results: LoadResult[];
   recordFile: string;
-  /** k6 did not write to the database: only its record has the samples. */
+  /** k6 sent them nowhere: only its record has the samples. */
   unsent: boolean;
 }
 
@@ -43,7 +43,7 @@ export async function underLoad(
 ): Promise<Measurement[]> {
   const { plan, signal } = context;
   const loadPlan = planOfLoad(context, group, stages, attempt);
-  const output = await outputToStore(context);
+  const output = await outputToSink(context);
   let k6: RunningK6 | undefined;
   try {
     const all = [...observers, ...more];
@@ -83,11 +83,10 @@ function planOfLoad(
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
-/** k6's output to the database; null without one, where it does not come back, and on other hosts, whose records are written to it afterwards. */
-async function outputToStore({ store, generators = [] }: RunContext): Promise<K6Options['output']> {
-  if (generators.length > 0 || store === null) return null;
-  // A database that hangs would stop k6.
-  return (await store.revive()) ? store.k6Output() : null;
+/** null on other hosts, too: their records are stored afterwards. */
+async function outputToSink({ sink, generators = [] }: RunContext): Promise<K6Options['output']> {
+  if (generators.length > 0 || sink === null) return null;
+  return sink.k6Output();
 }
 
 /** Adds to a failed load which accept queues overflowed: the failure is often their consequence. */
@@ -114,7 +113,7 @@ async function startLoad(
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
   if (generators.length > 0) return startK6There(generators, { ...options, script });
-  // k6 goes before the runner and the database on its cores, so that requests leave in time; not before a server or backend that may
+  // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
   // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
   const goesFirst =
     options.loadPlan.steps === undefined &&

@@ -24,6 +24,13 @@ export interface TreeUsage {
   stopped: boolean;
 }
 
+/** A server's usage at an instant: `atMs` since 1970, `cpuSeconds` since the server's start. */
+export interface ServerSample {
+  atMs: number;
+  cpuSeconds: number;
+  rssBytes: number;
+}
+
 type TaskUse = Pick<TreeUsage, 'cpuSeconds' | 'waitedSeconds'>;
 
 /** A call between look-ups costs one small read per task, and one per process. */

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import type { RunContext } from '../../lib/runner/plan.ts';
-import { storeResult as storeRound } from '../../lib/runner/store-result.ts';
+import { DatabaseSink } from '../../lib/features/influxdb/sink.ts';
 import { columnsOf, DashboardDatabase } from '../dashboard-database.ts';
 import { expectedRows, type Cell } from '../dashboard-figures.ts';
 import { shippedScenario } from '../fixtures/h2-result.ts';
@@ -107,15 +107,11 @@ it('of a search is a separate line in History', async () => {
 });
 
 async function ranLike({ plan, written }: Awaited<ReturnType<typeof searchRun>>): Promise<Result> {
+  const sink = new DatabaseSink(database.store);
+  const run = { plan, folder: tmpdir() } as RunContext;
   for (const { result, newest, ended } of written) {
-    expect(
-      await storeRound(
-        { plan, folder: tmpdir(), store: database.store } as unknown as RunContext,
-        result,
-        newest === undefined ? [] : [newest],
-        ended,
-      ),
-    ).toBeNull();
+    const kept = newest === undefined ? [] : [newest];
+    expect(await sink.after(run, result, kept, ended)).toBeNull();
   }
   return (written.at(-1) as Written).result;
 }

@@ -10,14 +10,15 @@ import { lockFile } from '../../lib/machine/locks.ts';
 import { find, thisMachine } from '../../lib/setup/machine.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
 import { curvesOf, foundIn } from '../../lib/report/found.ts';
-import { runPoint, tablePoints } from '../../lib/store/points.ts';
-import { openStore } from '../../lib/store/store.ts';
+import { runPoint, tablePoints } from '../../lib/features/influxdb/points.ts';
+import { openStore } from '../../lib/features/influxdb/store.ts';
 import { fakeGrafana, type FakeGrafana } from '../fixtures/fake-grafana.ts';
 import { closedPort } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { isRunning } from '../fixtures/processes.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
-import { startCommand, storeOf, useHome, type ScenarioRun } from '../scenario-run.ts';
+import { storeOf } from '../fixtures/local-store.ts';
+import { startCommand, useHome, type ScenarioRun } from '../scenario-run.ts';
 
 const shown = result([workers, openFileCache]);
 const older = result([workers, openFileCache], {

@@ -4,14 +4,10 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it, onTestFinished, vi } from 'vitest';
 import { startChild } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
-import {
-  type RoundIntegrity,
-  checkRound,
-  checkRounds,
-  recordedLines,
-} from '../../lib/store/integrity.ts';
-import { serverSamplePoints } from '../../lib/store/points.ts';
-import { type Store, openStore } from '../../lib/store/store.ts';
+import { checkRound, checkRounds, recordedLines } from '../../lib/features/influxdb/integrity.ts';
+import type { RoundIntegrity } from '../../lib/runner/plan.ts';
+import { serverSamplePoints } from '../../lib/features/influxdb/points.ts';
+import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';

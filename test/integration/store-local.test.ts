@@ -16,8 +16,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { lockFile } from '../../lib/machine/locks.ts';
-import { line } from '../../lib/store/line-protocol.ts';
-import { type Store, openStore } from '../../lib/store/store.ts';
+import { line } from '../../lib/influx/line-protocol.ts';
+import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
 import { useLocalStore } from '../fixtures/local-store.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning, stopWhole } from '../fixtures/processes.ts';
@@ -167,7 +167,7 @@ it('ends after bakeoff is killed, and the next run waits for the end', async () 
   const folder = newFolder();
   const options = { influxdBinary: local.influxdBinary, folder };
   const script = `
-    import { openStore } from './lib/store/store.ts';
+    import { openStore } from './lib/features/influxdb/store.ts';
     const store = await openStore(${JSON.stringify(options)});
     await store.write(['m value=1 1']);
     console.log(store.pid());

@@ -6,13 +6,13 @@ import type { Result } from '../../lib/result/result.ts';
 import { stepsAround } from '../../lib/features/search/rate-search.ts';
 import { ifThere, linkOf, namesIn } from '../../lib/files.ts';
 import { descendants, stillRunning } from '../fixtures/processes.ts';
+import { storeOf } from '../fixtures/local-store.ts';
 import {
   loadBegins,
   newOut,
   readResult,
   wholeResult,
   startScenario,
-  storeOf,
   underLoad,
   useHome,
   writeScenario,

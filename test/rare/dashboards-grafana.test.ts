@@ -5,12 +5,12 @@ import { join } from 'node:path';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { dashboardNames, type DashboardName } from '../../dashboards/names.ts';
-import { dashboardUrl } from '../../lib/features/grafana/command.ts';
+import { dashboardUrl } from '../../lib/features/influxdb/grafana/command.ts';
 import {
   findGrafana,
   startGrafana,
   type RunningGrafana,
-} from '../../lib/features/grafana/start.ts';
+} from '../../lib/features/influxdb/grafana/start.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { thisMachine } from '../../lib/setup/machine.ts';
 import { bakeoffFolder } from '../../lib/setup/paths.ts';

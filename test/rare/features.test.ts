@@ -31,7 +31,7 @@ function copyOfProject(): string {
   return copy;
 }
 
-/** Takes the feature out, with the tests and benchmarks that use it. Returns their paths. */
+/** Takes the feature out, with the boards, tests and benchmarks that use it. Returns their paths. */
 function takeOut(copy: string, name: string): string[] {
   rmSync(join(copy, 'lib/features', name), { recursive: true });
   change(copy, 'lib/features.ts', (text) => {
@@ -49,9 +49,9 @@ function takeOut(copy: string, name: string): string[] {
   return gone;
 }
 
-/** The files of test and bench that import a file that is not there. */
+/** The files of dashboards, test and bench that import a file that is not there. */
 function usersOfNothing(copy: string): string[] {
-  const files = ['test', 'bench'].flatMap((folder) =>
+  const files = ['dashboards', 'test', 'bench'].flatMap((folder) =>
     readdirSync(join(copy, folder), { recursive: true, encoding: 'utf8' })
       .filter((file) => /\.m?ts$/.test(file))
       .map((file) => join(folder, file)),
@@ -90,7 +90,7 @@ async function helpOf(copy: string): Promise<string> {
 /** What a feature has in the help. */
 const shown: Readonly<Record<string, RegExp>> = {
   calibrate: /^ {2}calibrate /m,
-  grafana: /^ {2}grafana /m,
+  influxdb: /^ {2}(grafana|--store|--influx) /m,
   'k6-scripts': /^ {2}k6 /m,
   knobs: /^ {2}knobs /m,
   kubernetes: /^ {2}k8s /m,
@@ -109,8 +109,8 @@ test.each(named)('without %s the types are right, and the commands start', async
   expect(whole).toMatch(ofFeature);
   const copy = copyOfProject();
   const gone = takeOut(copy, name);
-  // Tests of the core stay.
-  expect(gone.length).toBeLessThan(15);
+  // Unit tests of the core stay.
+  expect(gone.filter((file) => file.startsWith('test/unit/')).length).toBeLessThan(3);
   const types = await node(copy, ['node_modules/typescript/bin/tsc', '--noEmit']);
   expect(types).toEqual({ code: 0, output: '' });
   expect(await helpOf(copy)).not.toMatch(ofFeature);
@@ -118,14 +118,26 @@ test.each(named)('without %s the types are right, and the commands start', async
 
 const home = useHome(['k6', 'nginx']);
 
-test.each(['why', 'report', 'search'])('without %s a scenario runs', async (name) => {
-  const copy = copyOfProject();
-  takeOut(copy, name);
-  const quickly = ['--quick', '--rounds', '2', '--duration', '0.2', '--store', 'none'];
+/** Runs a short scenario in a copy. Returns what it prints. */
+async function outputOfScenario(copy: string, ...more: string[]): Promise<string> {
+  const quickly = ['--quick', '--rounds', '2', '--duration', '0.2', ...more];
   const scenario = ['bin/bakeoff.mjs', 'scenario', 'aa', ...quickly, '--out', newOut()];
   const { code, output } = await node(copy, scenario, home.env);
   expect(output).toContain('report.html');
   expect(code).toBe(0);
+  return output;
+}
+
+test.each(['why', 'report', 'search'])('without %s a scenario runs', async (name) => {
+  const copy = copyOfProject();
+  takeOut(copy, name);
+  await outputOfScenario(copy, '--store', 'none');
+});
+
+test('without influxdb a scenario runs, and says nothing of a database', async () => {
+  const copy = copyOfProject();
+  takeOut(copy, 'influxdb');
+  expect(await outputOfScenario(copy)).not.toMatch(/influx|database|stored/i);
 });
 
 test.each(['why', 'search'])(

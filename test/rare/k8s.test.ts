@@ -5,7 +5,8 @@ import { join } from 'node:path';
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest';
 import type { Generator } from '../fixtures/pods.ts';
 import { openTestCluster, type Faults, type TestCluster } from '../fixtures/cluster.ts';
-import { newOut, readResult, startCommand, storeOf, useHome } from '../scenario-run.ts';
+import { storeOf } from '../fixtures/local-store.ts';
+import { newOut, readResult, startCommand, useHome } from '../scenario-run.ts';
 
 const home = useHome(['k6', 'nginx', 'influxd']);
 let k6: string;

@@ -5,13 +5,13 @@ import { expect, test, vi } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
+import { storeOf } from '../fixtures/local-store.ts';
 import {
   keptRounds,
   newOut,
   readResult,
   wholeResult,
   startScenario,
-  storeOf,
   useHome,
 } from '../scenario-run.ts';
 

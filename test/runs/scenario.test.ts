@@ -5,13 +5,13 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
 import { cpusOf, readProcessors } from '../../lib/machine/processors.ts';
 import { descendants, halt, stillRunning, type Seen } from '../fixtures/processes.ts';
+import { storeOf } from '../fixtures/local-store.ts';
 import {
   keptRounds,
   newOut,
   readResult,
   runFolder,
   startScenario,
-  storeOf,
   underLoad,
   useHome,
   wholeResult,

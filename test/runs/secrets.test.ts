@@ -4,13 +4,13 @@ import { basename, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { textOf } from '../../lib/files.ts';
 import { descendants } from '../fixtures/processes.ts';
+import { storeOf } from '../fixtures/local-store.ts';
 import {
   keptRounds,
   newOut,
   wholeResult,
   runFolder,
   startCommand,
-  storeOf,
   useHome,
 } from '../scenario-run.ts';
 

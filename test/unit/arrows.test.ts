@@ -14,16 +14,15 @@ const mayUse: Readonly<Record<string, string>> = {
   analysis: 'result scenario',
   servers: 'analysis machine result scenario setup',
   network: 'machine result scenario servers setup',
-  store: 'analysis machine result scenario servers setup',
-  report: 'analysis machine result scenario servers store',
-  k6: 'analysis report result scenario store',
-  hosts: 'k6 machine result scenario servers setup store',
-  runner: 'analysis hosts k6 machine network report result scenario servers store',
-  cli: 'analysis hosts k6 machine network report result runner scenario servers setup store traffic',
+  report: 'analysis machine result scenario servers',
+  k6: 'analysis influx report result scenario',
+  hosts: 'k6 machine result scenario servers setup',
+  runner: 'analysis hosts k6 machine network report result scenario servers setup',
+  cli: 'analysis hosts k6 machine network report result runner scenario servers setup traffic',
 };
 
 /** Each has a folder in lib/features, which may import all of the core. */
-const features = 'calibrate grafana k6-scripts knobs kubernetes report search why';
+const features = 'calibrate influxdb k6-scripts knobs kubernetes report search why';
 
 /** "runner", "features/knobs"; '' for a file directly in lib. */
 function folderOf(file: string): string {

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Result } from '../../lib/result/result.ts';
-import { buildResult, type KeptRound } from '../../lib/runner/build-result.ts';
+import { buildResult } from '../../lib/runner/build-result.ts';
+import type { KeptRound } from '../../lib/runner/plan.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { Scenario, ServerSpec, Variant } from '../../lib/scenario/model.ts';
 import { workersFor } from '../../lib/servers/index.ts';
@@ -17,7 +18,7 @@ function resultOf(
   const serverCpus = Array.from({ length: serverCores }, (_, cpu) => cpu + 1);
   const cores = { serverCpus, generatorCpus: [0] };
   return buildResult(
-    { plan: planOf(scenario, {}, { variants, cores }), store: null },
+    { plan: planOf(scenario, {}, { variants, cores }), sink: null },
     result([workers, openFileCache]).environment,
     { kept, notes: [], unfinished: [], lines: [], answers: new Map() },
     new Date(0),

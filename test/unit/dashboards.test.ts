@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { generatedFiles } from '../../dashboards/build.ts';
 import { dashboardNames } from '../../dashboards/names.ts';
-import { measurements } from '../../lib/store/schema.ts';
+import { measurements } from '../../lib/features/influxdb/schema.ts';
 import {
   generatedFolder,
   isRow,

@@ -16,7 +16,7 @@ import { serverBuild } from '../../lib/servers/build.ts';
 import { limitChild, startChild } from '../../lib/process.ts';
 import { waitUntilReady } from '../../lib/servers/ready.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { ping } from '../../lib/store/client.ts';
+import { ping } from '../../lib/influx/client.ts';
 import { closedPort, listening } from '../fixtures/listening.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import { refusalOf } from '../fixtures/refused.ts';

@@ -5,7 +5,7 @@ import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import { phasesOf } from '../../lib/runner/measured-phases.ts';
 import type { Measurement } from '../../lib/runner/under-load.ts';
 import type { RunningServer } from '../../lib/servers/index.ts';
-import type { ServerSample } from '../../lib/store/points.ts';
+import type { ServerSample } from '../../lib/servers/usage.ts';
 import { latency, phase } from '../fixtures/phase.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 

@@ -203,7 +203,7 @@ const options = {
   quick: false,
   flags: new Map(),
   examined: 'none',
-  store: 'none',
+  sink: undefined,
   out: '/',
   json: false,
   hosts: [],

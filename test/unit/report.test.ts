@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import * as format from '../../lib/format.ts';
 import { type Heading, headingLines, loadText, resultHeading } from '../../lib/report/heading.ts';
 import { terminalReport } from '../../lib/report/texts.ts';
-import { footnoteLines, storedLine } from '../../lib/report/sentences.ts';
+import { footnoteLines } from '../../lib/report/sentences.ts';
 import { pageLines, pagesPart } from '../../lib/report/pages.ts';
 import { leftColumn, tableOf, terminalTable, textOf, wrapLines } from '../../lib/report/table.ts';
 import { createRunProgress } from '../../lib/cli/run-output.ts';
@@ -170,13 +170,6 @@ test('equal notes and redirections appear once, with all names', () => {
     'nginx: pid → a temporary file',
     'nginx, copy: One.',
   ]);
-});
-
-test('the last line reports how much is stored', () => {
-  expect(storedLine({ requests: 2000, stored: 1990, backfilled: 500, lost: 10 })).toBe(
-    'Stored 1,990 of 2,000 requests in InfluxDB, 500 of them written again, 10 lost',
-  );
-  expect(storedLine(null)).toBe('Not stored in InfluxDB (--store none)');
 });
 
 const environment = { ...both.environment, versions: { k6: '2.2.0' } };

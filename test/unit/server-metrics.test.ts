@@ -10,10 +10,6 @@ import { csvReport } from '../../lib/report/texts.ts';
 import { textOf } from '../../lib/report/table.ts';
 import { checkResult, resultJson, type Result, type Round } from '../../lib/result/result.ts';
 import { factsOf, serverMetricNames } from '../../lib/result/server-metrics.ts';
-import { curvesOf, foundIn } from '../../lib/report/found.ts';
-import { tablePoints } from '../../lib/store/points.ts';
-import { panelsOf, readDashboard, selectedColumns, targetsOf } from '../grafana.ts';
-import { parsed as parsedLine } from '../fixtures/points.ts';
 import { answers, phase } from '../fixtures/phase.ts';
 import { changed, openFileCache, result, workers } from '../fixtures/result.ts';
 
@@ -161,7 +157,7 @@ test('a line is of sides with as many connections, none of which fails, and ther
   ]);
 });
 
-test('files and the database have them', () => {
+test('files have them', () => {
   const of = run([about(13.8), about(300)], { alsoAsked: ['memory'] }, { alsoAsked: ['memory'] });
   expect(checkResult(resultJson(of), 'result.json')).toEqual(of);
   const [titles = '', , row = ''] = csvReport(of).split('\r\n');
@@ -170,14 +166,6 @@ test('files and the database have them', () => {
   expect(cell('memory_bytes')).toBeCloseTo(13.8e6, -5);
   expect(cell('memory_ratio')).toBeCloseTo(0.69, 3);
   expect(cell('startup_ratio_high')).toBeGreaterThan(1.5);
-  const points = tablePoints(of, curvesOf(of), foundIn(of)).filter((line) =>
-    line.startsWith('bench_comparison'),
-  );
-  expect(parsedLine(points[1] ?? '').fields).toMatchObject({
-    memory_bytes: expect.closeTo(13.8e6, -5),
-    memory_effect: expect.stringMatching(/^×0\.69|^−31 %/),
-    startup_ms: expect.closeTo(300, -1),
-  });
 });
 
 describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
@@ -199,21 +187,11 @@ describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
     expect(cellOf(of, `${name} ${unit}`)).toMatch(/^100/);
   });
 
-  test('is kept in result.json, CSV and the database, and Grafana asks for it', () => {
+  test('is kept in result.json and CSV', () => {
     expect(checkResult(resultJson(of), 'result.json')).toEqual(of);
     const [titles = '', , row = ''] = csvReport(of).split('\r\n');
     const cell = (title: string) => Number(row.split(',')[titles.split(',').indexOf(title)]);
     expect(cell(column) / perUnit).toBeCloseTo(100, 0);
     expect(cell(`${metric}_ratio`)).toBeCloseTo(2, 3);
-    const points = tablePoints(of, curvesOf(of), foundIn(of)).filter((line) =>
-      line.startsWith('bench_comparison'),
-    );
-    const { fields } = parsedLine(points[1] ?? '');
-    expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
-    expect(fields[`${metric}_effect`]).toMatch(/^×2|2 times|100 %/);
-    const panels = panelsOf(readDashboard('comparison.json'));
-    const queries = panels.flatMap((panel) => targetsOf(panel).map(({ query }) => query));
-    const selected = queries.flatMap(selectedColumns);
-    expect(selected).toEqual(expect.arrayContaining([column, `${metric}_effect`]));
   });
 });

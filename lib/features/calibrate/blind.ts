@@ -150,7 +150,7 @@ async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
     byCpu: cpu?.verdict ?? 'none',
     why,
     seconds: (Date.parse(result.endedAt) - Date.parse(result.startedAt)) / 1000,
-    ...present({ lost: lab.store === null ? undefined : result.integrity?.lost }),
+    ...present({ lost: lab.sink === null ? undefined : result.integrity?.lost }),
   };
 }
 
@@ -170,13 +170,14 @@ async function disturb(lab: Lab, pair: Pair, signal: AbortSignal): Promise<void>
 const stopMs = 300;
 
 async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promise<void> {
-  const { cores, binaries, server, store } = lab;
+  const { cores, binaries, server } = lab;
   if (what === "a busy loop on the servers' core") return busyLoop(cores.serverCpus);
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
   if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
   const a = processesWith(server, options[0]).slice(0, 1);
-  const influxd = store?.pid() ?? null;
-  if (what === 'stops InfluxDB') return stopped(influxd === null ? [] : [influxd]);
+  const { influxd } = binaries;
+  if (what === 'stops InfluxDB')
+    return stopped(influxd === undefined ? [] : processesWith(influxd, ''));
   if (what === 'drops caches') return writeFile(dropCaches, '3');
   if (what === 'stops a') return stopped(a);
   if (what === 'stops a and b') return stopped(processesWith(server, ''));

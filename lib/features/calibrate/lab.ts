@@ -2,22 +2,21 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import os from 'node:os';
 import { join } from 'node:path';
+import { sinkOf } from '../../cli/run-options.ts';
 import { UserError } from '../../errors.ts';
 import { divideCores, readEnvironment, type Cores } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
-import { present } from '../../present.ts';
 import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
-import type { Plan, RunContext } from '../../runner/plan.ts';
+import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
 import type { Scenario } from '../../scenario/model.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools, type ToolName } from '../../setup/tools.ts';
-import { openStore, type Store } from '../../store/store.ts';
 import { buildServer } from './servers.ts';
 import { toolVersions } from './versions.ts';
 
@@ -34,8 +33,8 @@ export interface Lab {
   script: string;
   /** The program of servers.ts. */
   server: string;
-  /** An InfluxDB of its own, which whole runs store into; null: they store nothing. */
-  store: Store | null;
+  /** An empty sink, which whole runs store into; null: they store nothing. */
+  sink: Sink | null;
   say(line: string): void;
 }
 
@@ -61,23 +60,22 @@ export async function inLab<T>(
   stores = false,
 ): Promise<T> {
   const machine = thisMachine();
-  const tools: readonly ToolName[] = stores ? ['k6', 'nginx', 'influxd'] : ['k6', 'nginx'];
+  const planned = stores ? sinkOf(new Map()) : undefined;
+  const tools: readonly ToolName[] = ['k6', 'nginx', ...(planned?.tools ?? [])];
   const binaries: Lab['binaries'] = await ensureTools(tools, machine, signal);
   // Read before pinning, because a pinned process does not see the other cores.
   const processors = readProcessors();
   await pin(process.pid, cores.generatorCpus);
   const scratch = await mkdtemp(join(os.tmpdir(), 'bakeoff-calibrate-'));
-  let store: Store | null = null;
+  let sink: Sink | null = null;
   try {
-    if (stores)
-      store = await openStore({
-        ...present({ influxdBinary: binaries.influxd }),
-        folder: join(scratch, 'influxdb'),
+    if (planned !== undefined)
+      sink = await planned.open({
+        tools: binaries,
         cpus: cores.generatorCpus,
         signal,
+        folder: join(scratch, 'sink'),
       });
-    const failure = store?.failure() ?? null;
-    if (failure !== null) throw new UserError(failure);
     const script = join(scratch, 'script.js');
     const [versions, server] = await Promise.all([
       toolVersions(binaries),
@@ -92,11 +90,11 @@ export async function inLab<T>(
       scratch,
       script,
       server,
-      store,
+      sink,
       say: (line) => console.error(line),
     });
   } finally {
-    await store?.close();
+    await sink?.close();
     await rm(scratch, { recursive: true, force: true });
   }
 }
@@ -109,7 +107,7 @@ const silent: RunEvents = {
 };
 
 async function inContext<T>(
-  { scratch, script, signal, cores, binaries, store }: Lab,
+  { scratch, script, signal, cores, binaries, sink }: Lab,
   scenario: Scenario,
   options: Partial<PlanOptions>,
   work: (context: RunContext) => Promise<T>,
@@ -124,7 +122,7 @@ async function inContext<T>(
       plan,
       folder,
       script,
-      store,
+      sink,
       signal,
       tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
     });

@@ -10,7 +10,7 @@ import type { LoadProfile } from '../../scenario/model.ts';
 import { processTree } from '../../servers/usage.ts';
 import { projectRoot } from '../../setup/paths.ts';
 import type { ToolName } from '../../setup/tools.ts';
-import type { Store } from '../../store/store.ts';
+import type { K6Options } from '../../runner/k6.ts';
 import {
   readAb,
   readH2load,
@@ -236,7 +236,7 @@ export interface RunOptions {
    */
   sharesCore: boolean;
   /** Only for generators that stream samples. */
-  output: ReturnType<Store['k6Output']> | null;
+  output: K6Options['output'];
   /** It is ended after this time. */
   mostSeconds?: number;
   signal: AbortSignal;

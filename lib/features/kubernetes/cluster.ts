@@ -16,6 +16,7 @@ import {
   type Attempt,
   type RunGroup,
   type VariantRound,
+  type Plan,
   type PlannedVariant,
 } from '../../runner/plan.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
@@ -24,8 +25,9 @@ import { perRequestOf } from '../../runner/observers/per-request.ts';
 import { configOf } from '../../scenario/variants.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
 import { workersFor } from '../../servers/index.ts';
-import { checkRound } from '../../store/integrity.ts';
-import type { Store } from '../../store/store.ts';
+import type { Influx } from '../../influx/address.ts';
+import { patiently, query } from '../../influx/client.ts';
+import type { Sink } from '../../runner/plan.ts';
 import {
   type ClusterObject,
   type Kubectl,
@@ -49,8 +51,10 @@ export interface ClusterOptions {
   kubectl: Kubectl;
   clusterRun: ClusterRun;
   variants: readonly PlannedVariant[];
-  /** InfluxDB, as reached from here. */
-  store: Store;
+  /** The InfluxDB where generators meet and leave their results, as reached from here. */
+  influx: Influx;
+  sink: Sink | null;
+  plan: Plan;
   signal: AbortSignal;
   say(line: string): void;
 }
@@ -67,6 +71,8 @@ const startedMs = 60_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
+/** For a database that restarts or is busy. */
+const databaseMs = 10_000;
 /** Problems that last longer are printed; kubectl may fail so long. */
 const patienceMs = 20_000;
 /** A slow but normal step, which is not printed. */
@@ -303,15 +309,15 @@ function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], ph
 }
 
 async function outcomeOf(
-  { kubectl, clusterRun, store }: ClusterOptions,
-  { variant, load, page }: PlannedVariant,
+  { kubectl, clusterRun, influx, plan, sink }: ClusterOptions,
+  planned: PlannedVariant,
   startedServer: StartedServer,
-  { plan, round, labels, cpuSeconds }: Loaded,
+  { plan: loadPlan, round, labels, cpuSeconds }: Loaded,
 ): Promise<VariantRound> {
+  const { variant, load, page } = planned;
   const { run, server, generators } = clusterRun;
-  const left = leftIn(
-    await store.query(leftQuery({ run, variant: variant.name, round: String(round) })),
-  );
+  const leftOfLoad = leftQuery({ run, variant: variant.name, round: String(round) });
+  const left = leftIn(await patiently(databaseMs, () => query(influx, leftOfLoad)));
   const pods = await kubectl.list('pods', labels);
   const ends = await Promise.all(
     Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
@@ -323,7 +329,7 @@ async function outcomeOf(
       return { failure: `left no result in InfluxDB: ${why}` };
     }),
   );
-  const merged = mergeInstances(ends, plan).map(({ results }) => results[0] as LoadResult);
+  const merged = mergeInstances(ends, loadPlan).map(({ results }) => results[0] as LoadResult);
   const phases = merged.map((mergedPhase): Phase => {
     const { wire: _, ...result } = mergedPhase;
     return {
@@ -356,8 +362,10 @@ async function outcomeOf(
   const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;
   if (isPlain && bodyBytes !== undefined) bodiesDiffer({ variant }, phases, { bytes: bodyBytes });
   const requests = total(phases, (phase) => phase.requests);
-  const asked = { variant: variant.name, round, recordFile: undefined, requests };
-  const integrity = await checkRound(store, run, asked);
+  const recordFile = undefined;
+  // The generators send their samples themselves.
+  const toStore = { planned, round, requests, samples: [], recordFile, unsent: false };
+  const integrity = (await sink?.afterLoad(plan, toStore)) ?? null;
   return {
     server: {
       name: program,
@@ -369,7 +377,7 @@ async function outcomeOf(
     phases,
     requests,
     notes: [],
-    recordFile: undefined,
+    recordFile,
     integrity,
   };
 }

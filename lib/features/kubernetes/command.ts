@@ -18,9 +18,8 @@ import { runName, defaultSameWithin, serversOf } from '../../runner/make-plan.ts
 import { findScenario, findVariants } from '../../scenario/catalogue.ts';
 import { isRunnable } from '../../scenario/variants.ts';
 import { typed } from '../../setup/paths.ts';
-import { influxToken, parseInfluxUrl } from '../../store/client.ts';
-import { type Store, openStore } from '../../store/store.ts';
-import { readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
+import { influxToken, parseInfluxUrl, type Influx } from '../../influx/address.ts';
+import { readRunOptions, runFlags, sinkOf, type RunOptions } from '../../cli/run-options.ts';
 import { scenarioFlags } from '../../cli/scenario.ts';
 import {
   noInstall,
@@ -42,7 +41,7 @@ import { readEnvironment } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { headingLines } from '../../report/heading.ts';
 import type { Environment } from '../../result/environment.ts';
-import { plannedVariant, type Plan } from '../../runner/plan.ts';
+import { plannedVariant, type Plan, type Sink } from '../../runner/plan.ts';
 import {
   checkResultsFolder,
   createRunFolder,
@@ -50,7 +49,7 @@ import {
   type RunFolder,
 } from '../../runner/results-folder.ts';
 import { runRounds, type RunOutcome } from '../../runner/run.ts';
-import { settleStore } from '../../runner/store-result.ts';
+import { settleSink } from '../../runner/sink.ts';
 import type { Variant } from '../../scenario/model.ts';
 import { createRunProgress, headingOf, progressEvents, report, say } from '../../cli/run-output.ts';
 
@@ -260,28 +259,38 @@ async function applied(what: Applied, options: RunOptions): Promise<number> {
     async (signal) => {
       const kubectl = await findKubectl(what.clusterRun.namespace);
       await requireIdle(kubectl);
-      const store = await openStore({ url: await urlHere(kubectl, what), folder: '' }).catch(
-        (error: unknown) => {
-          throw error instanceof UserError
-            ? new UserError(
-                `${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${what.clusterRun.influx.url}`,
-                error.exitCode,
-              )
-            : error;
-        },
-      );
+      const url = await urlHere(kubectl, what);
+      const influx = parseInfluxUrl(url, influxToken(process.env));
+      const sink = await openSink(url, what, signal);
       const folder = await createRunFolder(options.out, what.clusterRun.run);
       try {
-        return await measured(what, options, { kubectl, store, signal, folder });
+        return await measured(what, options, { kubectl, influx, sink, signal, folder });
       } catch (error) {
         throw await explainFailure(folder, error);
       } finally {
         // Fails, and leaves the folder, if it has results.
         await rmdir(folder.name).catch(() => undefined);
-        await store.close();
+        await sink?.close();
       }
     },
   );
+}
+
+/** The database keeps the figures of all runs, this one's too, where a feature can write them. */
+async function openSink(
+  url: string,
+  { clusterRun }: Applied,
+  signal: AbortSignal,
+): Promise<Sink | null> {
+  const planned = sinkOf(new Map([['influx', url]]));
+  if (planned === undefined) return null;
+  return planned.open({ tools: {}, cpus: [], signal }).catch((error: unknown) => {
+    if (!(error instanceof UserError)) throw error;
+    throw new UserError(
+      `${error.message}; --influx-here says where this machine reaches the InfluxDB of --influx ${clusterRun.influx.url}`,
+      error.exitCode,
+    );
+  });
 }
 
 /** The address with the user of the flag or of the Secret. */
@@ -306,9 +315,15 @@ async function urlHere(
 async function measured(
   { clusterRun, shown, variants, startedAt }: Applied,
   options: RunOptions,
-  place: { kubectl: Kubectl; store: Store; signal: AbortSignal; folder: RunFolder },
+  place: {
+    kubectl: Kubectl;
+    influx: Influx;
+    sink: Sink | null;
+    signal: AbortSignal;
+    folder: RunFolder;
+  },
 ): Promise<number> {
-  const { store, signal, folder } = place;
+  const { sink, signal, folder } = place;
   const { run, scenario, image, server, generator, generators } = clusterRun;
   const progress = createRunProgress(process.stderr);
   const cores = {
@@ -337,7 +352,7 @@ async function measured(
     ...present({ maxTimeSeconds }),
   };
   const { say: tell } = progress;
-  const cluster = await openCluster({ ...place, clusterRun, variants, say: tell });
+  const cluster = await openCluster({ ...place, clusterRun, plan, variants, say: tell });
   let outcome: RunOutcome;
   try {
     const names = serversOf(variants.map(({ variant }) => variant.server));
@@ -345,12 +360,12 @@ async function measured(
     const coreNotes = cluster.cpuIsKnown ? [] : [cpuNote];
     // Facts of this machine and of the cluster.
     const environment: Environment = {
-      ...readEnvironment(readProcessors(), cores, { image, influxdb: store.version, ...servers }),
+      ...readEnvironment(readProcessors(), cores, { image, ...sink?.versions, ...servers }),
       coreNotes,
       cluster: cluster.facts,
     };
     say(options, [...headingLines(headingOf(plan, environment)), ...coreNotes]);
-    const context = { plan, folder: folder.path, store, signal };
+    const context = { plan, folder: folder.path, sink, signal };
     outcome = await runRounds(
       context,
       cluster.runGroup,
@@ -358,7 +373,7 @@ async function measured(
       progressEvents(plan, progress),
       startedAt,
     );
-    outcome.result = await settleStore(context, outcome);
+    outcome.result = await settleSink(context, outcome);
   } finally {
     progress.clear();
     await cluster.close();

@@ -26,8 +26,8 @@ import { certificateArgs } from '../../servers/certificate.ts';
 import { copyDocroot } from '../../servers/docroot.ts';
 import { serverKinds, workersFor } from '../../servers/index.ts';
 import { filesNeeded } from '../../servers/rights.ts';
-import { type Influx, ownOutput } from '../../store/client.ts';
-import { database } from '../../store/schema.ts';
+import { database, type Influx } from '../../influx/address.ts';
+import { ownOutput } from '../../influx/k6-output.ts';
 import {
   ofGenerators,
   ofOtherRuns,

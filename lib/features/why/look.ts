@@ -56,7 +56,7 @@ export async function lookWhy(
   const { plan, signal, host } = context;
   const folder = join(context.folder, 'why');
   const { phases: _, ...scenario } = plan.scenario;
-  const inside = { ...context, folder, store: null, plan: { ...plan, scenario } };
+  const inside = { ...context, folder, sink: null, plan: { ...plan, scenario } };
   await mkdir(folder);
   const elsewhere: PlannedVariant[] = [];
   try {

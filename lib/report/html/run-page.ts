@@ -8,7 +8,7 @@ import { environmentTable, noiseTable } from '../environment.ts';
 import { headingLines, resultHeading } from '../heading.ts';
 import { loadPart } from '../load-tables.ts';
 import { articleParts } from '../run-tables.ts';
-import { circumstanceLines, noteLines, redirectedLines, storedLine } from '../sentences.ts';
+import { circumstanceLines, noteLines, redirectedLines, storedLines } from '../sentences.ts';
 import { pagesPart } from '../pages.ts';
 import {
   configsHtml,
@@ -73,7 +73,7 @@ ${tableHtml(environmentTable(result), 'environment', { wraps: true })}${partHtml
     {
       title: 'What else used the machine, the most in any round',
       tables: [noiseTable(result)],
-      below: [`${storedLine(result.integrity)}.`],
+      below: storedLines(result).map((line) => `${line}.`),
     },
     { wraps: true },
   )}</section>`;

@@ -1,8 +1,8 @@
 // What bakeoff writes to InfluxDB of each load phase of a run, published beside measured.
-import type { PhasePair } from '../analysis/phases.ts';
-import type { StatusClass } from '../result/load-result.ts';
-import type { BucketShare } from '../result/result.ts';
-import type { Published } from '../scenario/model.ts';
+import type { PhasePair } from '../../analysis/phases.ts';
+import type { StatusClass } from '../../result/load-result.ts';
+import type { BucketShare } from '../../result/result.ts';
+import type { Published } from '../../scenario/model.ts';
 import { fieldsOf, written, type Field, type Unit } from './fields.ts';
 import { asShare } from './shared-fields.ts';
 

@@ -1,24 +1,28 @@
 // npm run grafana: shows the dashboards in its own Grafana until Ctrl-C.
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { dashboardNames, type DashboardName } from '../../../dashboards/names.ts';
-import { inOneLine, usageError, UserError } from '../../errors.ts';
+import { dashboardNames, type DashboardName } from '../../../../dashboards/names.ts';
+import { inOneLine, usageError, UserError } from '../../../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from './start.ts';
-import { defaultCores } from '../../machine/cores.ts';
-import { underSignals } from '../../process.ts';
-import { cpusOf, readProcessors } from '../../machine/processors.ts';
-import { thisMachine } from '../../setup/machine.ts';
-import { bakeoffFolder, typed } from '../../setup/paths.ts';
-import { ensureTools } from '../../setup/tools.ts';
-import { parseInfluxUrl } from '../../store/client.ts';
-import { type Store, openStore } from '../../store/store.ts';
-import { quoteString } from '../../store/line-protocol.ts';
-import { benchComparison } from '../../store/comparison-points.ts';
-import { benchRun } from '../../store/schema.ts';
-import { runFlags } from '../../cli/run-options.ts';
-import { noInstall, printHelp, readWords } from '../../cli/words.ts';
+import { defaultCores } from '../../../machine/cores.ts';
+import { underSignals } from '../../../process.ts';
+import { cpusOf, readProcessors } from '../../../machine/processors.ts';
+import { thisMachine } from '../../../setup/machine.ts';
+import { bakeoffFolder, typed } from '../../../setup/paths.ts';
+import { ensureTools } from '../../../setup/tools.ts';
+import { parseInfluxUrl } from '../../../influx/address.ts';
+import { type Store, openStore } from '../store.ts';
+import { quoteString } from '../../../influx/line-protocol.ts';
+import { benchComparison } from '../comparison-points.ts';
+import { benchRun } from '../schema.ts';
+import { influxdbFlags, influxdbFolder } from '../flags.ts';
+import { noInstall, printHelp, readWords } from '../../../cli/words.ts';
 
-const grafanaFlags = { influx: runFlags.influx, ...noInstall, help: runFlags.help };
+const grafanaFlags = {
+  influx: influxdbFlags.influx,
+  ...noInstall,
+  help: { group: 'help', help: 'this text' },
+} as const;
 
 /** Starts Grafana and prints the address of the newest run. Returns 0 after Ctrl-C. Throws UserError and Interrupted. */
 export async function grafanaCommand(args: readonly string[]): Promise<number> {
@@ -48,7 +52,7 @@ async function show(url: string | undefined, signal: AbortSignal): Promise<void>
     ...(url === undefined
       ? { influxdBinary: (await ensureTools(['influxd'], machine, signal)).influxd }
       : { url }),
-    folder: join(bakeoffFolder, 'influxdb'),
+    folder: influxdbFolder,
     cpus,
     purpose: 'view',
     signal,

@@ -36,17 +36,6 @@ export function toNanoseconds(instant: number | string): bigint {
   return BigInt(whole) * 1_000_000n + BigInt(Math.round((ms - whole) * 1e6));
 }
 
-const rfc3339 = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)$/;
-
-/** Exact nanoseconds since 1970 of a Go time in JSON (RFC 3339 with up to nine digits); null for other text. */
-export function parseGoTime(text: string): bigint | null {
-  const match = rfc3339.exec(text);
-  if (match === null) return null;
-  const seconds = Date.parse(`${match[1]}${match[3]}`);
-  if (Number.isNaN(seconds)) return null;
-  return BigInt(seconds) * 1_000_000n + BigInt((match[2] ?? '').padEnd(9, '0'));
-}
-
 /** An InfluxQL string literal, e.g. a tag's value in a WHERE clause. */
 export function quoteString(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'").replaceAll('\n', '\\n')}'`;

@@ -1,9 +1,9 @@
 // Fields that several measurements have.
-import { delayText } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
-import type { ErrorCause, LoadResult } from '../result/load-result.ts';
-import type { NetworkResult } from '../result/network-use.ts';
-import type { Comparison } from '../result/result.ts';
+import { delayText } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
+import type { ErrorCause, LoadResult } from '../../result/load-result.ts';
+import type { NetworkResult } from '../../result/network-use.ts';
+import type { Comparison } from '../../result/result.ts';
 import { fieldsOf } from './fields.ts';
 
 /** Figures of a round, or medians over the rounds. Absent on loopback. */

@@ -4,11 +4,11 @@ import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { dashboardUrl } from './command.ts';
 import { findGrafana, writeGrafanaFiles } from './start.ts';
-import { script, testMachine, type TestMachine } from '../../../test/fixtures/machine.ts';
-import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { script, testMachine, type TestMachine } from '../../../../test/fixtures/machine.ts';
+import { newFolder } from '../../../../test/fixtures/new-folder.ts';
 
 const image = /image: (grafana\/grafana:\S+)/.exec(
-  readFileSync(new URL('../../../docker/compose.yaml', import.meta.url), 'utf8'),
+  readFileSync(new URL('../../../../docker/compose.yaml', import.meta.url), 'utf8'),
 )?.[1];
 
 function unpack(machine: TestMachine, folder: string) {

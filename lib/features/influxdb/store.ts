@@ -1,25 +1,23 @@
 // The database of a run: an influxd that bakeoff starts, or the InfluxDB 1.x or 2.x of --influx.
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
-import { typed } from '../setup/paths.ts';
+import { UserError } from '../../errors.ts';
+import { typed } from '../../setup/paths.ts';
+import { database, influxToken, parseInfluxUrl, type Influx } from '../../influx/address.ts';
 import {
   answers,
-  chooseK6Output,
   hasDatabase,
   InfluxError,
-  influxToken,
-  parseInfluxUrl,
+  patiently,
   ping,
   pingTimeoutMs,
   query,
   writeLines,
-  type Influx,
-} from './client.ts';
-import { quoteIdentifier } from './line-protocol.ts';
-import { patiently, startLocalInfluxd, type LocalOptions } from './local-influxd.ts';
-import { database } from './schema.ts';
+} from '../../influx/client.ts';
+import { quoteIdentifier } from '../../influx/line-protocol.ts';
+import { chooseK6Output } from './choose-output.ts';
+import { startLocalInfluxd, startTimeoutMs, type LocalOptions } from './local-influxd.ts';
 
-interface StoreOptions extends LocalOptions {
+export interface StoreOptions extends LocalOptions {
   /** Value of --influx; without it a local influxd is started. */
   url?: string | undefined;
   /** How long a request is tried again while the database restarts or is busy; default 10 s. */
@@ -44,7 +42,7 @@ export async function openStore(options: StoreOptions): Promise<Store> {
       options.signal?.throwIfAborted();
       return prepare(local.influx, true);
     };
-    const version = local.failure() === null ? await patiently(ask) : '';
+    const version = local.failure() === null ? await patiently(startTimeoutMs, ask) : '';
     return await storeOn(local.influx, version, local, retryForMs);
   } catch (error) {
     await local.stop();

@@ -1,15 +1,15 @@
 // What bakeoff writes to InfluxDB of each round: samples of its servers, and a wide point per phase.
-import { hasRatio } from '../analysis/comparisons.ts';
+import { hasRatio } from '../../analysis/comparisons.ts';
 import {
   headerSavingsPercent,
   responsesOf,
   serverCpuSecondsPerResponse,
   successRatioOf,
   type PerRequest,
-} from '../analysis/phases.ts';
-import type { NetworkResult } from '../result/network-use.ts';
-import type { Comparison, Phase } from '../result/result.ts';
-import { factsOf, serverColumns, type ServerFigures } from '../result/server-metrics.ts';
+} from '../../analysis/phases.ts';
+import type { NetworkResult } from '../../result/network-use.ts';
+import type { Comparison, Phase } from '../../result/result.ts';
+import { factsOf, serverColumns, type ServerFigures } from '../../result/server-metrics.ts';
 import { written, type Field } from './fields.ts';
 import { asShare, errorCauseFields, intervalOf, networkFields } from './shared-fields.ts';
 

@@ -3,11 +3,11 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it, vi } from 'vitest';
-import { parseInfluxUrl } from '../../lib/store/client.ts';
-import { openStore } from '../../lib/store/store.ts';
-import { closedPort, listening } from '../fixtures/listening.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { refusalOf } from '../fixtures/refused.ts';
+import { parseInfluxUrl } from '../../influx/address.ts';
+import { openStore } from './store.ts';
+import { closedPort, listening } from '../../../test/fixtures/listening.ts';
+import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { refusalOf } from '../../../test/fixtures/refused.ts';
 
 interface Asked {
   method: string;

@@ -6,10 +6,10 @@ import { realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { parse, stringify } from 'yaml';
-import { generatedFile } from '../../../dashboards/names.ts';
-import { UserError } from '../../errors.ts';
-import { makeFolder, makePrivateFolder } from '../../files.ts';
-import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
+import { generatedFile } from '../../../../dashboards/names.ts';
+import { UserError } from '../../../errors.ts';
+import { makeFolder, makePrivateFolder } from '../../../files.ts';
+import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
 import {
   lastLines,
   startLogged,
@@ -18,12 +18,11 @@ import {
   lastLine,
   run,
   type Child,
-} from '../../process.ts';
-import { loopbackAddress, portProblem } from '../../servers/ports.ts';
-import { type Machine, find, findAll, isExecutableFile } from '../../setup/machine.ts';
-import { fromCallersFolder, projectRoot } from '../../setup/paths.ts';
-import type { Influx } from '../../store/client.ts';
-import { database } from '../../store/schema.ts';
+} from '../../../process.ts';
+import { loopbackAddress, portProblem } from '../../../servers/ports.ts';
+import { type Machine, find, findAll, isExecutableFile } from '../../../setup/machine.ts';
+import { fromCallersFolder, projectRoot } from '../../../setup/paths.ts';
+import { database, type Influx } from '../../../influx/address.ts';
 
 /** `home` is the folder with its pages and defaults; with an image `command` is docker. */
 interface GrafanaProgram {

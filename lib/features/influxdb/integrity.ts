@@ -1,11 +1,13 @@
 // Counts the requests in the database after each round, and writes missing ones again from k6's record.
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { messageOf } from '../errors.ts';
-import { whole } from '../format.ts';
-import type { Integrity } from '../result/result.ts';
-import { InfluxError, linesPerRequest, tagsAsFields } from './client.ts';
-import { line, parseGoTime, quoteString } from './line-protocol.ts';
+import { messageOf } from '../../errors.ts';
+import { whole } from '../../format.ts';
+import { parseGoTime } from '../../runner/k6-record.ts';
+import type { RoundIntegrity } from '../../runner/plan.ts';
+import { InfluxError, linesPerRequest } from '../../influx/client.ts';
+import { tagsAsFields } from '../../influx/k6-output.ts';
+import { line, quoteString } from '../../influx/line-protocol.ts';
 import type { Store } from './store.ts';
 
 interface RoundToCheck {
@@ -16,11 +18,6 @@ interface RoundToCheck {
   /** k6 has sent nothing itself, so that writing its record is no repair. */
   unsent?: boolean;
   requests: number;
-}
-
-/** `problems` has lines for the user, none if everything is stored. */
-export interface RoundIntegrity extends Integrity {
-  problems: string[];
 }
 
 /**

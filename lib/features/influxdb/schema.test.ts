@@ -1,20 +1,20 @@
-import { byName } from '../../lib/present.ts';
-import { wireNames } from '../../lib/result/load-result.ts';
-import { counterNames } from '../../lib/result/result.ts';
-import { serverFields } from '../../lib/result/server-metrics.ts';
+import { byName } from '../../present.ts';
+import { wireNames } from '../../result/load-result.ts';
+import { counterNames } from '../../result/result.ts';
+import { serverFields } from '../../result/server-metrics.ts';
 import { expect, it } from 'vitest';
-import { onlyLook } from '../../lib/analysis/looks.ts';
-import { summarise } from '../../lib/analysis/summarise.ts';
-import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import type { Comparison, Metric, Phase, Result } from '../../lib/result/result.ts';
-import { curvesOf, foundIn } from '../../lib/report/found.ts';
-import { roundPoint, runPoint, serverSamplePoints, tablePoints } from '../../lib/store/points.ts';
-import { benchRound } from '../../lib/store/round-points.ts';
-import { networkResult } from '../fixtures/link.ts';
-import { parsed as parsedLine } from '../fixtures/points.ts';
-import { answers, latency, nginxWith, phase as phaseOf } from '../fixtures/phase.ts';
-import { rounds as secondsOf, variant } from '../fixtures/comparison.ts';
-import { compared, openFileCache, result, workers } from '../fixtures/result.ts';
+import { onlyLook } from '../../analysis/looks.ts';
+import { summarise } from '../../analysis/summarise.ts';
+import type { MeasuredVariant } from '../../analysis/verdict.ts';
+import type { Comparison, Metric, Phase, Result } from '../../result/result.ts';
+import { curvesOf, foundIn } from '../../report/found.ts';
+import { roundPoint, runPoint, serverSamplePoints, tablePoints } from './points.ts';
+import { benchRound } from './round-points.ts';
+import { networkResult } from '../../../test/fixtures/link.ts';
+import { parsed as parsedLine } from '../../../test/fixtures/points.ts';
+import { answers, latency, nginxWith, phase as phaseOf } from '../../../test/fixtures/phase.ts';
+import { rounds as secondsOf, variant } from '../../../test/fixtures/comparison.ts';
+import { compared, openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 
 const bytes = { headers: 60_000, headersDecoded: 240_000, body: 610_000, sent: 40_000 };
 const phase = phaseOf({

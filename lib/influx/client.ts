@@ -1,15 +1,8 @@
 // InfluxDB's HTTP API 1.x, which 2.x serves too, with a bucket as database and a token as password.
-import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { isObject } from '../form.ts';
-import { database } from './schema.ts';
-
-export interface Influx {
-  /** Without credentials and without a slash at the end. */
-  url: string;
-  /** Null when none were given. For 2.x the password is the token, and the user name any text. */
-  credentials: { user: string; password: string } | null;
-}
+import { database, type Influx } from './address.ts';
 
 export interface Series {
   name: string;
@@ -34,51 +27,6 @@ export class InfluxError extends UserError {
 const requestTimeoutMs = 10_000;
 /** The batch size that InfluxDB's documentation recommends. */
 export const linesPerRequest = 5000;
-
-/**
- * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
- * @param token as influxToken returns it, a token or user:password; used when the URL names no credentials
- */
-export function parseInfluxUrl(text: string, token?: string): Influx {
-  const wrong = new UserError(
-    '--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed (a % in them is written %25, an @ %40)',
-    2,
-  );
-  let url: URL;
-  let credentials: Influx['credentials'];
-  try {
-    url = new URL(text);
-    credentials = credentialsOf(url, token);
-  } catch {
-    throw wrong;
-  }
-  const path = url.pathname.replace(/\/+$/, '');
-  if (!/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') throw wrong;
-  if (path !== '' && path !== `/${database}`) {
-    throw new UserError(`--influx takes no path: the database is always ${database}`, 2);
-  }
-  return { url: url.origin, credentials };
-}
-
-function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
-  const user = decodeURIComponent(url.username);
-  const password = decodeURIComponent(url.password);
-  if (password !== '') return { user: user === '' ? 'token' : user, password };
-  if (user !== '') return { user: 'token', password: user };
-  const [, account = 'token', secret = token] = /^([^:]*):(.+)$/s.exec(token ?? '') ?? [];
-  return secret === undefined || secret === '' ? null : { user: account, password: secret };
-}
-
-/** The token of INFLUX_TOKEN, or of the file that INFLUX_TOKEN_FILE names. Throws a UserError if it cannot be read. */
-export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
-  const file = env['INFLUX_TOKEN_FILE'];
-  if (env['INFLUX_TOKEN'] || !file) return env['INFLUX_TOKEN'];
-  try {
-    return readFileSync(file, 'utf8').trim();
-  } catch (error) {
-    throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${(error as Error).message}`);
-  }
-}
 
 /** A database that takes longer for a ping hangs. */
 export const pingTimeoutMs = 2000;
@@ -155,7 +103,8 @@ export async function hasDatabase(influx: Influx): Promise<boolean> {
   return databases.some(({ values }) => values.some(([name]) => name === database));
 }
 
-async function organizationId(influx: Influx): Promise<string> {
+/** The id of the only 2.x organization whose bucket this token may use. Throws an InfluxError. */
+export async function organizationId(influx: Influx): Promise<string> {
   const token = `Token ${influx.credentials?.password ?? ''}`;
   const { response, text } = await request(
     influx,
@@ -294,60 +243,14 @@ function detail(text: string): string | undefined {
   return first === '' ? undefined : first.slice(0, 200);
 }
 
-/** Tags that k6 turns into string fields: its default, stated so that nothing else changes it. */
-export const tagsAsFields = ['vu', 'iter', 'url'] as const;
-
-const outputEnv = {
-  K6_INFLUXDB_TAGS_AS_FIELDS: tagsAsFields.join(','),
-  K6_INFLUXDB_PUSH_INTERVAL: '1s',
-};
-
-/** k6's options for writing to the database. */
-interface K6Output {
-  /** Values of --out. */
-  out: string[];
-  env: Record<string, string>;
-}
-
-/** Set by the image, whose k6 has xk6-output-influxdb. */
-const outputVariable = 'BAKEOFF_K6_OUTPUT';
-const outputs = ['influxdb', 'xk6-influxdb'];
-
-/**
- * xk6-output-influxdb if BAKEOFF_K6_OUTPUT names it and the database is 2.x, else k6's own output. Returns a function,
- * because a local database's port may change.
- * @throws UserError for an unknown output; InfluxError when the organization is unclear
- */
-export async function chooseK6Output(influx: Influx, version: string): Promise<() => K6Output> {
-  const wanted = process.env[outputVariable] || 'influxdb';
-  if (!outputs.includes(wanted))
-    throw new UserError(
-      `${outputVariable}=${wanted} is no output of k6 that bakeoff knows: set it to ${outputs.join(' or ')}, or unset it`,
-    );
-  if (wanted === 'influxdb' || version.startsWith('1.')) return () => ownOutput(influx);
-  const organization = await organizationId(influx);
-  return () => ({
-    out: [`xk6-influxdb=${influx.url}/${database}`],
-    env: {
-      K6_INFLUXDB_ORGANIZATION: organization,
-      K6_INFLUXDB_TOKEN: influx.credentials?.password ?? '',
-      ...outputEnv,
-      // A duration, unlike in k6's own output.
-      K6_INFLUXDB_PRECISION: '1ns',
-    },
-  });
-}
-
-/** Settings are in the environment, because every user of the machine may read a command line. */
-export function ownOutput(influx: Influx): K6Output {
-  return {
-    out: [`influxdb=${influx.url}/${database}`],
-    env: {
-      ...outputEnv,
-      K6_INFLUXDB_USERNAME: influx.credentials?.user ?? '',
-      K6_INFLUXDB_PASSWORD: influx.credentials?.password ?? '',
-      K6_INFLUXDB_PRECISION: 'ns',
-      K6_INFLUXDB_RETENTION: '',
-    },
-  };
+/** Asks until there is an answer, for so long while the same request may succeed a moment later. */
+export async function patiently<T>(forMs: number, ask: () => Promise<T>): Promise<T> {
+  for (const deadline = performance.now() + forMs; ; await delay(100)) {
+    try {
+      return await ask();
+    } catch (error) {
+      const mayTryAgain = error instanceof InfluxError && error.transient;
+      if (!mayTryAgain || performance.now() > deadline) throw error;
+    }
+  }
 }

@@ -1,17 +1,15 @@
 // The catalogue of bakeoff's points in InfluxDB, beside k6's samples. points.ts writes by it, the dashboards read by it.
 // Numbers are floats; a figure that is missing is left out.
-import metrics from '../../xk6-loadgen/metrics.json' with { type: 'json' };
-import type { CurvePoint } from '../analysis/curves.ts';
-import { wholeRounds } from '../analysis/phases.ts';
-import type { PageSum } from '../analysis/pages.ts';
-import { effect } from '../format.ts';
-import type { Comparison, Result, VariantResult } from '../result/result.ts';
+import metrics from '../../../xk6-loadgen/metrics.json' with { type: 'json' };
+import type { CurvePoint } from '../../analysis/curves.ts';
+import { wholeRounds } from '../../analysis/phases.ts';
+import type { PageSum } from '../../analysis/pages.ts';
+import { effect } from '../../format.ts';
+import type { Comparison, Result, VariantResult } from '../../result/result.ts';
 import { written, type Measurement } from './fields.ts';
 import { benchRound, serverCpu, serverRss } from './round-points.ts';
 import { benchComparison } from './comparison-points.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
-
-export const database = 'bakeoff';
 
 /** Tags of every loadgen_* sample; `instance_id` only if several generators share a load. */
 const sampleTags = [

@@ -1,11 +1,11 @@
 // What a single run says of its article.
-import { variantOf } from '../analysis/comparisons.ts';
-import type { Environment } from '../result/environment.ts';
-import type { Result } from '../result/result.ts';
-import type { Article } from '../scenario/article.ts';
-import type { ClaimRow, RunPlaces } from '../store/schema.ts';
-import { articleTitle, environmentHere } from './article.ts';
-import { decideClaim, madeBy, ownFigures } from './claims.ts';
+import { variantOf } from '../../analysis/comparisons.ts';
+import type { Environment } from '../../result/environment.ts';
+import type { Result } from '../../result/result.ts';
+import type { Article } from '../../scenario/article.ts';
+import type { ClaimRow, RunPlaces } from './schema.ts';
+import { articleTitle, environmentHere } from '../../report/article.ts';
+import { decideClaim, madeBy, ownFigures } from '../../report/claims.ts';
 
 /**
  * Decides the claims that rest on the result's scenario, each as far as it does. A claim on a variant that --variants left out is not

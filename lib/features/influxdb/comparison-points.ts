@@ -1,18 +1,18 @@
 // What bakeoff writes to InfluxDB of each row of the table.
-import { hasRatio, marksOf } from '../analysis/comparisons.ts';
-import { queueGrows, rateOf } from '../analysis/limit.ts';
-import { besideOf, inColumn } from '../analysis/metrics.ts';
-import { clientErrorsOf, headerBytesOf, responsesOf } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
-import { effect, whole } from '../format.ts';
-import type { NetworkResult } from '../result/network-use.ts';
-import type { Comparison, FoundRate, Phase, Result, VariantResult } from '../result/result.ts';
+import { hasRatio, marksOf } from '../../analysis/comparisons.ts';
+import { queueGrows, rateOf } from '../../analysis/limit.ts';
+import { besideOf, inColumn } from '../../analysis/metrics.ts';
+import { clientErrorsOf, headerBytesOf, responsesOf } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
+import { effect, whole } from '../../format.ts';
+import type { NetworkResult } from '../../result/network-use.ts';
+import type { Comparison, FoundRate, Phase, Result, VariantResult } from '../../result/result.ts';
 import {
   factsOf,
   serverColumns,
   serverMetricNames,
   type ServerMetric,
-} from '../result/server-metrics.ts';
+} from '../../result/server-metrics.ts';
 import { written, type Field } from './fields.ts';
 import { errorCauseFields, intervalOf, networkFields } from './shared-fields.ts';
 

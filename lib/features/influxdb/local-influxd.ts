@@ -3,9 +3,9 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, existsSync, readFileSync, statfsSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { messageOf, UserError } from '../errors.ts';
-import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../files.ts';
-import { holder, lockFile, writeHolder } from '../machine/locks.ts';
+import { messageOf, UserError } from '../../errors.ts';
+import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
+import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
 import {
   lastLines,
   pin,
@@ -13,16 +13,16 @@ import {
   weighSession,
   withoutVariables,
   type Child,
-} from '../process.ts';
-import { listensOn, loopbackAddress } from '../servers/ports.ts';
-import { answers, hasDatabase, InfluxError, query, type Influx } from './client.ts';
+} from '../../process.ts';
+import { listensOn, loopbackAddress } from '../../servers/ports.ts';
+import { database, type Influx } from '../../influx/address.ts';
+import { answers, hasDatabase, InfluxError, patiently, query } from '../../influx/client.ts';
 import { hasUser, makeFirstUser, socketName } from './first-user.ts';
-import { quoteIdentifier, quoteString } from './line-protocol.ts';
-import { database } from './schema.ts';
+import { quoteIdentifier, quoteString } from '../../influx/line-protocol.ts';
 
 export interface LocalOptions {
   /** Default: the influxd on PATH. */
-  influxdBinary?: string;
+  influxdBinary?: string | undefined;
   /** Keeps the data, config, log and lock of the local influxd; made if missing. */
   folder: string;
   /** `view` makes no database at a URL and does not move influxd. Default `run`. */
@@ -33,8 +33,8 @@ export interface LocalOptions {
   signal?: AbortSignal | undefined;
 }
 
-/** influxd opens every shard of the history before it listens. */
-const startTimeoutMs = 120_000;
+/** influxd opens every shard of the history before it listens. On a busy machine an answer may take longer than a request may. */
+export const startTimeoutMs = 120_000;
 /** How long another influxd may hold the folder without an answer: it starts or ends. */
 const otherTimeoutMs = 60_000;
 /** A tenth of a contended core: several times the need of a load's points. */
@@ -245,7 +245,7 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
   const influx = reachedIn(folder);
   const statement = `CREATE DATABASE ${quoteIdentifier(database)}`;
   try {
-    await patiently(async () => {
+    await patiently(startTimeoutMs, async () => {
       signal?.throwIfAborted();
       if (child.hasExited()) throw new UserError('influxd ended at its start');
       await query(influx, statement);
@@ -256,18 +256,6 @@ async function makeDatabase(folder: string, child: Child, signal?: AbortSignal):
     throw new UserError(
       `influxd does not take the password in ${passwordIn(folder)} (status ${error.status}): put back the one that its data was made with, or move ${folder} away to begin anew`,
     );
-  }
-}
-
-/** Asks a local influxd for as long as its start may take: on a busy machine the answer may take longer than a request may. */
-export async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-  for (const deadline = performance.now() + startTimeoutMs; ; await delay(100)) {
-    try {
-      return await ask();
-    } catch (error) {
-      const mayTryAgain = error instanceof InfluxError && error.transient;
-      if (!mayTryAgain || performance.now() > deadline) throw error;
-    }
   }
 }
 

@@ -1,14 +1,15 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
-import { publishedBuckets, sameBucket } from '../analysis/latency.ts';
-import { metrics } from '../analysis/metrics.ts';
-import { comparisonOf, hasRatio, comparable } from '../analysis/comparisons.ts';
-import type { Curve, FoundRates } from '../analysis/curves.ts';
-import { pagesOf } from '../analysis/pages.ts';
-import { phasePairs, phasesIn, type PhasePair } from '../analysis/phases.ts';
-import { bucketLabel } from '../format.ts';
-import type { BucketShare, Phase, Result } from '../result/result.ts';
-import type { ServerFigures } from '../result/server-metrics.ts';
-import { line, toNanoseconds } from './line-protocol.ts';
+import { publishedBuckets, sameBucket } from '../../analysis/latency.ts';
+import { metrics } from '../../analysis/metrics.ts';
+import { comparisonOf, hasRatio, comparable } from '../../analysis/comparisons.ts';
+import type { Curve, FoundRates } from '../../analysis/curves.ts';
+import { pagesOf } from '../../analysis/pages.ts';
+import { phasePairs, phasesIn, type PhasePair } from '../../analysis/phases.ts';
+import { bucketLabel } from '../../format.ts';
+import type { BucketShare, Phase, Result } from '../../result/result.ts';
+import type { ServerSample } from '../../servers/usage.ts';
+import type { ServerFigures } from '../../result/server-metrics.ts';
+import { line, toNanoseconds } from '../../influx/line-protocol.ts';
 import { benchComparison } from './comparison-points.ts';
 import type { Measurement, Written } from './fields.ts';
 import { benchBucket, benchPhase } from './phase-points.ts';
@@ -37,13 +38,6 @@ function pointOf<M extends Measurement, Row>(
     ([name, { of }]) => [name, of(row)] as const,
   );
   return line(measurement.measurement, tags, Object.fromEntries(fields), timestampNs);
-}
-
-/** A server's usage at an instant: `atMs` since 1970, `cpuSeconds` since the server's start. */
-export interface ServerSample {
-  atMs: number;
-  cpuSeconds: number;
-  rssBytes: number;
 }
 
 /** A server_rss point for each sample, and a server_cpu point for each but the first. @param samples in order of time */

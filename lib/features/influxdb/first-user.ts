@@ -3,8 +3,9 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
-import { basicAuthorization, type Influx } from './client.ts';
+import { UserError } from '../../errors.ts';
+import type { Influx } from '../../influx/address.ts';
+import { basicAuthorization } from '../../influx/client.ts';
 
 /** In the working folder of influxd, since the path of a socket may not be long. */
 export const socketName = 'first-user.sock';

@@ -1,0 +1,23 @@
+import type { Feature } from '../../feature.ts';
+import { influxdbFlags, plannedDatabase } from './flags.ts';
+import { storedIn } from './stored.ts';
+
+/** The figures of all runs in InfluxDB, and Grafana with its dashboards, which show them: docs/grafana.md. */
+export const influxdb: Feature = {
+  commands: {
+    grafana: {
+      help: 'show the dashboards of all runs, until Ctrl-C',
+      run: async (args) => (await import('./grafana/command.ts')).grafanaCommand(args),
+    },
+  },
+  flags: influxdbFlags,
+  sink: plannedDatabase,
+  stored: storedIn,
+  history: {
+    help: 'delete the InfluxDB and Grafana data too: the figures of all runs, your own dashboards and users',
+    folders: [
+      { folder: 'grafana', what: "Grafana's data", lock: 'lock' },
+      { folder: 'influxdb', what: "InfluxDB's data", lock: 'influxd.lock' },
+    ],
+  },
+};

@@ -1,0 +1,141 @@
+// The points of a run in the database, besides k6's samples: samples of the servers, and the wide points of the dashboards.
+import { realpathSync } from 'node:fs';
+import { join } from 'node:path';
+import { comparisonOf, comparable } from '../../analysis/comparisons.ts';
+import { sharesOf, usableCores } from '../../analysis/limit.ts';
+import { metrics } from '../../analysis/metrics.ts';
+import { networkResult } from '../../analysis/phases.ts';
+import { curvesOf, foundIn } from '../../report/found.ts';
+import { claimsOfRun, placesOf } from './run-claims.ts';
+import { featureLines, verdictSentences } from '../../report/sentences.ts';
+import {
+  claimPoints,
+  roundPoint,
+  runPoint,
+  sentencePoints,
+  serverSamplePoints,
+  tablePoints,
+  whyPoints,
+} from './points.ts';
+import { programOf } from '../../scenario/variants.ts';
+import { generatorCores } from '../../machine/cores.ts';
+import type { KeptRound, LoadToStore, Plan, PlannedVariant, RunBase } from '../../runner/plan.ts';
+import type { Comparison, Phase, Result, VariantResult } from '../../result/result.ts';
+import { serverFiguresOf } from '../../result/server-metrics.ts';
+
+/** The samples of a side's server under load; none of a server that nobody can look into. */
+export function samplePoints(plan: Plan, { planned, round, samples }: LoadToStore): string[] {
+  const { server } = planned.variant;
+  if (server.name === 'address' && server.cgroup === undefined) return [];
+  // The clock did not step (requireSound).
+  const wallAheadMs = samples[0]?.wallAheadMs ?? 0;
+  return serverSamplePoints(
+    tagsOf(plan, planned, round),
+    samples.map(({ atMs, cpuSeconds, rssBytes }) => ({
+      atMs: atMs + wallAheadMs,
+      cpuSeconds,
+      rssBytes,
+    })),
+  );
+}
+
+function tagsOf({ run, scenario }: Plan, { variant }: PlannedVariant, round: number) {
+  return {
+    run,
+    scenario: scenario.name,
+    variant: variant.name,
+    round: String(round),
+    server: programOf(variant.server),
+  };
+}
+
+/**
+ * The wide points of the newest round, the table, the run's state, and at its end its sentences and its article's claims. They replace
+ * earlier ones.
+ */
+export function resultPoints(
+  { folder, plan }: RunBase,
+  result: Result,
+  kept: readonly KeptRound[],
+  ended: boolean,
+): string[] {
+  const { article } = plan.scenario;
+  const claims =
+    ended && kept.length > 0 && article !== undefined ? claimsOfRun(article, result) : [];
+  // The folder may be a descriptor of this process.
+  const page = join(realpathSync(folder), 'report.html');
+  const places = placesOf(page, result.environment, article);
+  // A load in steps that was interrupted in its first round has a curve.
+  const curves = curvesOf(result);
+  const hasTable = kept.length > 0 || curves.length > 0;
+  return [
+    ...kept.slice(-1).flatMap((round) => roundPoints(plan, round, result)),
+    ...(hasTable ? tablePoints(result, curves, foundIn(result)) : []),
+    ...(ended ? sentencePoints(result, verdictSentences(result)) : []),
+    ...claimPoints(result, claims),
+    runPoint({ ...result, places }, ended),
+  ];
+}
+
+/** Behind all other sentences of a run. */
+const placeOfFound = 1000;
+
+/** What features have found. */
+export function foundPoints(result: Result): string[] {
+  const sentences = featureLines(result).map((text) => ({ kind: 'found', text }));
+  return [
+    ...whyPoints(result),
+    ...sentencePoints({ ...result, warnings: [] }, sentences, placeOfFound),
+  ];
+}
+
+/** The wide points of a round. */
+export function roundPoints(
+  plan: Plan,
+  { round, outcomes }: KeptRound,
+  { variants, comparisons }: Result,
+): string[] {
+  const cores = { server: plan.cores.serverCpus.length, generator: generatorCores(plan.cores) };
+  const phasesOf = (name: string): readonly Phase[] => outcomes.get(name)?.phases ?? [];
+  const figuresOf = (name: string) => serverFiguresOf(outcomes.get(name) ?? {});
+  const roundOf = (name: string, phase: Phase) => ({ round, phases: [phase], ...figuresOf(name) });
+  return plan.variants.flatMap((planned) => {
+    const { variant, load } = planned;
+    const result = variants[plan.shown.indexOf(variant)] as VariantResult;
+    const comparison = comparisonOf({ comparisons }, variant.name);
+    const soFar = comparable(result, comparison) ? comparison : undefined;
+    return phasesOf(variant.name).map((phase, index) => {
+      const tags = {
+        ...tagsOf(plan, planned, round),
+        phase: String(index + 1),
+        protocol: load.protocol,
+      };
+      const alone = roundOf(variant.name, phase);
+      return roundPoint(
+        {
+          tags,
+          ratio: comparison && ratioOf(comparison, result, phase, index),
+          soFar,
+          generatorShare: sharesOf(alone, result, cores).generatorShare,
+          ...figuresOf(variant.name),
+          network: networkResult(result.network?.spec, [alone], usableCores(result, cores).server),
+        },
+        phase,
+      );
+    });
+  });
+
+  /** Of a load in steps it is the ratio of the found rates, not of the steps that stand for the round. */
+  function ratioOf(
+    { metric, baseline, roundRatios }: Comparison,
+    { name, rounds }: VariantResult,
+    phase: Phase,
+    index: number,
+  ) {
+    if (plan.stepped !== undefined)
+      return roundRatios[rounds.findIndex((one) => one.round === round)];
+    const baselinePhase = phasesOf(baseline)[index];
+    const { of } = metrics[metric];
+    return baselinePhase && of(roundOf(name, phase)) / of(roundOf(baseline, baselinePhase));
+  }
+}

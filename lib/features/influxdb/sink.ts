@@ -1,0 +1,143 @@
+// The database as the sink of a run.
+import { UserError } from '../../errors.ts';
+import { quoteString } from '../../influx/line-protocol.ts';
+import type { Result } from '../../result/result.ts';
+import { totalIntegrity } from '../../runner/build-result.ts';
+import type {
+  KeptRound,
+  LoadToStore,
+  Plan,
+  RoundIntegrity,
+  RunBase,
+  Sink,
+} from '../../runner/plan.ts';
+import { checkRound, checkRounds } from './integrity.ts';
+import { benchRound } from './round-points.ts';
+import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-points.ts';
+import { openStore, type Store, type StoreOptions } from './store.ts';
+
+/**
+ * Opens the database of a run. Unless it must start, prints if the run has to begin without it.
+ * @throws UserError, or the signal's reason
+ */
+export async function openSink({
+  mustStart = false,
+  ...options
+}: StoreOptions & { mustStart?: boolean }): Promise<Sink> {
+  const store = await openStore(options);
+  const failure = store.failure();
+  if (failure !== null && mustStart) {
+    await store.close();
+    throw new UserError(failure);
+  }
+  if (failure !== null && options.signal?.aborted !== true)
+    console.error(
+      `the run goes on without InfluxDB, and writes its points at the end if it starts then: ${failure}`,
+    );
+  return new DatabaseSink(store);
+}
+
+export class DatabaseSink implements Sink {
+  readonly #store: Store;
+  /** The samples of servers in line protocol, by round and variant. */
+  readonly #serverPoints = new Map<string, string[]>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  get versions(): Sink['versions'] {
+    const { version } = this.#store;
+    // A local influxd that did not start has none.
+    return version === '' ? {} : { influxdb: version };
+  }
+
+  async k6Output(): ReturnType<Sink['k6Output']> {
+    // A database that hangs would stop k6.
+    return (await this.#store.revive()) ? this.#store.k6Output() : null;
+  }
+
+  async afterLoad(plan: Plan, load: LoadToStore): Promise<RoundIntegrity> {
+    const { planned, round, recordFile, unsent, requests } = load;
+    const { name } = planned.variant;
+    const asked = { variant: name, round, recordFile, unsent, requests };
+    const integrity = await checkRound(this.#store, plan.run, asked);
+    const points = samplePoints(plan, load);
+    if (points.length === 0) return integrity;
+    this.#serverPoints.set(loadName(round, name), points);
+    const problem = await this.#write(points);
+    if (problem !== null) integrity.problems.push(problem);
+    return integrity;
+  }
+
+  after(
+    run: RunBase,
+    result: Result,
+    kept: readonly KeptRound[],
+    ended: boolean,
+  ): Promise<string | null> {
+    return this.#write(resultPoints(run, result, kept, ended));
+  }
+
+  forget({ run }: Plan, round: number): Promise<string | null> {
+    const which = `"run" = ${quoteString(run)} AND "round" = '${round}'`;
+    return errorLine(this.#store.query(`DELETE FROM "${benchRound.measurement}" WHERE ${which}`));
+  }
+
+  found(result: Result): Promise<string | null> {
+    return this.#write(foundPoints(result));
+  }
+
+  /** Counts the samples of all kept rounds in the database, and writes missing ones again. */
+  async settle(run: RunBase, result: Result, kept: readonly KeptRound[]): Promise<Result> {
+    const changed = await checkRounds(this.#store, run.plan.run, this.#storedRounds(kept));
+    if (changed.size === 0) return result;
+    const earlier = new Set([...changed.keys()].flatMap(({ integrity }) => integrity.problems));
+    const problems = new Set([...changed.values()].flatMap((one) => one.problems));
+    for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
+    const settled = {
+      ...result,
+      integrity: totalIntegrity(kept),
+      warnings: [...result.warnings.filter((line) => !earlier.has(line)), ...problems],
+    };
+    const rounds = kept.flatMap((round) => roundPoints(run.plan, round, settled));
+    const problem =
+      (await this.#write(rounds)) ??
+      (await this.after(run, settled, kept, true)) ??
+      (await this.found(settled));
+    if (problem !== null && !problems.has(problem)) settled.warnings.push(problem);
+    return settled;
+  }
+
+  close(): Promise<void> {
+    return this.#store.close();
+  }
+
+  #storedRounds(kept: readonly KeptRound[]) {
+    return kept.flatMap(({ round, outcomes }) =>
+      [...outcomes].flatMap(([variant, outcome]) => {
+        const { integrity, requests, recordFile } = outcome;
+        const serverPoints = this.#serverPoints.get(loadName(round, variant)) ?? [];
+        const facts = { variant, round, requests, recordFile, serverPoints, outcome };
+        return integrity === null ? [] : { ...facts, integrity };
+      }),
+    );
+  }
+
+  #write(points: readonly string[]): Promise<string | null> {
+    return errorLine(this.#store.writeOrKeep(points));
+  }
+}
+
+const loadName = (round: number, variant: string): string => `${round} ${variant}`;
+
+/** Returns the database's error as a line: it must not cost the round. */
+async function errorLine(work: Promise<unknown>): Promise<string | null> {
+  try {
+    await work;
+    return null;
+  } catch (error) {
+    if (error instanceof UserError) return error.message;
+    throw error;
+  }
+}

@@ -1,0 +1,58 @@
+// Where an InfluxDB is, and who may use it: the value of --influx.
+import { readFileSync } from 'node:fs';
+import { UserError } from '../errors.ts';
+
+/** The name of bakeoff's database: in 2.x of its bucket. */
+export const database = 'bakeoff';
+
+export interface Influx {
+  /** Without credentials and without a slash at the end. */
+  url: string;
+  /** Null when none were given. For 2.x the password is the token, and the user name any text. */
+  credentials: { user: string; password: string } | null;
+}
+
+/**
+ * Reads the value of --influx: http(s)://[user:password@|token@]host[:port], credentials percent-encoded where needed.
+ * @param token as influxToken returns it, a token or user:password; used when the URL names no credentials
+ */
+export function parseInfluxUrl(text: string, token?: string): Influx {
+  const wrong = new UserError(
+    '--influx takes a URL such as http://localhost:8086, with user:password@ or token@ before the host where one is needed (a % in them is written %25, an @ %40)',
+    2,
+  );
+  let url: URL;
+  let credentials: Influx['credentials'];
+  try {
+    url = new URL(text);
+    credentials = credentialsOf(url, token);
+  } catch {
+    throw wrong;
+  }
+  const path = url.pathname.replace(/\/+$/, '');
+  if (!/^https?:$/.test(url.protocol) || url.search !== '' || url.hash !== '') throw wrong;
+  if (path !== '' && path !== `/${database}`) {
+    throw new UserError(`--influx takes no path: the database is always ${database}`, 2);
+  }
+  return { url: url.origin, credentials };
+}
+
+function credentialsOf(url: URL, token: string | undefined): Influx['credentials'] {
+  const user = decodeURIComponent(url.username);
+  const password = decodeURIComponent(url.password);
+  if (password !== '') return { user: user === '' ? 'token' : user, password };
+  if (user !== '') return { user: 'token', password: user };
+  const [, account = 'token', secret = token] = /^([^:]*):(.+)$/s.exec(token ?? '') ?? [];
+  return secret === undefined || secret === '' ? null : { user: account, password: secret };
+}
+
+/** The token of INFLUX_TOKEN, or of the file that INFLUX_TOKEN_FILE names. Throws a UserError if it cannot be read. */
+export function influxToken(env: NodeJS.ProcessEnv): string | undefined {
+  const file = env['INFLUX_TOKEN_FILE'];
+  if (env['INFLUX_TOKEN'] || !file) return env['INFLUX_TOKEN'];
+  try {
+    return readFileSync(file, 'utf8').trim();
+  } catch (error) {
+    throw new UserError(`INFLUX_TOKEN_FILE cannot be read: ${(error as Error).message}`);
+  }
+}
