@@ -2,7 +2,7 @@
 import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
-import { present, repeated } from '../present.ts';
+import { firstOf, present, repeated } from '../present.ts';
 import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
@@ -231,11 +231,7 @@ function readPercent(flag: string, text: string): number {
 
 /** Returns where flags send the figures besides the run's folder. Throws UserError (exit code 2). */
 export function sinkOf(flags: ReadonlyMap<string, string>): PlannedSink | undefined {
-  for (const { sink } of features) {
-    const planned = sink?.(flags);
-    if (planned !== undefined) return planned;
-  }
-  return undefined;
+  return firstOf(features, ({ sink }) => sink?.(flags));
 }
 
 /** `file` is absolute. */

@@ -243,7 +243,7 @@ function detail(text: string): string | undefined {
   return first === '' ? undefined : first.slice(0, 200);
 }
 
-/** Asks until there is an answer, for so long while the same request may succeed a moment later. */
+/** Asks again for up to `forMs`, while the error may pass. */
 export async function patiently<T>(forMs: number, ask: () => Promise<T>): Promise<T> {
   for (const deadline = performance.now() + forMs; ; await delay(100)) {
     try {

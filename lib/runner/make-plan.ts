@@ -84,6 +84,8 @@ export function makePlan(
   const scenario = other ?? asWritten;
   const shown = other?.variants ?? asked;
   const stepped = firstOf(features, (feature) => feature.steppedLoad?.(scenario, flags));
+  if (scenario.within !== undefined && stepped === undefined)
+    refuse(`${scenario.name} searches for a rate (within), which this bakeoff cannot do`);
   const runnable = shown.filter(isRunnable);
   // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));

@@ -132,6 +132,8 @@ function scenarioOf({ server }: Lab, { number, options, bodyBytes, connections }
 async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
   const ended = new AbortController();
   const disturbing = disturb(lab, pair, AbortSignal.any([lab.signal, ended.signal]));
+  // An error is thrown after the run, and must not end the process before.
+  disturbing.catch(() => undefined);
   let result: Result;
   try {
     result = await wholeRun(lab, scenarioOf(lab, pair));
@@ -175,9 +177,11 @@ async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promis
   if (what === "a busy loop on the generator's core") return busyLoop(cores.generatorCpus);
   if (what === 'stops k6') return stopped(processesWith(binaries.k6 as string, ''));
   const a = processesWith(server, options[0]).slice(0, 1);
-  const { influxd } = binaries;
-  if (what === 'stops InfluxDB')
-    return stopped(influxd === undefined ? [] : processesWith(influxd, ''));
+  if (what === 'stops InfluxDB') {
+    const databases = processesWith(binaries.influxd ?? '', '');
+    if (databases.length === 0) throw new UserError('--disturb found no influxd to stop');
+    return stopped(databases);
+  }
   if (what === 'drops caches') return writeFile(dropCaches, '3');
   if (what === 'stops a') return stopped(a);
   if (what === 'stops a and b') return stopped(processesWith(server, ''));

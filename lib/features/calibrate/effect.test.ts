@@ -4,6 +4,8 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
 import { textOf } from '../../report/table.ts';
+import { readLayers } from '../../servers/config-files.ts';
+import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx-config.ts';
 import { configsOf, effectNames, effectTable, type EffectRun } from './effect.ts';
 import { readKept } from './kept.ts';
 import { loadgenWith, type GeneratorLoad } from './peers.ts';
@@ -45,12 +47,22 @@ test('a pair that drifts as a whole has no part in the ratio of effects', () => 
   expect(sleeping?.at(-1)).toBe('±0.0 % [0.0, 0.0]');
 });
 
-test('both configs differ in the line alone', () => {
-  for (const name of effectNames) {
-    const { without, with: withIt } = configsOf(name);
-    expect(withIt).toEqual([...without, name]);
-  }
+test.each(effectNames)('both configs differ in the directives of %s', async (name) => {
+  const configs = configsOf(name);
+  const [without, withIt, layer] = await Promise.all(
+    [configs.without, configs.with, [name]].map(directivesOf),
+  );
+  const added = [...(withIt ?? [])].filter((line) => !without?.has(line));
+  expect(added).not.toEqual([]);
+  expect([...(layer ?? [])]).toEqual(expect.arrayContaining(added));
 });
+
+/** The composed config's directives, each on a line. */
+async function directivesOf(layers: readonly string[]): Promise<Set<string>> {
+  const files = await readLayers('nginx', layers);
+  const read = await Promise.all(files.map((layer) => readNginxConfig(layer)));
+  return new Set(printConfig(composeConfig(read)).split('\n'));
+}
 
 test('the engine sleeps unless it is to spin', () => {
   const load: GeneratorLoad = {

@@ -150,22 +150,26 @@ async function pairRun(
   const rps = new Map<string, RpsOfPair>(
     generators.map(({ generator }) => [generator.name, { without: NaN, with: NaN }]),
   );
-  const servers = await Promise.all(
-    sides.map((side) => startIn(lab, nginx(configs[side], { workers: 1 }), side, page)),
-  );
+  const servers: Awaited<ReturnType<typeof startIn>>[] = [];
   try {
+    for (const side of sides)
+      servers.push(await startIn(lab, nginx(configs[side], { workers: 1 }), side, page));
     for (const { peer, side } of orderOfRound(legs, number, `${name} ${seed}`)) {
       const server = servers[sides.indexOf(side)] as (typeof servers)[number];
       const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
       const { name: by } = peer.generator;
       if (sample.errors > 0)
-        throw new UserError(`pair ${number}: ${by} had ${counts(sample.errors, 'error')}`);
+        throw new UserError(
+          `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
+        );
       (rps.get(by) as RpsOfPair)[side] = sample.rps;
     }
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
     // Logs of requests are large.
-    await Promise.all(sides.map((side) => rm(join(lab.scratch, side), { recursive: true })));
+    await Promise.all(
+      sides.map((side) => rm(join(lab.scratch, side), { recursive: true, force: true })),
+    );
   }
   return { number, rps: Object.fromEntries(rps) };
 }

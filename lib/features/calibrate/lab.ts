@@ -33,7 +33,7 @@ export interface Lab {
   script: string;
   /** The program of servers.ts. */
   server: string;
-  /** An empty sink, which whole runs store into; null: they store nothing. */
+  /** A sink with a new, empty database, for whole runs; null: they store nothing. */
   sink: Sink | null;
   say(line: string): void;
 }
@@ -61,6 +61,8 @@ export async function inLab<T>(
 ): Promise<T> {
   const machine = thisMachine();
   const planned = stores ? sinkOf(new Map()) : undefined;
+  if (stores && planned === undefined)
+    throw new UserError('--disturb needs InfluxDB, which this bakeoff does not have');
   const tools: readonly ToolName[] = ['k6', 'nginx', ...(planned?.tools ?? [])];
   const binaries: Lab['binaries'] = await ensureTools(tools, machine, signal);
   // Read before pinning, because a pinned process does not see the other cores.

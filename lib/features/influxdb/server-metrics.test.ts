@@ -40,4 +40,10 @@ describe.each(serverMetricNames)('%s', (metric) => {
     const fields = fieldsOf(result(sides));
     expect(Number(fields[column]) / perUnit).toBeCloseTo(100, 0);
   });
+
+  test('has an effect of its own when another metric decides', () => {
+    const fields = fieldsOf(result(sides, {}, { alsoAsked: [metric] }));
+    expect(fields[`${metric}_effect`]).toMatch(/^×2|2 times|100 %/);
+    expect(fields['effect']).not.toBe(fields[`${metric}_effect`]);
+  });
 });

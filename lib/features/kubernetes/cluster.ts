@@ -71,8 +71,8 @@ const startedMs = 60_000;
 /** Beyond a load's own longest time: the operator looks every 15 s. */
 const endSeconds = 60;
 const pollMs = 1000;
-/** For a database that restarts or is busy. */
-const databaseMs = 10_000;
+/** For a database that restarts or is busy. One request may take 10 s, and is made again then. */
+const databaseMs = 30_000;
 /** Problems that last longer are printed; kubectl may fail so long. */
 const patienceMs = 20_000;
 /** A slow but normal step, which is not printed. */

@@ -78,7 +78,7 @@ function readersOf(
   };
 }
 
-/** Of a server whose processes are not known here. */
+/** The usage of a server whose processes are not known here. */
 const noUsage = {
   cpuSeconds: 0,
   waitedSeconds: 0,
