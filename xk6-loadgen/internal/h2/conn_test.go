@@ -127,7 +127,8 @@ func FuzzConn(f *testing.F) {
 			t.Errorf("%d streams were opened, %d ended, %d are open", opened, ended, len(open))
 		}
 		checkSent(t, sent, opened)
-		if pieces, _, _, _ := play(t, stream, body, max(1, n&0xff)); !slices.Equal(whole, pieces) {
+		// How much of a body is sent, and so whether its windows overflow, depends on the pieces.
+		if pieces, _, _, _ := play(t, stream, body, max(1, n&0xff)); !posts && !slices.Equal(whole, pieces) {
 			t.Errorf("whole: %+v, in pieces: %+v", whole, pieces)
 		}
 	})
