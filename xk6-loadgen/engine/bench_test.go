@@ -198,7 +198,8 @@ func BenchmarkH2Session(b *testing.B) {
 	s.received([]byte{0, 0, 0, 4, 0, 0, 0, 0, 0}) // SETTINGS
 	respond()
 	b.ReportAllocs()
-	for b.ResetTimer(); int(id/2) < b.N; {
+	first := id
+	for b.ResetTimer(); int(id-first)/2 < b.N; {
 		respond()
 	}
 	if n := s.counts.current.Responses[0]; n < int64(b.N) {

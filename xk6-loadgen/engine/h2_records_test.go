@@ -66,7 +66,7 @@ func TestRecordsOfAnyShape(t *testing.T) {
 			},
 			"padded": func(c *recordConn) {
 				if c.is13 {
-					// The content's type, then zeros; sealOne adds one more.
+					// The content's type, then zeros; SealOne adds one more.
 					c.before = func() []byte {
 						return c.out.SealOne(nil, 0, append([]byte{byte(tlsconn.ApplicationData)}, make([]byte, 1000)...))
 					}

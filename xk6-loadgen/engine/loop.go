@@ -55,8 +55,8 @@ type loop struct {
 	inbox       *inbox // inbox brings what happens on connections over QUIC; nil without them
 	events      [eventsPerWait]syscall.EpollEvent
 	buffers     buffers
-	head        h1.HeadCache // head and h2 have the last responses' headers. Connections share them, since a server's headers are alike.
-	h2          h2.Shared
+	head        h1.HeadCache // head has the last HTTP/1 response's headers. Connections share it, since a server's headers are alike.
+	h2          h2.Shared    // h2 has the same of HTTP/2, and in Out what a session of any protocol gathers to send.
 	tls         loopTLS
 	timeouts    timeouts
 	backoffs    backoffs

@@ -60,7 +60,7 @@ var curves = append(slices.Clone(usualCurves),
 
 var tlsVersions = []named[uint16]{{name: "TLSv1.2", id: tls.VersionTLS12}, {name: "TLSv1.3", id: tls.VersionTLS13}}
 
-// config is the configuration that loops clone for their key logs and sessions. Without Resume it leaves tickets out of the ClientHello.
+// config is the configuration that tlsconn.NewShared clones for a loop's key log and sessions. Without Resume it leaves tickets out of the ClientHello.
 func (t TLSOptions) config(protocol Protocol, host string) (*tls.Config, error) {
 	c := &tls.Config{
 		ServerName: cmp.Or(t.ServerName, host), InsecureSkipVerify: t.InsecureSkipVerify, //nolint:gosec // the person's choice

@@ -17,7 +17,7 @@ import { foundPoints, resultPoints, roundPoints, samplePoints } from './run-poin
 import { openStore, type Store, type StoreOptions } from './store.ts';
 
 /**
- * Opens the database of a run. Unless it must start, prints if the run has to begin without it.
+ * Opens the database of a run. If it does not start, prints that the run begins without it, or throws with `mustStart`.
  * @throws UserError, or the signal's reason
  */
 export async function openSink({

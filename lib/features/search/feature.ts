@@ -1,5 +1,5 @@
 import type { Feature } from '../../feature.ts';
-import { foundIn, foundLines } from './found.ts';
+import { foundLines, ratesFound } from './found.ts';
 import { readRates, readWithin } from './flags.ts';
 import { searchWithin } from './search.ts';
 import { atRates } from './sweep.ts';
@@ -34,6 +34,6 @@ export const search: Feature = {
     const within = asked === undefined ? scenario.within : readWithin('--within', asked);
     return within && searchWithin(within);
   },
-  found: foundIn,
+  found: ratesFound,
   findings: foundLines,
 };

@@ -18,7 +18,7 @@ export function limitText({ metric, ms }: Within): string {
 }
 
 /** The rates and steps of a result; undefined without a search. */
-export function foundIn({ search }: Pick<Result, 'search'>): FoundRates | undefined {
+export function ratesFound({ search }: Pick<Result, 'search'>): FoundRates | undefined {
   if (search === undefined) return undefined;
   const { within, found, steps } = search;
   const text = limitText(within);

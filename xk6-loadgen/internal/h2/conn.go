@@ -48,8 +48,8 @@ type Conn[T any] struct {
 	frames                    frameReader
 }
 
-// Begin begins a connection in place of the one before, of which nothing is left, and gathers the preface. At most so many streams will be
-// open. Requests may follow at once, before the server's SETTINGS are known.
+// Begin begins a connection in place of the one before, of which nothing is left, and gathers the preface. At most `most` streams will
+// be open. Requests may follow at once, before the server's SETTINGS are known.
 func (c *Conn[T]) Begin(shared *Shared, blocks *Blocks, most int) {
 	clear(c.streams)
 	*c = Conn[T]{

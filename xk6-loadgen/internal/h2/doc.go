@@ -4,6 +4,6 @@
 // Conn has one connection's streams, windows and HPACK tables. Bytes of the server go in by Next, which returns one event at a time. Frames
 // to send are gathered in Shared.Out; the caller sends and empties it. With each stream the caller keeps a value of its own, Stream.Of.
 //
-// No call allocates once a connection has had all of its streams active and its buffers have grown. The exceptions are rare: a header block
+// No call allocates once a connection has had all of its streams active and its buffers and HPACK table have grown. The exceptions are rare: a header block
 // of several frames, and the texts of some faults.
 package h2

@@ -15,7 +15,7 @@ type Shared struct {
 	needsALPN, resumes bool
 }
 
-// NewShared shares a copy of config. Of the connections that could resume a session this share does, 0 to 1. With needsALPN a server must
+// NewShared shares a copy of config. resume is the share, 0 to 1, of the connections with a session that resume it. With needsALPN a server must
 // agree to the protocol that config offers.
 func NewShared(config *tls.Config, needsALPN bool, resume float64) *Shared {
 	s := &Shared{config: config.Clone(), needsALPN: needsALPN, resumes: resume > 0}
