@@ -65,8 +65,9 @@ test('result.json, the summary of k6 and InfluxDB agree', async () => {
   for (const { variant, round, phase } of rows) {
     expect(phase.responses['2xx']).toBe(phase.requests);
     expect(phase.bytes.body).toBe(phase.requests * 612);
-    // A window begins and ends with a response.
-    expect(phase.seconds).toBeGreaterThan(0.45);
+    // A window begins and ends with a response: beside other work it is shorter than the load.
+    expect(phase.seconds).toBeGreaterThan(0.25);
+    expect(phase.seconds).toBeLessThan(1);
     expect(phase.serverCpuSeconds).toBeGreaterThan(0);
     expect(phase.serverCpuSeconds).toBeLessThan(phase.seconds * 1.05);
     expect(phase.noise?.loadAverage).toBeGreaterThan(0);
