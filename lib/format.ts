@@ -64,8 +64,9 @@ export function short(value: number): string {
 }
 
 /**
- * A ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents show on which side of 0 an end is, and that
- * −99.6 % is not all. An interval whose ends are a thousand times apart is "[too wide]".
+ * A ratio as an effect: "+33 % [31, 35]", and from 2 on "6.1 times [5.9, 6.3]". Percents show on which side of 0 an end is, that
+ * −99.6 % is not all, and, by a digit more, that a narrow interval has a width: "−16.4 % [−16.5, −16.3]". An interval whose ends are a
+ * thousand times apart is "[too wide]".
  */
 export function effect(ratio: number, interval?: readonly [number, number]): string {
   if (interval === undefined) return amount(ratio);
@@ -73,7 +74,9 @@ export function effect(ratio: number, interval?: readonly [number, number]): str
   if (isTooWide(interval)) return amount(ratio) + among(['too wide']);
   if (ratio >= 2) return amount(ratio) + among(interval.map((end) => inTimes(end)));
   const percents = [ratio, ...interval].map((one) => (one - 1) * 100);
-  const fewest = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
+  const usual = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
+  const showsWidth = (count: number) => percents[1]?.toFixed(count) !== percents[2]?.toFixed(count);
+  const fewest = !showsWidth(usual) && showsWidth(usual + 1) ? usual + 1 : usual;
   const decimals = [fewest, 1, 2, 3].find((count) =>
     percents.every((one) => one === 0 || ![0, -100].includes(Number(one.toFixed(count)))),
   );

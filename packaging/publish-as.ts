@@ -56,7 +56,7 @@ async function publishAs(address: string): Promise<string[]> {
   if (other !== undefined)
     throw usageError(`${address} is another project, which ${other.file} names`);
   const changed = files.flatMap(({ file, text }) => {
-    const clone = `, such as by \`git clone https://${address}.git\``;
+    const clone = ` (\`git clone https://${address}.git\`)`;
     const renamed = before.reduce(
       (result, { pattern }, index) => result.replace(pattern, after[index]?.name ?? ''),
       file === 'README.md' ? text.replace(cloneMark, clone) : text,
