@@ -1,10 +1,11 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
 // result.json and of scenarios, in the help of --rounds and --generator-cpus, and in the next step after --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
-import type { Flag } from './cli/words.ts';
+import type { Flag, Words } from './cli/words.ts';
 import type { Html } from './report/html/page.ts';
 import type { Part } from './report/table.ts';
 import type { Result } from './result/result.ts';
+import type { PlannedMachines } from './runner/machines.ts';
 import type { RunContext, SteppedLoad } from './runner/plan.ts';
 import type { PlannedSink } from './runner/sink.ts';
 import type { Scenario, Variant } from './scenario/model.ts';
@@ -67,6 +68,11 @@ export interface Feature {
    * Throws UserError (exit code 2).
    */
   sink?(flags: ReadonlyMap<string, string>): PlannedSink | undefined;
+  /**
+   * Returns the machines that the flags ask for, to start servers or make the load; undefined: only this one. A run has those of the
+   * first feature. Throws UserError (exit code 2).
+   */
+  machines?(words: Pick<Words, 'flags' | 'lists'>): PlannedMachines | undefined;
   /** Says where a run's figures were sent. Its line is the last one below the table. */
   stored?(result: Result): Stored;
   /**

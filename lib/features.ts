@@ -1,6 +1,7 @@
 // The features, in the order in which the help has their commands. To take one out, delete its line here and its folder.
 import type { Feature } from './feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
+import { hosts } from './features/hosts/feature.ts';
 import { influxdb } from './features/influxdb/feature.ts';
 import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
@@ -15,6 +16,7 @@ export const features: readonly Feature[] = [
   kubernetes,
   calibrate,
   report,
+  hosts,
   influxdb,
   search,
   why,

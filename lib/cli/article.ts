@@ -44,9 +44,9 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
       const scenario = await findScenario(name);
       const asked: AskedOptions & { mostSeconds: number } = { ...options, mostSeconds };
       const possible =
-        options.serverHost === undefined
-          ? await possibleVariants(scenario, findVariants(scenario), () => true)
-          : undefined;
+        options.machines?.areServersAway === true
+          ? undefined
+          : await possibleVariants(scenario, findVariants(scenario), () => true);
       if (possible !== undefined) {
         asked.variants = possible.names;
         code = 1;

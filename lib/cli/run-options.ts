@@ -2,14 +2,14 @@
 import { metricNames } from '../analysis/metrics.ts';
 import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
-import { firstOf, present, repeated } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import { enumeration } from '../format.ts';
 import { parseCpuList } from '../machine/processors.ts';
 import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { PlannedSink } from '../runner/sink.ts';
 import { readFailIf } from './fail-if.ts';
-import { noInstall, ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { noInstall, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {
@@ -119,25 +119,6 @@ const coreFlags = {
     value: "'make -s'",
     help: 'a command for the shell before the servers start, in each round (none)',
   },
-  'server-host': {
-    group: 'machine',
-    value: 'USER@HOST',
-    help: 'start the servers there, over ssh (this machine)',
-  },
-  'generator-host': {
-    group: 'machine',
-    rare: true,
-    value: 'USER@HOST',
-    repeated: true,
-    without: ['generator-cpus'],
-    help: 'make the load there, over ssh; several make it together (this machine)',
-  },
-  install: {
-    group: 'machine',
-    rare: true,
-    needs: ['server-host'],
-    help: 'install missing servers on the server host',
-  },
   host: {
     group: 'machine',
     value: 'HOST',
@@ -185,14 +166,9 @@ export function readRunOptions({ flags, lists, read }: Words) {
         // Absent: the engine chooses.
         text === 'auto' ? undefined : seconds(0)(flag, text),
       ),
-      generatorHosts: read('generator-host', (flag) =>
-        readGeneratorHosts(flag, lists.get('generator-host') ?? []),
-      ),
-      serverHost: read('server-host', readHost),
       serverCpus: read('server-cpus', (flag, text) => parseCpuList(text, flag)),
       generatorCpus: read('generator-cpus', (flag, text) => parseCpuList(text, flag)),
       prepare: flags.get('prepare'),
-      install: isGiven('install'),
       keepSecrets: isGiven('keep-secrets'),
       verbose: isGiven('verbose'),
     }),
@@ -203,24 +179,14 @@ export function readRunOptions({ flags, lists, read }: Words) {
     /** Which comparisons features may look at after the rounds: all, those that differ, or none. */
     examined: 'all' as 'all' | 'decided' | 'none',
     sink: sinkOf(flags),
+    /** They start the servers or make the load; undefined: this machine does both. */
+    machines: firstOf(features, ({ machines }) => machines?.({ flags, lists })),
     out: fromCallersFolder(flags.get('out') ?? 'results'),
     json: flags.has('json'),
     /** Hosts beyond this machine that may be loaded. */
     hosts: lists.get('host') ?? [],
     exports: readExports(flags),
   };
-}
-
-/** Reads [user@]host. A flag of ssh has another form. */
-const readHost = ofForm(
-  /^(?:[\w.+-]+@)?[A-Za-z0-9_][\w.:-]*$/,
-  'write it as ssh takes it, such as web1 or root@10.0.0.2',
-);
-
-function readGeneratorHosts(flag: string, names: readonly string[]): string[] {
-  const twice = repeated(names);
-  if (twice !== undefined) throw usageError(`${flag} ${twice} is named twice`);
-  return names.map((name) => readHost(flag, name));
 }
 
 function readPercent(flag: string, text: string): number {

@@ -66,19 +66,19 @@ export async function runScenario(
 ): Promise<number> {
   const variants = findVariants(scenario, asked.variants);
   const possible =
-    asked.serverHost === undefined
-      ? await possibleVariants(scenario, variants, (tool) => tool === 'openssl')
-      : undefined;
+    asked.machines?.areServersAway === true
+      ? undefined
+      : await possibleVariants(scenario, variants, (tool) => tool === 'openssl');
   if (possible !== undefined) {
     console.error(leftOutLine(possible));
     return Math.max(1, await runScenario(scenario, { ...asked, variants: possible.names }, keep));
   }
   if (
-    (asked.serverHost !== undefined || asked.generatorHosts !== undefined) &&
+    asked.machines !== undefined &&
     variants.some((variant) => networkOf(scenario, variant) !== undefined)
   ) {
     throw usageError(
-      `${scenario.name} has networks of its own, which are made on one machine: leave --server-host and --generator-host out`,
+      `${scenario.name} has networks of its own, which are made on one machine: leave ${asked.machines.flags} out`,
     );
   }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));

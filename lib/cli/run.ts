@@ -1,16 +1,14 @@
-// The steps of a run: withRun (hosts, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
+// The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
 import { usageError, UserError } from '../errors.ts';
 import { features } from '../features.ts';
 import { requireClosedToOthers, writeWhole } from '../writing.ts';
-import type { GeneratorHost } from '../hosts/generator-host.ts';
-import type { ServerHost } from '../hosts/server-host.ts';
-import { coresOfTwo, divideCores, readEnvironment, type Cores } from '../machine/cores.ts';
+import { readEnvironment, type Cores } from '../machine/cores.ts';
 import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { pin, takeSignals } from '../process.ts';
-import { byName, present } from '../present.ts';
+import { present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
@@ -18,6 +16,7 @@ import { resultJson } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
 import { removeMixFiles } from '../runner/k6-plan.ts';
 import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';
+import { onlyThisMachine, type Machines } from '../runner/machines.ts';
 import { type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';
 import { estimatedSeconds } from '../runner/times.ts';
 import {
@@ -50,10 +49,7 @@ import {
 } from './run-output.ts';
 
 interface Run {
-  /** Starts the servers; undefined: this machine does. */
-  host: ServerHost | undefined;
-  /** Make the load; empty: this machine does. */
-  generators: readonly GeneratorHost[];
+  machines: Machines;
   cores: Cores;
   /** Adds work for the end of the run. */
   onClose(work: () => unknown): void;
@@ -65,45 +61,26 @@ export type ReadyRun = Awaited<ReturnType<typeof getTools>>;
 type StoringRun = Awaited<ReturnType<typeof takeMachine>>;
 
 /**
- * Connects to the hosts, divides the cores and does the work; then does what the work has added with onClose, the last first.
+ * Connects to the machines, divides the cores and does the work; then does what the work has added with onClose, the last first.
  * @param kinds of the servers, or of the sides
  * @throws UserError, Interrupted if a signal has ended the run, or what the work throws
  */
 export async function withRun<T>(
-  { serverHost, generatorHosts = [], serverCpus, generatorCpus }: RunOptions,
+  { machines: planned, serverCpus, generatorCpus }: RunOptions,
   kinds: readonly string[],
   scenario: Pick<Scenario, 'sharedCores'>,
   work: (run: Run) => Promise<T>,
 ): Promise<T> {
-  if (
-    generatorHosts.length > 0 &&
-    serverHost === undefined &&
-    kinds.some((kind) => kind !== 'address')
-  )
-    throw usageError(
-      '--generator-host needs --server-host, or addresses to compare: servers started here listen on loopback only',
-    );
   const closing: (() => unknown)[] = [];
   let failure: { error: unknown } | undefined;
   let result: T | undefined;
   try {
-    const generators = await openGenerators(generatorHosts);
-    closing.push(() => Promise.all(generators.map((one) => one.close())));
-    const host = serverHost === undefined ? undefined : await openHost(serverHost);
-    closing.push(() => host?.close());
-    const both = generators.find(({ address }) => address === host?.address);
-    if (both !== undefined)
-      throw usageError(
-        `--generator-host ${both.name} is the server host: name another machine, or leave --generator-host out`,
-      );
-    const here = readProcessors();
     const asked = { server: serverCpus, generator: generatorCpus };
-    const cores =
-      host === undefined ? divideCores(here, asked, scenario) : coresOfTwo(here, host, asked);
+    const machines = await (planned ?? onlyThisMachine).open({ kinds, asked, scenario });
+    closing.push(() => machines.close());
     result = await work({
-      host,
-      generators,
-      cores: { ...cores, ...generatorFacts(generators) },
+      machines,
+      cores: machines.cores,
       onClose: (last) => void closing.push(last),
     });
   } catch (error) {
@@ -118,27 +95,6 @@ export async function withRun<T>(
   }
   if (failure !== undefined) throw failure.error;
   return result as T;
-}
-
-async function openGenerators(names: readonly string[]): Promise<GeneratorHost[]> {
-  if (names.length === 0) return [];
-  return (await import('../hosts/generator-host.ts')).openGeneratorHosts(names);
-}
-
-async function openHost(name: string): Promise<ServerHost> {
-  return (await import('../hosts/server-host.ts')).openServerHost(name);
-}
-
-function generatorFacts(generators: readonly GeneratorHost[]) {
-  const [fewestFiles] = generators.toSorted((a, b) => a.files - b.files);
-  if (fewestFiles === undefined) return {};
-  return {
-    generatorHosts: {
-      names: generators.map(({ name }) => name),
-      coresEach: Math.min(...generators.map((one) => one.cores)),
-    },
-    generatorFiles: { host: fewestFiles.name, most: fewestFiles.files },
-  };
 }
 
 /** A run's files take at least this, whatever its plan. */
@@ -162,25 +118,17 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   // Who does not wait is refused before tools are built. A person's own command, which may come before the wait, disturbs no other run.
   if (options.waitSeconds === undefined || options.prepare !== undefined)
     (await waitForTurn(options, signal))();
+  const { machines } = run;
   const names = serversOf(servers);
-  const needed: ToolName[] = ['k6'];
-  if (run.host === undefined) needed.push(...names);
-  needed.push(...(options.sink?.tools ?? []));
+  const needed: ToolName[] = ['k6', ...machines.neededHere(names), ...(options.sink?.tools ?? [])];
   const binaries = await ensureTools(needed, thisMachine(), signal);
   const { k6 } = binaries;
-  const here = run.host === undefined ? byName(names, (name) => binaries[name]) : {};
-  const there = await run.host?.tools(names, options.install === true, signal);
-  await Promise.all(run.generators.map((one) => one.have(k6, signal)));
+  const ofServers = await machines.tools(names, binaries, signal);
   signal.throwIfAborted();
   const delaylink = await delaylinkBeside(k6);
-  const tools: RunContext['tools'] = { k6, delaylink, servers: there?.binaries ?? here };
-  return {
-    ...run,
-    signal,
-    tools,
-    binaries,
-    versions: { ...(await versionsOf({ k6, ...here }, signal)), ...there?.versions },
-  };
+  const tools: RunContext['tools'] = { k6, delaylink, servers: ofServers.binaries };
+  const versions = { ...(await versionsOf({ k6 }, signal)), ...ofServers.versions };
+  return { ...run, signal, tools, binaries, versions };
 }
 
 /**
@@ -210,15 +158,13 @@ export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunO
   run.onClose(() => sink?.close());
   signal.throwIfAborted();
   const versions = { ...run.versions, ...sink?.versions };
-  const serverHost = await run.host?.facts();
-  const generatorHosts = await Promise.all(run.generators.map((one) => one.facts()));
+  const facts = await run.machines.facts();
   return {
     ...run,
     sink,
     environment: (): Environment => ({
       ...readEnvironment(processors, cores, versions),
-      ...present({ serverHost }),
-      ...(generatorHosts.length === 0 ? {} : { generatorHosts }),
+      ...facts,
     }),
   };
 }

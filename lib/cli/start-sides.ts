@@ -2,9 +2,9 @@
 import { rm } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
 import { present } from '../present.ts';
+import type { RunContext } from '../runner/plan.ts';
 import {
   answerOfAll,
-  startServer,
   temporaryFolder,
   waitUntilReady,
   workersFor,
@@ -25,11 +25,11 @@ export interface Tried extends Side {
 /** Starts a side, requests its page, and ends the side. Throws UserError with the side's name. */
 export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   const { given, source, load, server: spec } = side;
-  const { tools, host, cores, signal } = run;
+  const { tools, machines, cores, signal } = run;
   const folder = await temporaryFolder();
   let server: RunningServer | undefined;
   try {
-    server = await (host?.start ?? startServer)(spec, {
+    server = await machines.start(spec, {
       binaries: tools.servers,
       folder,
       cpus: cores.serverCpus,
@@ -57,7 +57,7 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
   }
 }
 
-type Place = Pick<ReadyRun, 'host' | 'cores' | 'signal' | 'tools'>;
+type Place = Pick<ReadyRun, 'cores' | 'signal' | 'tools'> & Pick<RunContext, 'machines'>;
 
 function checkOf({ page, load, acceptsDifferences, isOfHar }: Side) {
   const { protocol, tls } = load;

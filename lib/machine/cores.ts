@@ -100,7 +100,13 @@ function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
-type Asked = Partial<Record<'server' | 'generator', readonly number[] | undefined>>;
+/** As many cores as a quota allows, at least one; whole ones first. */
+export function usableCpus({ cores, quota }: Processors): number[] {
+  return upTo(Math.max(1, Math.floor(quota)), cores);
+}
+
+/** The cores that the flags name. */
+export type AskedCores = Partial<Record<'server' | 'generator', readonly number[] | undefined>>;
 
 /**
  * Divides the cores as asked, or as defaultCores. If one side is asked for, the other gets like cores of the same node if possible. With
@@ -109,7 +115,7 @@ type Asked = Partial<Record<'server' | 'generator', readonly number[] | undefine
  */
 export function divideCores(
   processors: Processors,
-  asked: Asked,
+  asked: AskedCores,
   { sharedCores }: Pick<Scenario, 'sharedCores'> = {},
 ): Cores {
   const { server, generator } = asked;
@@ -118,7 +124,7 @@ export function divideCores(
   requireCpus(allowed, generator, '--generator-cpus');
   if (sharedCores && server?.join() === generator?.join()) {
     if (processors.quota < 1) throw tooLittle(processors, 1);
-    const cpus = server ?? upTo(Math.floor(processors.quota), processors.cores);
+    const cpus = server ?? usableCpus(processors);
     return { serverCpus: [...cpus], generatorCpus: [...cpus] };
   }
   const shared = server?.filter((cpu) => generator?.includes(cpu)) ?? [];
@@ -137,25 +143,8 @@ export function divideCores(
   return { serverCpus: [...serverCpus], generatorCpus: [...generatorCpus] };
 }
 
-/** The cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
-export function coresOfTwo(
-  here: Processors,
-  there: { name: string; processors: Processors; files: number },
-  asked: Asked,
-): Cores {
-  requireCpus(cpusOf(there.processors.cores), asked.server, `--server-cpus on ${there.name}`);
-  requireCpus(cpusOf(here.cores), asked.generator, '--generator-cpus');
-  const most = ({ cores, quota }: Processors) =>
-    upTo(Math.max(1, Math.floor(Math.min(quota, cpusOf(cores).length))), cores);
-  return {
-    serverCpus: [...(asked.server ?? most(there.processors))],
-    generatorCpus: [...(asked.generator ?? most(here))],
-    serverHost: there.name,
-    serverFiles: { host: there.name, most: there.files },
-  };
-}
-
-function requireCpus(
+/** Throws UserError (exit code 2) for cores that are not allowed. @param flag that names them */
+export function requireCpus(
   allowed: readonly number[],
   cpus: readonly number[] | undefined,
   flag: string,

@@ -21,6 +21,7 @@ import { inOneLine, messageOf } from '../errors.ts';
 import { ifThere, textOf } from '../files.ts';
 import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
+import type { K6Load, RunningK6 } from './machines.ts';
 import { RoundFailure, type SampleOutput } from './plan.ts';
 
 const usualSource = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
@@ -60,31 +61,15 @@ export async function bundledForK6(
   return outputFiles[0]?.text ?? '';
 }
 
-export interface K6Options {
+export interface K6Options extends K6Load {
   binary: string;
-  script: string;
-  /** An existing folder for all that k6 writes. */
-  folder: string;
   cpus: readonly number[];
   /** See ChildOptions. */
   before?: readonly string[] | undefined;
-  loadPlan: LoadPlan;
   /** Raises its priority above everything else on its cores (needs root). */
   goesFirst?: boolean;
   /** Where samples go besides k6's record; null: nowhere. */
   output: SampleOutput | null;
-}
-
-export interface RunningK6 {
-  /** Undefined on other hosts. */
-  pid: number | undefined;
-  /** Settles when k6 has ended, or a part that the others need. */
-  exited: Promise<unknown>;
-  /** See Child.stop. */
-  stop(graceMs?: number): Promise<void>;
-  files: ReturnType<typeof k6Files>;
-  /** Outcomes of the phases, once k6 has ended: as outcomesOf. */
-  results(): Promise<PhaseOutcome[]>;
 }
 
 /** At this priority a busy k6 still leaves a tenth of its core to others. */

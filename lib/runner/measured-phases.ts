@@ -1,14 +1,13 @@
 // The phases of a side's round: the engine's results, with what was observed within their windows.
 import { pauseMs } from '../analysis/limit.ts';
 import { responsesOf } from '../analysis/phases.ts';
-import { isHosted } from '../hosts/hosted.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { interruptsApart } from '../machine/usage.ts';
 import { present } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
 import { isConfigured } from '../scenario/variants.ts';
-import type { RunningServer } from '../servers/index.ts';
+import { isRemote, type RunningServer } from '../servers/index.ts';
 import { expectedOf } from './k6-plan.ts';
 import { networkUseBetween } from './observers/link.ts';
 import { isSampled } from './observers/usage.ts';
@@ -39,7 +38,7 @@ export function phasesOf(
     server: cores.serverCpus.length,
     generator: cores.generatorHosts === undefined ? cores.generatorCpus.length : 0,
     shared: sharesCores(cores),
-    interruptsApart: isHosted(server) ? undefined : interruptsApart(),
+    interruptsApart: isRemote(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
   // Without them a wait for a backend looks like a wait for another program.

@@ -3,8 +3,6 @@ import { createHash } from 'node:crypto';
 import type { Look } from '../analysis/looks.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
-import type { GeneratorHost } from '../hosts/generator-host.ts';
-import type { ServerHost } from '../hosts/server-host.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type { Network } from '../network/network.ts';
@@ -22,6 +20,7 @@ import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
 import { networkOf, pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
+import type { MachinesInUse } from './machines.ts';
 import type { UsageSample } from './samples.ts';
 
 export type PlannedVariant = ReturnType<typeof plannedVariant>;
@@ -291,10 +290,8 @@ export interface RunContext extends RunBase {
   };
   /** The compiled k6 script. */
   script: string;
-  /** Host of the servers; undefined: this machine. */
-  host?: ServerHost | undefined;
-  /** Hosts that make the load; empty: this machine. */
-  generators?: readonly GeneratorHost[];
+  /** They start the servers, and may make the load. */
+  machines: MachinesInUse;
   /** Runs the plan's `prepare`. Throws UserError, which ends the run, or the signal's reason. */
   prepare?: () => Promise<void>;
 }

@@ -7,7 +7,6 @@ import { total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import { isHosted } from '../hosts/hosted.ts';
 import type { Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
@@ -16,8 +15,8 @@ import type { Page } from '../scenario/model.ts';
 import { configOf, isOwn } from '../scenario/variants.ts';
 import {
   answerOfAll,
+  isRemote,
   isStarted,
-  startServer,
   workersFor,
   type Answer,
   type RunningServer,
@@ -43,7 +42,7 @@ import { underLoad, type Measurement } from './under-load.ts';
 /**
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
  * @param place of the group in the round, from 1
- * @throws UserError if a server does not start or answer right for the first time, or a host is lost; Interrupted after a signal
+ * @throws UserError if a server does not start or answer right for the first time, or a machine is lost; Interrupted after a signal
  * @throws RoundFailure if a server, network or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
@@ -52,13 +51,13 @@ export async function runGroup(
   place: number,
   attempt: Attempt,
 ): Promise<Map<string, VariantRound>> {
-  const { host, generators = [], signal } = context;
+  const { machines, signal } = context;
   try {
     return await groupRound(context, group, place, attempt);
   } catch (error) {
     signal.throwIfAborted();
     // It is not connected again: with the connection it is free for another run.
-    const lost = [host, ...generators].flatMap((one) => one?.lost() ?? [])[0];
+    const lost = machines.lost();
     if (lost === undefined) throw error;
     throw new UserError(
       `${lost.replace(/\.$/, '')}: the run ends in round ${attempt.round}, and keeps the rounds before it`,
@@ -111,7 +110,7 @@ async function groupRound(
 
 async function alarmsOf({ planned: { variant }, server }: Stage): Promise<LogAlarms> {
   if (isStarted(server)) return alarmsIn(server.logFile, variant.server.name);
-  return isHosted(server) ? server.alarms() : {};
+  return isRemote(server) ? server.alarms() : {};
 }
 
 function phasesOfAll(
@@ -120,7 +119,7 @@ function phasesOfAll(
   measured: readonly Measurement[],
 ): Phase[][] {
   // The use of cores by others is read where the servers are, and here.
-  const othersAreKnown = stages.every(({ server }) => isStarted(server) || isHosted(server));
+  const othersAreKnown = stages.every(({ server }) => server.atAddress === undefined);
   return stages.map(({ planned, server }, side) =>
     phasesOf(measured[side] as Measurement, planned, plan, server, othersAreKnown),
   );
@@ -202,14 +201,14 @@ function outcomeOf(
 }
 
 function serverFacts({ variant }: PlannedVariant, server: RunningServer): VariantRound['server'] {
-  const { name, version, workers, redirections } = server;
+  const { name, version, workers, redirections, atAddress } = server;
   return {
     name,
     version,
     workers,
     config: configOf(variant.server),
     redirections,
-    ...(isStarted(server) || isHosted(server) ? {} : { atAddress: true }),
+    ...present({ atAddress }),
   };
 }
 
@@ -264,7 +263,7 @@ function withLength(page: Page, first: Answer | undefined): Page {
 }
 
 async function openStage(
-  { plan: { cores, exact }, tools, signal, host, folder: runFolder }: RunContext,
+  { plan: { cores, exact }, tools, signal, machines, folder: runFolder }: RunContext,
   planned: PlannedVariant,
   round: number,
   answers: Attempt['answers'],
@@ -291,7 +290,7 @@ async function openStage(
         signal,
       });
     }
-    server = await (host?.start ?? startServer)(serverSpec, {
+    server = await machines.start(serverSpec, {
       ...asked,
       binaries: tools.servers,
       folder: join(roundFolder(runFolder, round), name),

@@ -1,14 +1,12 @@
 // Samples of the usage by servers, generator and other programs during the load.
 import { extent, total } from '../analysis/statistics.ts';
-import type { SampleThere } from '../hosts/messages.ts';
 import { machineClock, type CoreSeconds, type MachineReading } from '../machine/usage.ts';
 import { byName } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise } from '../result/result.ts';
 import type { Load } from '../scenario/load.ts';
-import type { StartedServer } from '../servers/index.ts';
-import type { TreeUsage } from '../servers/usage.ts';
-import type { ServerSample } from '../servers/usage.ts';
+import type { RemoteSample, StartedServer } from '../servers/index.ts';
+import type { ServerSample, TreeUsage } from '../servers/usage.ts';
 
 /** A sample takes up to 0.5 ms of the generator's core per server. Requests wait meanwhile: less than 1 % may. */
 const intervalMsPerServer = 100;
@@ -71,18 +69,18 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
 }
 
 /**
- * Adds to a side's samples those of the server host, at the same instants. The generator's cores stay this machine's.
+ * Adds to a side's samples those of the servers' machine, at the same instants. The generator's cores stay this machine's.
  * @param there samples of all servers of the group; `place` is the side's
  */
 export function withServer(
   samples: readonly UsageSample[],
-  there: readonly (readonly SampleThere[] | undefined)[],
+  there: readonly (readonly RemoteSample[] | undefined)[],
   place: number,
 ): UsageSample[] {
   const own = there[place] ?? [];
   if (own.length === 0) return [...samples];
   const lastBy = (atMs: number) =>
-    own.findLast((one) => one.atMs <= atMs) ?? (own[0] as SampleThere);
+    own.findLast((one) => one.atMs <= atMs) ?? (own[0] as RemoteSample);
   const readings = own.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
   const isKnown = readings.length > 0 && readings.every(({ server }) => server !== null);
   return samples.map((sample) => {

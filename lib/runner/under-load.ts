@@ -1,14 +1,13 @@
 // Loads a group's servers with k6, while observers look on.
 import { overflowTexts } from '../analysis/accept-queues.ts';
-import { isHosted } from '../hosts/hosted.ts';
 import { k6Files, type LoadPlan, type PhaseOutcome } from '../k6/load-plan.ts';
 import { sharesCores } from '../machine/cores.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import { pathOfPage } from '../scenario/pages.ts';
-import { isStarted, isWatched } from '../servers/index.ts';
-import { startK6There } from './generators.ts';
+import { isWatched } from '../servers/index.ts';
 import { loadPlanFor } from './k6-plan.ts';
-import { startK6, waitForK6, type K6Options, type RunningK6 } from './k6.ts';
+import { startK6, waitForK6, type K6Options } from './k6.ts';
+import type { RunningK6 } from './machines.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure, type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
@@ -83,9 +82,9 @@ function planOfLoad(
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
 }
 
-/** null on other hosts, too: their records are stored afterwards. */
-async function outputToSink({ sink, generators = [] }: RunContext): Promise<K6Options['output']> {
-  if (generators.length > 0 || sink === null) return null;
+/** null also for a k6 elsewhere: its record is stored afterwards. */
+async function outputToSink({ sink, machines }: RunContext): Promise<K6Options['output']> {
+  if (machines.startLoad !== undefined || sink === null) return null;
   return sink.k6Output();
 }
 
@@ -108,11 +107,11 @@ function withOverflows(
 const mostWhereThreadsSleep = 10_000;
 
 async function startLoad(
-  { plan: { cores }, tools, script, generators = [] }: RunContext,
+  { plan: { cores }, tools, script, machines }: RunContext,
   stages: readonly Stage[],
   options: Pick<K6Options, 'folder' | 'loadPlan' | 'output'>,
 ): Promise<RunningK6> {
-  if (generators.length > 0) return startK6There(generators, { ...options, script });
+  if (machines.startLoad !== undefined) return machines.startLoad({ ...options, script });
   // k6 goes before the runner and a database on its cores, so that requests leave in time; not before a server or backend that may
   // be on the same cores, and not if its threads never sleep, or may not at the rates of its steps.
   const goesFirst =
@@ -121,7 +120,7 @@ async function startLoad(
     stages.every(
       ({ planned: { load }, server }) =>
         (load.rate ?? Infinity) <= load.threads * mostWhereThreadsSleep &&
-        (isStarted(server) || isHosted(server)) &&
+        server.atAddress === undefined &&
         server.upstreams.length === 0,
     );
   return startK6({

@@ -34,6 +34,7 @@ export { readOwnConfig } from './own/own-config.ts';
 export { readStub, type Listen, type OwnConfig } from './own/redirect.ts';
 export { isLoopback } from './ports.ts';
 export { answerOfAll, waitUntilReady } from './ready.ts';
+export { isRemote, type RemoteSample, type RemoteServer } from './remote.ts';
 export { temporaryFolder } from './scratch.ts';
 export {
   isStarted,
@@ -87,6 +88,7 @@ async function openAddress(spec: AddressServer, options: Interruptible): Promise
     redirections: [],
     upstreams: [],
     answer,
+    atAddress: true,
     died: new Promise(() => undefined),
     stop: () => Promise.resolve(),
   };

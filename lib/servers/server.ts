@@ -33,7 +33,7 @@ export interface Answer {
   location: string;
 }
 
-/** A StartedServer, or a server at an address that bakeoff does not start, which is a WatchedServer if its control group is known. */
+/** A StartedServer, a RemoteServer, or one at an address, which bakeoff does not start: a WatchedServer if its control group is known. */
 export interface RunningServer {
   name: string;
   version: string;
@@ -44,6 +44,8 @@ export interface RunningServer {
   redirections: readonly string[];
   upstreams: readonly UpstreamAddress[];
   answer: Answer;
+  /** bakeoff does not start it. */
+  atAddress?: true;
   /** Settles if the process ends before stop(), with a line: signal or code, and the log's last line. */
   died: Promise<string>;
   /** Ends all processes (TERM, then KILL) and returns when they are gone. Never throws; may be called twice. */

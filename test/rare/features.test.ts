@@ -90,6 +90,7 @@ async function helpOf(copy: string): Promise<string> {
 /** What a feature has in the help. */
 const shown: Readonly<Record<string, RegExp>> = {
   calibrate: /^ {2}calibrate /m,
+  hosts: /^ {2}--(server-host|generator-host|install) /m,
   influxdb: /^ {2}(grafana|--store|--influx) /m,
   'k6-scripts': /^ {2}k6 /m,
   knobs: /^ {2}knobs /m,
@@ -129,7 +130,7 @@ async function outputOfScenario(copy: string, ...more: string[]): Promise<string
   return output;
 }
 
-test.each(['why', 'report', 'search'])('without %s a scenario runs', async (name) => {
+test.each(['hosts', 'why', 'report', 'search'])('without %s a scenario runs', async (name) => {
   const copy = copyOfProject();
   takeOut(copy, name);
   await outputOfScenario(copy, '--store', 'none');
@@ -141,7 +142,7 @@ test('without influxdb a scenario runs, and says nothing of a database', async (
   expect(await outputOfScenario(copy)).not.toMatch(/influx|database|stored/i);
 });
 
-test.each(['why', 'search'])(
+test.each(['hosts', 'why', 'search'])(
   "without %s the core's unit tests pass",
   async (name) => {
     const copy = copyOfProject();

@@ -16,13 +16,12 @@ const mayUse: Readonly<Record<string, string>> = {
   network: 'machine result scenario servers setup',
   report: 'analysis machine result scenario servers',
   k6: 'analysis influx report result scenario',
-  hosts: 'k6 machine result scenario servers setup',
-  runner: 'analysis hosts k6 machine network report result scenario servers setup',
-  cli: 'analysis hosts k6 machine network report result runner scenario servers setup traffic',
+  runner: 'analysis k6 machine network report result scenario servers setup',
+  cli: 'analysis k6 machine network report result runner scenario servers setup traffic',
 };
 
 /** Each has a folder in lib/features, which may import all of the core. */
-const features = 'calibrate influxdb k6-scripts knobs kubernetes report search why';
+const features = 'calibrate hosts influxdb k6-scripts knobs kubernetes report search why';
 
 /** "runner", "features/knobs"; '' for a file directly in lib. */
 function folderOf(file: string): string {

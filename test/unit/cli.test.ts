@@ -84,7 +84,6 @@ test.each([
   ['--quick=yes', /^--quick takes no value$/],
   ['--server-cpus 4000', /^--server-cpus: core 4000 is not there/],
   ['--influx localhost', /^--influx takes a URL such as/],
-  ['--install', /^--install is for --server-host: give one/],
 ])('scenario %s is refused', (line, message) =>
   refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
 );

@@ -4,7 +4,6 @@ import { availableParallelism } from 'node:os';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import {
-  coresOfTwo,
   defaultCores,
   divideCores,
   readEnvironment,
@@ -236,28 +235,4 @@ test('lists of cores are parsed and formatted', () => {
 
 test.each(['', '3-1', '1-2-3', '99999'])('refuses "%s" as a list of cores', (text) => {
   expect(() => parseCpuList(text, '--a')).toThrow(`--a ${text}: write cores as 1 or 0-3,5`);
-});
-
-const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
-const serverHost = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
-
-test('servers on another host get all cores of that host', () => {
-  const cores = coresOfTwo(plain('0-1'), serverHost, {});
-  expect(cores).toEqual({
-    serverCpus: [0, 1, 2, 3],
-    generatorCpus: [0, 1],
-    serverHost: 'web1',
-    serverFiles: { host: 'web1', most: 5000 },
-  });
-  // The same number on two hosts means different cores.
-  expect([sharesCores(cores), notesOn(plain('0-1'), cores)]).toEqual([false, []]);
-  const little = { ...serverHost, processors: { cores: serverHost.processors.cores, quota: 2 } };
-  expect(written(coresOfTwo(madeUp({ allowed: '0-1' }, 1.5), little, {}))).toBe('0-1 / 0');
-});
-
-test('servers on another host get the cores in --server-cpus', () => {
-  const divided = (text: string) => coresOfTwo(plain('0-1'), serverHost, asked(text));
-  expect(written(divided('2-3 / 1'))).toBe('2-3 / 1');
-  expect(() => divided('4')).toThrow('--server-cpus on web1: core 4 is not there');
-  expect(() => divided('/ 2')).toThrow('-cpus: core 2 is not there or not allowed; there are 0-1');
 });

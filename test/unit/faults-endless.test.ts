@@ -7,9 +7,8 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { UserError } from '../../lib/errors.ts';
-import { connect } from '../../lib/hosts/ssh.ts';
 import { bodyOfFile } from '../../lib/scenario/load/flags.ts';
 import { readPageList } from '../../lib/scenario/pages.ts';
 import { serverBuild } from '../../lib/servers/build.ts';
@@ -34,18 +33,6 @@ test('a binary that prints endlessly', async () => {
   );
   // The command does not wait for the time limit.
 }, 25_000);
-
-test('another host that sends an endless line', async () => {
-  const program = endless();
-  vi.stubEnv('BAKEOFF_SSH', program);
-  const connection = await connect('web1', 'true');
-  const lines: string[] = [];
-  connection.onLine((line) => lines.push(line));
-  expect(await connection.ended).toBe(
-    `web1 prints a line without end: see what its shell prints at its start (${program} web1 true)`,
-  );
-  expect(lines).toEqual([]);
-}, 60_000);
 
 test('a device or a pipe as a list of pages or body', () => {
   const pipe = join(newFolder(), 'pipe');

@@ -204,6 +204,7 @@ const options = {
   flags: new Map(),
   examined: 'none',
   sink: undefined,
+  machines: undefined,
   out: '/',
   json: false,
   hosts: [],

@@ -8,6 +8,7 @@ import {
   type CoreSeconds,
   type MachineReading,
 } from '../../lib/machine/usage.ts';
+import type { RemoteSample } from '../../lib/servers/remote.ts';
 import { watchProcess } from '../../lib/servers/usage.ts';
 import {
   mostTaken,
@@ -20,7 +21,6 @@ import {
   type UsageSample,
   type UsageSampler,
 } from '../../lib/runner/samples.ts';
-import type { SampleThere } from '../../lib/hosts/messages.ts';
 import type { Noise } from '../../lib/result/result.ts';
 import { newFolder } from '../fixtures/new-folder.ts';
 import os from 'node:os';
@@ -219,7 +219,7 @@ describe('noise', () => {
     const used = { server: { processes: 0.9, steal: 0.2 }, ours: 1 };
     // Times are by the local clock; every other sample has a reading of the machine.
     const remote = samples(used, { loadAverage: 7 }).map(
-      ({ atMs, cpuSeconds, machine }, index): SampleThere => ({
+      ({ atMs, cpuSeconds, machine }, index): RemoteSample => ({
         atMs: atMs + 50,
         cpuSeconds,
         waitedSeconds: atMs / 1e4,
@@ -251,7 +251,7 @@ describe('noise', () => {
     const alone = noiseBetween(withServer(local, [remote], 0), window, apart);
     expect(alone?.serverOthersShare).toBeCloseTo(0.4, 9);
     expect(withServer(local, [undefined, remote], 0)).toEqual(local);
-    const silent = remote.map(({ machine: _, ...sample }): SampleThere => sample);
+    const silent = remote.map(({ machine: _, ...sample }): RemoteSample => sample);
     expect(noiseBetween(withServer(local, [silent], 0), window, apart)).toBeNull();
   });
 

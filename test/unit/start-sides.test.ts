@@ -4,7 +4,6 @@ import { expect, test, vi } from 'vitest';
 import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { tryOnce } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
-import type { ServerHost } from '../../lib/hosts/server-host.ts';
 import { RoundFailure, type RunContext, type Group, type Plan } from '../../lib/runner/plan.ts';
 import { openStages } from '../../lib/runner/round.ts';
 import { command } from '../../lib/scenario/index.ts';
@@ -19,7 +18,7 @@ const died = new Promise(() => undefined);
 const serverOf = (name: string) =>
   ({ name, answer, died, stop: vi.fn(() => Promise.resolve()) }) as unknown as RunningServer;
 
-/** A run with a fake host that starts all servers except those in `fails`, and its group of a and b. */
+/** A run with a fake machine that starts all servers except those in `fails`, and its group of a and b. */
 function runOn(fails: Record<string, Error> = {}) {
   const plan = planOf(scenario);
   const started = new Map<string, RunningServer>();
@@ -35,7 +34,7 @@ function runOn(fails: Record<string, Error> = {}) {
   const context = {
     plan,
     folder: '/nowhere',
-    host: { start },
+    machines: { start },
     tools: { servers: {} },
     signal: new AbortController().signal,
   } as unknown as RunContext;
@@ -93,7 +92,7 @@ function waitingRun(plan: Partial<Plan> = {}) {
       const server = Object.assign(serverOf(name), { pid: 1, startupMs: 12 });
       ready.set(name, () => resolve(server));
     });
-  const own = { ...context, host: { start }, plan: { ...context.plan, ...plan } };
+  const own = { ...context, machines: { start }, plan: { ...context.plan, ...plan } };
   return { context: own as unknown as RunContext, group, ready };
 }
 
@@ -126,8 +125,6 @@ test('sides start at once where nobody asked for their start-up, and then none h
   expect((await opening).map(({ startupMs }) => startupMs)).toEqual([undefined, undefined]);
 });
 
-type Watched = Awaited<ReturnType<ServerHost['start']>>;
-
 test('a side gets a request with and without gzip, and is ended', async () => {
   const answering = createServer((asked, response) =>
     response.setHeader('content-encoding', asked.headers['accept-encoding'] ?? '').end('hello'),
@@ -138,7 +135,7 @@ test('a side gets a request with and without gzip, and is ended', async () => {
     events.push('starts');
     if (fails) return Promise.reject(new UserError('cannot be', 2));
     const stop = (): Promise<void> => Promise.resolve(void events.push('ends'));
-    return Promise.resolve({ name: 'a', origin, answer, died, stop } as unknown as Watched);
+    return Promise.resolve({ name: 'a', origin, answer, died, stop } as unknown as RunningServer);
   };
   const source = { kind: 'command', command: 'a', program: 'a' } as const;
   const asked = { said: [], load: () => undefined, launch: () => ({}) };
@@ -146,7 +143,7 @@ test('a side gets a request with and without gzip, and is ended', async () => {
   const tried = (fails: boolean) =>
     tryOnce(side, {
       tools: { k6: '', delaylink: undefined, servers: {} },
-      host: { start: start(fails) } as unknown as ServerHost,
+      machines: { start: start(fails), lost: () => undefined },
       cores,
       signal: new AbortController().signal,
     });

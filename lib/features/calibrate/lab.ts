@@ -10,6 +10,7 @@ import { pin } from '../../process.ts';
 import type { Environment } from '../../result/environment.ts';
 import type { Phase, Result } from '../../result/result.ts';
 import { makePlan, type PlanOptions } from '../../runner/make-plan.ts';
+import { inUseHere } from '../../runner/machines.ts';
 import type { Plan, RunContext, Sink } from '../../runner/plan.ts';
 import { runGroup } from '../../runner/round.ts';
 import { runRounds, type RunEvents } from '../../runner/run.ts';
@@ -126,6 +127,7 @@ async function inContext<T>(
       script,
       sink,
       signal,
+      machines: inUseHere,
       tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
     });
   } finally {

@@ -212,9 +212,9 @@ async function readConfig(
 ): Promise<OwnConfig & { given: string }> {
   const given = onlyWord(positionals, 'config');
   if (given === undefined) throw usageError(`knobs wants a config: ${typed('knobs')} nginx.conf`);
-  if (options.serverHost !== undefined || options.generatorHosts !== undefined)
+  if (options.machines !== undefined)
     throw usageError(
-      'knobs tries values on this machine: leave --server-host and --generator-host out, and compare the config with the lines that help on the other host',
+      `knobs tries values on this machine: leave ${options.machines.flags} out, and compare the config with the lines that help on the other host`,
     );
   const source = await readSource(given, flags.get('in'));
   if (source.kind !== 'config')

@@ -53,7 +53,7 @@ export async function lookWhy(
 ): Promise<Why> {
   const why: Why = { missing: [], sides: [] };
   if (typeof perf !== 'string') return { ...why, missing: [perf.message] };
-  const { plan, signal, host } = context;
+  const { plan, signal } = context;
   const folder = join(context.folder, 'why');
   const { phases: _, ...scenario } = plan.scenario;
   const inside = { ...context, folder, sink: null, plan: { ...plan, scenario } };
@@ -63,7 +63,7 @@ export async function lookWhy(
     for (const { sides, ...group } of plan.groups) {
       const asked = sides.filter(({ variant }) => names.has(variant.name));
       const isHere = ({ variant }: PlannedVariant) =>
-        host === undefined && variant.server.name !== 'address';
+        plan.cores.serverHost === undefined && variant.server.name !== 'address';
       const here = asked.filter(isHere);
       elsewhere.push(...asked.filter((one) => !isHere(one)));
       if (here.length === 0) continue;

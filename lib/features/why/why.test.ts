@@ -208,8 +208,9 @@ it.each([
   [['a', 'b', 'c'], 'a, b and c were not started on this machine'],
 ])('names the servers of another host once: %j', async (names, line) => {
   const sides = names.map((name) => ({ variant: { name, server: { name: 'nginx' } } }));
-  const plan = { scenario: {}, groups: sides.map((side) => ({ sides: [side] })) };
-  const context = { plan, folder: newFolder(), host: {} } as unknown as RunContext;
+  const cores = { serverHost: 'web1' };
+  const plan = { scenario: {}, cores, groups: sides.map((side) => ({ sides: [side] })) };
+  const context = { plan, folder: newFolder() } as unknown as RunContext;
   const why = await lookWhy(context, new Set(names), '/usr/bin/perf');
   expect(why).toEqual({ missing: [line], sides: [] });
 });

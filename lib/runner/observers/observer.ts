@@ -5,7 +5,7 @@ import type { LinkCounts, LinkReport } from '../../network/network.ts';
 import type { Phase } from '../../result/result.ts';
 import type { ServerFigures } from '../../result/server-metrics.ts';
 import type { ServerSample } from '../../servers/usage.ts';
-import type { RunningK6 } from '../k6.ts';
+import type { RunningK6 } from '../machines.ts';
 import { RoundFailure, type Attempt, type Plan, type Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
 

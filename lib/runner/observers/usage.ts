@@ -1,21 +1,20 @@
 // The use of CPU time and memory by servers, generator, network and other programs in a load.
-import { isHosted } from '../../hosts/hosted.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
-import { isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
+import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
 import { watchProcess } from '../../servers/usage.ts';
-import type { RunningK6 } from '../k6.ts';
+import type { RunningK6 } from '../machines.ts';
 import type { Stage } from '../plan.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
-/** On the host of the servers it begins before the load; here with the generator, whose use is part of it. */
+/** On another machine of servers it begins before the load; here with the generator, whose use is part of it. */
 export const usage: Observer = {
   name: 'the use of CPU time',
   async begin(load) {
     const { stages } = load;
     const throttling = watchThrottling();
     const endThere = await Promise.all(
-      stages.map(({ server }) => (isHosted(server) ? server.watch() : undefined)),
+      stages.map(({ server }) => (isRemote(server) ? server.watch() : undefined)),
     );
     let sampler: UsageSampler | undefined;
     return {
@@ -39,8 +38,8 @@ export const usage: Observer = {
   },
 };
 
-/** Whether the server's use is known, here or on its host. */
-export const isSampled = (server: RunningServer): boolean => isWatched(server) || isHosted(server);
+/** Whether the server's use is known, here or on its machine. */
+export const isSampled = (server: RunningServer): boolean => isWatched(server) || isRemote(server);
 
 function readersOf(
   { plan: { cores }, stages }: ObservedLoad,
@@ -54,8 +53,8 @@ function readersOf(
   const ofLink = network === null ? none : watchProcess(network.pid);
   const ofLinkToServer =
     network === null ? none : watchProcess(network.toServerThread, `/proc/${network.pid}/task`);
-  // Unknown on another host.
-  const ofUpstreams = servers.some((server) => isHosted(server) && server.upstreams.length > 0)
+  // Unknown on another machine.
+  const ofUpstreams = servers.some((server) => isRemote(server) && server.upstreams.length > 0)
     ? () => null
     : watchUpstreams(
         servers.flatMap(({ upstreams }) => upstreams),

@@ -15,20 +15,22 @@ import { homedir, networkInterfaces, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { keepScript, openAgent } from '../../lib/hosts/agent-connection.ts';
-import { measureLink } from '../../lib/hosts/link.ts';
-import { greeting, wanted } from '../../lib/hosts/messages.ts';
-import { filesOf, openServerHost } from '../../lib/hosts/server-host.ts';
-import { addressesOf, connect } from '../../lib/hosts/ssh.ts';
-import { readEnvironment } from '../../lib/machine/cores.ts';
-import { readProcessors } from '../../lib/machine/processors.ts';
-import type { LoadResult } from '../../lib/result/load-result.ts';
-import { nginx } from '../../lib/scenario/index.ts';
-import { byOurClocks, outcomeFromHost, recordByOurClock } from '../../lib/runner/generators.ts';
-import { listening } from '../fixtures/listening.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { phase } from '../fixtures/phase.ts';
-import { refusalOf } from '../fixtures/refused.ts';
+import { readEnvironment, sharesCores } from '../../machine/cores.ts';
+import { readProcessors } from '../../machine/processors.ts';
+import type { LoadResult } from '../../result/load-result.ts';
+import { nginx } from '../../scenario/index.ts';
+import { byOurClocks } from '../../runner/generators.ts';
+import { listening } from '../../../test/fixtures/listening.ts';
+import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { phase } from '../../../test/fixtures/phase.ts';
+import { refusalOf } from '../../../test/fixtures/refused.ts';
+import { keepScript, openAgent } from './agent-connection.ts';
+import { measureLink } from './link.ts';
+import { outcomeFromHost, recordByOurClock } from './load.ts';
+import { greeting, wanted } from './messages.ts';
+import { coresOfTwo, openHosts } from './open.ts';
+import { filesOf, openServerHost } from './server-host.ts';
+import { addressesOf, connect } from './ssh.ts';
 
 test('a folder is sent without the targets of links', async () => {
   const folder = newFolder();
@@ -386,6 +388,19 @@ test('an agent with endless stderr output, and an agent with a very long line', 
   expect(await samples(6e6)).toMatch('gives no right answer to "watched"');
 });
 
+test('another host that sends an endless line', async () => {
+  const program = join(newFolder(), 'endless');
+  writeFileSync(program, '#!/bin/sh\nexec cat /dev/zero\n', { mode: 0o755 });
+  vi.stubEnv('BAKEOFF_SSH', program);
+  const connection = await connect('web1', 'true');
+  const lines: string[] = [];
+  connection.onLine((line) => lines.push(line));
+  expect(await connection.ended).toBe(
+    `web1 prints a line without end: see what its shell prints at its start (${program} web1 true)`,
+  );
+  expect(lines).toEqual([]);
+}, 60_000);
+
 test.each([
   [
     'Host key verification failed.',
@@ -448,4 +463,76 @@ test.each(['resetAndDestroy', 'destroy'] as const)('an interrupted connection: %
   await expect(measureLink(peer, 'token')).rejects.toThrow(
     /ECONNRESET|EPIPE|the connection was cut/,
   );
+});
+
+const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
+const ofTwo = { cores: cores.slice(0, 2), quota: Infinity };
+const serverHost = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
+
+test('servers on another host get all cores of that host', () => {
+  const divided = coresOfTwo(ofTwo, serverHost, {});
+  expect(divided).toEqual({
+    serverCpus: [0, 1, 2, 3],
+    generatorCpus: [0, 1],
+    serverHost: 'web1',
+    serverFiles: { host: 'web1', most: 5000 },
+  });
+  // The same number on two hosts means different cores.
+  expect(sharesCores(divided)).toBe(false);
+  expect(readEnvironment(ofTwo, divided, {}).coreNotes).toEqual([]);
+});
+
+test('servers on another host get as many cores as quotas allow', () => {
+  const little = { ...serverHost, processors: { cores, quota: 2 } };
+  expect(coresOfTwo({ ...ofTwo, quota: 1.5 }, little, {})).toMatchObject({
+    serverCpus: [0, 1],
+    generatorCpus: [0],
+  });
+});
+
+test('servers on another host get the cores in --server-cpus', () => {
+  const divided = (server?: number[], generator?: number[]) =>
+    coresOfTwo(ofTwo, serverHost, { server, generator });
+  expect(divided([2, 3], [1])).toMatchObject({ serverCpus: [2, 3], generatorCpus: [1] });
+  expect(() => divided([4])).toThrow('--server-cpus on web1: core 4 is not there');
+  expect(() => divided(undefined, [2])).toThrow(
+    '-cpus: core 2 is not there or not allowed; there are 0-1',
+  );
+});
+
+const ofConfigs = { kinds: ['config'], asked: {}, scenario: {} };
+
+test('with servers and load on other hosts this machine needs no server', async () => {
+  agentThat(`cat <<'END'\n${JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') })}\nEND\ncat`);
+  const named = { server: 'web1', generators: [], mayInstall: false };
+  const machines = await openHosts(named, ofConfigs);
+  onTestFinished(machines.close);
+  expect(machines.cores).toMatchObject({ serverHost: 'web1', serverFiles: { most: 1024 } });
+  expect(machines.neededHere(['nginx'])).toEqual([]);
+  expect(machines.startLoad).toBeUndefined();
+  expect(machines.lost()).toBeUndefined();
+  await machines.close();
+  await vi.waitFor(() => expect(machines.lost()).toMatch(/^the connection to web1 ended/));
+});
+
+test('hosts that cannot be used together are refused', async () => {
+  const named = { generators: ['gen1'], mayInstall: false };
+  await expect(openHosts({ ...named, server: undefined }, ofConfigs)).rejects.toThrow(
+    /^--generator-host needs --server-host, or addresses to compare/,
+  );
+  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
+  await expect(openHosts({ ...named, server: 'web1' }, ofConfigs)).rejects.toThrow(
+    /^--generator-host gen1 is the server host: name another machine/,
+  );
+});
+
+test('generators on other hosts load addresses, and this machine starts the servers', async () => {
+  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
+  const named = { server: undefined, generators: ['gen1'], mayInstall: false };
+  const machines = await openHosts(named, { ...ofConfigs, kinds: ['address'] });
+  onTestFinished(machines.close);
+  expect(machines.cores.generatorHosts?.names).toEqual(['gen1']);
+  expect(machines.cores.serverHost).toBeUndefined();
+  expect(machines.neededHere(['nginx'])).toEqual(['nginx']);
+  expect(machines.startLoad).toBeDefined();
 });

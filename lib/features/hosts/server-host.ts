@@ -6,19 +6,18 @@ import { readdir, readlink, stat } from 'node:fs/promises';
 import { connect as connectTo } from 'node:net';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
-import { asWords, messageOf, UserError, usageError } from '../errors.ts';
-import { runHere } from '../machine/locks.ts';
-import type { Processors } from '../machine/processors.ts';
-import { limited } from '../limited.ts';
-import { machineClock } from '../machine/usage.ts';
-import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../files.ts';
-import type { ServerHostFacts } from '../result/environment.ts';
-import { shownCommand } from '../secrets.ts';
-import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../scenario/model.ts';
-import { isConfigured } from '../scenario/variants.ts';
-import { waitUntilReady, type StartOptions } from '../servers/index.ts';
-import { ownPortsText } from '../servers/ports.ts';
-import type { HostedServer } from './hosted.ts';
+import { asWords, messageOf, UserError, usageError } from '../../errors.ts';
+import { runHere } from '../../machine/locks.ts';
+import type { Processors } from '../../machine/processors.ts';
+import { limited } from '../../limited.ts';
+import { machineClock } from '../../machine/usage.ts';
+import { folderFlags, ifThere, openFolder, readBytes, textOf } from '../../files.ts';
+import type { ServerHostFacts } from '../../result/environment.ts';
+import { shownCommand } from '../../secrets.ts';
+import type { ConfiguredServer, Page, ServerName, ServerSpec } from '../../scenario/model.ts';
+import { isConfigured } from '../../scenario/variants.ts';
+import { waitUntilReady, type RemoteServer, type StartOptions } from '../../servers/index.ts';
+import { ownPortsText } from '../../servers/ports.ts';
 import { clocksAhead, keepLimitMs, openAgent, type AnswerOf } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { mostSampleBytes, watchMs, type SentFile } from './messages.ts';
@@ -153,7 +152,7 @@ class SentFolders {
   }
 }
 
-function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): HostedServer {
+function hostedServer(agent: Agent, { id, ...server }: AnswerOf<'start'>): RemoteServer {
   let stopping: Promise<void> | undefined;
   return {
     ...server,

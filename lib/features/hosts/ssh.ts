@@ -3,10 +3,10 @@ import { lookup } from 'node:dns/promises';
 import { homedir } from 'node:os';
 import { createInterface } from 'node:readline';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, asWords, printable } from '../errors.ts';
-import { run, startChild } from '../process.ts';
-import { commandWords, shellWord } from '../scenario/load/shell-words.ts';
-import { findAll, thisMachine } from '../setup/machine.ts';
+import { UserError, asWords, printable } from '../../errors.ts';
+import { run, startChild } from '../../process.ts';
+import { commandWords, shellWord } from '../../scenario/load/shell-words.ts';
+import { findAll, thisMachine } from '../../setup/machine.ts';
 import { wanted } from './messages.ts';
 
 /** The ssh command, like GIT_SSH_COMMAND: `ssh -p 2222 -i key`. */

@@ -7,31 +7,31 @@ import { chmod } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import path from 'node:path';
 import { createInterface } from 'node:readline';
-import { textOf } from '../files.ts';
-import { UserError } from '../errors.ts';
-import { startLogged, withoutVariables, type Child } from '../process.ts';
-import { k6Files } from '../k6/load-plan.ts';
-import { machineClock, watchMachine, type MachineReading } from '../machine/usage.ts';
-import { readEnvironment } from '../machine/cores.ts';
-import { oneRunAtATime, type Run } from '../machine/locks.ts';
-import { cpusOf, readProcessors } from '../machine/processors.ts';
-import type { ConfiguredServer, ServerName } from '../scenario/model.ts';
-import { hardFilesLimit } from '../servers/rights.ts';
-import { alarmsIn } from '../servers/lifecycle.ts';
-import { versionsOf } from '../servers/build.ts';
-import { startServer, type StartedServer, type StartOptions } from '../servers/index.ts';
-import { freePort } from '../servers/ports.ts';
-import { temporaryFolder } from '../servers/scratch.ts';
-import { Progress, installVariable, thisMachine } from '../setup/machine.ts';
-import { projectRoot } from '../setup/paths.ts';
-import { ensureTools } from '../setup/tools.ts';
+import { textOf } from '../../files.ts';
+import { UserError } from '../../errors.ts';
+import { startLogged, withoutVariables, type Child } from '../../process.ts';
+import { k6Files } from '../../k6/load-plan.ts';
+import { machineClock, watchMachine, type MachineReading } from '../../machine/usage.ts';
+import { readEnvironment } from '../../machine/cores.ts';
+import { oneRunAtATime, type Run } from '../../machine/locks.ts';
+import { cpusOf, readProcessors } from '../../machine/processors.ts';
+import type { ConfiguredServer, ServerName } from '../../scenario/model.ts';
+import { hardFilesLimit } from '../../servers/rights.ts';
+import { alarmsIn } from '../../servers/lifecycle.ts';
+import { versionsOf } from '../../servers/build.ts';
+import { startServer, type StartedServer, type StartOptions } from '../../servers/index.ts';
+import { freePort } from '../../servers/ports.ts';
+import { temporaryFolder } from '../../servers/scratch.ts';
+import type { RemoteSample } from '../../servers/remote.ts';
+import { Progress, installVariable, thisMachine } from '../../setup/machine.ts';
+import { projectRoot } from '../../setup/paths.ts';
+import { ensureTools } from '../../setup/tools.ts';
 import {
   greeting,
   patienceMs,
   type K6Ended,
   type K6There,
   type Reply,
-  type SampleThere,
   type SentFile,
   watchMs,
 } from './messages.ts';
@@ -50,7 +50,7 @@ interface Hosted {
   name: ServerName;
   server: StartedServer;
   machine: () => MachineReading;
-  samples: SampleThere[];
+  samples: RemoteSample[];
   timer?: NodeJS.Timeout;
 }
 
@@ -148,7 +148,7 @@ const calls = {
     let machineAtMs = -Infinity;
     const take = () => {
       const atMs = machineClock.monotonicMs();
-      const sample: SampleThere = { atMs, ...hosted.server.usage() };
+      const sample: RemoteSample = { atMs, ...hosted.server.usage() };
       if (atMs - machineAtMs >= machineMs) {
         machineAtMs = atMs;
         sample.machine = hosted.machine();

@@ -3,14 +3,14 @@ import { createHash, randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import os from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
-import { runHere } from '../machine/locks.ts';
-import { cpusOf } from '../machine/processors.ts';
+import { UserError } from '../../errors.ts';
+import { runHere } from '../../machine/locks.ts';
+import { cpusOf } from '../../machine/processors.ts';
 import { clocksAhead, keepLimitMs, keepScript, openAgent } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import type { K6There, SentFile } from './messages.ts';
 import { connect } from './ssh.ts';
-import type { GeneratorHostFacts } from '../result/environment.ts';
+import type { GeneratorHostFacts } from '../../result/environment.ts';
 
 export type GeneratorHost = Awaited<ReturnType<typeof openGeneratorHost>>;
 

@@ -4,13 +4,14 @@ import { readFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError, inOneLine, printable } from '../errors.ts';
-import { filesBelow } from '../files.ts';
-import { check } from '../form.ts';
-import { machineClock } from '../machine/usage.ts';
-import { shippedConfigs } from '../servers/config-files.ts';
-import { isLoopback } from '../servers/ports.ts';
-import { bundledForNode } from '../../bin/bundle.mjs';
+import { UserError, inOneLine, printable } from '../../errors.ts';
+import { filesBelow } from '../../files.ts';
+import { check } from '../../form.ts';
+import { machineClock } from '../../machine/usage.ts';
+import type { ClocksAhead } from '../../runner/generators.ts';
+import { shippedConfigs } from '../../servers/config-files.ts';
+import { isLoopback } from '../../servers/ports.ts';
+import { bundledForNode } from '../../../bin/bundle.mjs';
 import type { Calls } from './agent.ts';
 import { answerForms, replyForm } from './answers.ts';
 import { greeting, patienceMs, wanted } from './messages.ts';
@@ -20,7 +21,7 @@ type Agent = Pick<Session, 'ask' | 'lost' | 'died' | 'onPrinted' | 'close'>;
 
 export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
 
-/** Runs the agent from the remote user's cache. Asks for the file if it is missing. */
+/** Runs the agent from the remote user's cache, two folders below its projectRoot. Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
 node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
@@ -280,13 +281,7 @@ const asItIs = new Set(['body', 'console', 'log', 'record', 'text']);
 
 const clockTries = 8;
 
-/** How far an agent's clocks are ahead of this machine's, in ms. */
-export interface ClocksAhead {
-  monotonicMs: number;
-  wallMs: number;
-}
-
-/** Takes the quickest of some answers, whose error is at most half its time. */
+/** How far an agent's clocks are ahead. Takes the quickest of some answers, whose error is at most half its time. */
 export async function clocksAhead(agent: Agent): Promise<ClocksAhead> {
   let quickest = { tookMs: Infinity, monotonicMs: 0, wallMs: 0 };
   for (let tries = 0; tries < clockTries; tries++) {

@@ -1,8 +1,4 @@
 // The messages between bakeoff and its agent on another host: a JSON object per line.
-import type { MachineReading } from '../machine/usage.ts';
-import type { TreeUsage } from '../servers/usage.ts';
-import type { ServerSample } from '../servers/usage.ts';
-
 /** A user's file or link, with its path in the sent folder. */
 export type SentFile =
   { path: string; mode: number; base64: string } | { path: string; link: string };
@@ -23,11 +19,6 @@ export interface K6Ended {
   console: string;
   log: string;
   record: string;
-}
-
-/** A server's use; every 100 ms also that of its cores. */
-export interface SampleThere extends ServerSample, TreeUsage {
-  machine?: MachineReading;
 }
 
 /** Between samples of a server's use. */

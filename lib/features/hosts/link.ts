@@ -2,8 +2,8 @@
 import { once } from 'node:events';
 import { connect as connectTo, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LinkFigures } from '../result/environment.ts';
-import type { Address } from '../servers/ports.ts';
+import type { LinkFigures } from '../../result/environment.ts';
+import type { Address } from '../../servers/ports.ts';
 
 const roundTrips = 500;
 const roundTripsMs = 2000;

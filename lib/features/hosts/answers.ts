@@ -15,10 +15,10 @@ import {
   texts,
   whole,
   type Form,
-} from '../form.ts';
-import { optional } from '../form.ts';
-import { environmentForm } from '../result/environment.ts';
-import { requestsForm, serverNames } from '../scenario/model.ts';
+} from '../../form.ts';
+import { optional } from '../../form.ts';
+import { environmentForm } from '../../result/environment.ts';
+import { requestsForm, serverNames } from '../../scenario/model.ts';
 import type { Calls } from './agent.ts';
 import type { Reply } from './messages.ts';
 
