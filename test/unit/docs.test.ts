@@ -129,7 +129,7 @@ test('README.md and docs/proof.md quote the calibration', () => {
   const [, count] = /^All (\d+) figures of bakeoff/m.exec(
     textOf('docs/calibration/calibration.md'),
   ) ?? [expect.fail()];
-  expect(textOf('README.md')).toContain(`All ${count} of bakeoff`);
+  expect(textOf('README.md')).toContain(`all ${count} figures`);
   expect(textOf('docs/proof.md')).toContain(`All ${count} figures`);
 });
 
