@@ -2,13 +2,15 @@
 // result.json and of scenarios, in the help of --rounds and --generator-cpus, and in the next step after --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
 import type { Flag, Words } from './cli/words.ts';
-import type { Html } from './report/html/page.ts';
-import type { Part } from './report/table.ts';
+import type { Figure, Html } from './report/html/page.ts';
+import type { Part, Table } from './report/table.ts';
 import type { Result } from './result/result.ts';
+import type { PlannedEnclosure } from './runner/enclosure.ts';
 import type { PlannedMachines } from './runner/machines.ts';
+import type { Observer } from './runner/observers/observer.ts';
 import type { RunContext, SteppedLoad } from './runner/plan.ts';
 import type { PlannedSink } from './runner/sink.ts';
-import type { Scenario, Variant } from './scenario/model.ts';
+import type { NetworkSpec, Scenario, Variant } from './scenario/model.ts';
 
 export interface Command {
   help: string;
@@ -63,6 +65,10 @@ export interface Feature {
   scenario?(asked: AskedScenario): Scenario | undefined;
   /** Returns the load in steps that the scenario or the flags ask for; undefined: none. */
   steppedLoad?(scenario: Scenario, flags: ReadonlyMap<string, string>): SteppedLoad | undefined;
+  /** Returns a place apart from the machine's loopback for the variant's server and load; undefined: it needs none. */
+  enclosure?(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined;
+  /** Observe each load, after the use of CPU time. */
+  observers?: readonly Observer[];
   /**
    * Returns where the flags send a run's figures besides its folder; undefined if nowhere. A run has one sink, that of the first feature.
    * Throws UserError (exit code 2).
@@ -86,6 +92,14 @@ export interface Feature {
   findings?(result: Result): string[];
   /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
+  /** Returns what a run's heading says of its variants' networks, undefined for loopback; '' if nothing. */
+  heading?(networks: readonly (NetworkSpec | undefined)[]): string;
+  /** Returns tables that stand with the article's. */
+  tables?(result: Result): Part[];
+  /** Returns tables that --verbose shows with each load in detail. */
+  loadTables?(result: Result): Table[];
+  /** Returns plots of report.html. */
+  figures?(result: Result): Figure[];
   /** Returns tables that --verbose shows. */
   parts?(result: Result): Part[];
   /** Returns sections of report.html that stand below its table. @param folder of the run; undefined if its files are not there */

@@ -6,6 +6,7 @@ import { influxdb } from './features/influxdb/feature.ts';
 import { k6Scripts } from './features/k6-scripts/feature.ts';
 import { knobs } from './features/knobs/feature.ts';
 import { kubernetes } from './features/kubernetes/feature.ts';
+import { network } from './features/network/feature.ts';
 import { report } from './features/report/feature.ts';
 import { search } from './features/search/feature.ts';
 import { why } from './features/why/feature.ts';
@@ -17,6 +18,7 @@ export const features: readonly Feature[] = [
   calibrate,
   report,
   hosts,
+  network,
   influxdb,
   search,
   why,

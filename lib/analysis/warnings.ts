@@ -51,8 +51,6 @@ export const warning = {
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
   turnsDiffer: (variant: string, ratio: RatioInterval) =>
     `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
-  linkNotAtRest: (variant: string, round: number) =>
-    `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`,
   serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,
   logOfFailures: (variant: string, line: string) =>
     `${variant}: the last line of its log after requests had failed: ${line}`,

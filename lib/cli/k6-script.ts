@@ -6,7 +6,7 @@ import { enumeration } from '../format.ts';
 import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
 import { divideCores, generatorCores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
-import { present } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import { bundledForK6 } from '../runner/k6.ts';
 import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
@@ -96,8 +96,8 @@ function requireScript({ scenario, variants, stepped, metric }: PlanDraft): void
   if (stepped !== undefined) refuse(`${stepped.does}, which a script does not`);
   if (scenario.phases !== undefined)
     refuse('has several load phases on newly started servers, and a script starts none');
-  if (variants.some(({ network }) => network !== undefined))
-    refuse('has networks of its own, and a script makes none');
+  const enclosure = firstOf(variants, (planned) => planned.enclosure);
+  if (enclosure !== undefined) refuse(`has ${enclosure.name}, and a script makes none`);
   if (scenario.prepare !== undefined)
     refuse('has a command before each round (prepare), and a script runs none');
   if (variants.length === 0) refuse('has no variant to load');

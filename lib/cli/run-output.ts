@@ -9,7 +9,7 @@ import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { counts, success, effect, whole } from '../format.ts';
 import { curvesOf } from '../report/found.ts';
-import { listed, loadText, type Heading } from '../report/heading.ts';
+import { listed, loadText, networkText, type Heading } from '../report/heading.ts';
 import {
   csvReport,
   markdownReport,
@@ -17,7 +17,6 @@ import {
   type TerminalReportOptions,
 } from '../report/texts.ts';
 import { metricMark } from '../report/verdict-words.ts';
-import { networksText } from '../report/network.ts';
 import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLines } from '../report/sentences.ts';
@@ -53,7 +52,7 @@ export function headingOf(plan: Plan, environment: Environment): Heading {
     bodyBytes: pages.flatMap(({ bodyBytes }) => bodyBytes ?? []),
     pages: pages.map((page) => requestsOf(page).length),
     protocol: listed(variants.map(({ load }) => protocolName(load))),
-    network: networksText(variants.map(({ variant }) => networkOf(scenario, variant))),
+    network: networkText(variants.map(({ variant }) => networkOf(scenario, variant))),
     rounds: fewest,
     seconds: estimatedSeconds(plan, fewest),
     estimated: true,

@@ -5,11 +5,11 @@ import { divideCores, type Cores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { type PlanDraft } from '../runner/plan.ts';
 import { estimatedSeconds } from '../runner/times.ts';
-import { makePlan } from '../runner/make-plan.ts';
+import { enclosureOf, makePlan } from '../runner/make-plan.ts';
+import { firstOf } from '../present.ts';
 import type { Result } from '../result/result.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Scenario, Variant } from '../scenario/model.ts';
-import { networkOf } from '../scenario/variants.ts';
 import { leftOutLine, possibleVariants } from './possible.ts';
 import { getTools, runPlan, takeMachine, withRun } from './run.ts';
 import type { RunOptions } from './run-options.ts';
@@ -73,14 +73,11 @@ export async function runScenario(
     console.error(leftOutLine(possible));
     return Math.max(1, await runScenario(scenario, { ...asked, variants: possible.names }, keep));
   }
-  if (
-    asked.machines !== undefined &&
-    variants.some((variant) => networkOf(scenario, variant) !== undefined)
-  ) {
+  const enclosure = firstOf(variants, (variant) => enclosureOf(scenario, variant));
+  if (asked.machines !== undefined && enclosure !== undefined)
     throw usageError(
-      `${scenario.name} has networks of its own, which are made on one machine: leave ${asked.machines.flags} out`,
+      `${scenario.name} has ${enclosure.name}, which are made on one machine: leave ${asked.machines.flags} out`,
     );
-  }
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
   return withRun(asked, kinds, scenario, async (run) => {
     const { draft, options } = draftOf(scenario, variants, run.cores, asked);

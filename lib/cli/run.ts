@@ -1,6 +1,6 @@
 // The steps of a run: withRun (machines, cores), getTools, takeMachine, runPlan. Each returns the run with more in it.
 import { join } from 'node:path';
-import { usageError, UserError } from '../errors.ts';
+import { usageError } from '../errors.ts';
 import { features } from '../features.ts';
 import { requireClosedToOthers, writeWhole } from '../writing.ts';
 import { readEnvironment, type Cores } from '../machine/cores.ts';
@@ -8,7 +8,7 @@ import { expectToMeasure, oneRunAtATime } from '../machine/locks.ts';
 import { cpusOf, readProcessors } from '../machine/processors.ts';
 import { udpNotes } from '../machine/usage.ts';
 import { pin, takeSignals } from '../process.ts';
-import { present } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import { headingLines } from '../report/heading.ts';
 import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
@@ -34,10 +34,9 @@ import type { Scenario, ServerSpec } from '../scenario/model.ts';
 import { runBeforeStart } from '../servers/before-start.ts';
 import { versionsOf } from '../servers/build.ts';
 import { isLoopback, type Answer } from '../servers/index.ts';
-import { delaylinkBeside } from '../setup/k6.ts';
 import { thisMachine } from '../setup/machine.ts';
 import { bakeoffFolder } from '../setup/paths.ts';
-import { ensureTools, toolVariable, type ToolName } from '../setup/tools.ts';
+import { ensureTools, type ToolName } from '../setup/tools.ts';
 import type { RunOptions } from './run-options.ts';
 import {
   createRunProgress,
@@ -125,26 +124,19 @@ export async function getTools(run: Run, servers: readonly ServerSpec[], options
   const { k6 } = binaries;
   const ofServers = await machines.tools(names, binaries, signal);
   signal.throwIfAborted();
-  const delaylink = await delaylinkBeside(k6);
-  const tools: RunContext['tools'] = { k6, delaylink, servers: ofServers.binaries };
+  const tools: RunContext['tools'] = { k6, servers: ofServers.binaries };
   const versions = { ...(await versionsOf({ k6 }, signal)), ...ofServers.versions };
   return { ...run, signal, tools, binaries, versions };
 }
 
 /**
- * Checks that the plan's networks can be made and its records stored, waits for the machine, moves this process to the generator's cores
+ * Checks that the plan's enclosures can be made and its records stored, waits for the machine, moves this process to the generator's cores
  * and opens the sink. What can be refused is refused before the wait. Throws UserError.
  */
 export async function takeMachine(run: ReadyRun, draft: PlanDraft, options: RunOptions) {
   const { tools, cores, signal } = run;
-  if (draft.variants.some(({ network }) => network !== undefined)) {
-    if (tools.delaylink === undefined)
-      throw new UserError(
-        `there is no delaylink beside ${tools.k6}, which holds the networks of ${draft.scenario.name}: unset ${toolVariable('k6')} to have both built`,
-      );
-    const { requireNetworks, thisCaller } = await import('../network/network.ts');
-    await requireNetworks(thisMachine(), thisCaller(), signal);
-  }
+  const enclosure = firstOf(draft.variants, (planned) => planned.enclosure);
+  await enclosure?.requirePossible(tools.k6, draft.scenario.name, signal);
   await checkResultsFolder(options.out, neededBytes(draft));
   await options.sink?.requireSpace(neededBytes(draft));
   run.onClose(await waitForTurn(options, signal));

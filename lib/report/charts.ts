@@ -9,20 +9,20 @@ import {
   quantileBucket,
   sameBucket,
 } from '../analysis/latency.ts';
-import { metrics } from '../analysis/metrics.ts';
-import { isFailing, responsesOf } from '../analysis/phases.ts';
-import { alphaOf, exponential, extent, meanInterval, median } from '../analysis/statistics.ts';
-import { minimumRounds } from '../analysis/statistics.ts';
-import { bar, bucketLabel, exactPercent, isTooWide, scaledTime, whole } from '../format.ts';
+import { responsesOf } from '../analysis/phases.ts';
+import { extent } from '../analysis/statistics.ts';
+import { features } from '../features.ts';
+import { bar, bucketLabel, exactPercent, scaledTime, whole } from '../format.ts';
 import { curvesOf, foundIn } from './found.ts';
 import type { Bars, Lines } from './html/figure.ts';
 import type { Figure } from './html/page.ts';
+import { roundPoints } from './round-points.ts';
 import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
 import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
 import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
 import { isAtRate } from '../scenario/load.ts';
-import type { NetworkSpec, Published } from '../scenario/model.ts';
+import type { Published } from '../scenario/model.ts';
 import { present } from '../present.ts';
 
 /** A figure whose table has bars. The terminal and Markdown show it below `heading`. */
@@ -44,7 +44,7 @@ export function chartsOf(result: Result): Part[] {
 export function figuresOf(result: Result): Figure[] {
   return [
     ...curveChart(result),
-    ...linkFigures(result),
+    ...features.flatMap(({ figures }) => figures?.(result) ?? []),
     ...roundFigures(result),
     ...histogramChart(result),
     ...percentileFigures(result),
@@ -155,81 +155,6 @@ function histogramChart({ variants }: Result): Chart[] {
 export function publishedQuantile(published: Published, quantile: number): string {
   const bucket = quantileBucket(publishedBuckets(published), quantile);
   return bucket === undefined ? '' : bucketLabel(bucket);
-}
-
-function roundPoints(result: Result) {
-  const metric = result.comparisons[0]?.metric ?? 'rps';
-  const { of, axis, text } = metrics[metric];
-  const points = [];
-  for (const { name, rounds, successRatio } of result.variants) {
-    if (isFailing({ successRatio })) continue;
-    for (const round of rounds) {
-      const value = of(round);
-      if (Number.isFinite(value)) points.push({ name, round: round.round, value });
-    }
-  }
-  return { axis, text, points };
-}
-
-const linkNumbers: { title: string; of: (link: NetworkSpec) => number }[] = [
-  {
-    title: 'packets lost, %',
-    of: ({ toServer, toClient }) =>
-      100 * Math.max(toServer.lossShare ?? 0, toClient.lossShare ?? 0),
-  },
-  {
-    title: 'delay there and back, ms',
-    of: ({ toServer, toClient }) => toServer.delayMs + toClient.delayMs,
-  },
-];
-
-/** Two or more series by the one number of their links that differs. Intervals of fewer rounds are too wide. */
-function linkFigures(result: Result): Figure[] {
-  const { axis, text, points } = roundPoints(result);
-  const measured = result.variants.flatMap(({ name: variant, series: name, network }) => {
-    if (name === undefined || network === null) return [];
-    const values = points.filter((point) => point.name === variant).map(({ value }) => value);
-    if (values.length < minimumRounds || values.includes(0)) return [];
-    return { name, spec: network.spec, values };
-  });
-  const [number, another] = linkNumbers.filter(
-    ({ of }) => new Set(measured.map(({ spec }) => of(spec))).size > 1,
-  );
-  const names = [...new Set(measured.map(({ name }) => name))];
-  if (number === undefined || another !== undefined || names.length < 2) return [];
-  const { title: x, of } = number;
-  const unsorted = measured.map(({ name, spec, values }) => {
-    const at = { name, x: of(spec), y: median(values) };
-    const interval = exponential(meanInterval(values.map(Math.log), alphaOf()));
-    const isWide = isTooWide(interval);
-    const shown = `${text(at.y)} [${isWide ? 'too wide' : interval.map(text).join(', ')}]`;
-    const drawn = present({ interval: isWide ? undefined : interval });
-    return { ...at, ...drawn, shown, title: `${name}, ${at.x}: ${shown}` };
-  });
-  const marks = unsorted.sort((a, b) => a.x - b.x);
-  const shownAt = (name: string) => (at: number) =>
-    marks.find((one) => one.name === name && one.x === at)?.shown ?? '';
-  const title = `${axis.replace(/, ms$/, '')} by ${x.replace(/, \S+$/, '')}`;
-  return [
-    {
-      title,
-      text: 'Medians of the rounds, with the 95 % confidence interval of their mean.',
-      data: {
-        kind: 'lines',
-        x: { title: x },
-        y: { title: axis },
-        names,
-        marks,
-        lines: marks.map(({ name, x, y }) => ({ name, line: name, look: 'strong', x, y })),
-      },
-      tables: [
-        tableOf(
-          [...new Set(marks.map((one) => one.x))],
-          [rightColumn(x, String), ...names.map((name) => rightColumn(name, shownAt(name), axis))],
-        ),
-      ],
-    },
-  ];
 }
 
 /** Figures per round, by the metric of the verdict. Empty for a curve, and if fewer than two variants succeeded. */

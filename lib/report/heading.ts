@@ -8,13 +8,13 @@ import {
   scaledTime,
   whole,
 } from '../format.ts';
+import { features } from '../features.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { formatCpuList } from '../machine/processors.ts';
-import { present } from '../present.ts';
+import { firstOf, present } from '../present.ts';
 import type { Environment } from '../result/environment.ts';
 import type { Result, VariantResult } from '../result/result.ts';
-import type { LoadProfile } from '../scenario/model.ts';
-import { networksText } from './network.ts';
+import type { LoadProfile, NetworkSpec } from '../scenario/model.ts';
 import { type Load, protocolName } from '../scenario/load.ts';
 
 /** Contents of the heading, before or after a run. */
@@ -90,7 +90,7 @@ export function resultHeading(result: Result): Heading {
     ),
     pages: run.map(({ load }) => load.pages ?? 1),
     protocol: listed(run.map(variantProtocol)),
-    network: networksText(measured.map(({ network }) => network?.spec)),
+    network: networkText(measured.map(({ network }) => network?.spec)),
     rounds: wholeRounds(variants),
     seconds: (Date.parse(endedAt) - Date.parse(startedAt)) / 1000,
     estimated: false,
@@ -99,6 +99,11 @@ export function resultHeading(result: Result): Heading {
     ...present({ prepare: result.prepare }),
     environment,
   };
+}
+
+/** The variants' networks, as a feature describes them; '' on loopback. */
+export function networkText(networks: readonly (NetworkSpec | undefined)[]): string {
+  return firstOf(features, ({ heading }) => heading?.(networks)) ?? '';
 }
 
 /** A command's version is unknown, and several may be of one program. */

@@ -7,6 +7,7 @@ import {
   type PerRequest,
 } from '../analysis/phases.ts';
 import { alphaOf, meanInterval, median } from '../analysis/statistics.ts';
+import { features } from '../features.ts';
 import {
   effect,
   exactPercent,
@@ -24,7 +25,6 @@ import type { Result, VariantResult } from '../result/result.ts';
 import type { Published, PublishedDistribution } from '../scenario/model.ts';
 import { curvesOf } from './found.ts';
 import { timesFrom } from './charts.ts';
-import { hasPublishedKinds, kindsTable } from './network.ts';
 import {
   figure,
   here,
@@ -201,9 +201,9 @@ function allTables(result: Result): Table[] {
     ),
   ];
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
-  // Where an article has errors by kind, or packets, they stand beside the article's table.
+  // Where an article has errors by kind, they stand beside the article's table.
   if (errorsPart(result).length === 0) tables.push(...errorTables(result));
-  if (!hasPublishedKinds(result)) tables.push(kindsTable(result));
+  for (const { loadTables } of features) tables.push(...(loadTables?.(result) ?? []));
   tables.push(memoryTable(result), turnsTable(result));
   return tables;
 }

@@ -24,9 +24,9 @@ import {
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
 import { foundIn } from './found.ts';
+import { features } from '../features.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
-import { linkPart } from './network.ts';
 import {
   figure,
   here,
@@ -39,12 +39,12 @@ import {
 } from './table.ts';
 import { verdictCell } from './verdict-words.ts';
 
-/** All tables of the terminal and of Markdown: the article's, the link, and charts. */
+/** All tables of the terminal and of Markdown: the article's, those of features, and charts. */
 export function tableParts(result: Result): Part[] {
   return [...articleParts(result), ...chartsOf(result)];
 }
 
-/** The article's table, between the load phases if there are several, and the link. */
+/** The article's table, between the load phases if there are several, and the tables of features. */
 export function articleParts(result: Result): Part[] {
   const phases = hasPhases(result);
   const whole: Part = {
@@ -52,7 +52,8 @@ export function articleParts(result: Result): Part[] {
     tables: [variantTable(result)],
     below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
   };
-  const parts = [whole, ...headerPart(result), ...errorsPart(result), ...linkPart(result)];
+  const parts = [whole, ...headerPart(result), ...errorsPart(result)];
+  for (const { tables } of features) parts.push(...(tables?.(result) ?? []));
   if (phases)
     parts.unshift({ title: '', tables: [finishTable(result, 'variant, phase')], below: [] });
   return parts;

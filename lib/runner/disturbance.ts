@@ -18,7 +18,7 @@ import type { Measurement } from './under-load.ts';
  */
 export function requireSound(
   { variant: { name }, load }: PlannedVariant,
-  { samples, quotas, link }: Measurement,
+  { samples, quotas, enclosed }: Measurement,
   phases: readonly Phase[],
   server: Pick<RunningServer, 'name'>,
   alarms: LogAlarms,
@@ -34,7 +34,7 @@ export function requireSound(
     const disturbance =
       clockStepIn(samples) ??
       throttlingIn(samples, window, quotas, server.name) ??
-      (link === null || window.idleBefore ? undefined : gapIn(link.samples, window)) ??
+      (enclosed?.samples && gapIn(enclosed.samples, window)) ??
       (isHeldUp(phase, sameTime, samples, window)
         ? standstillIn(phase, server.name, alarms.first)
         : undefined);

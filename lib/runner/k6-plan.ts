@@ -37,10 +37,11 @@ export function expectedOf({
     : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
 }
 
-/** What k6 loads: the URL of the page, in a network namespace (default: the machine's), and the server's processes, if they run here. */
+/** What k6 loads: the URL of the page, and the server's processes, if they run here. */
 export interface Target {
   url: string;
-  netns?: string | undefined;
+  /** The load's options in an enclosure; undefined on loopback. */
+  enclosed?: LoadOptions | undefined;
   processes?: readonly number[] | undefined;
 }
 
@@ -109,30 +110,30 @@ export function loadPlanFor(
   };
 }
 
-function longestPhaseSeconds({ load, page, network }: PlannedVariant): number {
+function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number {
   const { warmupSeconds, warmupLimitSeconds = 0, durationSeconds, timeoutSeconds } = load;
   const seconds =
     durationSeconds === undefined
-      ? patience * expectedSeconds(load, page, network)
+      ? patience * expectedSeconds(load, page, enclosure)
       : warmupPatience * warmupSeconds + turnsPatience * durationSeconds;
   return seconds + warmupLimitSeconds + timeoutSeconds;
 }
 
 /**
- * Whether threads may spin: not if server, network or QUIC need their cores, nor at a rate, at which a spinning thread delays the
+ * Whether threads may spin: not if server, enclosure or QUIC need their cores, nor at a rate, at which a spinning thread delays the
  * others.
  */
-function maySpin(cores: Cores, load: Load, { netns }: Target): boolean {
+function maySpin(cores: Cores, load: Load, { enclosed }: Target): boolean {
   return (
     !isAtRate(load) &&
-    netns === undefined &&
+    enclosed === undefined &&
     load.protocol !== 'h3' &&
     !sharesCores(cores) &&
     load.threads <= generatorCores(cores)
   );
 }
 
-function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOptions {
+function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOptions {
   const { rate = 0, requests = 0, arrivals, streams, together, method, body } = load;
   // A log's requests have their times; the load lasts as long as the log's piece.
   const isLogged = arrivals === 'logged';
@@ -150,7 +151,7 @@ function loadOptions(load: Load, { url, netns }: Target, page: Page): LoadOption
       streams: streams === 1 ? undefined : streams,
       together,
       buckets: load.bucketSeconds?.map(goDuration),
-      netns,
+      ...enclosed,
       ...(warmsUpApart(load) ? {} : warmUpOptions(load)),
       // The servers' certificates are made here and signed by nobody.
       tls: url.startsWith('https:')

@@ -14,8 +14,15 @@ import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, isCounted, secondsFor, warmsUpApart } from '../scenario/load.ts';
 import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
-import { baselineName, fitVariantLoad, isConfigured, isRunnable } from '../scenario/variants.ts';
+import {
+  baselineName,
+  fitVariantLoad,
+  isConfigured,
+  isRunnable,
+  networkOf,
+} from '../scenario/variants.ts';
 import { fileLimitFor, hardFilesLimit, requireFiles } from '../servers/rights.ts';
+import type { PlannedEnclosure } from './enclosure.ts';
 import {
   groupsOf,
   isInTurns,
@@ -91,8 +98,9 @@ export function makePlan(
   const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
   const mayBeCold = isUnknown && hosts === 1 && !exact;
   const variants = runnable.map((variant): PlannedVariant => {
+    const enclosure = enclosureOf(scenario, variant);
     const load = fitVariantLoad(scenario, variant, {
-      inTurns: isInTurns(scenario, variant),
+      inTurns: isInTurns(scenario, { enclosure }),
       generatorCores: generatorCores(cores),
       sharesCores: sharesCores(cores),
       exact,
@@ -103,7 +111,7 @@ export function makePlan(
     });
     // Each host gets the same number of threads.
     const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
-    return plannedVariant(scenario, variant, { ...load, threads });
+    return plannedVariant(scenario, variant, { ...load, threads }, enclosure);
   });
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
@@ -136,6 +144,14 @@ export function makePlan(
   const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };
   requirePossible(draft, options);
   return draft;
+}
+
+/** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
+export function enclosureOf(scenario: Scenario, variant: Variant): PlannedEnclosure | undefined {
+  const planned = firstOf(features, ({ enclosure }) => enclosure?.(scenario, variant));
+  if (planned === undefined && networkOf(scenario, variant) !== undefined)
+    refuse(`${scenario.name} has networks of its own, which this bakeoff cannot make`);
+  return planned;
 }
 
 /** @throws UserError for what no run of the plan could do */

@@ -9,7 +9,6 @@ import type { Phase } from '../result/result.ts';
 import { isConfigured } from '../scenario/variants.ts';
 import { isRemote, type RunningServer } from '../servers/index.ts';
 import { expectedOf } from './k6-plan.ts';
-import { networkUseBetween } from './observers/link.ts';
 import { isSampled } from './observers/usage.ts';
 import type { Plan, PlannedVariant } from './plan.ts';
 import {
@@ -28,7 +27,7 @@ import type { Measurement } from './under-load.ts';
  * @param othersAreKnown the use of the server's cores by others can be told from the sides' own
  */
 export function phasesOf(
-  { results, samples, ofServer, link, perRequest, acceptQueue }: Measurement,
+  { results, samples, ofServer, enclosed, perRequest, acceptQueue }: Measurement,
   planned: PlannedVariant,
   { cores }: Plan,
   server: RunningServer,
@@ -47,8 +46,8 @@ export function phasesOf(
     const { serverCpu = null, serverMemoryBytes: __, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
     const noise = othersAreKnown ? noiseBetween(samples, window, counts) : null;
-    const networkUse = link && networkUseBetween(link.samples, link.report, window);
-    const pause = pauseMs({ ...result, network: networkUse });
+    const network = enclosed?.within(window) ?? null;
+    const pause = pauseMs({ ...result, network });
     if (noise !== null && pause !== null)
       noise.duringPause = mostTaken(pause, samples, window, counts);
     const { rssBytes } = usageBetween(ofServer, window);
@@ -71,8 +70,7 @@ export function phasesOf(
       }),
       generatorCpuSeconds: result.cpuSeconds,
       noise,
-      // A variant with a network has a single phase.
-      network: networkUse,
+      network,
     };
   });
 }

@@ -5,10 +5,10 @@ import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { UserError } from '../errors.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
-import type { Network } from '../network/network.ts';
 import type {
   FoundRate,
   Integrity,
+  KernelSetting,
   Metric,
   Phase,
   RateStep,
@@ -18,17 +18,22 @@ import type {
 import type { ServerFigures, ServerMetric } from '../result/server-metrics.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
-import { networkOf, pageOf, type RunnableVariant } from '../scenario/variants.ts';
+import { pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
+import type { Enclosure, PlannedEnclosure } from './enclosure.ts';
 import type { MachinesInUse } from './machines.ts';
 import type { UsageSample } from './samples.ts';
 
 export type PlannedVariant = ReturnType<typeof plannedVariant>;
 
-/** A variant that is run, with its load as fitted to this machine, its page, and its network unless it is on loopback. */
-export function plannedVariant(scenario: Scenario, variant: RunnableVariant, load: Load) {
-  const [page, network] = [pageOf(scenario, variant), networkOf(scenario, variant)];
-  return { variant, load, page, network };
+/** A variant that is run, with its load as fitted to this machine, its page, and its enclosure unless it is on loopback. */
+export function plannedVariant(
+  scenario: Scenario,
+  variant: RunnableVariant,
+  load: Load,
+  enclosure?: PlannedEnclosure,
+) {
+  return { variant, load, page: pageOf(scenario, variant), enclosure };
 }
 
 export interface Plan {
@@ -160,9 +165,12 @@ const connectionBytes = 64 * 1024;
 /** On cores that server and generator share, the kernel needs some time to spread their threads anew. */
 const sharedSliceSeconds = 0.25;
 
-/** Whether the variant can take turns: not with a network of the run's own, which forwards packets in real time, nor with several phases. */
-export function isInTurns(scenario: Scenario, variant: Variant): boolean {
-  return scenario.phases === undefined && networkOf(scenario, variant) === undefined;
+/** Whether a variant can take turns: not in an enclosure, which is for one variant, nor with several phases. */
+export function isInTurns(
+  { phases }: Scenario,
+  { enclosure }: Pick<PlannedVariant, 'enclosure'>,
+): boolean {
+  return phases === undefined && enclosure === undefined;
 }
 
 /** Divides the variants into groups: with and without a rate apart, no port twice, and no group beyond the limits. */
@@ -171,7 +179,7 @@ export function groupsOf(
   variants: readonly PlannedVariant[],
   { files, memoryBytes }: GroupLimits,
 ): Group[] {
-  const inTurns = variants.filter(({ variant }) => isInTurns(scenario, variant));
+  const inTurns = variants.filter((planned) => isInTurns(scenario, planned));
   const groups = variants.filter((planned) => !inTurns.includes(planned)).map((one) => [one]);
   for (const atRate of [false, true]) {
     let [filesLeft, bytesLeft] = [0, 0];
@@ -282,12 +290,8 @@ export type RunGroup = (
 ) => Promise<Map<string, VariantRound>>;
 
 export interface RunContext extends RunBase {
-  /** Paths of binaries; delaylink is undefined without networks. */
-  tools: {
-    k6: string;
-    delaylink: string | undefined;
-    servers: Partial<Record<ServerName, string>>;
-  };
+  /** Paths of binaries. */
+  tools: { k6: string; servers: Partial<Record<ServerName, string>> };
   /** The compiled k6 script. */
   script: string;
   /** They start the servers, and may make the load. */
@@ -296,15 +300,15 @@ export interface RunContext extends RunBase {
   prepare?: () => Promise<void>;
 }
 
-/** A side's server and network, up until `stop`. */
+/** A side's server and enclosure, up until `stop`. */
 export interface Stage {
   planned: PlannedVariant;
   server: RunningServer;
-  /** null on loopback. */
-  network: Network | null;
+  /** undefined on loopback. */
+  enclosure: Enclosure | undefined;
   /** Of the server; absent where it is not known, or nobody asked for it, so that all sides start at once. */
   startupMs?: number;
-  /** Settles when server or network ends by itself, with a line that says how. */
+  /** Settles when server or enclosure ends by itself, with a line that says how. */
   died: Promise<string>;
   /** Ends both. Never throws; may be called twice. */
   stop(): Promise<void>;
@@ -318,12 +322,12 @@ export interface VariantRound extends ServerFigures {
   stepped?: SteppedRound;
   /** All requests that k6 made. */
   requests: number;
-  /** Warnings about the server's log, its answers and its network. */
+  /** Warnings about the server's log, its answers and its enclosure. */
   notes: readonly string[];
   /** Last line of the server's log, if requests failed. */
   lastWords?: string | undefined;
-  /** Kernel settings of its network. */
-  settings?: Network['settings'];
+  /** Kernel settings of its enclosure. */
+  settings?: Omit<KernelSetting, 'variants'>[];
   /** k6's record with the samples of the whole group; undefined: none. */
   recordFile: string | undefined;
   /** null without a sink. */

@@ -1,4 +1,4 @@
-// A group in a round: starts its networks and servers, loads them, checks the figures and stores them.
+// A group in a round: starts its enclosures and servers, loads them, checks the figures and stores them.
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { coldCosts } from '../analysis/continuous.ts';
@@ -7,7 +7,6 @@ import { total } from '../analysis/statistics.ts';
 import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { whole } from '../format.ts';
-import type { Network } from '../network/network.ts';
 import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
@@ -23,6 +22,7 @@ import {
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
 import { bodiesDiffer, requireSampled, requireSound } from './disturbance.ts';
+import type { Enclosure } from './enclosure.ts';
 import {
   asRoundFailure,
   orderOfRound,
@@ -43,7 +43,7 @@ import { underLoad, type Measurement } from './under-load.ts';
  * Loads a group in a round, and returns the outcome of each variant. Ends everything that it started.
  * @param place of the group in the round, from 1
  * @throws UserError if a server does not start or answer right for the first time, or a machine is lost; Interrupted after a signal
- * @throws RoundFailure if a server, network or k6 fails later; Disturbance if the figures cannot be trusted
+ * @throws RoundFailure if a server, enclosure or k6 fails later; Disturbance if the figures cannot be trusted
  */
 export async function runGroup(
   context: RunContext,
@@ -157,9 +157,9 @@ function outcomeOf(
   phasesOfSides: readonly Phase[][],
   alarms: LogAlarms,
 ): Omit<VariantRound, 'integrity'> {
-  const { planned, server, network } = stages[side] as Stage;
+  const { planned, server, enclosure } = stages[side] as Stage;
   const measurement = measured[side] as Measurement;
-  const { page, load, variant } = planned;
+  const { page, variant } = planned;
   const { name } = variant;
   const all = phasesOfSides[side] as Phase[];
   const facts = serverFacts(planned, server);
@@ -182,8 +182,6 @@ function outcomeOf(
     first.clientErrors = alarms.clientErrors;
   const requests = total(all, (phase) => phase.requests);
   const answer = (page.requests && answers?.get(name)) ?? server.answer;
-  // After a warm-up packets are counted at the window's ends, and later ones do not matter.
-  const isRestless = load.warmupSeconds === 0 && measurement.link?.report.quiet === false;
   return {
     server: facts,
     phases,
@@ -192,10 +190,10 @@ function outcomeOf(
     notes: [
       ...(alarms.first === undefined ? [] : [warning.serverAlarm(name, alarms.first)]),
       ...(bodiesDiffer(planned, all, answer) ? [warning.otherBodies(name)] : []),
-      ...(isRestless ? [warning.linkNotAtRest(name, round)] : []),
+      ...(measurement.enclosed?.notes ?? []),
     ],
     lastWords: total(phases, succeeded) < requests ? alarms.last : undefined,
-    ...present({ stepped, settings: network?.settings }),
+    ...present({ stepped, settings: enclosure?.settings }),
     recordFile: measurement.recordFile,
   };
 }
@@ -213,7 +211,7 @@ function serverFacts({ variant }: PlannedVariant, server: RunningServer): Varian
 }
 
 /**
- * Runs the plan's `prepare`, and starts the servers and networks of all sides: at once, or, where their start-up times are asked for, in
+ * Runs the plan's `prepare`, and starts the servers and enclosures of all sides: at once, or, where their start-up times are asked for, in
  * a round's order one after the other, so that none takes another's cores. Leaves none when it throws.
  * @throws UserError if `prepare` or a server's first start fails, RoundFailure for later starts
  */
@@ -268,28 +266,18 @@ async function openStage(
   round: number,
   answers: Attempt['answers'],
 ): Promise<Stage> {
-  const { variant, load, page, network: spec } = planned;
+  const { variant, load, page } = planned;
   const { name, server: serverSpec } = variant;
   const { protocol, tls } = load;
   const asked = { page: withLength(page, answers?.get(name)), protocol, request: load, tls };
-  let network: Network | null = null;
+  let enclosure: Enclosure | undefined;
   let server: RunningServer | undefined;
   const stop = async () => {
     await server?.stop();
-    await network?.stop();
+    await enclosure?.stop();
   };
   try {
-    if (spec !== undefined) {
-      const { openNetwork } = await import('../network/network.ts');
-      network = await openNetwork({
-        binary: tools.delaylink as string,
-        spec,
-        // All sides of a round lose the same packets.
-        seed: round,
-        cores,
-        signal,
-      });
-    }
+    enclosure = await planned.enclosure?.open({ k6: tools.k6, round, cores, signal });
     server = await machines.start(serverSpec, {
       ...asked,
       binaries: tools.servers,
@@ -297,15 +285,14 @@ async function openStage(
       cpus: cores.serverCpus,
       workers: workersFor(serverSpec, cores.serverCpus.length, exact),
       connections: load.connections,
-      ...present({ network: network?.server }),
+      ...present({ enclosure: enclosure?.server }),
       signal,
     });
     if (answers?.has(name) === false) {
       const check = { ...asked, anyLength: isOwn(serverSpec) || undefined };
-      answers.set(name, await answerOfAll(server, check, signal, network?.server.enter));
+      answers.set(name, await answerOfAll(server, check, signal, enclosure?.server.enter));
     }
     const requests = answers?.get(name)?.requests ?? page.requests;
-    const died = network === null ? server.died : Promise.race([server.died, network.died]);
     return {
       // The same page is written once.
       planned:
@@ -313,9 +300,9 @@ async function openStage(
           ? planned
           : { ...planned, page: { ...page, ...present({ requests }) } },
       server,
-      network,
+      enclosure,
       ...present({ startupMs: (isStarted(server) && server.startupMs) || undefined }),
-      died: died.then((how) => `${name}: ${how}`),
+      died: firstEnd(server, enclosure).then((how) => `${name}: ${how}`),
       stop,
     };
   } catch (error) {
@@ -324,4 +311,8 @@ async function openStage(
       ? new UserError(`${name}: ${error.message}`, error.exitCode)
       : error;
   }
+}
+
+function firstEnd({ died }: RunningServer, enclosure: Enclosure | undefined): Promise<string> {
+  return enclosure === undefined ? died : Promise.race([died, enclosure.died]);
 }

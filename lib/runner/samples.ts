@@ -14,10 +14,10 @@ const longestIntervalMs = 1000;
 
 /** Readings that are the same for all sides; CPU seconds are sums since some start. */
 interface SharedUse {
-  /** k6, this process, and the link on the generator's cores. */
+  /** k6, this process, and an enclosure's own programs on the generator's cores. */
   generatorCpuSeconds: number;
-  /** The link on the server's cores; 0 on loopback. */
-  linkToServerCpuSeconds: number;
+  /** An enclosure's own programs on the server's cores; 0 on loopback. */
+  enclosureCpuSeconds: number;
   /** The servers' backends on the server's cores; null if unknown, 0 without backends. */
   upstreamCpuSeconds: number | null;
   /** See ThrottlingWatch.read. */
@@ -213,7 +213,7 @@ export function noiseBetween(
   const ofGenerator = between(({ generatorCpuSeconds }) => generatorCpuSeconds);
   const ours =
     (upstreamSeconds ?? 0) +
-    between((sample) => sample.serversCpuSeconds + sample.linkToServerCpuSeconds) +
+    between((sample) => sample.serversCpuSeconds + sample.enclosureCpuSeconds) +
     (cores.shared ? ofGenerator : 0);
   const serverOthersShare = othersShare(server, ours, cores.server);
   const last = samples.findLast(({ atMs }) => atMs <= toMs) ?? (samples[0] as UsageSample);

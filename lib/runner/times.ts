@@ -2,7 +2,8 @@
 import type { Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import type { Load } from '../scenario/load.ts';
-import type { NetworkSpec, Page } from '../scenario/model.ts';
+import type { Page } from '../scenario/model.ts';
+import type { PlannedEnclosure } from './enclosure.ts';
 import { mostExtraWarmupSeconds, type Group, type PlanDraft, type PlannedVariant } from './plan.ts';
 
 /** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */
@@ -13,31 +14,24 @@ const overheadSeconds = 0.5;
 const overheadThereSeconds = 4;
 /** Start and end of a server, beside others. */
 const serverSeconds = 0.1;
-/** Start and end of a network, with its last packets. Seen with 10,000 connections: 1.5 to 4 s. */
-const networkSeconds = 2;
 
 /** Seconds of a side's pages one at a time, after each phase: enough for 20 answers of a page in 1,000. */
 export const secondsAlone = 0.7;
 
-/** Estimates the seconds of a load phase with its warm-up. @param network undefined on loopback */
+/** Estimates the seconds of a load phase with its warm-up. @param enclosure undefined on loopback */
 export function expectedSeconds(
   load: Load,
   page: Pick<Page, 'bodyBytes'>,
-  network?: NetworkSpec,
+  enclosure?: PlannedEnclosure,
 ): number {
-  const { warmupSeconds, rate, connections, streams, keepAlive } = load;
+  const { warmupSeconds, rate, keepAlive } = load;
   if (load.durationSeconds !== undefined) return warmupSeconds + load.durationSeconds;
   if (rate !== undefined) return warmupSeconds + load.requests / rate;
   const rps = load.expectedRps ?? (keepAlive ? assumed.rps : assumed.rpsWithoutKeepAlive);
-  const { toServer, toClient } = network ?? {};
-  const bytesPerSecond = Math.min(assumed.bytesPerSecond, toClient?.bytesPerSecond ?? Infinity);
-  // A new connection takes a round trip more.
-  const trips = keepAlive ? 1 : 2;
-  const tripMs = (toServer?.delayMs ?? 0) + (toClient?.delayMs ?? 0);
   const secondsPerRequest = Math.max(
     1 / rps,
-    (page.bodyBytes ?? 0) / bytesPerSecond,
-    (trips * tripMs) / 1000 / (connections * streams),
+    (page.bodyBytes ?? 0) / assumed.bytesPerSecond,
+    enclosure?.secondsPerRequest(load, page) ?? 0,
   );
   return warmupSeconds + load.requests * secondsPerRequest;
 }
@@ -51,11 +45,11 @@ export function secondsPerGroup(
     count: stepped?.expectedSteps ?? 1,
     pauseSeconds: 0,
   };
-  const secondsOf = ({ load, page, network }: PlannedVariant) => {
+  const secondsOf = ({ load, page, enclosure }: PlannedVariant) => {
     const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
     const extra = sides.length === 1 ? mostExtraWarmupSeconds(load) / 2 : 0;
-    const around = serverSeconds + (network === undefined ? 0 : networkSeconds);
-    return count * (expectedSeconds(load, page, network) + extra + alone) + around;
+    const around = serverSeconds + (enclosure?.seconds ?? 0);
+    return count * (expectedSeconds(load, page, enclosure) + extra + alone) + around;
   };
   const overhead =
     generatorHosts === undefined

@@ -30,7 +30,7 @@ const k6GraceMs = 10_000;
  * Loads the stages of a group and returns the measurement of each side.
  * @param folder for k6's files
  * @param more observers of this load, beside those of each
- * @throws RoundFailure if the load or the link failed, Interrupted after a signal
+ * @throws RoundFailure if the load or an enclosure failed, Interrupted after a signal
  */
 export async function underLoad(
   context: RunContext,
@@ -74,9 +74,9 @@ function planOfLoad(
   { round, known }: Attempt,
 ): LoadPlan {
   const sides = stages.map(({ planned }) => planned);
-  const targets = stages.map(({ planned: { page }, server, network }) => ({
+  const targets = stages.map(({ planned: { page }, server, enclosure }) => ({
     url: server.origin + pathOfPage(page),
-    netns: network?.client.netns,
+    enclosed: enclosure?.client.options,
     processes: isWatched(server) ? server.processes().map(Number) : undefined,
   }));
   return loadPlanFor(plan, { ...group, sides }, round, targets, known);
@@ -128,7 +128,7 @@ async function startLoad(
     binary: tools.k6,
     script,
     cpus: cores.generatorCpus,
-    before: stages[0]?.network?.client.enter,
+    before: stages[0]?.enclosure?.client.enter,
     goesFirst,
   });
 }

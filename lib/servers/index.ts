@@ -109,10 +109,11 @@ type Interruptible = StartOptions & { signal: AbortSignal };
 
 async function addressOf(
   spec: ConfiguredServer | CommandServer,
-  { network, port, address = loopbackAddress }: StartOptions,
+  { enclosure, port, address = loopbackAddress }: StartOptions,
 ): Promise<Address> {
   const wanted = (isConfigured(spec) ? undefined : spec.port) ?? port;
-  if (network !== undefined) return { address: network.address, port: wanted ?? network.port };
+  if (enclosure !== undefined)
+    return { address: enclosure.address, port: wanted ?? enclosure.port };
   if (wanted === undefined) return { address, port: await freePort(address) };
   const at = { address, port: wanted };
   const problem = await portProblem(at);
@@ -150,13 +151,13 @@ async function startPrepared(
   options: Interruptible,
   scratch: Scratch,
 ): Promise<StartedServer> {
-  const { network, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
+  const { enclosure, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
   const logStart = await stat(logFile).then(
     ({ size }) => size,
     () => 0,
   );
-  const before = [...scratch.enter, ...(network?.enter ?? []), ...limiting(fileLimit, scratch)];
+  const before = [...scratch.enter, ...(enclosure?.enter ?? []), ...limiting(fileLimit, scratch)];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
   const began = commandBegan(pid, [its.command, ...its.args], child.hasExited);
@@ -176,17 +177,19 @@ async function startPrepared(
   try {
     let readyAtMs = NaN;
     const answer = await whileItRuns(died, signal, async (until) => {
-      const ready = waitUntilReadyInside(network?.enter, asked, until, readyLimitMs).finally(() => {
-        readyAtMs = performance.now();
-      });
+      const ready = waitUntilReadyInside(enclosure?.enter, asked, until, readyLimitMs).finally(
+        () => {
+          readyAtMs = performance.now();
+        },
+      );
       // Only a command may listen elsewhere, which is told before it answers.
       if (!isCommand) await ready;
       const [answered] = await Promise.all([
         ready,
-        network ?? untilItListens(listening, at, pid, who, readyLimitMs, until),
+        enclosure ?? untilItListens(listening, at, pid, who, readyLimitMs, until),
       ]);
       // It may have opened another port, or gone to the background.
-      if (network === undefined) requireLoopback(listening(), at, who);
+      if (enclosure === undefined) requireLoopback(listening(), at, who);
       if (child.hasExited()) throw new UserError(await died);
       return answered;
     });
@@ -196,7 +199,7 @@ async function startPrepared(
     return {
       ...about,
       pid,
-      startupMs: network === undefined && startupMs > 0 ? startupMs : null,
+      startupMs: enclosure === undefined && startupMs > 0 ? startupMs : null,
       origin,
       answer,
       logFile,

@@ -53,7 +53,7 @@ export async function prepareConfigured(
   scratch: Scratch,
 ): Promise<Prepared> {
   const { name } = spec;
-  const { signal, network, protocol } = options;
+  const { signal, enclosure, protocol } = options;
   const kind = serverKinds[name];
   if (kind.http2Only && protocol?.startsWith('http/'))
     throw new UserError(
@@ -86,7 +86,7 @@ export async function prepareConfigured(
     const complaint = await checkComplaint(kind, scratch, {
       ...child,
       args: [...kind.checkArgs, ...child.args],
-      before: [...scratch.enter, ...(network?.enter ?? [])],
+      before: [...scratch.enter, ...(enclosure?.enter ?? [])],
       limit: {
         seconds: checkSeconds,
         words: `${name} has not read its config ${shownFile} within ${checkSeconds} s: look for what it waits for, or for aliases and includes without end`,

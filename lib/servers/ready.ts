@@ -420,7 +420,7 @@ async function answerOf(
 /** The exit code of a process that prints a UserError of waitUntilReady. */
 export const notReady = 3;
 
-/** Does waitUntilReady, in a network of the run in a process of its own. @param enter as in ServerSide; absent: this network */
+/** Does waitUntilReady, in an enclosure by a process of its own. @param enter as in ServerSide; absent: on loopback */
 export async function waitUntilReadyInside(
   enter: ServerSide['enter'] | undefined,
   check: ReadyCheck,

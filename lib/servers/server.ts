@@ -65,7 +65,7 @@ export function isWatched(server: RunningServer): server is WatchedServer {
 
 export interface StartedServer extends WatchedServer {
   pid: number;
-  /** From the command's exec to its first good answer, within 1 % or 2 ms; null in a network of the run, where others ask for it. */
+  /** From the command's exec to its first good answer, within 1 % or 2 ms; null in an enclosure, where others ask for it. */
   startupMs: number | null;
   logFile: string;
 }
@@ -91,8 +91,8 @@ export interface StartOptions {
   port?: number;
   /** For tests: how long a server may take to answer. Default: 10 s; for a command 60 s. */
   readyLimitMs?: number;
-  /** The server's side of an emulated network, instead of `address`. */
-  network?: ServerSide;
+  /** The server's side of an enclosure, instead of `address`. */
+  enclosure?: ServerSide;
   connections?: number;
   signal?: AbortSignal;
 }
@@ -133,7 +133,7 @@ export interface Prepared {
   explain?(message: string, lines: readonly string[], hasEnded: boolean): string;
 }
 
-/** In an emulated network, where nothing else listens. `enter` (`nsenter … --`) goes before a command. */
+/** In an enclosure, where nothing else listens. `enter` (`nsenter … --`) goes before a command. */
 export interface ServerSide extends Address {
   enter: readonly string[];
 }

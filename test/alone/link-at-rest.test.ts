@@ -1,7 +1,7 @@
 // The delay of an emulated network on an idle machine.
 import { availableParallelism, loadavg } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
-import { openNetwork } from '../../lib/network/network.ts';
+import { openNetwork } from '../../lib/features/network/network.ts';
 import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { datagrams, whyNoNetworks } from '../fixtures/networks.ts';

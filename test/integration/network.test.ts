@@ -1,7 +1,7 @@
 // Real emulated networks: their links, servers inside, and complete removal.
 import { readFile, readdir } from 'node:fs/promises';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
-import { openNetwork, type Network } from '../../lib/network/network.ts';
+import { openNetwork, type Network } from '../../lib/features/network/network.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { LinkDirection, NetworkSpec, ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
@@ -106,7 +106,7 @@ it('a network is removed after any number of stops, and after its link is killed
 
 describe('a server', () => {
   const startIn = (network: Network, spec: ConfiguredServer, options: Partial<StartOptions> = {}) =>
-    servers.start(spec, { network: network.server, ...options });
+    servers.start(spec, { enclosure: network.server, ...options });
 
   it('answers only inside the network, over the link, and leaves nothing behind', async () => {
     const network = await open({ toServer: { delayMs: 20 } });

@@ -13,15 +13,14 @@ const mayUse: Readonly<Record<string, string>> = {
   machine: 'analysis result scenario setup',
   analysis: 'result scenario',
   servers: 'analysis machine result scenario setup',
-  network: 'machine result scenario servers setup',
   report: 'analysis machine result scenario servers',
   k6: 'analysis influx report result scenario',
-  runner: 'analysis k6 machine network report result scenario servers setup',
-  cli: 'analysis k6 machine network report result runner scenario servers setup traffic',
+  runner: 'analysis k6 machine report result scenario servers setup',
+  cli: 'analysis k6 machine report result runner scenario servers setup traffic',
 };
 
 /** Each has a folder in lib/features, which may import all of the core. */
-const features = 'calibrate hosts influxdb k6-scripts knobs kubernetes report search why';
+const features = 'calibrate hosts influxdb k6-scripts knobs kubernetes network report search why';
 
 /** "runner", "features/knobs"; '' for a file directly in lib. */
 function folderOf(file: string): string {

@@ -36,7 +36,6 @@ test.each([
   ['scenario aa --k6-script /not/there.js', / cannot be written: its folder is not there$/],
   ['scenario aa --k6-script --metric cpu', /^--metric cpu: a k6 script knows no CPU time/],
   ['scenario nghttpd-img --k6-script', /^--k6-script: nghttpd-img has several load phases/],
-  ['scenario http3-loss --k6-script', /^--k6-script: http3-loss has networks of its own/],
   ['compare a=a.conf b=b.conf --prepare=', /^--prepare needs a value: --prepare 'make -s'$/],
   ['scenario aa --k6-script --prepare true', /^--k6-script and --prepare do not go together/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],

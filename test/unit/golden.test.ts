@@ -1,10 +1,9 @@
 // Whole reports of runs with synthetic figures, as in test/golden. `npx vitest run --project unit golden --update` writes them again.
 import { expect, test } from 'vitest';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
-import { csvReport, markdownReport, terminalReport } from '../../lib/report/texts.ts';
 import type { Result } from '../../lib/result/result.ts';
+import { expectGolden, goldenFile } from '../fixtures/golden.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
-import { networkUse } from '../fixtures/link.ts';
 import { answers, phase } from '../fixtures/phase.ts';
 import { changed, openFileCache, result, withPages, workers } from '../fixtures/result.ts';
 
@@ -18,7 +17,6 @@ const failing = changed(openFileCache, ({ requests }) => ({
 }));
 /** Three phases of one server, as of the article's three tables. */
 const phases = [1200, 1400, 1390].map((rps) => ({ rps }));
-const overLink = (rps: number) => ({ ...about(rps), phases: [{ network: networkUse(10_000) }] });
 
 const runs: Readonly<Record<string, Result>> = {
   'two configs': result([workers, openFileCache]),
@@ -27,10 +25,6 @@ const runs: Readonly<Record<string, Result>> = {
     withPages(openFileCache, { '/': 9, '/style.css': 3 }),
   ]),
   failures: result([workers, failing], { warnings: ['A warning.'], footnotes: ['A footnote.'] }),
-  'delayed network': await h2Result('nginx-tuning-under-delay', {
-    untuned: overLink(900),
-    'tcp-nopush': overLink(990),
-  }),
   'three phases': await h2Result('nghttpd-img', { 'nghttpd-1024': { rps: [1330], phases } }),
   'published only': await h2Result('h2o-vs-nginx-h2', { nginx: about(21_230), h2o: about(34_450) }),
   'against itself': await h2Result('aa', { a: about(100_000), again: about(100_100) }),
@@ -41,22 +35,10 @@ const runs: Readonly<Record<string, Result>> = {
 const shown = (page: string) =>
   page.replaceAll(/<(style|script)\b[^]*?<\/\1>/g, '').replaceAll(/>\s*</g, '>\n<');
 
-const fileOf = (name: string, format: string) => `../golden/${name.replaceAll(' ', '-')}.${format}`;
-
-for (const [name, run] of Object.entries(runs)) {
-  test(`reports: ${name}`, async () => {
-    const terminal = terminalReport(run, ['The end.'], {
-      width: 100,
-      colour: false,
-      verbose: true,
-    });
-    await expect(`${terminal.join('\n')}\n`).toMatchFileSnapshot(fileOf(name, 'txt'));
-    await expect(markdownReport(run)).toMatchFileSnapshot(fileOf(name, 'md'));
-    await expect(csvReport(run)).toMatchFileSnapshot(fileOf(name, 'csv'));
-  });
-}
+for (const [name, run] of Object.entries(runs))
+  test(`reports: ${name}`, () => expectGolden(name, run));
 
 test.each(['two configs', 'three phases'])('page: %s', async (name) => {
   const page = await htmlReport(runs[name] as Result, []);
-  await expect(shown(page)).toMatchFileSnapshot(fileOf(name, 'html'));
+  await expect(shown(page)).toMatchFileSnapshot(goldenFile(name, 'html'));
 });

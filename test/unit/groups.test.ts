@@ -9,7 +9,6 @@ import {
 } from '../../lib/runner/plan.ts';
 import { command, h2load, nginx, vegeta, wrk } from '../../lib/scenario/index.ts';
 import type { Scenario, Variant } from '../../lib/scenario/model.ts';
-import { delayed } from '../fixtures/link.ts';
 import { planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const roomy: GroupLimits = { files: 1_000_000, memoryBytes: Infinity };
@@ -39,7 +38,6 @@ const phases = { count: 2, pauseSeconds: 1 };
 test.each<[string, Record<string, Partial<Variant>>, string, Partial<Scenario>?]>([
   ['all on loopback together, whatever their load', { a: {}, closed, counted }, 'a closed counted'],
   ['rates apart', { a: {}, slow: on10s(100), b: {}, slower: on10s(10) }, 'a b, slow slower'],
-  ['those with a network alone', { a: {}, far: { network: delayed }, b: {} }, 'far, a b'],
   ['all that have several phases alone', { a: {}, b: {} }, 'a, b', { phases }],
 ])('groupsOf has %s', (_, variants, groups, more) => {
   expect(groupsIn(variantsOf(variants, more)).join(', ')).toBe(groups);

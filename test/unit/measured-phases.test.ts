@@ -30,7 +30,6 @@ function cpuOf(side: number, made: number, serverCpu?: LoadResult['serverCpu']) 
     results: [result],
     samples: [],
     ofServer,
-    link: null,
   } as unknown as Measurement;
   const [measured] = phasesOf(
     measurement,
@@ -71,7 +70,6 @@ test('on another host CPU time includes ramps and drains', () => {
     results: [loaded],
     samples: [],
     ofServer,
-    link: null,
   } as unknown as Measurement;
   const [measured] = phasesOf(measurement, plan.variants[0] as PlannedVariant, plan, server, false);
   expect(measured?.serverCpuSeconds).toBeCloseTo(0.4, 12);

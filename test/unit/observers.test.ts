@@ -63,8 +63,8 @@ test('observers begin and end in order, and each side gets all parts', async () 
   expect(end).toMatchObject({
     outcomes,
     observed: [
-      { quotas: 'a 0', acceptQueue: { overflows: 0 }, link: null },
-      { quotas: 'a 1', acceptQueue: { overflows: 3 }, link: null },
+      { quotas: 'a 0', acceptQueue: { overflows: 0 } },
+      { quotas: 'a 1', acceptQueue: { overflows: 3 } },
     ],
   });
 });

@@ -149,7 +149,7 @@ test('a load that is alone has a warm-up of another length in each round, if nob
 
 test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([
   ['the cores of the server', { generatorCpus: [1] }, {}, false],
-  ['cores that the network needs too', {}, { netns: '/proc/1/fd/8' }, false],
+  ['cores that the network needs too', {}, { enclosed: { netns: '/proc/1/fd/8' } }, false],
   ['fewer cores than threads', {}, {}, false],
 ])('the generator may spin only on separate cores: on %s', (title, other, target, spins) => {
   const plan = planOf({ exact: title.startsWith('fewer') }, { cores: { ...cores, ...other } });

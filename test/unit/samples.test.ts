@@ -146,7 +146,7 @@ describe('noise', () => {
       ...noQuota,
       stopped: false,
       generatorCpuSeconds: generatorCpu * second,
-      linkToServerCpuSeconds: link * second,
+      enclosureCpuSeconds: link * second,
       machine: {
         server: times(second, perSecond.server),
         generator: times(second, perSecond.generator),
@@ -332,7 +332,7 @@ describe('the sampler', () => {
   const start = (...servers: UsageReaders['servers'][number][]) => {
     const shared = {
       generatorCpuSeconds: 0,
-      linkToServerCpuSeconds: 0,
+      enclosureCpuSeconds: 0,
       upstreamCpuSeconds: 0,
       throttledMs: 0,
       machine: { server: null, generator: null, loadAverage: 0, serverMhz: null },

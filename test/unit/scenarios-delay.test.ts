@@ -6,7 +6,7 @@ import { loadOf, networkOf } from '../../lib/scenario/variants.ts';
 import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
 import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
-import { readSettings } from '../../lib/network/network.ts';
+import { readSettings } from '../../lib/features/network/network.ts';
 import type { Group } from '../../lib/runner/plan.ts';
 import { loadPlanFor } from '../../lib/runner/k6-plan.ts';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';

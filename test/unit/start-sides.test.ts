@@ -142,7 +142,7 @@ test('a side gets a request with and without gzip, and is ended', async () => {
   const [side] = sidesOf([{ name: 'a', given: 'a', source }], asked, cores) as [Side];
   const tried = (fails: boolean) =>
     tryOnce(side, {
-      tools: { k6: '', delaylink: undefined, servers: {} },
+      tools: { k6: '', servers: {} },
       machines: { start: start(fails), lost: () => undefined },
       cores,
       signal: new AbortController().signal,

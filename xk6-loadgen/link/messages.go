@@ -10,7 +10,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/histogram"
 )
 
-// lib/network/network.ts explains the messages' fields.
+// lib/features/network/network.ts explains the messages' fields.
 
 // Order is the first line of the input: the network to make.
 type Order struct {

@@ -33,7 +33,7 @@ func TestOrders(t *testing.T) {
 	}
 }
 
-// What is answered has the fields of lib/network/network.ts, also where they are 0 or empty.
+// What is answered has the fields of lib/features/network/network.ts, also where they are 0 or empty.
 func TestAnswersHaveAllFields(t *testing.T) {
 	const traffic = `{"packets":0,"kinds":{"syn":0,"synAck":0,"ack":0,"data":0,"dataFin":0,"fin":0,"reset":0,"other":0},` +
 		`"bytes":0,"delivered":0,"dropped":0,"lost":0,"latenessMs":{"p50":0,"p99":0,"max":0}}`

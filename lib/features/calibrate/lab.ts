@@ -128,7 +128,7 @@ async function inContext<T>(
       sink,
       signal,
       machines: inUseHere,
-      tools: { k6: binaries.k6 as string, delaylink: undefined, servers: binaries },
+      tools: { k6: binaries.k6 as string, servers: binaries },
     });
   } finally {
     await rm(folder, { recursive: true, force: true });

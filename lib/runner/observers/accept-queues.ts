@@ -5,8 +5,8 @@ import type { Observer } from './observer.ts';
 export const acceptQueues: Observer = {
   name: 'the overflow of accept queues',
   begin({ stages }) {
-    const reads = stages.map(({ server, network }) =>
-      watchAcceptQueue(server, network?.server.enter),
+    const reads = stages.map(({ server, enclosure }) =>
+      watchAcceptQueue(server, enclosure?.server.enter),
     );
     return {
       // Of a failed load too: its failure is often their consequence.

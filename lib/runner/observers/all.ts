@@ -1,6 +1,6 @@
 // The observers of each load.
+import { features } from '../../features.ts';
 import { acceptQueues } from './accept-queues.ts';
-import { link } from './link.ts';
 import { memory } from './memory.ts';
 import type { Observer } from './observer.ts';
 import { perRequest } from './per-request.ts';
@@ -14,7 +14,7 @@ export const observers: readonly Observer[] = [
   progress,
   usage,
   wakefulness,
-  link,
+  ...features.flatMap((feature) => feature.observers ?? []),
   acceptQueues,
   perRequest,
   memory,

@@ -1,10 +1,10 @@
 // What observes a load. To observe something more: an observer in a file of its own, a line in all.ts, and its part in Observed.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
-import type { LinkCounts, LinkReport } from '../../network/network.ts';
 import type { Phase } from '../../result/result.ts';
 import type { ServerFigures } from '../../result/server-metrics.ts';
 import type { ServerSample } from '../../servers/usage.ts';
+import type { EnclosedLoad } from '../enclosure.ts';
 import type { RunningK6 } from '../machines.ts';
 import { RoundFailure, type Attempt, type Plan, type Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
@@ -19,8 +19,8 @@ export interface Observed extends ServerFigures {
   /** What the side's server and its connections used per request, in all phases. */
   perRequest: Phase['perRequest'];
   acceptQueue: Phase['acceptQueue'];
-  /** null on loopback. */
-  link: { samples: readonly LinkCounts[]; report: LinkReport } | null;
+  /** undefined on loopback. */
+  enclosed: EnclosedLoad | undefined;
 }
 
 const nothing: Observed = {
@@ -29,7 +29,7 @@ const nothing: Observed = {
   quotas: '',
   perRequest: undefined,
   acceptQueue: undefined,
-  link: null,
+  enclosed: undefined,
 };
 
 /** A load that is about to begin. */
@@ -65,7 +65,7 @@ export type ObservedEnd = { observed: Observed[] } & (
   { outcomes: PhaseOutcome[] } | { failure: unknown }
 );
 
-/** An end may wait for another host, or for the last packets of a network. Their own limits are shorter. */
+/** An end may wait for another host, or for what is left in an enclosure. Their own limits are shorter. */
 const endLimitMs = 120_000;
 /** After a failed load. */
 const failedEndLimitMs = 15_000;

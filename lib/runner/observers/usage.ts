@@ -1,9 +1,9 @@
-// The use of CPU time and memory by servers, generator, network and other programs in a load.
+// The use of CPU time and memory by servers, generator, enclosures and other programs in a load.
+import { total } from '../../analysis/statistics.ts';
 import { watchMachine, watchThrottling, type ThrottlingWatch } from '../../machine/usage.ts';
 import { isRemote, isWatched, watchUpstreams, type RunningServer } from '../../servers/index.ts';
 import { watchProcess } from '../../servers/usage.ts';
 import type { RunningK6 } from '../machines.ts';
-import type { Stage } from '../plan.ts';
 import { sampleUsage, withServer, type UsageReaders, type UsageSampler } from '../samples.ts';
 import type { ObservedLoad, Observer } from './observer.ts';
 
@@ -47,12 +47,9 @@ function readersOf(
   throttling: ThrottlingWatch,
 ): UsageReaders {
   const servers = stages.map(({ server }) => server);
-  const { network } = stages[0] as Stage;
   const none = () => 0;
   const ofK6 = k6.pid === undefined ? none : watchProcess(k6.pid);
-  const ofLink = network === null ? none : watchProcess(network.pid);
-  const ofLinkToServer =
-    network === null ? none : watchProcess(network.toServerThread, `/proc/${network.pid}/task`);
+  const ofEnclosures = stages.flatMap(({ enclosure }) => enclosure?.watchCpu() ?? []);
   // Unknown on another machine.
   const ofUpstreams = servers.some((server) => isRemote(server) && server.upstreams.length > 0)
     ? () => null
@@ -65,10 +62,11 @@ function readersOf(
     servers: servers.map((server) => (isWatched(server) ? server.usage : () => noUsage)),
     shared() {
       const { user, system } = process.cpuUsage();
-      const linkToServerCpuSeconds = ofLinkToServer();
+      const enclosed = ofEnclosures.map((read) => read());
       return {
-        generatorCpuSeconds: ofK6() + ofLink() - linkToServerCpuSeconds + (user + system) / 1e6,
-        linkToServerCpuSeconds,
+        generatorCpuSeconds:
+          ofK6() + total(enclosed, (own) => own.generator) + (user + system) / 1e6,
+        enclosureCpuSeconds: total(enclosed, (own) => own.server),
         upstreamCpuSeconds: ofUpstreams(),
         throttledMs: throttling.read(),
         machine: ofMachine(),

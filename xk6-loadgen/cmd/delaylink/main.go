@@ -1,5 +1,5 @@
 // Command delaylink is a network of two sides with a delay between them, in namespaces of its own. It reads its order from its input
-// (lib/network/network.ts). It ends with its input, or by TERM or INT, and leaves nothing behind.
+// (lib/features/network/network.ts). It ends with its input, or by TERM or INT, and leaves nothing behind.
 package main
 
 import (
@@ -22,7 +22,7 @@ func main() {
 	runtime.GOMAXPROCS(4) // for each direction, for answers and for garbage collection
 	var err error
 	if arguments := os.Args[1:]; len(arguments) > 0 {
-		err = fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)", arguments[0])
+		err = fmt.Errorf("unknown argument %q: it has none, and reads its order as a line of JSON from its input (lib/features/network/network.ts)", arguments[0])
 	} else {
 		err = link.Serve(os.Stdin, os.Stdout)
 	}

@@ -35,7 +35,7 @@ func command(t *testing.T, words ...string) *exec.Cmd {
 
 func TestWrongInput(t *testing.T) {
 	for _, c := range []struct{ words, in, want string }{
-		{"--help", "", `unknown argument "--help": it has none, and reads its order as a line of JSON from its input (lib/network/network.ts)`},
+		{"--help", "", `unknown argument "--help": it has none, and reads its order as a line of JSON from its input (lib/features/network/network.ts)`},
 		{"", "\n", "the order cannot be read: EOF"},
 		{"", "report\n", "the order cannot be read: invalid character 'r' looking for beginning of value"},
 		// The input may end in the middle.

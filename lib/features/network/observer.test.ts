@@ -1,9 +1,9 @@
 import { expect, test, vi } from 'vitest';
-import type { LinkCounts, LinkReport } from '../../lib/network/network.ts';
-import { machineClock } from '../../lib/machine/usage.ts';
-import { networkUseBetween, sampleLink } from '../../lib/runner/observers/link.ts';
-import type { LinkTraffic } from '../../lib/result/network-use.ts';
-import { traffic as linkTraffic } from '../fixtures/link.ts';
+import type { LinkCounts, LinkReport } from './network.ts';
+import { machineClock } from '../../machine/usage.ts';
+import { networkUseBetween, sampleLink } from './observer.ts';
+import type { LinkTraffic } from '../../result/network-use.ts';
+import { traffic as linkTraffic } from '../../../test/fixtures/link.ts';
 
 /** One packet in ten is dropped. */
 function traffic(packets: number): LinkTraffic {

@@ -1,20 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import {
-  openNetwork,
-  readSettings,
-  settingsOf,
-  requireNetworks,
-} from '../../lib/network/network.ts';
-import { Interrupted } from '../../lib/process.ts';
-import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { script, testMachine } from '../fixtures/machine.ts';
-import { newFolder } from '../fixtures/new-folder.ts';
-import { ownFiles } from '../fixtures/own-files.ts';
-import { pidIn } from '../fixtures/node-process.ts';
-import { isRunning } from '../fixtures/processes.ts';
-import { refusalOf } from '../fixtures/refused.ts';
+import { openNetwork, readSettings, settingsOf, requireNetworks } from './network.ts';
+import { Interrupted } from '../../process.ts';
+import type { NetworkSpec } from '../../scenario/model.ts';
+import { script, testMachine } from '../../../test/fixtures/machine.ts';
+import { newFolder } from '../../../test/fixtures/new-folder.ts';
+import { ownFiles } from '../../../test/fixtures/own-files.ts';
+import { pidIn } from '../../../test/fixtures/node-process.ts';
+import { isRunning } from '../../../test/fixtures/processes.ts';
+import { refusalOf } from '../../../test/fixtures/refused.ts';
 
 const read = (text: string): [string, string][] => readSettings({ file: 'own.conf', text });
 

@@ -5,15 +5,15 @@ import { open } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { UserError } from '../errors.ts';
-import type { Cores } from '../machine/cores.ts';
-import { startChild, weighSession, lastLine, run } from '../process.ts';
-import type { NetworkUse } from '../result/network-use.ts';
-import type { KernelSetting } from '../result/result.ts';
-import type { NetworkSpec } from '../scenario/model.ts';
-import { readLayers, type Layer } from '../servers/config-files.ts';
-import type { ServerSide } from '../servers/server.ts';
-import { find, type Machine } from '../setup/machine.ts';
+import { UserError } from '../../errors.ts';
+import type { Cores } from '../../machine/cores.ts';
+import { startChild, weighSession, lastLine, run } from '../../process.ts';
+import type { NetworkUse } from '../../result/network-use.ts';
+import type { KernelSetting } from '../../result/result.ts';
+import type { NetworkSpec } from '../../scenario/model.ts';
+import { readLayers, type Layer } from '../../servers/config-files.ts';
+import type { ServerSide } from '../../servers/server.ts';
+import { find, type Machine } from '../../setup/machine.ts';
 
 type SettingOrder = Pick<KernelSetting, 'side' | 'name' | 'value'>;
 

@@ -1,15 +1,15 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { delayText, directions, packetsByKind, type Direction } from '../analysis/phases.ts';
-import { total } from '../analysis/statistics.ts';
-import { exactPercent, hundredths, percent, short, tolerance, whole } from '../format.ts';
-import type { NetworkResult, PacketKind } from '../result/network-use.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import { delayText, directions, packetsByKind, type Direction } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
+import { exactPercent, hundredths, percent, short, tolerance, whole } from '../../format.ts';
+import type { NetworkResult, PacketKind } from '../../result/network-use.ts';
+import type { Result, VariantResult } from '../../result/result.ts';
 import {
   packetKinds,
   type LinkDirection,
   type NetworkSpec,
   type Published,
-} from '../scenario/model.ts';
+} from '../../scenario/model.ts';
 import {
   figure,
   leftColumn,
@@ -18,7 +18,7 @@ import {
   type Cell,
   type Part,
   type Table,
-} from './table.ts';
+} from '../../report/table.ts';
 
 const places = { toServer: 'to server', toClient: 'to client' };
 
@@ -107,13 +107,18 @@ const kindNames: Readonly<Record<PacketKind, string>> = {
   other: 'other',
 };
 
+/** Packets by kind. Where an article has them, they stand beside the article's table. */
+export function loadTables(result: Result): Table[] {
+  return hasPublishedKinds(result) ? [] : [kindsTable(result)];
+}
+
 /** Whether an article counted packets by kind. */
-export function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
+function hasPublishedKinds({ variants }: Pick<Result, 'variants'>): boolean {
   return variants.some(({ published }) => published?.packets !== undefined);
 }
 
 /** The packets of a request by direction and kind, published and here. */
-export function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
+function kindsTable({ variants }: Pick<Result, 'variants'>): Table {
   type Row = { name: string; packets: NonNullable<Published['packets']> };
   const rows: Row[] = [];
   for (const variant of variants) {

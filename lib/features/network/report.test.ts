@@ -1,21 +1,21 @@
 // A run over emulated networks.
 import { expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../lib/analysis/verdict.ts';
-import { headingLines, resultHeading } from '../../lib/report/heading.ts';
-import { headlineHtml } from '../../lib/report/html/headline.ts';
-import { terminalReport } from '../../lib/report/texts.ts';
-import { linkPart, linkText, networksText } from '../../lib/report/network.ts';
-import { footnoteLines, verdictLines } from '../../lib/report/sentences.ts';
-import { type Table, terminalTable } from '../../lib/report/table.ts';
-import type { NetworkUse } from '../../lib/result/network-use.ts';
-import type { KernelSetting, Result } from '../../lib/result/result.ts';
-import type { NetworkSpec } from '../../lib/scenario/model.ts';
-import { tableParts, variantTable } from '../../lib/report/run-tables.ts';
-import { delayed, overLink, phaseOverLink, traffic } from '../fixtures/link.ts';
-import { compared, result, workers } from '../fixtures/result.ts';
-import { columnOf } from '../fixtures/table.ts';
-import { figuresOf } from '../../lib/report/charts.ts';
-import { textOf } from '../../lib/report/table.ts';
+import type { MeasuredVariant } from '../../analysis/verdict.ts';
+import { headingLines, resultHeading } from '../../report/heading.ts';
+import { headlineHtml } from '../../report/html/headline.ts';
+import { terminalReport } from '../../report/texts.ts';
+import { linkPart, linkText, networksText } from './report.ts';
+import { footnoteLines, verdictLines } from '../../report/sentences.ts';
+import { type Table, terminalTable } from '../../report/table.ts';
+import type { NetworkUse } from '../../result/network-use.ts';
+import type { KernelSetting, Result } from '../../result/result.ts';
+import type { NetworkSpec } from '../../scenario/model.ts';
+import { tableParts, variantTable } from '../../report/run-tables.ts';
+import { delayed, overLink, phaseOverLink, traffic } from '../../../test/fixtures/link.ts';
+import { compared, result, workers } from '../../../test/fixtures/result.ts';
+import { columnOf } from '../../../test/fixtures/table.ts';
+import { figuresOf } from '../../report/charts.ts';
+import { textOf } from '../../report/table.ts';
 
 const offs = [0, 0.004, -0.003, 0.002];
 const articleLink = '100 ms to the server, queue of 1,000 packets';

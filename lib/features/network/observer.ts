@@ -2,30 +2,50 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { whole } from '../../format.ts';
 import { machineClock } from '../../machine/usage.ts';
-import type { LinkCounts, LinkReport, Network } from '../../network/network.ts';
+import { isNetwork } from './enclosure.ts';
+import type { LinkCounts, LinkReport, Network } from './network.ts';
 import { byName } from '../../present.ts';
 import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/network-use.ts';
-import { asRoundFailure, RoundFailure, type Stage } from '../plan.ts';
-import { valueAt, type UsageWindow } from '../samples.ts';
-import type { Observer } from './observer.ts';
+import type { EnclosedLoad } from '../../runner/enclosure.ts';
+import { asRoundFailure, RoundFailure, type Stage } from '../../runner/plan.ts';
+import { valueAt, type UsageWindow } from '../../runner/samples.ts';
+import type { Observer } from '../../runner/observers/observer.ts';
+import type { Load } from '../../scenario/load.ts';
 
 export const link: Observer = {
   name: 'the use of the network',
-  begin({ stages }) {
+  begin({ stages, attempt: { round } }) {
     // A variant with a network is alone in its group.
-    const [{ network, planned }] = stages as [Stage];
-    if (network === null) return { end: () => [] };
-    const sampler = sampleLink(network, planned.load.warmupSeconds);
+    const [{ enclosure, planned }] = stages as [Stage];
+    if (enclosure === undefined || !isNetwork(enclosure)) return { end: () => [] };
+    const { network } = enclosure;
+    const { variant, load } = planned;
+    const sampler = sampleLink(network, load.warmupSeconds);
     return {
       async end(outcomes) {
         const failure = await sampler.stop();
         if (outcomes === undefined) return [];
         if (failure !== undefined) asRoundFailure(failure);
-        return [{ link: { samples: sampler.samples, report: await reportOf(network) } }];
+        const report = await reportOf(network);
+        return [{ enclosed: seenBy(sampler.samples, report, variant.name, round, load) }];
       },
     };
   },
 };
+
+/** After a warm-up packets are counted at the window's ends, and later ones do not matter. Else all are, by the report alone. */
+function seenBy(
+  samples: readonly LinkCounts[],
+  report: LinkReport,
+  variant: string,
+  round: number,
+  { warmupSeconds }: Load,
+): EnclosedLoad {
+  const within = (window: UsageWindow) => networkUseBetween(samples, report, window);
+  if (warmupSeconds > 0) return { samples, within, notes: [] };
+  const notAtRest = `${variant}: packets were still on their way 10 s after the load of round ${round}, and are not counted`;
+  return { within, notes: report.quiet ? [] : [notAtRest] };
+}
 
 /** @throws RoundFailure without a report, or if the network's own devices dropped packets */
 async function reportOf(network: Network): Promise<LinkReport> {

@@ -1,0 +1,81 @@
+// A network as an enclosure: what it needs, how long it takes, and what a run gets of it.
+import { UserError } from '../../errors.ts';
+import type { Enclosure, PlannedEnclosure } from '../../runner/enclosure.ts';
+import type { Load } from '../../scenario/load.ts';
+import type { NetworkSpec, Page } from '../../scenario/model.ts';
+import { watchProcess } from '../../servers/usage.ts';
+import { delaylinkBeside } from '../../setup/k6.ts';
+import { thisMachine } from '../../setup/machine.ts';
+import { toolVariable } from '../../setup/tools.ts';
+import type { Network } from './network.ts';
+
+/** Start and end of a network, with its last packets. Seen with 10,000 connections: 1.5 to 4 s. */
+const networkSeconds = 2;
+
+export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
+  return {
+    name: 'networks of its own',
+    async requirePossible(k6, scenario, signal) {
+      if ((await delaylinkBeside(k6)) === undefined)
+        throw new UserError(
+          `there is no delaylink beside ${k6}, which holds the networks of ${scenario}: unset ${toolVariable('k6')} to have both built`,
+        );
+      const { requireNetworks, thisCaller } = await import('./network.ts');
+      await requireNetworks(thisMachine(), thisCaller(), signal);
+    },
+    seconds: networkSeconds,
+    secondsPerRequest: (load, page) => secondsPerRequest(spec, load, page),
+    async open({ k6, round, cores, signal }) {
+      const { openNetwork } = await import('./network.ts');
+      const binary = (await delaylinkBeside(k6)) as string;
+      // All sides of a round lose the same packets.
+      return enclosureIn(await openNetwork({ binary, spec, seed: round, cores, signal }));
+    },
+  };
+}
+
+function secondsPerRequest(
+  { toServer, toClient }: NetworkSpec,
+  { connections, streams, keepAlive }: Load,
+  { bodyBytes = 0 }: Pick<Page, 'bodyBytes'>,
+): number {
+  // A new connection takes a round trip more.
+  const trips = keepAlive ? 1 : 2;
+  const tripSeconds = (toServer.delayMs + toClient.delayMs) / 1000;
+  return Math.max(
+    bodyBytes / (toClient.bytesPerSecond ?? Infinity),
+    (trips * tripSeconds) / (connections * streams),
+  );
+}
+
+/** A network that is open. */
+export interface NetworkEnclosure extends Enclosure {
+  network: Network;
+}
+
+export function isNetwork(enclosure: Enclosure): enclosure is NetworkEnclosure {
+  return 'network' in enclosure;
+}
+
+function enclosureIn(network: Network): NetworkEnclosure {
+  const { server, client, settings, died, stop } = network;
+  return {
+    network,
+    server,
+    client: { enter: client.enter, options: { netns: client.netns } },
+    settings,
+    watchCpu: () => watchLink(network),
+    died,
+    stop,
+  };
+}
+
+/** Each direction's thread runs on the cores of the receiving side. */
+function watchLink({ pid, toServerThread }: Network) {
+  const ofLink = watchProcess(pid);
+  const ofLinkToServer = watchProcess(toServerThread, `/proc/${pid}/task`);
+  return () => {
+    const server = ofLinkToServer();
+    return { server, generator: ofLink() - server };
+  };
+}

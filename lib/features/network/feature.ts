@@ -1,0 +1,19 @@
+import type { Feature } from '../../feature.ts';
+import { networkOf } from '../../scenario/variants.ts';
+import { linkFigures } from './charts.ts';
+import { enclosureWith } from './enclosure.ts';
+import { link } from './observer.ts';
+import { linkPart, loadTables, networksText } from './report.ts';
+
+/** Emulated networks: delay, loss, bandwidth and kernel settings of a variant's own (docs/scenarios.md). */
+export const network: Feature = {
+  enclosure: (scenario, variant) => {
+    const spec = networkOf(scenario, variant);
+    return spec && enclosureWith(spec);
+  },
+  observers: [link],
+  heading: networksText,
+  tables: linkPart,
+  loadTables,
+  figures: linkFigures,
+};
