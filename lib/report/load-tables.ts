@@ -203,8 +203,8 @@ function allTables(result: Result): Table[] {
   if (!hasPhases(result)) tables.unshift(finishTable(result, 'load'));
   // Where an article has errors by kind, they stand beside the article's table.
   if (errorsPart(result).length === 0) tables.push(...errorTables(result));
-  for (const { loadTables } of features) tables.push(...(loadTables?.(result) ?? []));
-  tables.push(memoryTable(result), turnsTable(result));
+  const ofFeatures = features.flatMap(({ loadTables }) => loadTables?.(result) ?? []);
+  tables.push(...ofFeatures, memoryTable(result), turnsTable(result));
   return tables;
 }
 

@@ -52,8 +52,8 @@ export function articleParts(result: Result): Part[] {
     tables: [variantTable(result)],
     below: [...disagreementLines(result), ...medianLines(result), ...roundLines(result)],
   };
-  const parts = [whole, ...headerPart(result), ...errorsPart(result)];
-  for (const { tables } of features) parts.push(...(tables?.(result) ?? []));
+  const ofFeatures = features.flatMap(({ tables }) => tables?.(result) ?? []);
+  const parts = [whole, ...headerPart(result), ...errorsPart(result), ...ofFeatures];
   if (phases)
     parts.unshift({ title: '', tables: [finishTable(result, 'variant, phase')], below: [] });
   return parts;

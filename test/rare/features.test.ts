@@ -134,11 +134,14 @@ async function outputOfScenario(copy: string, ...more: string[]): Promise<string
   return output;
 }
 
-test.each(['hosts', 'network', 'why', 'report', 'search'])('without %s a scenario runs', async (name) => {
-  const copy = copyOfProject();
-  takeOut(copy, name);
-  await outputOfScenario(copy, '--store', 'none');
-});
+test.each(['hosts', 'network', 'why', 'report', 'search'])(
+  'without %s a scenario runs',
+  async (name) => {
+    const copy = copyOfProject();
+    takeOut(copy, name);
+    await outputOfScenario(copy, '--store', 'none');
+  },
+);
 
 test('without influxdb a scenario runs, and says nothing of a database', async () => {
   const copy = copyOfProject();

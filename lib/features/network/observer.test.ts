@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest';
 import type { LinkCounts, LinkReport } from './network.ts';
 import { machineClock } from '../../machine/usage.ts';
-import { networkUseBetween, sampleLink } from './observer.ts';
+import { link as observer, networkUseBetween, sampleLink } from './observer.ts';
 import type { LinkTraffic } from '../../result/network-use.ts';
 import { traffic as linkTraffic } from '../../../test/fixtures/link.ts';
 
@@ -96,4 +96,28 @@ test('the sampler ends with the link and reports that', async () => {
   for (let time = 0; time < 2; time++)
     expect((await sampler.stop())?.message).toBe('the link ended');
   expect(sampler.samples).toEqual([]);
+});
+
+/** What the observer saw of a load of variant "a" in round 3, after which packets were still on their way. */
+async function seenAfter(warmupSeconds: number) {
+  const network = { ...link(), report: async () => ({ ...report, quiet: false }) };
+  const planned = { variant: { name: 'a' }, load: { warmupSeconds } };
+  const stages = [{ planned, enclosure: { network } }];
+  const observation = await observer.begin({ stages, attempt: { round: 3 } } as never);
+  await network.answered(2);
+  const [side] = await observation.end([]);
+  return side?.enclosed ?? expect.fail('nothing was seen');
+}
+
+test('packets that are still on their way are reported, unless they are after the window', async () => {
+  const whole = await seenAfter(0);
+  expect(whole.notes).toEqual([
+    'a: packets were still on their way 10 s after the load of round 3, and are not counted',
+  ]);
+  expect(whole.samples).toBeUndefined();
+  const window = { fromMs: 0, toMs: 1, idleBefore: true };
+  expect(whole.within(window)).toMatchObject({ toServer: { packets: 20_000 } });
+  const afterWarmup = await seenAfter(1);
+  expect(afterWarmup.notes).toEqual([]);
+  expect(afterWarmup.samples?.length).toBeGreaterThanOrEqual(2);
 });

@@ -2,8 +2,11 @@
 import { expect, test } from 'vitest';
 import { delayed } from '../../../test/fixtures/link.ts';
 import { planOf, scenarioOf } from '../../../test/fixtures/plan.ts';
+import { runScenario, type AskedOptions } from '../../cli/run-scenario.ts';
 import { scenarioCommand } from '../../cli/scenario.ts';
+import { findScenario } from '../../scenario/catalogue.ts';
 import { command } from '../../scenario/index.ts';
+import { enclosureWith } from './enclosure.ts';
 
 const server = command('node a.js');
 
@@ -14,15 +17,24 @@ test('a variant with a network is alone in its group', () => {
   expect(names).toEqual([['far'], ['a', 'b']]);
 });
 
-test.each([
-  ['--k6-script', '--k6-script: http3-loss has networks of its own, and a script makes none: take'],
-  [
-    '--server-host web1',
-    'http3-loss has networks of its own, which are made on one machine: leave',
-  ],
-])('scenario http3-loss %s is refused', async (flags, message) => {
-  await expect(scenarioCommand(['http3-loss', ...flags.split(' ')])).rejects.toMatchObject({
-    exitCode: 2,
-    message: expect.stringContaining(message),
-  });
+test('a network is made on one machine, and by no script', async () => {
+  const refused = (message: string) => ({ exitCode: 2, message: expect.stringContaining(message) });
+  await expect(scenarioCommand(['http3-loss', '--k6-script'])).rejects.toMatchObject(
+    refused('--k6-script: http3-loss has networks of its own, and a script makes none: take'),
+  );
+  const machines = { flags: '--away', areServersAway: true };
+  const scenario = await findScenario('http3-loss');
+  const running = runScenario(scenario, { machines } as AskedOptions, () => undefined);
+  await expect(running).rejects.toMatchObject(
+    refused('http3-loss has networks of its own, which are made on one machine: leave --away out'),
+  );
+});
+
+test('a network needs the delaylink that was built with k6', async () => {
+  const { signal } = new AbortController();
+  await expect(
+    enclosureWith(delayed).requirePossible('/nowhere/k6', 'far', signal),
+  ).rejects.toThrow(
+    'there is no delaylink beside /nowhere/k6, which holds the networks of far: unset K6_BIN to have both built',
+  );
 });

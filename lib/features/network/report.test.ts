@@ -1,53 +1,27 @@
-// A run over emulated networks.
+// The tables, plots and words of a run over emulated networks.
 import { expect, test } from 'vitest';
-import type { MeasuredVariant } from '../../analysis/verdict.ts';
-import { headingLines, resultHeading } from '../../report/heading.ts';
-import { headlineHtml } from '../../report/html/headline.ts';
-import { terminalReport } from '../../report/texts.ts';
-import { linkPart, linkText, networksText } from './report.ts';
-import { footnoteLines, verdictLines } from '../../report/sentences.ts';
-import { type Table, terminalTable } from '../../report/table.ts';
-import type { NetworkUse } from '../../result/network-use.ts';
-import type { KernelSetting, Result } from '../../result/result.ts';
-import type { NetworkSpec } from '../../scenario/model.ts';
-import { tableParts, variantTable } from '../../report/run-tables.ts';
-import { delayed, overLink, phaseOverLink, traffic } from '../../../test/fixtures/link.ts';
-import { compared, result, workers } from '../../../test/fixtures/result.ts';
+import {
+  held,
+  nopush,
+  notHeld,
+  queue,
+  untuned,
+  variant,
+} from '../../../test/fixtures/delayed-run.ts';
+import { delayed, traffic } from '../../../test/fixtures/link.ts';
+import { result, workers } from '../../../test/fixtures/result.ts';
 import { columnOf } from '../../../test/fixtures/table.ts';
+import type { MeasuredVariant } from '../../analysis/verdict.ts';
 import { figuresOf } from '../../report/charts.ts';
-import { textOf } from '../../report/table.ts';
+import { headingLines, resultHeading } from '../../report/heading.ts';
+import { variantTable } from '../../report/run-tables.ts';
+import { terminalTable, textOf, type Table } from '../../report/table.ts';
+import { terminalReport } from '../../report/texts.ts';
+import type { Result } from '../../result/result.ts';
+import type { NetworkSpec } from '../../scenario/model.ts';
+import { linkPart, linkText, networksText } from './report.ts';
 
-const offs = [0, 0.004, -0.003, 0.002];
 const articleLink = '100 ms to the server, queue of 1,000 packets';
-
-function variant(
-  name: string,
-  requests: number,
-  network: (requests: number) => Partial<NetworkUse> = () => ({}),
-  changes: Partial<MeasuredVariant> = {},
-) {
-  const counts = offs.map((off) => Math.round(requests * (1 + off)));
-  const phases = counts.map((count) => phaseOverLink(count, network(count)));
-  return overLink(name, phases, changes);
-}
-
-const queue = (requests: number, lateP99?: number): Partial<NetworkUse> => ({
-  toServer: traffic(requests * 9, requests * 3, lateP99),
-  retransmits: { client: requests * 3, server: 0 },
-  listenOverflows: 12,
-});
-const untuned = variant('untuned', 10_000, (count) => queue(count), {
-  published: { rps: 2211, errorsPerMillion: 363, packetsPerRequest: 11 },
-});
-const nopush = variant(
-  'nopush',
-  12_000,
-  (requests) => ({ ...queue(requests), toClient: traffic(requests * 4, 0) }),
-  { published: { rps: 2431, errorsPerMillion: 174, packetsPerRequest: 9 } },
-);
-const held = result([untuned, nopush]);
-const lateRounds = variant('untuned', 10_000, (count) => queue(count, 138)).rounds;
-const notHeld = result([{ ...untuned, rounds: lateRounds }, nopush]);
 
 const tableIn = (of: Pick<Result, 'variants'>): Table => {
   const [table] = linkPart(of)[0]?.tables ?? [];
@@ -119,32 +93,6 @@ test('idle share, effect and packets by kind of the article are next to measured
   expect(linkPart(held)[0]?.tables).toHaveLength(1);
 });
 
-test('errors by kind are those of the load; those of nginx are next to the kinds in the article', () => {
-  const published = { clientErrors: ['client timed out'] };
-  const linked = variant('one', 10, (requests) => queue(requests), { published });
-  const rounds = linked.rounds.map(({ round, phases }) => ({
-    round,
-    phases: phases.map((phase) => ({
-      ...phase,
-      clientErrors: { 'client timed out': 3, reset: 1 },
-    })),
-  }));
-  const of = result([{ ...linked, rounds }]);
-  const errors = tableParts(of).find(({ title }) => title === 'Errors by kind:');
-  const log = errors?.tables[1] as Table;
-  expect(log.rows).toEqual([
-    ['client timed out', 'shown', '12'],
-    ['reset', '', '4'],
-  ]);
-  expect(tableParts(held).map(({ title }) => title)).not.toContain('Errors by kind:');
-});
-
-test('errors in the article are next to measured ones, if there were any', () => {
-  expect(columnOf(variantTable(held), 'errors/M', 'published')).toEqual(['363', '174']);
-  const none = { ...untuned, published: { rps: 2211, errorsPerMillion: 0 } };
-  expect(columnOf(variantTable(result([none])), 'errors/M', 'published')).toBeUndefined();
-});
-
 test.each<[NetworkSpec['toServer'], NetworkSpec['toServer'], string]>([
   [{ delayMs: 50 }, { delayMs: 50 }, '50 ms each way, no queue limit'],
   [
@@ -166,39 +114,6 @@ test('the heading describes the network, or gives the number of networks, but no
   expect(networksText([delayed, { ...delayed, serverSettings: ['article'] }])).toBe(articleLink);
   expect(networksText([delayed, undefined])).toBe('2 different networks');
   expect([networksText([undefined, undefined]), networksText([])]).toEqual(['', '']);
-});
-
-test('a comparison over an inaccurate link is marked in the cell and the sentence', () => {
-  const of = compared(notHeld, { verdict: 'same' });
-  const cell = columnOf(variantTable(of), 'against untuned')?.[1];
-  expect(cell).toMatch(/ same within 1 %, delay not held$/);
-  for (const result of [of, notHeld])
-    expect(verdictLines(result)[0]).toContain(' to +20 %), delay not held; ');
-});
-
-test('a comparison over an inaccurate link does not have the colour of a verdict', () => {
-  expect(variantTable(notHeld).rows[1]).toContainEqual(
-    expect.objectContaining({ part: 'faster, delay not held', verdict: 'inconclusive' }),
-  );
-  expect(headlineHtml(notHeld).text).toMatch(/"effect inconclusive">.*, delay not held<\/h1>/);
-  expect(verdictLines({ ...notHeld, control: true })[0]).toContain('), delay not held. ');
-  expect(verdictLines(held)[0]).not.toContain('held');
-});
-
-test('kernel settings are listed by side and variants, refused ones with the reason', () => {
-  const of = { side: 'server' as const, value: '1', variants: ['nopush'] };
-  const kernelSettings: KernelSetting[] = [
-    { ...of, name: 'a' },
-    { ...of, name: 'c', value: '3 4' },
-    { ...of, name: 'b', problem: 'it is gone' },
-    { ...of, name: 'd', side: 'client', variants: ['untuned', 'nopush'] },
-  ];
-  expect(footnoteLines({ ...held, kernelSettings })).toEqual([
-    expect.stringMatching(
-      /^nopush: .* the server's namespace: a=1, c=3 4, b=1 \(does not hold: it is gone\)\.$/,
-    ),
-    expect.stringMatching(/^every variant: .* the client's namespace: d=1\.$/),
-  ]);
 });
 
 test('the report has the link table', () => {
