@@ -145,15 +145,20 @@ export function helpful(
   return { chosen, said };
 }
 
-/** Where no knob is put together. An undecided knob may help. */
+/** Where no knob is put together: it speaks of the values that were tried alone. An undecided value may help. */
 export function nothingHelpsLine(effects: readonly Effect[]): string {
-  const open = effects.filter(
-    ({ comparison: { verdict } }) => verdict === 'inconclusive' || verdict === 'none',
-  );
+  const verdicts = effects.map(({ comparison }) => comparison.verdict);
+  const open = verdicts.filter((verdict) => verdict === 'inconclusive' || verdict === 'none');
+  const helps = verdicts.includes('faster');
   if (open.length === 0)
-    return 'None of the usual advice helps this config here: there is nothing to verify.';
+    return helps
+      ? 'What helps is left out: there is nothing to verify.'
+      : 'No value that was tried helps this config here: there is nothing to verify.';
   const undecided = `${open.length} of ${counts(effects.length, 'value')} ${open.length === 1 ? 'is' : 'are'} undecided`;
-  return `None of the usual advice is known to help this config here, so there is nothing to verify; ${undecided}: more --rounds or a quieter machine may decide.`;
+  const found = helps
+    ? 'What is known to help is left out'
+    : 'No value that was tried is known to help this config here';
+  return `${found}, so there is nothing to verify; ${undecided}: more --rounds or a quieter machine may decide.`;
 }
 
 function conflictOf(a: Candidate, b: Candidate): string | undefined {
