@@ -5,6 +5,8 @@ import { expect, test } from 'vitest';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { cores, planOf as anyPlan } from '../../../test/fixtures/plan.ts';
 import { compareCommand } from '../../cli/compare.ts';
+import { k6ScriptFlag } from '../../cli/k6-script.ts';
+import { readWords } from '../../cli/words.ts';
 import { loadPlanFor } from '../../runner/k6-plan.ts';
 import { compileScript } from '../../runner/k6.ts';
 import { fewAnswersLines, fewRoundsLines, type PlanOptions } from '../../runner/make-plan.ts';
@@ -12,7 +14,9 @@ import type { Group, Plan } from '../../runner/plan.ts';
 import { estimatedSeconds } from '../../runner/times.ts';
 import { findScenario } from '../../scenario/catalogue.ts';
 import type { Scenario, Within } from '../../scenario/model.ts';
+import { search } from './feature.ts';
 import { readRates, readWithin } from './flags.ts';
+import { searchStarts } from './search.ts';
 
 const cached = await findScenario('nginx-open-file-cache');
 const atRate = await findScenario('h2o-vs-nginx-h2-rate');
@@ -80,9 +84,13 @@ test('a plan searches within the limit of the flag or the scenario', () => {
     url: `http://127.0.0.1:${port}/`,
     processes: [7],
   }));
-  const { steps, phases } = loadPlanFor(plan, plan.groups[0] as Group, 3, targets);
-  const start = { rate: expect.closeTo(1000, -3), factor: 2, least: 100 };
-  expect(steps).toEqual({ within, from: [start, start], expected: [{}, {}], stepSeconds: 0.5 });
+  const names = plan.variants.map(({ variant }) => variant.name);
+  const known = new Map(names.map((name, index) => [name, [1000 * (index + 3)]]));
+  const { steps, phases } = loadPlanFor(plan, plan.groups[0] as Group, 3, targets, known);
+  const from = searchStarts(names, known, 'run 3');
+  expect(new Set(from.map(({ least }) => least)).size).toBe(2);
+  expect(from[0]?.rate).toBeLessThan(3000);
+  expect(steps).toEqual({ within, from, expected: [{}, {}], stepSeconds: 0.5 });
   expect(phases).toMatchObject([
     { sides: [{ duration: '500ms', warmup: '100ms', cpuOf: [7] }, { duration: '500ms' }] },
   ]);
@@ -109,6 +117,17 @@ test('k6 gets the code of a search only for a search', async () => {
   };
   expect(await compiled()).not.toContain('RateSearch');
   expect(await compiled(planOf('--within p99=5ms').stepped?.script)).toContain('RateSearch');
+});
+
+test('of the flags on rates, only the sweep over given rates goes into a k6 script', () => {
+  const { without } = k6ScriptFlag['k6-script'];
+  expect(without).toContain('within');
+  expect(without).not.toContain('rates');
+  const read = (...args: string[]) => readWords(args, { ...search.flags, ...k6ScriptFlag });
+  expect(() => read('--k6-script', '--within', 'p99=5ms')).toThrow(
+    /^--k6-script and --within do not go together/,
+  );
+  expect(read('--k6-script', '--rates', '1k').flags.get('rates')).toBe('1k');
 });
 
 test('a plan with several rates compares each variant with its baseline at the same rate', () => {
