@@ -9,15 +9,8 @@ export const outputEnv = {
   K6_INFLUXDB_PUSH_INTERVAL: '1s',
 };
 
-/** k6's options for writing to the database. */
-export interface K6Output {
-  /** Values of --out. */
-  out: string[];
-  env: Record<string, string>;
-}
-
-/** Settings are in the environment, because every user of the machine may read a command line. */
-export function ownOutput(influx: Influx): K6Output {
+/** k6's options for writing to the database. Settings are in the environment, because every user of the machine may read a command line. */
+export function ownOutput(influx: Influx) {
   return {
     out: [`influxdb=${influx.url}/${database}`],
     env: {

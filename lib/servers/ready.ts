@@ -195,7 +195,7 @@ async function askPages(
   });
   if (wrong.length > 0)
     throw new UserError(
-      `of ${whole(requests.length)} requests these are not answered as expected: ${firstOf(wrong)}: take them out of the list, or have them served`,
+      `of ${whole(requests.length)} requests these are not answered as expected: ${namedOf(wrong)}: take them out of the list, or have them served`,
     );
   const pages = asked.map(({ request: { weight = 1, ...request }, answer }) => ({
     request,
@@ -211,7 +211,7 @@ async function askPages(
   const such = others.map(
     ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
   );
-  const otherStatuses = `${percent(share)} of the requests with another status than the ${record}: ${firstOf(such)}`;
+  const otherStatuses = `${percent(share)} of the requests with another status than the ${record}: ${namedOf(such)}`;
   if (share > mostOthers && !acceptsDifferences)
     throw new UserError(
       `${origin} answers ${otherStatuses}: have it serve what the ${record} has, take a ${record} of this site, or add --accept-differences`,
@@ -266,7 +266,8 @@ async function askEach(check: ReadyCheck, requests: readonly LoadRequest[], sign
   return asked;
 }
 
-function firstOf(all: readonly string[]): string {
+/** The first few of them, and how many more there are. */
+function namedOf(all: readonly string[]): string {
   const more = all.length > named ? ` and ${whole(all.length - named)} more` : '';
   return all.slice(0, named).join(', ') + more;
 }

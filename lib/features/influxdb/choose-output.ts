@@ -2,7 +2,8 @@
 import { UserError } from '../../errors.ts';
 import { database, type Influx } from '../../influx/address.ts';
 import { organizationId } from '../../influx/client.ts';
-import { outputEnv, ownOutput, type K6Output } from '../../influx/k6-output.ts';
+import { outputEnv, ownOutput } from '../../influx/k6-output.ts';
+import type { SampleOutput } from '../../runner/plan.ts';
 
 /** Set by the image, whose k6 has xk6-output-influxdb. */
 const outputVariable = 'BAKEOFF_K6_OUTPUT';
@@ -13,7 +14,7 @@ const outputs = ['influxdb', 'xk6-influxdb'];
  * because a local database's port may change.
  * @throws UserError for an unknown output; InfluxError when the organization is unclear
  */
-export async function chooseK6Output(influx: Influx, version: string): Promise<() => K6Output> {
+export async function chooseK6Output(influx: Influx, version: string): Promise<() => SampleOutput> {
   const wanted = process.env[outputVariable] || 'influxdb';
   if (!outputs.includes(wanted))
     throw new UserError(
