@@ -32,6 +32,10 @@ export interface Flag {
   check?: Reader<unknown>;
   /** Of a feature: it decides the requests/s of loads. */
   setsRate?: true;
+  /** Of a feature: loads are made in steps, so flags with `notInSteps` are refused. */
+  inSteps?: true;
+  /** It is refused with a flag whose loads are made in steps. */
+  notInSteps?: true;
   /** Of a feature: it goes with --k6-script too. */
   inScripts?: true;
 }
@@ -85,11 +89,13 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     flags.set(name, value ?? '');
     if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value as string]);
   }
+  const stepFlags = Object.keys(known).filter((name) => known[name]?.inSteps);
   for (const name of flags.keys()) {
-    const { needs = [], without = [] } = known[name] as Flag;
+    const { needs = [], without = [], notInSteps } = known[name] as Flag;
     if (needs.length > 0 && !needs.some((one) => flags.has(one)))
       throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
-    const other = without.find((one) => one !== name && flags.has(one));
+    const refused = notInSteps ? [...without, ...stepFlags] : without;
+    const other = refused.find((one) => one !== name && flags.has(one));
     if (other !== undefined)
       throw usageError(`--${name} and --${other} do not go together: leave one out`);
   }

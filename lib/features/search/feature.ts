@@ -11,6 +11,7 @@ export const search: Feature = {
       group: 'verdict',
       value: 'p99=5ms',
       setsRate: true,
+      inSteps: true,
       check: readWithin,
       help: 'search for the highest rate that keeps this latency',
     },

@@ -127,6 +127,7 @@ test('of the flags on rates, only the sweep over given rates goes into a k6 scri
   expect(() => read('--k6-script', '--within', 'p99=5ms')).toThrow(
     /^--k6-script and --within do not go together/,
   );
+  expect(search.flags?.['within']?.inSteps).toBe(true);
   expect(read('--k6-script', '--rates', '1k').flags.get('rates')).toBe('1k');
 });
 

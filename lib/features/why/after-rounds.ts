@@ -42,7 +42,7 @@ export async function lookAfterRounds({
 /** By the flags of the run, and their values. */
 export function isAsked(flags: ReadonlyMap<string, string>): boolean {
   if (flags.has('why')) return true;
-  if (['no-why', 'quick', 'within'].some((flag) => flags.has(flag))) return false;
+  if (['no-why', 'quick'].some((flag) => flags.has(flag))) return false;
   // perf sees what a request costs.
   return !serverMetricNames.some((metric) => metric === flags.get('metric'));
 }

@@ -7,7 +7,8 @@ export const why: Feature = {
     why: {
       group: 'verdict',
       rare: true,
-      without: ['no-why', 'within'],
+      notInSteps: true,
+      without: ['no-why'],
       help: 'after the verdict look at its cause with perf, with --quick too (5 s per side)',
     },
     'no-why': { group: 'verdict', rare: true, help: 'leave that out' },

@@ -4,7 +4,9 @@ import type { WhySide } from '../../result/why.ts';
 import { cpuBars, whyLines, whyPart } from './report.ts';
 import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
+import { readWords } from '../../cli/words.ts';
 import { isAsked } from './after-rounds.ts';
+import { why } from './feature.ts';
 import { flameGraph } from './flame.ts';
 import { textOf } from '../../report/table.ts';
 import { countsIn, placeOf } from './perf-output.ts';
@@ -194,13 +196,20 @@ it.each([
   [['quick'], false],
   [['quick', 'why'], true],
   [['no-why'], false],
-  [['within'], false],
   [['metric=p99'], true],
   [['metric=memory'], false],
   [['metric=memory', 'why'], true],
 ])('with %j the causes are looked at: %j', (given, asked) => {
   const flags = new Map(given.map((flag) => flag.split('=') as [string, string]));
   expect(isAsked(flags)).toBe(asked);
+});
+
+it('--why is refused with a flag whose loads are made in steps', () => {
+  const known = { ...why.flags, climb: { inSteps: true, help: '' } } as const;
+  expect(() => readWords(['--climb', '--why'], known)).toThrow(
+    /^--why and --climb do not go together/,
+  );
+  expect(readWords(['--climb', '--no-why'], known).flags.has('climb')).toBe(true);
 });
 
 it.each([
