@@ -17,6 +17,9 @@ import { warmedUp } from './warm-ups.ts';
 
 export { options } from './given-plan.ts';
 
+if (plan.steps !== undefined)
+  throw new Error('this load plan is one in steps: run it with the script.js of its own run');
+
 export default function makeLoad(): void {
   runPlan(runPhases);
 }

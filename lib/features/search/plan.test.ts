@@ -1,5 +1,5 @@
 // Plans of searches and of sweeps over rates.
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
@@ -117,6 +117,27 @@ test('k6 gets the code of a search only for a search', async () => {
   };
   expect(await compiled()).not.toContain('RateSearch');
   expect(await compiled(planOf('--within p99=5ms').stepped?.script)).toContain('RateSearch');
+});
+
+test('a script refuses a load plan of the other kind in one line', async () => {
+  const sources = { usual: undefined, search: planOf('--within p99=5ms').stepped?.script };
+  const refusal = async (kind: keyof typeof sources, more: object) => {
+    const file = join(newFolder(), 'script.mjs');
+    await compileScript(file, sources[kind]);
+    // What k6 has is not there: only what the script does before its load counts.
+    const text = readFileSync(file, 'utf8').replace(/^import .*;$/gm, '');
+    const load = JSON.stringify({ scenario: 's', tags: {}, phases: [], ...more });
+    const body = `const __ENV = { BAKEOFF_LOAD: ${JSON.stringify(load)} };\n${text}`;
+    writeFileSync(file, body);
+    return import(file).then(
+      () => 'none',
+      (error: Error) => error.message,
+    );
+  };
+  expect(await refusal('usual', {})).toBe('none');
+  expect(await refusal('usual', { steps: {} })).toMatch(/^this load plan is one in steps: .*$/);
+  expect(await refusal('search', { steps: {} })).toBe('none');
+  expect(await refusal('search', {})).toMatch(/^this load plan has no steps to search in: .*$/);
 });
 
 test('of the flags on rates, only the sweep over given rates goes into a k6 script', () => {

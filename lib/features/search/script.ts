@@ -11,6 +11,10 @@ export { options } from '../../k6/given-plan.ts';
 /** A step plans this many times the answers that its percentile needs, since some may be missing. */
 const enough = 1.5;
 
+if (plan.steps === undefined)
+  throw new Error(
+    'this load plan has no steps to search in: run it with the script.js of its own run',
+  );
 const { within, from, expected, stepSeconds } = plan.steps as SearchPlan;
 const phase = phases[0] as AlternateOptions;
 
