@@ -2,11 +2,16 @@
 import type { Curve, CurvePoint, FoundRates } from '../analysis/curves.ts';
 import { features } from '../features.ts';
 import { firstOf } from '../present.ts';
-import type { Result, VariantResult } from '../result/result.ts';
+import type { FoundRate, Result, VariantResult } from '../result/result.ts';
 
 /** What a load in steps found; undefined for other loads. */
 export function foundIn(result: Result): FoundRates | undefined {
   return firstOf(features, (feature) => feature.found?.(result));
+}
+
+/** The rate that a search found for a variant, which the result has without the feature that searches, too. */
+export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
+  return search?.found.find((one) => one.variant === variant);
 }
 
 /** A curve per variant of a load in steps, or per config of a sweep. */

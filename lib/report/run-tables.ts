@@ -23,8 +23,8 @@ import {
 } from '../format.ts';
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
 import type { Published } from '../scenario/model.ts';
-import { foundIn } from './found.ts';
 import { features } from '../features.ts';
+import { foundRateOf } from './found.ts';
 import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
 import {
@@ -204,7 +204,7 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
 function rateText(variant: Row, result: Result): string {
   const { server, rps, phases, name } = variant;
   if (server === null) return 'published only';
-  const foundRate = foundIn(result)?.rates.find((one) => one.variant === name);
+  const foundRate = foundRateOf(result, name);
   if (foundRate !== undefined)
     return `${foundRate.atLeast ? 'at least ' : ''}${whole(foundRate.rate)}`;
   const rate = rateOf(variant);

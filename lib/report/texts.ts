@@ -6,7 +6,7 @@ import { besideOf, inColumn } from '../analysis/metrics.ts';
 import { phasesIn, wholeRounds } from '../analysis/phases.ts';
 import { features } from '../features.ts';
 import { isTooWide } from '../format.ts';
-import { foundIn } from './found.ts';
+import { foundRateOf } from './found.ts';
 import { chartsOf, roundsTable } from './charts.ts';
 import { answersOfRun } from './differences.ts';
 import { environmentTable, noiseTable } from './environment.ts';
@@ -232,10 +232,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   cpu_ratio_high: ({ comparison }) => intervalOf(comparison?.cpu)?.[1],
   state: ({ result }) => result.state,
   run: ({ result }) => result.run,
-  at_least: ({ result, variant }) =>
-    foundIn(result)
-      ?.rates.find((one) => one.variant === variant.name)
-      ?.atLeast.toString(),
+  at_least: ({ result, variant }) => foundRateOf(result, variant.name)?.atLeast.toString(),
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
   ...Object.fromEntries(serverMetricNames.flatMap((one) => Object.entries(columnsOf(one)))),
 };
