@@ -18,6 +18,7 @@ import (
 	"go.k6.io/k6/v2/lib"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/engine"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 )
 
 // loadOptions are those of one load. Scripts set fields with a js tag.
@@ -377,7 +378,7 @@ func divide(options lib.Options, o *engine.Options, sides int) error {
 		return fmt.Errorf("requests: %d cannot be divided among %d generators: give at least %d", o.Requests, generators, least)
 	}
 	o.Connections, o.Requests = int(tuple.ScaleInt64(int64(o.Connections))), tuple.ScaleInt64(o.Requests)
-	o.Segment = engine.NewSegment(tuple.GetStripedOffsets())
+	o.Segment = schedule.NewSegment(tuple.GetStripedOffsets())
 	return nil
 }
 

@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 )
 
 // The steady state of the engine allocates nothing for a request: 0 allocs/op in each of these.
@@ -69,7 +71,7 @@ func BenchmarkRate(b *testing.B) {
 // BenchmarkPartOfARate is one request of another process's three of Poisson arrivals, which it draws all.
 func BenchmarkPartOfARate(b *testing.B) {
 	benchmark(b, always(ok), func(o *Options) {
-		o.Rate, o.Arrivals, o.Segment = maxRate, PoissonArrivals, NewSegment(1, []int64{3}, 3)
+		o.Rate, o.Arrivals, o.Segment = maxRate, PoissonArrivals, schedule.NewSegment(1, []int64{3}, 3)
 	})
 }
 

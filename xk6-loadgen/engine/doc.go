@@ -16,12 +16,12 @@
 //     goroutine. It coordinates its parts, which are named below.
 //   - poller (poller.go) is what the loop waits with: epoll, or the inbox of HTTP/3 (h3quic.go).
 //   - model (model.go) says what starts a request. Without a rate (the closed model) it is the end of the attempt before it on its
-//     connection. At a rate (the open model) a schedule says when the next one is due: evenly, by chance or by a list (schedule.go).
+//     connection. At a rate (the open model) a schedule says when the next one is due: evenly, by chance or by a list (internal/schedule).
 //   - conn (conn.go, transfer.go, tls.go) is a slot for one connection at a time: open, send, receive, close, back off, open again.
 //   - session (conn.go) is the protocol on a connection: http1, h2Session or h3Session. It asks model.take for an attempt, and ends each one
 //     by exactly one loop.response or loop.failure (attempts.go).
 //
-// Protocols are the work of packages that know nothing of loops: internal/tlsconn is TLS, internal/h1 reads responses of HTTP/1, internal/h2 is
+// Protocols and times are the work of packages that know nothing of loops: internal/schedule says when requests are due, internal/tlsconn is TLS, internal/h1 reads responses of HTTP/1, internal/h2 is
 // the client's side of HTTP/2, internal/h3 reads and writes the frames of HTTP/3, internal/headers reads header blocks.
 //
 // Both poller and model are chosen once, when the loop is made, so that no request asks for them. A loop's other parts have one job each, and

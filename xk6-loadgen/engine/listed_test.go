@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 )
 
 func milliseconds(times ...int) (at []time.Duration) {
@@ -65,13 +67,13 @@ func TestContractRequestsAtTimesOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestRequestsAtTimesAreDividedAmongLoopsAndSegments(t *testing.T) {
+func TestRequestsAtTimesAreDividedAmongSegments(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 8))
 	want := []int64(nil)
 	o := options("http://127.0.0.1:9/")
 	o.Duration = 10 * time.Second
-	for range 20 {
-		r := Request{Target: "/"}
+	for i := range 20 {
+		r := Request{Target: "/", Status: 200 + i}
 		for range 1 + random.IntN(50) {
 			at := random.Int64N(int64(o.Duration))
 			r.At, want = append(r.At, time.Duration(at)), append(want, at)
@@ -79,31 +81,25 @@ func TestRequestsAtTimesAreDividedAmongLoopsAndSegments(t *testing.T) {
 		o.Mix = append(o.Mix, r)
 	}
 	slices.Sort(want)
-	for _, segments := range [][]Segment{{{}}, segmentsOf(random, 3, 8)} {
-		for _, threads := range []int{1, 3} {
-			var all []int64
-			for _, segment := range segments {
-				o.Segment, o.Threads, o.Connections = segment, threads, threads
-				p, err := newPlan(context.Background(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
-				for loop := range threads {
-					s := newListedSchedule(p, loop)
-					due := s.begin(100)
-					mid := s.dueBefore(100 + 5*second)
-					for n := range share(p.Requests, threads, loop) {
-						if (due < 100+5*second) != (n < mid) {
-							t.Fatalf("request %d is due at %d, and %d are before the middle", n, due, mid)
-						}
-						all = append(all, due-100)
-						due = s.next()
-					}
+	segments := [][]schedule.Segment{{{}}, {schedule.NewSegment(0, []int64{3, 1}, 4), schedule.NewSegment(1, []int64{1, 3}, 4)}}
+	for _, of := range segments {
+		var all []int64
+		for _, segment := range of {
+			o.Segment = segment
+			p, err := newPlan(context.Background(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for n := range p.Requests {
+				number := segment.Number(n)
+				all = append(all, p.list.Times[number])
+				if own := o.Mix[p.requests[p.order[number]].status-200].At; !slices.Contains(own, time.Duration(p.list.Times[number])) {
+					t.Fatalf("request %d is due at %d, and has the times %v", number, p.list.Times[number], own)
 				}
 			}
-			if slices.Sort(all); !slices.Equal(all, want) {
-				t.Errorf("%d segments of %d threads make %d requests, or at other times: want %d", len(segments), threads, len(all), len(want))
-			}
+		}
+		if slices.Sort(all); !slices.Equal(all, want) {
+			t.Errorf("%d segments make %d requests, or at other times: want %d", len(of), len(all), len(want))
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
@@ -28,7 +29,7 @@ const (
 	cacheLinesBytes    = 128 // two lines of 64 bytes: processors fetch them in pairs
 	// firstNice puts a loop at a rate before everything else on its core: k6's other threads, the database, the runner.
 	firstNice   = -15
-	never       = int64(1) << 62
+	never       = schedule.Never
 	noSlot      = -1                            // the event of a descriptor that is no connection
 	awakeBefore = int64(60 * time.Microsecond)  // At a rate a loop is awake this long before the next request is due.
 	spinStep    = int64(100 * time.Microsecond) // a loop publishes its spinning in steps of this, for other loops that read CPU time

@@ -1,5 +1,7 @@
 package engine
 
+import "bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
+
 // model says what starts a request: the end of the one before it, or its own time. A loop has one for its whole life, so that a request does
 // not ask which.
 type model interface {
@@ -21,10 +23,17 @@ type model interface {
 
 // newModel is the model of a plan, for a loop with so many slots.
 func newModel(l *loop, slots int) model {
-	if l.plan.Rate == 0 {
+	p := l.plan
+	if p.Rate == 0 {
 		return &closedModel{l}
 	}
-	return &openModel{loop: l, idle: newConnRing(slots), due: never, schedule: newSchedule(l.plan, l.number)}
+	m := &openModel{loop: l, idle: newConnRing(slots), due: never, part: schedule.Part{Segment: p.Segment, Loop: int64(l.number), Loops: int64(p.Threads)}}
+	if p.Arrivals == PoissonArrivals {
+		m.schedule = schedule.Poisson(m.part, p.Rate, p.seed)
+	} else {
+		m.schedule = schedule.Even(m.part, p.Rate)
+	}
+	return m
 }
 
 // closedModel starts an attempt when the one before it has ended on its connection. Nothing is due at a time.
@@ -95,9 +104,11 @@ func (*closedModel) missed(int64) int64   { return 0 }
 // openModel starts requests at the times of a rate, or of a list, whatever became of those before.
 type openModel struct {
 	loop      *loop
-	schedule  schedule
-	due       int64    // due is when the next request is due.
-	idle      connRing // idle slots could start an attempt as soon as one is due, since idleSince.
+	part      schedule.Part
+	schedule  schedule.Schedule
+	listed    *schedule.Listed // the schedule in the window of a load with a list
+	due       int64            // due is when the next request is due.
+	idle      connRing         // idle slots could start an attempt as soon as one is due, since idleSince.
 	idleSince int64
 	stood     int64 // see standstill
 }
@@ -121,13 +132,21 @@ func (m *openModel) take(c *conn) (a attempt, taken bool) {
 	if phase == measuring && due >= l.turn.dueFrom && l.plan.Requests > 0 {
 		l.share.left--
 	}
-	m.due = m.schedule.next()
+	m.due = m.schedule.Next()
 	if phase == measuring && l.share.left == 0 && l.plan.Requests > 0 && !l.shared.alone {
 		m.endTurn()
 	}
-	a = l.begins(m.schedule.request(&l.mix), due)
+	a = l.begins(m.request(), due)
 	a.isOfRamp = due < l.turn.dueFrom
 	return a, true
+}
+
+// request is the one whose time was taken. The order of a list's times is the mix's.
+func (m *openModel) request() *request {
+	if m.listed != nil {
+		return m.loop.mix.at(m.listed.Taken())
+	}
+	return m.loop.mix.next()
 }
 
 // mayStart tells whether a request that is due now may leave: the turn goes on, and the phase or the loop's share of a count is not over.
@@ -157,7 +176,7 @@ func (m *openModel) idles(c *conn) {
 // endTurn ends the turn that has made the last request of a count. Requests of a list may leave long after their times.
 func (m *openModel) endTurn() {
 	end := m.due
-	if m.loop.plan.list.times != nil {
+	if m.loop.plan.list != nil {
 		end = max(end, m.loop.clock)
 	}
 	m.loop.turn.endBy(end)
@@ -192,15 +211,16 @@ func (m *openModel) untilDue(now int64) int64 {
 	return m.due - now
 }
 
-func (m *openModel) begin(at int64) { m.due = m.schedule.begin(at) }
+func (m *openModel) begin(at int64) { m.due = m.schedule.Begin(at) }
 
 // beginWindow gives the loop its share of a count, and the times of its own schedule: another loop could not send in time what this one
 // misses.
 func (m *openModel) beginWindow(origin int64) {
 	l := m.loop
 	l.share.left = share(l.plan.Requests, l.plan.Threads, l.number)
-	if l.plan.list.times != nil {
-		m.schedule = newListedSchedule(l.plan, l.number)
+	if l.plan.list != nil {
+		m.listed = schedule.NewListed(m.part, l.plan.list)
+		m.schedule = m.listed
 	}
 	m.begin(origin - l.shared.turn.ramp)
 }
@@ -210,7 +230,7 @@ func (m *openModel) beginTurn() { m.stood = 0 }
 // shift moves the times by that of the others' turns. The requests that are due in a ramp are made, and do not count.
 func (m *openModel) shift(by int64) {
 	m.due += by
-	m.schedule.shift(by)
+	m.schedule.Shift(by)
 }
 
 // queued leaves out a request that is due while a connection is free: it waits for the generator.
@@ -236,11 +256,11 @@ func (m *openModel) missed(before int64) (n int64) {
 	l := m.loop
 	most := never
 	switch stopped := l.shared.stop.Load(); {
-	case l.plan.Requests > 0 && !stopped && l.plan.list.times == nil:
+	case l.plan.Requests > 0 && !stopped && l.plan.list == nil:
 		most, before = l.share.left, 0 // All requests were made
 	case l.plan.Requests > 0:
 		most = l.share.left
 	}
-	n, m.due = m.schedule.missed(before, most, func(due, count int64) { l.noteWait(l.clock-due, count) })
+	n, m.due = m.schedule.Missed(before, most, func(due, count int64) { l.noteWait(l.clock-due, count) })
 	return n
 }

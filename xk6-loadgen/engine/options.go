@@ -15,6 +15,7 @@ import (
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 )
 
 // Protocol is named as in ALPN (RFC 7301).
@@ -79,11 +80,11 @@ type Options struct {
 	Body    []byte     `js:"body"`
 	TLS     TLSOptions `js:"tls"`
 	// NetNS is the path of the network namespace for all sockets; empty: the process's. Host names are resolved outside.
-	NetNS   string          `js:"netns,filled"`
-	Buckets []time.Duration `js:"buckets"` // Buckets are the ascending upper ends of Result.Buckets
-	Segment Segment         // this process's part of a rate, where several processes make one load
-	StartAt time.Time       // when the load begins, at most a minute ahead; zero: at once
-	seed    uint64          // seed of the arrivals and the order of the mix.
+	NetNS   string           `js:"netns,filled"`
+	Buckets []time.Duration  `js:"buckets"` // Buckets are the ascending upper ends of Result.Buckets
+	Segment schedule.Segment // this process's part of a rate, where several processes make one load
+	StartAt time.Time        // when the load begins, at most a minute ahead; zero: at once
+	seed    uint64           // seed of the arrivals and the order of the mix.
 	// patience, if greater than zero, is how long connections may get no answer, instead of reachPatience and noAnswerLimit.
 	patience time.Duration
 }
@@ -107,20 +108,22 @@ type plan struct {
 	requests []request
 	pages    []string // pages are the names of those with figures of their own
 	h2       h2.Blocks
-	order    []uint32 // a cycle of indexes of requests; with times that of all requests
-	list     timeList
-	tls      *tls.Config // nil without TLS
-	divided  bool        // each connection has its share of the requests
+	order    []uint32       // a cycle of indexes of requests; with times that of all requests
+	list     *schedule.List // nil without times
+	tls      *tls.Config    // nil without TLS
+	divided  bool           // each connection has its share of the requests
 	// isOfGoroutines: over QUIC loops are goroutines. On threads of their own each event would cost two switches between threads. At a rate
 	// loops have threads all the same, since Go's timers can be late by a millisecond.
 	isOfGoroutines bool
 	noDelay        bool // TCP_NODELAY: for requests that take more than one segment, or that follow another one
 }
 
+// isAtRate tells whether requests start at a rate that the options name, not at the times of a list.
+func (p *plan) isAtRate() bool { return p.Rate > 0 && p.list == nil }
+
 // newPlan checks, resolves and encodes the options of a load. Its errors name the option. The caller closes the plan's network.
 func newPlan(ctx context.Context, o Options) (*plan, error) {
-	span := o.Duration
-	times, order, err := o.list()
+	list, order, err := o.list()
 	if err == nil {
 		err = o.check()
 	}
@@ -128,7 +131,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		return nil, err
 	}
 	p := &plan{
-		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, list: timeList{times, int64(span)},
+		Options: o, divided: o.Requests > 0 && o.KeepAlive && o.Rate == 0, list: list,
 		isOfGoroutines: o.Protocol == H3 && o.Rate == 0,
 	}
 	first, err := parseURL(o.URL)
@@ -168,7 +171,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 		weights[i] = r.Weight
 	}
 	if p.order = order; order == nil {
-		p.order = orderOf(weights, o.seed+uint64(o.Segment.number(0))<<32)
+		p.order = orderOf(weights, o.seed+uint64(o.Segment.Number(0))<<32)
 	}
 	p.requests = inOrder(p.requests, p.order)
 	switch isTLS := first.Scheme == "https"; {

@@ -54,9 +54,9 @@ func (r *run) choosePace() {
 	if r.plan.Rate > 0 {
 		p.slice = rateSlice
 	}
-	if r.plan.list.times != nil {
+	if r.plan.list != nil {
 		// In one turn: what a rush leaves in the queue is part of what comes after it.
-		p.slice = time.Duration(r.plan.list.span)
+		p.slice = time.Duration(r.plan.list.Span)
 		p.patience, p.quiet = int64(r.plan.Timeout), int64(r.plan.Timeout)
 		return
 	}
@@ -131,7 +131,7 @@ func (r *run) grow(slice time.Duration) time.Duration {
 // takesOneTurn tells whether the side's window has room for fewer than fewestTurns of this length. All sides then have one turn each.
 func (r *run) takesOneTurn(slice time.Duration) bool {
 	window := r.plan.window()
-	return window > 0 && r.plan.list.times == nil && int64(slice) > window/fewestTurns
+	return window > 0 && r.plan.list == nil && int64(slice) > window/fewestTurns
 }
 
 // window is the length of the load's window in nanoseconds; 0: that of a count depends on the server.
@@ -154,7 +154,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	for _, r := range runs {
 		p := &r.shared.turn.pace
 		r.shared.turn.inOneTurn = inOneTurn
-		if isOpen := r.plan.Rate > 0 && r.plan.list.times == nil; inOneTurn && (isOpen || p.ramp > 0) {
+		if isOpen := r.plan.isAtRate(); inOneTurn && (isOpen || p.ramp > 0) {
 			p.ramp = max(p.ramp, int64(r.plan.Warmup))
 			if isOpen {
 				// The queue settles in a ramp of half a turn, which is long against the ages that the turn was chosen by.
@@ -170,7 +170,7 @@ func settlePaces(runs []*run, asked time.Duration) time.Duration {
 	}
 	for _, r := range runs {
 		p := &r.shared.turn.pace
-		if p.slice = slice; r.plan.Rate > 0 && r.plan.list.times == nil {
+		if p.slice = slice; r.plan.isAtRate() {
 			p.ramp = rateRamp // All sides have the same arrivals
 		}
 	}

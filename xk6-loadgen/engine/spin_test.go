@@ -52,7 +52,7 @@ func TestTheLastMomentBeforeAStartIsSpunAway(t *testing.T) {
 	for range 100 {
 		// The next one is due in 50 µs, unless this thread was kept from its core meanwhile.
 		m.begin(l.shared.now())
-		m.due = m.schedule.next()
+		m.due = m.schedule.Next()
 		l.wait(l.events[:])
 	}
 	if spun := time.Duration(l.shared.spun.Load()); spun < time.Millisecond {

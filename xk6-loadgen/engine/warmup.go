@@ -111,7 +111,7 @@ func (l *loop) endStretch() (isOver bool) {
 			s.judge(l.plan, l.clock)
 		}
 	}
-	if l.plan.WarmupLimit == 0 || !l.plan.Segment.isWhole() {
+	if l.plan.WarmupLimit == 0 || !l.plan.Segment.IsWhole() {
 		return true // No loop waits for another one, and no k6 for others
 	}
 	if s.warmth.judged.Load() < w.number {

@@ -92,7 +92,7 @@ func (s *shared) open(at int64) {
 
 // awaitsAll tells whether the window waits for each kept connection's first response, since handshakes keep a server busy. Several processes
 // open their windows by the clock.
-func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.isWhole() }
+func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.IsWhole() }
 
 // begin starts the warm-up. At a rate all connections make a first request before it, since all at once would be a long queue.
 func (l *loop) begin() {
@@ -101,7 +101,7 @@ func (l *loop) begin() {
 	switch {
 	case l.plan.Rate > 0 && l.plan.awaitsAll():
 		l.window.phase, l.window.phaseEnd = reaching, never
-	case l.plan.Rate == 0 && (!l.shared.alone || l.plan.Segment.isWhole()):
+	case l.plan.Rate == 0 && (!l.shared.alone || l.plan.Segment.IsWhole()):
 		l.window.phase, l.window.phaseEnd = probing, never
 		if l.number == 0 {
 			l.starts.push(&l.conns[0])
@@ -219,7 +219,7 @@ func (l *loop) beginWindow() {
 	case l.plan.Rate == 0:
 	case s.alone:
 		l.watchQueue(from, from+l.plan.window())
-	case l.plan.list.times == nil:
+	case l.plan.list == nil:
 		l.startCycles()
 	}
 	l.startAll()

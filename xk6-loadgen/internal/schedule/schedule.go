@@ -1,0 +1,240 @@
+// Package schedule says which requests of a rate are a loop's, and when they are due: evenly, by chance (Poisson) or at the times of a list.
+// It knows nothing of clocks, connections and requests. A loop chooses a Schedule once, by Even, Poisson or NewListed. No call allocates, but
+// for Begin of a Poisson process. Times are nanoseconds.
+//
+//gosec:disable G404 -- random times, not secrets
+package schedule
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// Never is later than any time.
+const Never = int64(1) << 62
+
+// Segment says which requests of a rate, counted from 0, belong to this process of several. The zero Segment has all of them.
+type Segment struct {
+	places []int64 // places, ascending, are the segment's requests in each cycle
+	cycle  int64
+}
+
+// NewSegment makes a segment in the form of k6's striped offsets: it has request `first`, and from there one after each step. The steps are
+// repeated; their sum is the cycle.
+func NewSegment(first int64, steps []int64, cycle int64) Segment {
+	places := make([]int64, len(steps))
+	for i, step := range steps {
+		places[i] = first
+		first += step
+	}
+	return Segment{places, cycle}
+}
+
+// IsWhole tells whether this process makes all requests, as with the zero Segment.
+func (s Segment) IsWhole() bool { return int64(len(s.places)) == s.cycle }
+
+// Number is the place of the segment's n-th request among all requests, both from 0 on.
+func (s Segment) Number(n int64) int64 {
+	if s.IsWhole() {
+		return n
+	}
+	own := int64(len(s.places))
+	return n/own*s.cycle + s.places[n%own]
+}
+
+// Before is how many of the segment's requests come before this number.
+func (s Segment) Before(number int64) int64 {
+	if s.IsWhole() {
+		return number
+	}
+	in, _ := slices.BinarySearch(s.places, number%s.cycle)
+	return number/s.cycle*int64(len(s.places)) + int64(in)
+}
+
+// Schedule says when a loop's requests are due. All times are computed from the start of the phase, so that no error adds up.
+type Schedule interface {
+	Begin(start int64) (due int64) // Begin starts a phase of the load at this time. It returns when the first request is due.
+	Next() (due int64)             // Next takes the request that is due, and returns when the one after it is.
+	Shift(by int64)                // Shift moves the times of all requests that have not been taken.
+	// Missed takes up to `most` requests that are due before a time, and reports when they are. A loop calls it once, at its window's end. It
+	// returns how many there were, and when the next one is due.
+	Missed(before, most int64, report func(due, count int64)) (n, due int64)
+}
+
+// Part is a loop's part of a load: the requests Loop, Loop+Loops … of its process's segment.
+type Part struct {
+	Segment     Segment
+	Loop, Loops int64
+}
+
+// progress is how far a loop is with its part.
+type progress struct {
+	Part
+	start, taken int64 // taken requests of the phase that began at start have left, or were missed.
+}
+
+// number is that of the loop's n-th request, from 0, among the requests of all loops and processes.
+func (p *progress) number(n int64) int64 { return p.Segment.Number(p.Loop + n*p.Loops) }
+
+// before is how many of the loop's requests are among the first `all` ones, rounded down or up by `round`, 0 to Loops-1.
+func (p *progress) before(all, round int64) int64 {
+	return (p.Segment.Before(all) - p.Loop + round) / p.Loops
+}
+
+func (p *progress) Shift(by int64) { p.start += by }
+
+// mostMissed requests of even arrivals are reported one by one; of more, several together with the time of the first.
+const mostMissed = 1_000_000
+
+// miss is Missed for arrivals whose times have a formula. due is how many are due by then, dueAt when the n-th one is.
+func (p *progress) miss(due, most int64, dueAt func(n int64) int64, report func(due, count int64)) (n, next int64) {
+	n = min(most, due-p.taken)
+	stride := 1 + n/mostMissed
+	for i := int64(0); i < n; i += stride {
+		report(dueAt(p.taken+i), min(stride, n-i))
+	}
+	p.taken += n
+	return n, dueAt(p.taken)
+}
+
+// even is a constant rate, which is that of all loops of all processes.
+type even struct {
+	progress
+	rate float64
+}
+
+// Even has the requests of a load come at a constant rate, in requests/s.
+func Even(part Part, rate float64) Schedule { return &even{progress{Part: part}, rate} }
+
+func (e *even) Begin(start int64) int64 {
+	e.start, e.taken = start, 0
+	return e.dueAt(0)
+}
+
+func (e *even) Next() int64 {
+	e.taken++
+	return e.dueAt(e.taken)
+}
+
+// dueAt is when the loop's n-th request is due.
+func (e *even) dueAt(n int64) int64 {
+	after := float64(e.number(n)) * 1e9 / e.rate
+	if after >= float64(Never) {
+		return Never
+	}
+	return e.start + int64(after)
+}
+
+// dueBefore is how many requests were due before this time; never less than were taken.
+func (e *even) dueBefore(now int64) int64 {
+	// The first guess is off by one at most, by rounding.
+	n := max(e.taken, e.before(int64(float64(now-e.start)*e.rate/1e9), 0))
+	for n > e.taken && e.dueAt(n-1) >= now {
+		n--
+	}
+	for e.dueAt(n) < now {
+		n++
+	}
+	return n
+}
+
+func (e *even) Missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	return e.miss(e.dueBefore(before), most, e.dueAt, report)
+}
+
+// List has the times of all requests of a load, ascending, within a span.
+type List struct {
+	Times []int64
+	Span  int64
+}
+
+// Listed has the requests of a load come at the times of a list.
+type Listed struct {
+	progress
+	list *List
+}
+
+// NewListed is a loop's part of a list.
+func NewListed(part Part, list *List) *Listed { return &Listed{progress{Part: part}, list} }
+
+func (l *Listed) Begin(start int64) int64 {
+	l.start, l.taken = start, 0
+	return l.dueAt(0)
+}
+
+func (l *Listed) Next() int64 {
+	l.taken++
+	return l.dueAt(l.taken)
+}
+
+// Taken is the place in the list of the request that was taken last.
+func (l *Listed) Taken() int64 { return l.number(l.taken - 1) }
+
+// dueAt is when the loop's n-th request is due; at the list's end for those after the last one.
+func (l *Listed) dueAt(n int64) int64 {
+	if number := l.number(n); number < int64(len(l.list.Times)) {
+		return l.start + l.list.Times[number]
+	}
+	return l.start + l.list.Span
+}
+
+// dueBefore is how many requests were due before this time; never less than were taken.
+func (l *Listed) dueBefore(now int64) int64 {
+	all, _ := slices.BinarySearch(l.list.Times, now-l.start)
+	return max(l.taken, l.before(int64(all), l.Loops-1))
+}
+
+func (l *Listed) Missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	return l.miss(l.dueBefore(before), most, l.dueAt, report)
+}
+
+// poisson draws its times at random, `drawn` so far, each after the one before: they have no formula. Loops of a segment draw those of the
+// whole load, and skip the others'.
+type poisson struct {
+	progress
+	rate                float64
+	seed, stream, phase uint64
+	random              *rand.Rand
+	drawn, due          int64
+}
+
+// Poisson has the requests of a load come as a Poisson process of this rate, in requests/s. Its times depend on the seed and the number of
+// the phase alone, so that several loads have the same.
+func Poisson(part Part, rate float64, seed uint64) Schedule {
+	p := &poisson{progress: progress{Part: part}, rate: rate, seed: seed}
+	if part.Segment.IsWhole() {
+		// Poisson processes add up to one of the sum of their rates, so each loop has a stream of its own.
+		p.rate, p.stream, p.Part = rate/float64(part.Loops), uint64(part.Loop), Part{Loops: 1}
+	}
+	return p
+}
+
+func (p *poisson) Begin(start int64) int64 {
+	p.phase++
+	p.random = rand.New(rand.NewPCG(p.seed+p.phase<<32, p.stream+1))
+	p.taken, p.drawn, p.due = 0, 0, start
+	return p.draw()
+}
+
+func (p *poisson) Next() int64 {
+	p.taken++
+	return p.draw()
+}
+
+// draw goes on to the loop's next request.
+func (p *poisson) draw() int64 {
+	for last := p.number(p.taken); p.drawn <= last; p.drawn++ {
+		p.due += int64(min(p.random.ExpFloat64()*1e9/p.rate, float64(Never-p.due)))
+	}
+	return p.due
+}
+
+func (p *poisson) Shift(by int64) { p.due += by }
+
+func (p *poisson) Missed(before, most int64, report func(due, count int64)) (n, due int64) {
+	for ; n < most && p.due < before; n++ {
+		report(p.due, 1)
+		p.Next()
+	}
+	return n, p.due
+}
