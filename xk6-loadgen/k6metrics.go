@@ -46,7 +46,6 @@ func sampleOf(metric *metrics.Metric, tags *metrics.TagSet, at time.Time, value 
 	return metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value}
 }
 
-// second appends the samples of a second.
 func (m *k6Metrics) second(batch metrics.Samples, s engine.Second) metrics.Samples {
 	failed := s.ErrorTotal() + s.Unexpected
 	counts := []struct {
@@ -109,8 +108,7 @@ func (s *share) next(count int64) (exact float64, whole int) {
 // failureDraw draws samples of a Rate: as many ones among zeros as requests failed among all.
 type failureDraw struct {
 	share share
-	// owed are ones that earlier seconds had too little for. At first it is any part of one, so that many short loads with few failures
-	// have the right rate together.
+	// owed are ones that earlier seconds had too little for; at first any part of one, so that many short loads together have the right rate.
 	owed float64
 }
 

@@ -60,10 +60,9 @@ func (p *pusher) add(at time.Time, name string, tags *metrics.TagSet, value floa
 	if !ok {
 		panic("k6/x/loadgen: " + name + " is not in metrics.json")
 	}
-	p.batch = append(p.batch, metrics.Sample{TimeSeries: metrics.TimeSeries{Metric: metric, Tags: tags}, Time: at, Value: value})
+	p.batch = append(p.batch, sampleOf(metric, tags, at, value))
 }
 
-// send hands the batch to k6 in one piece.
 func (p *pusher) send() {
 	if !p.silent {
 		p.out <- p.batch

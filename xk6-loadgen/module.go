@@ -210,7 +210,6 @@ func pages(figures []engine.PageFigures) []any {
 	return all
 }
 
-// named gives counts their names, as fields of an object in a script.
 func named(names []string, counts []int64) map[string]any {
 	m := map[string]any{}
 	for i, name := range names {

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// collector merges the loops' intervals into seconds. It holds back the last whole second, since what follows may be too short for a second
-// of its own.
+// collector merges the loops' intervals into seconds. It holds back the last whole second, since the rest may be too short for one.
 type collector struct {
 	shared           *shared
 	onSecond         func(Second)
@@ -123,8 +122,7 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
-	// The kernel books CPU time every few milliseconds, and spinning is known at once. In a short window the difference can be negative, or
-	// more than the machine has.
+	// The kernel books CPU time every few milliseconds, spinning is known at once: in a short window the difference can be impossible.
 	cpu := float64(p.to.used-p.from.used) / float64(max(1, p.to.at-p.from.at))
 	cpu = min(max(0, cpu), float64(runtime.NumCPU()))
 	c.onSecond(Second{

@@ -45,8 +45,7 @@ const (
 	longestBackoff = int64(500 * time.Millisecond) // a server that comes back has its load again this soon
 )
 
-// conn is a slot for one connection at a time: it opens, reads, writes and closes, and opens again. The fields that a response uses come
-// first, to share cache lines.
+// conn is a slot for one connection at a time. The fields that a response uses come first, to share cache lines.
 type conn struct {
 	loop                   *loop
 	session                session
@@ -142,8 +141,7 @@ func (c *conn) tryTransport() {
 	}
 }
 
-// watch registers the socket with epoll, edge-triggered; with out also for when it takes bytes again. Registering once more makes an event
-// if there is something to read.
+// watch registers the socket with epoll, edge-triggered; with out also for writes. Doing so again makes an event if there are bytes to read.
 func (c *conn) watch(out bool) {
 	operation := syscall.EPOLL_CTL_ADD
 	if c.registered {
@@ -159,8 +157,7 @@ func (c *conn) watch(out bool) {
 	}
 }
 
-// isUp notes that the connection is open, its TLS handshake included, and records the times. Connections that are reopened between turns
-// are no part of the load, so theirs are left out.
+// isUp notes that the connection is open, its TLS handshake included. Reopening between turns is no part of the load, so it has no times.
 func (c *conn) isUp() {
 	c.state = established
 	c.noteProgress()
@@ -283,7 +280,6 @@ func (c *conn) fail(kind ErrorKind, cause ErrorCause, example string) {
 	c.reconnect()
 }
 
-// noteFailure counts a failure in the slot's row.
 func (c *conn) noteFailure() {
 	if c.failures++; c.failures == failuresOfHopeless {
 		c.loop.hope.failing++
@@ -330,7 +326,6 @@ func (c *conn) drop() {
 	c.loop.open--
 }
 
-// checkTimeouts is a slot's part in a pass of loop.checkTimeouts.
 func (c *conn) checkTimeouts() {
 	l := c.loop
 	before := l.clock - int64(l.plan.Timeout)

@@ -1,5 +1,7 @@
 package engine
 
+import "time"
+
 // interval is about a second of one loop. The loop owns it until handOver, then the collector, which gives it back by spare.
 type interval struct {
 	loop        *loop
@@ -34,7 +36,6 @@ func newLoopCounts(l *loop) loopCounts {
 	return c
 }
 
-// ended is how many attempts of the phase have ended.
 func (c *loopCounts) ended() int64 { return c.responses + c.failures }
 
 // inWindow is how many responses are in the window's counts, which those at the edges of turns are not.
@@ -48,7 +49,6 @@ func (c *loopCounts) of(a *attempt) *interval {
 	return c.current
 }
 
-// set sets whether events count in the window.
 func (c *loopCounts) set(inWindow bool) {
 	c.current = c.outside
 	if inWindow {
@@ -79,4 +79,74 @@ func (c *loopCounts) nextSecond() (done *interval) {
 	default:
 	}
 	return done
+}
+
+// tally is what a loop records of the whole window, or of a cycle.
+type tally struct {
+	connectTimes, firstByteTimes *recorder
+	// tcpTimes and handshakeTimes are the two parts of connectTimes with TLS over TCP, otherwise nil.
+	tcpTimes, handshakeTimes *recorder
+	// sendDelays and waits (of requests without a response, since they were due) are nil in the closed model.
+	sendDelays, waits *recorder
+	bucketCounts      []int64       // bucketCounts has one more than the plan has buckets
+	pages             *pageRecorder // pages is nil for a single one
+}
+
+// newTally makes only the recorders that the plan needs: each takes about 260 KB. The others are nil.
+func newTally(p *plan) tally {
+	t := tally{connectTimes: newRecorder(), firstByteTimes: newRecorder(), bucketCounts: make([]int64, len(p.Buckets)+1), pages: newPages(p)}
+	if p.Rate > 0 {
+		t.sendDelays, t.waits = newRecorder(), newRecorder()
+	}
+	if p.isTLSOverTCP() {
+		t.tcpTimes, t.handshakeTimes = newRecorder(), newRecorder()
+	}
+	return t
+}
+
+// recorders are all of them, some nil, in an order that add relies on.
+func (t *tally) recorders() [6]*recorder {
+	return [6]*recorder{t.connectTimes, t.firstByteTimes, t.tcpTimes, t.handshakeTimes, t.sendDelays, t.waits}
+}
+
+func (t *tally) add(other *tally) {
+	others := other.recorders()
+	for i, r := range t.recorders() {
+		r.merge(others[i])
+	}
+	addEach(t.bucketCounts, other.bucketCounts)
+	t.pages.add(other.pages)
+}
+
+func (t *tally) reset() {
+	for _, r := range t.recorders() {
+		r.reset()
+	}
+	clear(t.bucketCounts)
+	t.pages.reset()
+}
+
+const threadSampleEvery = int64(100 * time.Millisecond) // how often wrk samples requests/s per thread
+
+// samples are a loop's requests/s, taken every threadSampleEvery as wrk takes them.
+type samples struct {
+	next       int64 // next is when the next one is due.
+	from, base int64 // from is when the present one began, with so many responses.
+	perSecond  []float64
+}
+
+// restart begins the first sample, of a window without responses so far.
+func (s *samples) restart(at int64) { s.next, s.from, s.base = at+threadSampleEvery, at, 0 }
+
+// take ends the present sample, with so many responses by now, and begins the next one.
+func (s *samples) take(clock, responses int64) {
+	if elapsed := clock - s.from; elapsed > 0 {
+		s.perSecond = append(s.perSecond, float64(responses-s.base)*1e9/float64(elapsed))
+	}
+	s.next, s.from, s.base = clock+threadSampleEvery, clock, responses
+}
+
+func (s *samples) shift(by int64) {
+	s.next += by
+	s.from += by
 }

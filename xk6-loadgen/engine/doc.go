@@ -27,12 +27,12 @@
 // Both poller and model are chosen once, when the loop is made, so that no request asks for them. A loop's other parts have one job each, and
 // ask only for their own fields:
 //
-//   - before a request: mixPlace (requests.go) is the place in the order of requests, loopShare (attempts.go) the share of a number of them,
-//     and starts (starts.go) the slots that start next.
-//   - beside it: timeouts, backoffs and hope (hopeless.go) find what is too old, waits, or fails for good.
-//   - after it: loopCounts (counts.go) and tally are what was counted and recorded, loopGap (gap.go), queueGrowth (queue.go) and samples what
-//     changes with time.
-//   - around it: loopTurn (loopturns.go), window (window.go), reach and loopWarmup (warmup.go) are the loop's place in the load.
+//   - before a request: mixPlace (requests.go) is the place in the order of requests, loopShare the share of a number of them, and starts the
+//     slots that start next (attempts.go).
+//   - beside it: timeouts and backoffs (timeouts.go) and hope (hopeless.go) find what is too old, waits, or fails for good.
+//   - after it: loopCounts and tally (counts.go) are what was counted and recorded, loopGap (gap.go), queueGrowth (queue.go) and samples
+//     (counts.go) what changes with time.
+//   - around it: loopTurn (loopturns.go), window and reach (window.go) and loopWarmup (warmup.go) are the loop's place in the load.
 //
 // # Who owns what
 //

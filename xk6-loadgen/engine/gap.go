@@ -27,8 +27,7 @@ type loopGap struct {
 // restart begins to look for gaps now: without responses so far.
 func (g *loopGap) restart(clock int64) { *g = loopGap{shared: g.shared, since: clock} }
 
-// responded notes an iteration with responses, after which there are so many in all. reported is when its poll returned: they had come by
-// then. It is over at clock.
+// responded notes an iteration, over at clock, after which there are so many responses. They had come when its poll returned, at reported.
 func (g *loopGap) responded(responses, reported, clock int64) {
 	g.end(reported)
 	g.responses, g.since = responses, clock
@@ -65,8 +64,7 @@ func (g *loopGap) end(at int64) {
 	g.longest = s.longest.Load()
 }
 
-// leave ends what is under way since this time without a gap: while other sides have their turns a wait is none, unless the whole turn had
-// no response.
+// leave ends what is under way: other sides' turns make no gap, unless the loop's own turn, since this time, had no response at all.
 func (g *loopGap) leave(since int64) {
 	if g.underWay && g.since >= since {
 		g.underWay = false
@@ -74,7 +72,6 @@ func (g *loopGap) leave(since int64) {
 	}
 }
 
-// raise sets a value unless it is higher.
 func raise(value *atomic.Int64, to int64) {
 	for {
 		if old := value.Load(); to <= old || value.CompareAndSwap(old, to) {

@@ -1,7 +1,10 @@
 //gosec:disable G115 -- the numbers are small
 package engine
 
-import "bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+import (
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
+)
 
 // maxUnreadBytes bounds the bytes that a server asks for and does not read, beside the requests of all streams.
 const maxUnreadBytes = 1 << 20
@@ -22,7 +25,6 @@ func (s *h2Session) connected() {
 	s.flush()
 }
 
-// fill opens streams up to the limit, as long as attempts may begin.
 func (s *h2Session) fill() {
 	c := s.conn
 	for s.peer.Open < s.peer.Limit && !s.draining && !c.peerClosed && !c.writeBroken && s.haveWaiting() {
@@ -97,11 +99,11 @@ func (s *h2Session) handle(event h2.Kind) {
 	case h2.GoAway:
 		s.draining, s.goneAway, s.goAwayCode = true, true, e.Code
 		s.peer.GiveUp(false, func(st *h2.Stream[attempt]) bool {
-			isIgnored := st.ID > e.Last
-			if isIgnored {
-				s.waiting = append(s.waiting, st.Of) // It waits for another stream (RFC 9113, section 8.7)
+			if st.ID <= e.Last {
+				return false
 			}
-			return isIgnored
+			s.waiting = append(s.waiting, st.Of) // It waits for another stream (RFC 9113, section 8.7)
+			return true
 		})
 	}
 	s.refill()
@@ -142,7 +144,7 @@ func (s *h2Session) appendGoAway(dst []byte) []byte {
 
 func (s *h2Session) closedByPeer() {
 	if s.peer.IsTLS() {
-		s.ended(ErrProtocol, CauseOther, h2.SpeaksTLS)
+		s.ended(ErrProtocol, CauseOther, headers.SpeaksTLS)
 	} else {
 		s.ended(ErrRead, CauseShort, closedEarly)
 	}

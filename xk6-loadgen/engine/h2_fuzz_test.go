@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 )
@@ -139,7 +138,7 @@ func FuzzH2Frames(f *testing.F) {
 			if got.Errors[ErrProtocol]+got.Errors[ErrRead] != got.ErrorTotal() || got.ErrorTotal() > 0 && s.counts.example == "" {
 				t.Errorf("errors %v: %q", got.Errors, s.counts.example)
 			}
-			checkSent(t, s.sent())
+			checkFrames(t, s.sent())
 		}
 		// How much of a body is sent, and so what its window takes, depends on the pieces.
 		if !posts && counts[0] != counts[1] {
@@ -148,29 +147,19 @@ func FuzzH2Frames(f *testing.F) {
 	})
 }
 
-// checkSent holds what a client sent against RFC 9113; it may be cut off.
-func checkSent(t *testing.T, sent []byte) {
+// checkFrames holds that what has left is whole frames in a row, of which the last may be cut off. internal/h2 checks what they say.
+func checkFrames(t *testing.T, sent []byte) {
 	rest, isClient := bytes.CutPrefix(sent, []byte(http2.ClientPreface))
 	if !isClient {
 		t.Fatalf("the preface is %q", sent[:min(24, len(sent))])
 	}
 	framer := http2.NewFramer(nil, bytes.NewReader(rest))
 	framer.SetMaxReadFrameSize(16384)
-	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	last := uint32(0)
 	for {
-		frame, err := framer.ReadFrame()
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if _, err := framer.ReadFrame(); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return
-		}
-		if err != nil {
+		} else if err != nil {
 			t.Fatalf("sent what is no HTTP/2: %v", err)
-		}
-		if headers, isHeaders := frame.(*http2.MetaHeadersFrame); isHeaders {
-			if headers.StreamID <= last || headers.StreamID%2 == 0 || headers.PseudoValue("authority") != "127.0.0.1:9" {
-				t.Fatalf("sent %v after stream %d", headers, last)
-			}
-			last = headers.StreamID
 		}
 	}
 }

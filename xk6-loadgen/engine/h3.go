@@ -29,7 +29,6 @@ type h3Session struct {
 	opening bool // the server's limit of streams is reached: spare is awaited
 }
 
-// dial opens the socket in the load's network.
 func (s *h3Session) dial() {
 	c := s.conn
 	l := c.loop
@@ -67,7 +66,6 @@ func (s *h3Session) answerBy() int64 {
 	return s.conn.openedAt + int64(cmp.Or(s.conn.loop.plan.patience, noAnswerLimit))
 }
 
-// connected begins a connection, after quic-go's handshake.
 func (s *h3Session) connected() {
 	s.streaming = s.renewed()
 	s.streams, s.spare, s.opening = s.streams[:0], nil, false
@@ -91,8 +89,7 @@ func (s *h3Session) fill() {
 	}
 }
 
-// send sends an attempt's request on its stream: at once if QUIC takes all of it, otherwise by a goroutine. Another goroutine reads the
-// response.
+// send sends a request on its stream: at once if QUIC takes all of it, otherwise by a goroutine. Another one reads the response.
 func (s *h3Session) send(stream *quic.Stream, a attempt) {
 	l := s.conn.loop
 	isAgain := a.start != 0

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -71,8 +72,7 @@ func (in *inbox) post(e quicEvent) {
 	}
 }
 
-// wait is EpollWaitExact for a loop that is a goroutine: it waits on wakeup. Other goroutines that can run go first, so that their events
-// are taken together.
+// wait waits on wakeup for at most this long. Other goroutines that can run go first, so that their events are taken together.
 func (in *inbox) wait(events []syscall.EpollEvent, nanoseconds int64) int {
 	events[0].Fd = noSlot
 	if nanoseconds <= 0 {
@@ -142,8 +142,7 @@ type quicConn struct {
 	heard   atomic.Int64    // heard is when a stream last had bytes
 }
 
-// connectedSocket sends to one peer, so that the kernel reports a closed port. Each connection has one, with a port of its own, by which
-// servers with several processes divide connections.
+// connectedSocket sends to one peer, so that the kernel reports a closed port. Each has a port, by which servers divide connections.
 type connectedSocket struct{ *net.UDPConn }
 
 // WriteMsgUDP leaves the address out, which Go refuses on a connected socket.
@@ -213,8 +212,7 @@ func (s *bareSocket) ReadFrom(p []byte) (int, net.Addr, error) {
 
 func (s *bareSocket) WriteTo(p []byte, _ net.Addr) (int, error) { return s.out.transfer(p) }
 
-// collectSooner has garbage collected when the heap has grown by a quarter, not when it has doubled: with a thousand connections of QUIC after
-// 10 MB instead of 40. The setting stays for the whole process.
+// collectSooner has garbage collected when the heap of a load over QUIC has grown by a quarter, not doubled: after 10 MB instead of 40.
 func collectSooner(connections int) {
 	const many, percent = 500, 25
 	if connections < many {
@@ -266,7 +264,6 @@ func (q *quicConn) run(to net.Addr, p *plan) {
 	closeNow() // This waits for the other one
 }
 
-// awaitStream awaits one that the server's limit allows.
 func (q *quicConn) awaitStream() {
 	if stream, err := q.conn.OpenStreamSync(q.ctx); err == nil {
 		q.inbox.post(quicEvent{of: q, opened: stream})
@@ -275,7 +272,7 @@ func (q *quicConn) awaitStream() {
 
 // readControl reads the control stream to its end, and returns why it ended. Without a dynamic table the other streams say nothing.
 func (q *quicConn) readControl() *h3Fault {
-	r := h3Reader{Reader: h3.NewReader(64)}
+	r := h3Reader{Reader: bufio.NewReaderSize(nil, 64)}
 	for isControl := false; !isControl; {
 		stream, err := q.conn.AcceptUniStream(q.ctx)
 		if err != nil {

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"bufio"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -50,14 +51,14 @@ func (st *h3Stream) upload() {
 
 // h3Reader reads a stream, and notes what comes in and when.
 type h3Reader struct {
-	h3.Reader
+	*bufio.Reader
 	stream         io.Reader
 	of             *quicConn
 	bytes, firstAt int64
 }
 
 // h3Readers are the readers of all loads. A stream holds one from its first byte to its end.
-var h3Readers = sync.Pool{New: func() any { return &h3Reader{Reader: h3.NewReader(16 << 10)} }}
+var h3Readers = sync.Pool{New: func() any { return &h3Reader{Reader: bufio.NewReaderSize(nil, 16<<10)} }}
 
 // source is where a reader's bytes come from.
 type source h3Reader
@@ -80,8 +81,7 @@ func (s *source) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// read is a goroutine that reads a response, and posts the stream to the loop in any case. Peek comes first so that a stream without bytes
-// holds no reader.
+// read is a goroutine that reads a response, and then posts the stream. Peek comes first: a stream without bytes holds no reader.
 func (st *h3Stream) read() {
 	var first [1]byte
 	st.quic.Peek(first[:]) //nolint:errcheck // A stream that waits has no buffer; reading it has the error, too

@@ -2,8 +2,7 @@ package engine
 
 import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // http1 is HTTP/1.0 and 1.1 (RFC 9112): one attempt at a time, without pipelining.
@@ -64,8 +63,8 @@ func (s *http1) received(p []byte) {
 	}
 	used, done, fault := s.parser.Feed(p, &s.conn.loop.head)
 	switch {
-	case fault != "" && p[0] == byte(tlsconn.Alert) && s.conn.secure == nil:
-		s.conn.fail(ErrProtocol, CauseOther, h2.SpeaksTLS)
+	case fault != "" && p[0] == headers.TLSAlert && s.conn.secure == nil:
+		s.conn.fail(ErrProtocol, CauseOther, headers.SpeaksTLS)
 	case fault != "":
 		s.conn.fail(ErrProtocol, CauseOther, fault)
 	case done && used < len(p):
@@ -83,7 +82,6 @@ func (s *http1) discardable() int64 {
 	return min(s.parser.Uncounted(), 1<<30)
 }
 
-// discarded counts bytes of a body that the kernel has dropped.
 func (s *http1) discarded(n int64) { s.parser.Skip(n) }
 
 // complete ends the attempt with its response. The connection then takes the next one, closes, or lingers.

@@ -36,8 +36,7 @@ const (
 	offCore     = int64(50 * time.Microsecond)  // A poll that took this long did not run all the time: another thread had its core
 )
 
-// loop is an event loop on a thread of its own. It owns all it touches: only intervals leave it, and its totals at the end. It coordinates
-// its parts, each of which has one job and a file or a doc comment of its own.
+// loop is an event loop on a thread of its own. It coordinates its parts, each of which has one job: see the package comment.
 type loop struct {
 	plan             *plan
 	shared           *shared
@@ -135,8 +134,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 // connection is the number of a slot's connection among those of all loops. Low numbers are spread over the loops.
 func (l *loop) connection(slot int) int { return slot*l.plan.Threads + l.number }
 
-// start starts the loop on a thread of its own, which ends with the loop, since its network, policy and cores are no other goroutine's. See
-// isOfGoroutines for the exception.
+// start starts the loop on a thread that ends with it, since its network, policy and cores are no other goroutine's; see isOfGoroutines.
 func (l *loop) start(entered chan<- error) {
 	if l.plan.isOfGoroutines {
 		go l.run(entered)
@@ -145,8 +143,7 @@ func (l *loop) start(entered chan<- error) {
 	}
 }
 
-// enter moves the loop's thread into its network, and opens what it waits for. A goroutine has no thread: QUIC's sockets are made in the
-// network.
+// enter moves the loop's thread into its network, and opens what it waits for. A goroutine has no thread: dial enters the network.
 func (l *loop) enter() error {
 	if !l.plan.isOfGoroutines {
 		if err := l.plan.network.enter(); err != nil {
@@ -212,8 +209,7 @@ func (l *loop) claimCores() {
 	linux.UseCores(coresOf(linux.Cores(), l.plan.Threads, l.number)) //nolint:errcheck // see above
 }
 
-// coresOf are the cores of a loop, nil for all. Every loops-th core is dealt to a loop: on most machines the two hardware threads of a core
-// are numbered half of all cores apart, so a loop gets both.
+// coresOf deals a loop every loops-th core, nil for all. Mostly a core's two threads are numbered half of all apart, so a loop has both.
 func coresOf(allowed []int, loops, number int) (own []int) {
 	if loops == 1 || len(allowed) < loops {
 		return nil
@@ -273,8 +269,7 @@ func (l *loop) wait(events []syscall.EpollEvent) int {
 		}
 		return l.poller.wait(events, wait)
 	}
-	// Milliseconds are rounded up, since a wait of 0 would poll through the last one. Only loops that open the window together must not be
-	// late.
+	// Rounded up, since a wait of 0 would poll through the last millisecond. Only loops that open the window together must not be late.
 	if l.window.phase != drained {
 		wait += int64(time.Millisecond) - 1
 	}
@@ -390,8 +385,7 @@ func (l *loop) setTimer() {
 	}
 }
 
-// timers does what depends on time alone: phases, seconds, time-outs and back-offs. iterate calls it at nextTimer, and always in phases
-// that wait for a condition.
+// timers does what depends on time alone. iterate calls it at nextTimer, and always in phases that wait for a condition.
 func (l *loop) timers() {
 	if l.hope.isLost && l.counts.responses > 0 {
 		l.regainHope()

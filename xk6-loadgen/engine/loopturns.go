@@ -31,7 +31,6 @@ const (
 	over                        // The loop's window is over, or the loop has been stopped.
 )
 
-// starts tells whether requests may start.
 func (s turnState) starts() bool { return s == opening || s == steady }
 
 // isAtEdge tells whether counting begins or ends with one of the next responses.
@@ -98,7 +97,6 @@ func (l *loop) advanceTurn(event turnEvent) {
 	}
 }
 
-// closeTurn ends what starts.
 func (l *loop) closeTurn() {
 	l.turn.state = awaiting
 	if l.countsByAnswers() {
@@ -115,7 +113,6 @@ func (l *loop) closeTurn() {
 	}
 }
 
-// leaveTurn lets the other sides have their turns.
 func (l *loop) leaveTurn() {
 	l.turn.state = resting
 	if l.counts.outstanding > 0 {
@@ -133,11 +130,9 @@ func (l *loop) isPast(edge *atomic.Int64) bool {
 type loopTurn struct {
 	resume chan struct{} // resume begins a turn; closed, it ends a loop that has not begun.
 	state  turnState
-	// Latencies of requests that start before recordFrom are left out. At a rate requests that are due before dueFrom do not count. See turn
-	// for the others.
+	// Requests that start before recordFrom have no latency. At a rate those due before dueFrom do not count. See turn for the others.
 	began, steadyFrom, sliceEnd, recordFrom, dueFrom int64
-	// older is how many attempts under way began in earlier turns. left is when the loop's time under load ended; answered is its count of
-	// responses at the turn's begin, and then at its end.
+	// older attempts began in earlier turns. left is when the time under load ended, answered the responses by the turn's begin or end.
 	older, left, answered int64
 	sawNothing            bool // the last poll and wait found no events
 }
@@ -145,11 +140,9 @@ type loopTurn struct {
 // records tells whether latencies from this start on count: of requests of earlier turns, or from this turn's window.
 func (t *loopTurn) records(start int64) bool { return start < t.began || start >= t.recordFrom }
 
-// endBy has the turn end at this time, unless it ends before.
 func (t *loopTurn) endBy(at int64) { t.sliceEnd = min(t.sliceEnd, at) }
 
-// joinTurn begins the loop's turn together with the side's other loops. The last loop to be ready sets the turn's times, and each copies
-// them.
+// joinTurn begins the turn together with the side's other loops. The last one to be ready sets the turn's times, and each copies them.
 func (l *loop) joinTurn() {
 	s := l.shared
 	l.advanceTurn(turnComes)

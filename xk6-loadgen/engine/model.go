@@ -2,8 +2,7 @@ package engine
 
 import "bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 
-// model says what starts a request: the end of the one before it, or its own time. A loop has one for its whole life, so that a request does
-// not ask which.
+// model says what starts a request: the end of the one before it, or its own time. A loop has one, so that a request does not ask which.
 type model interface {
 	// take allows a slot to start an attempt, while requests may start at all: see turnState.starts.
 	take(c *conn) (a attempt, taken bool)
@@ -21,7 +20,6 @@ type model interface {
 	missed(before int64) int64 // missed ends the window: it records requests that were due before this time and did not leave, and counts them.
 }
 
-// newModel is the model of a plan, for a loop with so many slots.
 func newModel(l *loop, slots int) model {
 	p := l.plan
 	if p.Rate == 0 {
@@ -51,8 +49,7 @@ func (m *closedModel) take(c *conn) (a attempt, taken bool) {
 	return l.begins(l.mix.next(), l.clock), true
 }
 
-// takeCounted takes one of a number of requests: from the connection's share, or from a chunk of the shared quota. It returns false when
-// none is left.
+// takeCounted takes one of a number of requests: of the connection's share, or of the shared quota. It returns false when none is left.
 func (m *closedModel) takeCounted(c *conn) bool {
 	l := m.loop
 	if !l.plan.divided {
@@ -161,7 +158,6 @@ func (m *openModel) mayStart() bool {
 	return l.window.phase == measuring && l.share.left > 0
 }
 
-// idles keeps a slot that has asked too early.
 func (m *openModel) idles(c *conn) {
 	if c.idle {
 		return
@@ -185,7 +181,6 @@ func (m *openModel) endTurn() {
 // latencyFrom is when the request was due, so that its wait for a connection is a part.
 func (m *openModel) latencyFrom(_, due int64) int64 { return due }
 
-// noteSent records how late the request left.
 func (m *openModel) noteSent(due int64) {
 	if l := m.loop; due >= l.turn.dueFrom {
 		l.tally.sendDelays.record(l.clock - due)
@@ -213,8 +208,7 @@ func (m *openModel) untilDue(now int64) int64 {
 
 func (m *openModel) begin(at int64) { m.due = m.schedule.Begin(at) }
 
-// beginWindow gives the loop its share of a count, and the times of its own schedule: another loop could not send in time what this one
-// misses.
+// beginWindow gives the loop its share of a count, and its own times: another loop could not send in time what this one misses.
 func (m *openModel) beginWindow(origin int64) {
 	l := m.loop
 	l.share.left = share(l.plan.Requests, l.plan.Threads, l.number)
@@ -243,8 +237,7 @@ func (m *openModel) queued(at int64) int64 {
 	return l.counts.outstanding + waiting
 }
 
-// noteStandstill is called when a due request starts. It notes for how long the request and an idle slot have both been there: the
-// generator's own delay.
+// noteStandstill notes for how long a request that starts and an idle slot have both been there: the generator's own delay.
 func (m *openModel) noteStandstill() {
 	m.stood = max(m.stood, m.loop.clock-max(m.due, m.idleSince))
 }

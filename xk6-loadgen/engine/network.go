@@ -45,7 +45,6 @@ func parseURL(raw string) (*url.URL, error) {
 	return u, nil
 }
 
-// portOf is the address's port, or its scheme's.
 func portOf(u *url.URL) (uint64, error) {
 	return strconv.ParseUint(cmp.Or(u.Port(), map[string]string{"http": "80", "https": "443"}[u.Scheme]), 10, 16)
 }

@@ -8,12 +8,10 @@ import (
 )
 
 const (
-	// shortestTurn is shorter than most of the machine's noise, so that all sides have their part of it. 10 ms are no more precise
-	// (docs/proof.md).
+	// shortestTurn is shorter than most noise of the machine, so that all sides have a part. 10 ms are no more precise (docs/proof.md).
 	shortestTurn = 20 * time.Millisecond
 	rateSlice    = 250 * time.Millisecond // rateSlice: at a rate the edges of a turn must be a small part of it.
-	// drainLimit bounds a drain, unless the warm-up had longer latencies. longestDrain bounds one of a load without rate and warm-up, and
-	// the wait for the response that ends a window.
+	// drainLimit bounds a drain, unless the warm-up had longer latencies; longestDrain one without a warm-up, and a window's last wait.
 	drainLimit, longestDrain = second, 10 * second
 	// shortestQuiet without a response ends the drain of a server that waits: it has no CPU work left for the outstanding requests.
 	shortestQuiet = 50 * int64(time.Millisecond)

@@ -39,7 +39,6 @@ func pageClass(nanoseconds int64) int16 {
 	return int16(pageScale.Class(max(0, min(nanoseconds, longest)) / pageUnit))
 }
 
-// pageMiddle is the middle of a class in nanoseconds.
 func pageMiddle(class int) int64 {
 	from, to := pageScale.Ends(class)
 	return (from + to + 1) * pageUnit / 2
@@ -82,8 +81,7 @@ func pagesOf(mix []Request) (names []string, indexes []int) {
 	return names, indexes
 }
 
-// pageRecorder counts responses by page, many at a time: latencies are far apart in memory, and a processor fetches several at once. nil
-// counts nothing.
+// pageRecorder counts responses by page, many at a time, since a processor fetches several places in memory at once. nil counts nothing.
 type pageRecorder struct {
 	pages     []page
 	latencies []uint32 // latencies are counts by class, and then by page: the few classes in use are near each other
@@ -162,8 +160,7 @@ func (r *pageRecorder) add(other *pageRecorder) {
 	}
 }
 
-// figures are those of each page, in the order of names. Latencies are taken as the middle of their class, so they are off by 0.8 % at
-// most.
+// figures are those of each page, in the order of names. A latency counts as its class's middle, which is off by 0.8 % at most.
 func (r *pageRecorder) figures(names []string) (figures []PageFigures) {
 	if r == nil {
 		return nil

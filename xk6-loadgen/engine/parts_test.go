@@ -285,7 +285,7 @@ func TestCPUTimeCountsWithinWindows(t *testing.T) {
 	want("in the ramp", 150, 0)
 	c.enter(160)
 	want("in the window", 200, 40)
-	c.leave(210)
+	c.to.Store(210)
 	want("in the drain", 250, 50)
 	if got := c.endTurn(270); got != 50 {
 		t.Errorf("the turn's window took %d", got)

@@ -10,8 +10,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// poller tells a loop what has happened on its connections. It is chosen once: epoll for a loop on a thread of its own, the inbox for one
-// that is a goroutine.
+// poller tells a loop what has happened on its connections: epoll if the loop has a thread of its own, the inbox if it is a goroutine.
 type poller interface {
 	open() error
 	close()
@@ -31,7 +30,6 @@ type epoll struct {
 	yields     bool // Goroutines of QUIC work for the loop, so that each wait yields.
 }
 
-// open makes the epoll, and what wakes it.
 func (e *epoll) open() (err error) {
 	if e.fd, err = syscall.EpollCreate1(syscall.EPOLL_CLOEXEC); err != nil || !e.isWoken {
 		return err
@@ -43,7 +41,6 @@ func (e *epoll) open() (err error) {
 	return err
 }
 
-// close ends what open has made.
 func (e *epoll) close() {
 	linux.Close(e.fd)
 	linux.Close(e.wakeFD)

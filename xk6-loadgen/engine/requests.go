@@ -202,8 +202,7 @@ func orderOf(weights []int, seed uint64) []uint32 {
 	return order
 }
 
-// inOrder sorts the requests by their first place in the order, and rewrites the order's indexes: requests that follow each other lie next to
-// each other in memory.
+// inOrder sorts the requests by their first place in the order, so that they lie in memory as they follow, and rewrites the order's indexes.
 func inOrder(requests []request, order []uint32) []request {
 	places := make([]uint32, len(requests)) // from 1 on, 0 has none yet
 	laid := make([]request, 0, len(requests))
@@ -245,8 +244,7 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// readAhead is how many requests or connections are fetched into the cache at a time. 16 stay there until they are used; of 64 the kernel's
-// work would drive the first out.
+// readAhead requests or connections are fetched into the cache at a time. Of 64 the kernel's work would drive the first out.
 const readAhead = 16
 
 // mixPlace is a loop's place in the order of the requests.

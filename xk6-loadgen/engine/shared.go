@@ -40,8 +40,7 @@ type shared struct {
 	}
 }
 
-// now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is read often: the vDSO makes it no
-// system call.
+// now is the run's clock: monotonic nanoseconds since epoch, the same for all loops of a side. It is no system call (vDSO).
 func (s *shared) now() int64 { return int64(time.Since(s.epoch)) }
 
 // takeQuota draws up to n attempts of those that no loop has drawn yet. It returns how many there were, 0 at the end.
@@ -110,13 +109,11 @@ type cpuLedger struct {
 	left     int64        // when the last turn ended
 }
 
-// enter begins what counts, with so much used by now. leave ends it, if that comes before the turn's end.
+// enter begins what counts, with so much used by now.
 func (c *cpuLedger) enter(used int64) {
 	c.from.Store(used)
 	c.away.Add(used - c.left)
 }
-
-func (c *cpuLedger) leave(used int64) { c.to.Store(used) }
 
 // endTurn returns what the turn has used within its window, which is over by now.
 func (c *cpuLedger) endTurn(used int64) int64 {
@@ -128,7 +125,6 @@ func (c *cpuLedger) endTurn(used int64) int64 {
 	return c.left - from
 }
 
-// restart begins another turn, whose bounds are not known yet.
 func (c *cpuLedger) restart() {
 	c.from.Store(0)
 	c.to.Store(0)
@@ -149,7 +145,7 @@ func (s *shared) usedCPU() int64 { return linux.ProcessCPU() - s.spun.Load() }
 
 // enterCPU is called when CPU time begins to count in a turn. leaveCPU is called if it stops counting before the turn's end.
 func (s *shared) enterCPU() { s.cpu.enter(s.usedCPU()) }
-func (s *shared) leaveCPU() { s.cpu.leave(s.usedCPU()) }
+func (s *shared) leaveCPU() { s.cpu.to.Store(s.usedCPU()) }
 
 // readCPU reads the CPU time under load until `at`, on the run's clock.
 func (s *shared) readCPU(at int64) cpuReading {

@@ -239,10 +239,8 @@ func describe(values []float64) Distribution {
 	if len(values) == 0 {
 		return Distribution{}
 	}
-	d, n, squares, within := Distribution{Min: slices.Min(values), Max: slices.Max(values)}, float64(len(values)), 0.0, 0.0
-	for _, v := range values {
-		d.Mean += v / n
-	}
+	d := Distribution{Min: slices.Min(values), Mean: mean(values), Max: slices.Max(values)}
+	n, squares, within := float64(len(values)), 0.0, 0.0
 	for _, v := range values {
 		squares += (v - d.Mean) * (v - d.Mean)
 	}

@@ -30,8 +30,7 @@ type streaming struct {
 	turnedAway int       // turnedAway counts connections in a row that ended before a response.
 	page       pageLoad  // of a load whose streams begin together
 
-	// The rest belongs to the connection. oldest is no later than the begin of any attempt; newest is the begin of the last one taken on
-	// this connection, not before it.
+	// The rest belongs to the connection. oldest is no later than any attempt's begin; newest is that of the last one taken on it.
 	oldest, newest     int64
 	draining, answered bool // draining: no more streams are opened. answered: a response came in.
 	goneAway           bool // the server takes no more streams, and has said so with goAwayCode
@@ -110,7 +109,6 @@ func (s *streaming) haveWaiting() bool {
 	return taken
 }
 
-// nextWaiting takes the attempt that has waited longest.
 func (s *streaming) nextWaiting() attempt {
 	first := s.waiting[0]
 	s.waiting = slices.Delete(s.waiting, 0, 1)

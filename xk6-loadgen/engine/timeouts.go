@@ -1,6 +1,9 @@
 package engine
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 const (
 	// A pass over all slots looks for time-outs, after a hundredth of the time-out within these bounds.
@@ -16,12 +19,10 @@ type timeouts struct {
 	from     int   // where the present pass goes on; 0: there is none
 }
 
-// timeoutsAfter are the passes for a time-out.
 func timeoutsAfter(timeout time.Duration) timeouts {
 	return timeouts{interval: min(longestTimeoutCheckInterval, max(shortestTimeoutCheckInterval, int64(timeout)/100))}
 }
 
-// due is when the next slots are to be checked.
 func (t *timeouts) due(clock int64) int64 {
 	if t.from > 0 {
 		return clock
@@ -47,4 +48,30 @@ func (t *timeouts) bringForward(at, clock int64) bool {
 	isSooner := at < t.next
 	t.next = min(t.next, at)
 	return isSooner
+}
+
+// backoffs are the slots that wait before they connect again. They are checked every firstBackoff, at next.
+type backoffs struct {
+	slots []*conn
+	next  int64
+}
+
+func (b *backoffs) add(c *conn, clock int64) {
+	c.backingOff = true
+	b.slots = append(b.slots, c)
+	b.next = min(b.next, clock+firstBackoff)
+}
+
+// end passes on each slot whose back-off is over.
+func (b *backoffs) end(clock int64, over func(c *conn)) {
+	b.slots = slices.DeleteFunc(b.slots, func(c *conn) bool {
+		if c.backingOff = c.retryAt() > clock; !c.backingOff {
+			over(c)
+		}
+		return !c.backingOff
+	})
+	b.next = never
+	if len(b.slots) > 0 {
+		b.next = clock + firstBackoff
+	}
 }

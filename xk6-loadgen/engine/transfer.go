@@ -120,8 +120,7 @@ func (c *conn) transmit(p []byte) (int, bool) {
 	return n, true
 }
 
-// closeInOrder tells the peer that the connection ends (GOAWAY, close_notify), as h2load and ab do, unless something is half sent or the
-// server has gone.
+// closeInOrder tells the peer that the connection ends (GOAWAY, close_notify), unless something is half sent or the server has gone.
 func (c *conn) closeInOrder() {
 	if c.state != established || c.peerClosed || c.writeBroken || c.sending() {
 		return
@@ -298,8 +297,7 @@ func (c *conn) firstByte() {
 	}
 }
 
-// To read the kernel's counts is 2 % of the work for a connection with one request. After the first readEach connections of a loop, one in
-// readOneIn is read, and stands for all of these.
+// To read the kernel's counts is 2 % of a connection with one request. After readEach of them, one in readOneIn stands for all of these.
 const readEach, readOneIn = 1024, 16
 
 // Bytes of headers on the wire. Linux sends TCP's timestamps in every segment if both ends agreed on them (RFC 7323).

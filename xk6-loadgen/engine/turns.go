@@ -17,8 +17,7 @@ import (
 const (
 	shortestSlice, longestSlice = time.Millisecond, 10 * time.Second
 	forEver                     = time.Duration(never)
-	// longestServerWork bounds the wait for the server's own work. A server that uses muchIdleCPU of a core without load gets less time, see
-	// awaitIdle.
+	// longestServerWork bounds the wait for the server's own work; see awaitIdle for servers that use muchIdleCPU of a core without load.
 	longestServerWork = int64(100 * time.Millisecond)
 	muchIdleCPU       = 0.1
 )
@@ -71,9 +70,8 @@ type turn struct {
 
 	// From steadyFrom to sliceEnd the turn is under load; between is the time since the last turn.
 	began, steadyFrom, sliceEnd, between int64
-	// Without a rate, a window after a ramp begins with the first response since steadyFrom, at countFrom, and ends with the first one
-	// since sliceEnd, at countTo. So a pause of the server is within a window, even if it is longer than a turn. 0: there was no such
-	// response yet.
+	// Without a rate, a window after a ramp begins with the first response since steadyFrom, at countFrom, and ends with the first one since
+	// sliceEnd, at countTo; 0: not yet. So a pause of the server is within a window, even if it is longer than a turn.
 	countFrom, countTo atomic.Int64
 	away, left         int64 // away is the time so far that was not under load; left is when the time under load last ended.
 	count              int64
@@ -125,8 +123,7 @@ func Alternate(ctx context.Context, sides []Side, turns Turns) ([]Result, error)
 	return start(ctx, runs, turns)
 }
 
-// takeTurns gives all sides their turns: a warm-up each, then orders and their mirrors until every side is through. It returns what it saw
-// of the machine between turns.
+// takeTurns gives all sides a warm-up each, then turns until every side is through. It returns what it saw of the machine between them.
 func takeTurns(runs []*run, turns Turns) *cycles {
 	if len(runs) == 1 {
 		runs[0].turn(forEver, 0)

@@ -159,8 +159,7 @@ func (s *shared) judge(p *plan, now int64) {
 	case length >= limit:
 		w.isWarm = true
 	case p.Rate > 0:
-		// CPU per response of a server that has little to do also varies from stretch to stretch with other programs. The first stretch has
-		// none to compare with.
+		// CPU per response of a server with little to do varies with other programs, too. The first stretch has none to compare with.
 		isLittle := len(partsBefore.costs) > 0 && mean(parts.costs)-mean(partsBefore.costs) < leastRateGain
 		w.isWarm = !isCheaper || isLittle
 	case isFaster || isCheaper:
@@ -178,8 +177,8 @@ func (s *shared) judge(p *plan, now int64) {
 	w.judged.Add(1)
 }
 
-// trend is a line of least squares through the logarithms of a figure. gain is its rise over the whole stretch, margin half of the gain's 95 %
-// interval. Without points the trend is not known.
+// trend is a line of least squares through a figure's logarithms; not known without points. gain is its rise over the stretch, give or take
+// margin (95 %).
 type trend struct {
 	points       int
 	gain, margin float64
@@ -188,8 +187,7 @@ type trend struct {
 // rises tells whether the gain is large enough to matter, and not by chance.
 func (t trend) rises() bool { return t.gain >= leastGain && t.gain >= t.margin }
 
-// stretchFigures are of the parts of a stretch: their times, and the logarithms of responses/s and of responses per CPU time. costs is nil if
-// CPU times are not known.
+// stretchFigures are of the parts of a stretch: times, and the logarithms of responses/s and of responses per CPU time (nil: not known).
 type stretchFigures struct {
 	at, speeds, costs []float64
 	length            float64
@@ -226,8 +224,7 @@ func (f *stretchFigures) trends() (speed, cost trend) {
 	return speed, cost
 }
 
-// isHigher tells whether the mean rose by leastGain or more, and by more than its error (Welch's t). A compiler makes a server faster in leaps,
-// between which no stretch shows a trend.
+// isHigher tells whether the mean rose by leastGain, and by more than its error (Welch's t): compilers make a server faster in leaps.
 func isHigher(before, now []float64) bool {
 	if min(len(before), len(now)) < fewestParts {
 		return false
@@ -248,8 +245,7 @@ func meanVariance(of []float64) float64 {
 // studentsT is the 97.5 % quantile of Student's t by degrees of freedom, from 2.
 var studentsT = []float64{4.303, 3.182, 2.776, 2.571, 2.447}
 
-// trendOf fits y over x. The margin is Student's t with n−2 degrees of freedom times the slope's standard error. length is how long the
-// stretch is, in units of x.
+// trendOf fits y over x, over a stretch of this length. The margin is Student's t (n−2 degrees of freedom) times the standard error.
 func trendOf(x, y []float64, length float64) trend {
 	n := float64(len(y))
 	if len(y) < fewestParts {

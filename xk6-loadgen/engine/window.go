@@ -90,8 +90,7 @@ func (s *shared) open(at int64) {
 	})
 }
 
-// awaitsAll tells whether the window waits for each kept connection's first response, since handshakes keep a server busy. Several processes
-// open their windows by the clock.
+// awaitsAll tells whether the window waits for each kept connection's first response. Several processes open their windows by the clock.
 func (p *plan) awaitsAll() bool { return p.KeepAlive && p.Segment.IsWhole() }
 
 // begin starts the warm-up. At a rate all connections make a first request before it, since all at once would be a long queue.
@@ -198,8 +197,7 @@ func (l *loop) advancePhase() {
 	}
 }
 
-// beginWindow opens the window: counts begin at 0, shares of a number of requests are dealt out, the schedule begins anew. Attempts under
-// way go on, and count when they end.
+// beginWindow opens the window: counts, shares of a number of requests and times begin anew. Attempts under way count when they end.
 func (l *loop) beginWindow() {
 	s := l.shared
 	from := max(l.clock, l.turn.steadyFrom)
@@ -308,4 +306,42 @@ func (l *loop) endMeasuring() {
 			l.tally.sendDelays.record(l.clock - d.due) // A server that reads nothing has requests that have not left
 		}
 	}
+}
+
+const (
+	// The window no longer waits for connections without a response once none has got further for reachPatience, or after longestReach.
+	reachPatience = 2 * time.Second
+	longestReach  = 120 * second
+)
+
+// reach tells whether all of a loop's slots have ended an attempt, for which the window waits (awaitsAll).
+type reach struct {
+	unreached    int   // unreached slots have ended none.
+	lastProgress int64 // when one of these last got further, such as by a handshake
+	arrived      bool  // Other loops need not wait for this one.
+	patience     int64
+}
+
+// newReach waits for so many slots, and for reachPatience unless the options say otherwise.
+func newReach(slots int, patience time.Duration) reach {
+	return reach{unreached: slots, patience: int64(cmp.Or(patience, reachPatience))}
+}
+
+// progress notes that a slot without a response got further. That restarts the patience.
+func (r *reach) progress(clock int64) { r.lastProgress = clock }
+
+// reached notes the first response or error of a slot. It tells whether that was the last slot.
+func (r *reach) reached(clock int64) (isLast bool) {
+	r.lastProgress = clock
+	r.unreached--
+	return r.unreached == 0
+}
+
+// arrives is true once: when all slots are reached, or are waited for no longer. began is the turn's begin.
+func (r *reach) arrives(clock, began int64) bool {
+	if r.arrived || r.unreached > 0 && clock <= min(r.lastProgress+r.patience, began+longestReach) {
+		return false
+	}
+	r.arrived = true
+	return true
 }

@@ -105,8 +105,7 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	}
 }
 
-// Report waits until the link is quiet, and returns its use since the last report. Quiet is false if packets still moved after
-// longestQuietWait.
+// Report waits until the link is quiet (not Quiet: longestQuietWait was over), and returns its use since the last report.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()

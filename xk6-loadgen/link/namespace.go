@@ -219,7 +219,6 @@ func openKernelCounters() (k kernelCounters, err error) {
 	return k, nil
 }
 
-// read reads what TCP has counted since the namespace began.
 func (k kernelCounters) read() (c kernelCounts, err error) {
 	if c.retransmits, err = field(k.snmp, "Tcp:", "RetransSegs"); err == nil {
 		c.listenOverflows, err = field(k.netstat, "TcpExt:", "ListenOverflows")

@@ -336,7 +336,6 @@ func (q *queue) room() []byte {
 	return q.memory[at : at+mtu : at+mtu]
 }
 
-// push queues the packet that was read into room.
 func (q *queue) push(due, waited int64, size int) {
 	*q.entryAt(q.last, q.write) = entry{due: due, waited: waited, size: int64(size)}
 	q.write += footprint(size)

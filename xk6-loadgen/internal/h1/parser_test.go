@@ -194,3 +194,24 @@ func FuzzParser(f *testing.F) {
 		}
 	})
 }
+
+func TestAResponseAllocatesNothing(t *testing.T) {
+	var p Parser
+	var cache HeadCache
+	p.Reset()
+	// Two heads in turn, so that each is parsed.
+	responses := [][]byte{
+		[]byte("HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 5\r\n\r\nhello"),
+		[]byte("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"),
+	}
+	if n := testing.AllocsPerRun(100, func() {
+		for _, response := range responses {
+			if used, done, fault := p.Feed(response, &cache); used < len(response) || !done || p.BodyBytes != 5 {
+				t.Fatalf("%d bytes of %q, %t: %s", used, response, done, fault)
+			}
+			p.Reset()
+		}
+	}); n > 0 {
+		t.Errorf("%g allocations", n)
+	}
+}

@@ -1,3 +1,12 @@
+// Package h2 is the client's side of a connection of HTTP/2 (RFC 9113): it reads the server's frames, checks them, obeys them, and writes
+// frames. It knows nothing of sockets, clocks and loops.
+//
+// Conn has one connection's streams, windows and HPACK tables. Bytes of the server go in by Next, which returns one event at a time. Frames
+// to send are gathered in Shared.Out; the caller sends and empties it. With each stream the caller keeps a value of its own, Stream.Of.
+//
+// No call allocates once a connection has had all of its streams active and its buffers and HPACK table have grown. Rare exceptions are header
+// blocks of several frames, and the texts of some faults.
+//
 //gosec:disable G115 -- the numbers are small
 package h2
 
@@ -65,11 +74,10 @@ func (c *Conn[T]) IsUsedUp() bool { return c.nextID+2*uint32(len(c.streams)) > c
 
 // IsTLS recognises a TLS server that was loaded without TLS: it sends an alert record (version 3.x) before it closes.
 func (c *Conn[T]) IsTLS() bool {
-	return !c.greeted && bytes.HasPrefix(c.frames.kept, []byte{tlsAlert, 3})
+	return !c.greeted && bytes.HasPrefix(c.frames.kept, []byte{headers.TLSAlert, 3})
 }
 
-// Request opens a stream and gathers its HEADERS. The body must not change until the stream ends. The stream is valid until the next
-// Request; its Of is still to be set.
+// Request opens a stream, valid until the next Request, and gathers its HEADERS. Its Of is still to be set. body must not change meanwhile.
 func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
 	if c.Open == len(c.streams) {
 		c.streams.grow()
@@ -99,8 +107,7 @@ func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
 	return st
 }
 
-// Upload gathers up to uploadBytes of request bodies, within the server's windows (RFC 9113, section 5.2). Streams come in the ring's
-// order.
+// Upload gathers up to uploadBytes of request bodies in the ring's order, within the server's windows (RFC 9113, section 5.2).
 func (c *Conn[T]) Upload() {
 	out := c.shared.Out
 	for i := range c.streams {
@@ -149,4 +156,46 @@ func (c *Conn[T]) remove(st *Stream[T]) {
 	}
 	st.ID = 0
 	c.Open--
+}
+
+// Stream is a stream that is open. The exported fields are for the caller to read.
+type Stream[T any] struct {
+	Of     T // the caller's own
+	ID     uint32
+	Status int32 // Status is of the final response; 0: its headers have not come in.
+	// HeaderBytes are as received, DecodedBytes those of names and values. BodyBytes are without padding. Length is the content-length, -1: none.
+	HeaderBytes, DecodedBytes int64
+	BodyBytes, Length         int64
+
+	flow   int64  // what came in since the last update of the stream's window
+	unsent []byte // the rest of the request's body, and the server's window for it
+	window int64
+}
+
+// ring has the open streams by identifier. Its length is a power of two. ID 0: the place is free.
+type ring[T any] []Stream[T]
+
+// place is where a stream's identifier belongs in the ring. A client's identifiers are odd (RFC 9113, section 5.1.1).
+func (r ring[T]) place(id uint32) *Stream[T] { return &r[int(id>>1)&(len(r)-1)] }
+
+// find is the open stream with this identifier, valid until the next grow; nil if it has ended.
+func (r ring[T]) find(id uint32) *Stream[T] {
+	if len(r) == 0 {
+		return nil
+	}
+	if st := r.place(id); st.ID == id && id != 0 {
+		return st
+	}
+	return nil
+}
+
+// grow doubles the ring. It allocates, which ends once a connection has had all of its streams open.
+func (r *ring[T]) grow() {
+	old := *r
+	*r = make(ring[T], max(1, 2*len(old)))
+	for i := range old {
+		if old[i].ID != 0 {
+			*r.place(old[i].ID) = old[i]
+		}
+	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // request is a GET, with the block that all requests share.
@@ -110,7 +112,7 @@ func FuzzConn(f *testing.F) {
 		f.Add(b.Bytes(), posts, 1)
 		f.Add(b.Bytes(), posts, 13)
 		f.Add([]byte("HTTP/1.1 200 OK\r\n\r\n"), posts, 3)
-		f.Add([]byte{tlsAlert, 3, 3, 0, 2, 2, 40}, posts, 9)
+		f.Add([]byte{headers.TLSAlert, 3, 3, 0, 2, 2, 40}, posts, 9)
 	}
 	f.Fuzz(func(t *testing.T, stream []byte, posts bool, n int) {
 		if len(stream) > 1<<16 {
@@ -164,5 +166,27 @@ func checkSent(t *testing.T, sent []byte, opened int) {
 	}
 	if requests != opened {
 		t.Errorf("%d requests were sent, %d opened", requests, opened)
+	}
+}
+
+func TestAnExchangeAllocatesNothing(t *testing.T) {
+	own, blocks := request(t)
+	var c Conn[int]
+	shared := &Shared{}
+	c.Begin(shared, blocks, 1)
+	c.Next(appendFrameHeader(nil, 0, http2.FrameSettings, 0, 0))
+	var answer []byte
+	if n := testing.AllocsPerRun(100, func() {
+		id := c.Request(own, nil).ID
+		shared.Out = shared.Out[:0]
+		answer = append(appendFrameHeader(answer[:0], 1, http2.FrameHeaders, http2.FlagHeadersEndHeaders, id), 0x88)
+		answer = append(appendFrameHeader(answer, 5, http2.FrameData, http2.FlagDataEndStream, id), "hello"...)
+		first, rest := c.Next(answer)
+		second, rest := c.Next(rest)
+		if first != Answered || second != Ended || len(rest) > 0 || c.Stream.BodyBytes != 5 {
+			t.Fatalf("%d, %d, %q is left: %s", first, second, rest, c.Text)
+		}
+	}); n > 0 {
+		t.Errorf("%g allocations", n)
 	}
 }

@@ -34,10 +34,7 @@ type event[T any] struct {
 }
 
 const (
-	// SpeaksTLS is the fault of a client without TLS.
-	SpeaksTLS      = "the server speaks TLS on this port; use https://"
 	padded         = "padding is longer than its frame"
-	tlsAlert       = 21 // the type of TLS's alert records
 	maxBlockFrames = 64 // No header block needs more frames of 16 KiB.
 )
 
@@ -78,7 +75,6 @@ func (c *Conn[T]) fault(text string) Kind {
 	return Fault
 }
 
-// ended ends a stream with its response.
 func (c *Conn[T]) ended(st *Stream[T]) Kind {
 	if len(st.unsent) > 0 {
 		// The response came before the whole request was sent: the server does not want the rest.
@@ -145,8 +141,8 @@ func (f *frame) greeting() (fault string) {
 	switch {
 	case f.length == 'H'<<16|'T'<<8|'T':
 		return "the server answers with HTTP/1: it does not speak HTTP/2 on this port"
-	case f.length>>8 == tlsAlert<<8|3:
-		return SpeaksTLS
+	case f.length>>8 == headers.TLSAlert<<8|3:
+		return headers.SpeaksTLS
 	case f.kind != http2.FrameSettings || f.flags.Has(http2.FlagSettingsAck) || f.id != 0:
 		return "the server's first frame is not SETTINGS: it does not speak HTTP/2 on this port"
 	}
@@ -256,8 +252,7 @@ func (c *Conn[T]) continuation(f *frame) Kind {
 	return c.headerBlock(f.id, whole, r.blockEnds)
 }
 
-// headerBlock decodes a whole block, for an unknown stream too, since the dynamic table must follow. It is the head of the response, an
-// interim response, or trailers.
+// headerBlock decodes a head, an interim response or trailers, for an unknown stream too, since the dynamic table must follow.
 func (c *Conn[T]) headerBlock(id uint32, p []byte, ends bool) Kind {
 	b, wrong := c.decoder.Decode(p, &c.shared.block)
 	if wrong != "" {
@@ -269,23 +264,19 @@ func (c *Conn[T]) headerBlock(id uint32, p []byte, ends bool) Kind {
 	}
 	st.HeaderBytes += int64(len(p))
 	st.DecodedBytes += b.DecodedBytes
-	switch {
-	case b.Malformed != "":
-		return c.malformed(st, b.Malformed)
+	switch fault := b.Fault(int(st.Status)); {
+	case fault != "":
+		return c.malformed(st, fault)
 	case st.HeaderBytes > headers.MaxBytes:
 		return c.malformed(st, headers.TooLong)
-	case st.Status != 0 && (b.Status != 0 || !ends):
-		return c.malformed(st, "headers after the response's headers are not trailers")
+	case st.Status != 0 && !ends:
+		return c.malformed(st, headers.NotTrailers)
 	case st.Status != 0:
 		return c.ended(st)
-	case b.Status == 0:
-		return c.malformed(st, "a response has no :status")
+	case b.Status < 200 && ends:
+		return c.malformed(st, "an informational response ends the stream")
 	case b.Status < 200:
-		// The final response follows (RFC 9113, section 8.1). HTTP/2 has no 101.
-		if ends || b.Status == 101 {
-			return c.malformed(st, "an informational response ends the stream or switches protocols")
-		}
-		return None
+		return None // The final response follows (RFC 9113, section 8.1)
 	}
 	st.Status, st.Length = int32(b.Status), b.Length
 	if ends {
@@ -295,7 +286,6 @@ func (c *Conn[T]) headerBlock(id uint32, p []byte, ends bool) Kind {
 	return Answered
 }
 
-// rstStream ends a stream that the server has reset.
 func (c *Conn[T]) rstStream(f *frame) Kind {
 	st := c.streams.find(f.id)
 	if st == nil {
@@ -346,8 +336,7 @@ func (c *Conn[T]) settings(f *frame) Kind {
 	return Settings
 }
 
-// setInitialWindow changes the windows of all streams by the difference to the last one (RFC 9113, section 6.9.2), and tells whether all may
-// be as large.
+// setInitialWindow changes all streams' windows by the difference to the last one (RFC 9113, section 6.9.2). allowed: none is too large.
 func (c *Conn[T]) setInitialWindow(bytes int64) (allowed bool) {
 	difference, allowed := bytes-c.initialWindow, bytes <= maxWindowBytes
 	c.initialWindow = bytes

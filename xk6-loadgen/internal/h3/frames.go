@@ -1,3 +1,8 @@
+// Package h3 reads and writes the frames of HTTP/3 (RFC 9114) and its header blocks (QPACK, RFC 9204), on streams of bytes. It knows nothing
+// of QUIC, goroutines and loops.
+//
+// Encode makes a request, Response.Read reads a response, ReadStreamType and ReadControl read the streams that a server opens. A violation
+// of HTTP/3 is a Breach; any other error is the stream's own.
 package h3
 
 import (
@@ -35,14 +40,8 @@ type Breach struct {
 
 func (b *Breach) Error() string { return b.Text }
 
-// Reader reads frames off a stream, after Reset.
-type Reader struct{ *bufio.Reader }
-
-// NewReader makes a reader whose buffer serves one stream after another.
-func NewReader(bufferBytes int) Reader { return Reader{bufio.NewReaderSize(nil, bufferBytes)} }
-
-// frame reads the beginning of a frame. io.EOF means that the stream ended before it.
-func (r Reader) frame() (kind, length uint64, err error) {
+// readFrame reads the beginning of a frame. io.EOF means that the stream ended before it.
+func readFrame(r *bufio.Reader) (kind, length uint64, err error) {
 	if _, err = r.Peek(1); err != nil {
 		return 0, 0, err
 	}
@@ -55,8 +54,8 @@ func (r Reader) frame() (kind, length uint64, err error) {
 	return kind, length, err
 }
 
-// next is the rest of a frame, valid until the next call.
-func (r Reader) next(length int) ([]byte, error) {
+// readRest reads the rest of a frame, valid until the next call.
+func readRest(r *bufio.Reader, length int) ([]byte, error) {
 	if length > r.Size() {
 		p := make([]byte, length)
 		_, err := io.ReadFull(r, p)
@@ -67,18 +66,16 @@ func (r Reader) next(length int) ([]byte, error) {
 	return p, err
 }
 
-// ReadStreamType reads what a stream of the server begins with. Of a known one that is not the control stream there is nothing to read,
-// without a dynamic table.
-func ReadStreamType(r Reader) (isControl, isKnown bool) {
+// ReadStreamType reads what a stream of the server begins with. Without a dynamic table only the control stream says more.
+func ReadStreamType(r *bufio.Reader) (isControl, isKnown bool) {
 	kind, err := quicvarint.Read(r)
 	return err == nil && kind == streamControl, err != nil || kind == streamControl || kind == streamQPACKEncoder || kind == streamQPACKDecoder
 }
 
-// ReadControl reads the control stream behind its type, to its end, and returns why it ended. For each GOAWAY it calls goAway with the first
-// stream that the server ignores.
-func ReadControl(r Reader, goAway func(id uint64)) error {
+// ReadControl reads the control stream behind its type, and returns why it ended. GOAWAY names the first stream that the server ignores.
+func ReadControl(r *bufio.Reader, goAway func(id uint64)) error {
 	for hasSettings := false; ; hasSettings = true {
-		kind, length, err := r.frame()
+		kind, length, err := readFrame(r)
 		switch {
 		case err != nil:
 		case (kind == frameSettings) == hasSettings:

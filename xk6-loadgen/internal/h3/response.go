@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"hash/maphash"
@@ -21,10 +22,10 @@ type Response struct {
 }
 
 // Read reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
-func (s *Response) Read(r Reader, blocks *Cache) error {
+func (s *Response) Read(r *bufio.Reader, blocks *Cache) error {
 	*s = Response{Length: -1}
 	for {
-		kind, length, err := r.frame()
+		kind, length, err := readFrame(r)
 		switch {
 		case err == io.EOF && s.Status > 0:
 			return nil
@@ -38,7 +39,7 @@ func (s *Response) Read(r Reader, blocks *Cache) error {
 			return &Breach{Text: headers.TooLong}
 		case kind == frameHeaders:
 			var p []byte
-			if p, err = r.next(int(length)); err == nil {
+			if p, err = readRest(r, int(length)); err == nil {
 				if b := s.headers(p, blocks); b != nil {
 					return b
 				}
@@ -65,16 +66,10 @@ func (s *Response) headers(p []byte, blocks *Cache) *Breach {
 	}
 	s.HeaderBytes += int64(len(p))
 	s.DecodedBytes += b.DecodedBytes
-	switch {
-	case b.Malformed != "":
-		return &Breach{Text: b.Malformed}
-	case s.Status != 0 && b.Status != 0:
-		return &Breach{Text: "headers after the response's headers are not trailers"}
-	case s.Status == 0 && b.Status == 0:
-		return &Breach{Text: "a response has no :status"}
-	case b.Status == 101:
-		return &Breach{Text: "an informational response switches protocols"}
-	case b.Status >= 200:
+	if fault := b.Fault(s.Status); fault != "" {
+		return &Breach{Text: fault}
+	}
+	if b.Status >= 200 {
 		s.Status, s.Length = b.Status, b.Length
 	}
 	return nil

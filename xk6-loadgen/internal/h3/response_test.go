@@ -1,6 +1,7 @@
 package h3
 
 import (
+	"bufio"
 	"bytes"
 	"errors"
 	"io"
@@ -32,7 +33,7 @@ func FuzzResponse(f *testing.F) {
 	var blocks Cache
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
 		from := &countingReader{Reader: iotest.OneByteReader(bytes.NewReader(data))}
-		r := NewReader(int(piece))
+		r := bufio.NewReaderSize(nil, int(piece))
 		r.Reset(from)
 		var s Response
 		if s.Read(r, &blocks) != nil {
@@ -51,7 +52,7 @@ func FuzzControl(f *testing.F) {
 	f.Add([]byte("\x07\x01\x08"), uint8(3))
 	f.Add([]byte("\x04\x00\x00\x00"), uint8(3))
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
-		r := NewReader(int(piece))
+		r := bufio.NewReaderSize(nil, int(piece))
 		r.Reset(iotest.OneByteReader(bytes.NewReader(data)))
 		named := 0
 		err := ReadControl(r, func(uint64) { named++ })

@@ -1,3 +1,12 @@
+// Package headers reads what a load generator has to know of a response's headers, and no more.
+//
+// Decoder is HPACK (RFC 7541), for one connection of HTTP/2. It decodes whole blocks, so that its dynamic table is right, but keeps only
+// sizes, :status and content-length. A load has the same few blocks again and again, so two caches come first: one of the connection, for
+// blocks that refer to its table, and one that connections share, for blocks that spell their headers out. No call allocates once its
+// buffers have grown.
+//
+// What all protocols read alike is in values.go.
+//
 //gosec:disable G104 G115 -- an error changes nothing there, the numbers are small
 package headers
 
@@ -41,8 +50,22 @@ type Block struct {
 	Malformed    string // Malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 }
 
-// Cache has the last block without a reference to the dynamic table, its meaning and what it inserted: nginx spells its headers
-// out, so it sends the same bytes until the Date changes.
+// Fault says what is wrong with a block of a response of HTTP/2 or 3 whose status so far is this one; 0: its head has not come yet.
+func (b *Block) Fault(status int) string {
+	switch {
+	case b.Malformed != "":
+		return b.Malformed
+	case status != 0 && b.Status != 0:
+		return NotTrailers
+	case status == 0 && b.Status == 0:
+		return "a response has no :status"
+	case b.Status == 101:
+		return "an informational response switches protocols"
+	}
+	return ""
+}
+
+// Cache has the last block without a reference to the dynamic table, and what it inserted: nginx sends the same until the Date changes.
 type Cache struct {
 	bytes    []byte
 	block    Block
@@ -138,8 +161,7 @@ type Decoder struct {
 	// their headers send the same few bytes until the Date changes.
 	repeated []byte
 	meaning  Block
-	// filled is how many bytes were inserted by the last blocks in a row that were this version of the cache. Once they fill the table,
-	// inserting the same fields again changes nothing.
+	// filled bytes were inserted by the last blocks, all this version of the cache. Once they fill the table, more of them change nothing.
 	filled, version int
 }
 

@@ -128,3 +128,28 @@ func FuzzHPACK(f *testing.F) {
 		}
 	})
 }
+
+func TestABlockAllocatesNothing(t *testing.T) {
+	var buffer bytes.Buffer
+	encoder := hpack.NewEncoder(&buffer)
+	var blocks [][]byte
+	for _, length := range []string{"612", "5", "612"} { // The last one refers to the dynamic table
+		buffer.Reset()
+		for _, f := range [][2]string{{":status", "200"}, {"server", "nginx"}, {"content-length", length}} {
+			if err := encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		blocks = append(blocks, bytes.Clone(buffer.Bytes()))
+	}
+	d, cache := NewDecoder(&Strings{}), &Cache{}
+	if n := testing.AllocsPerRun(1000, func() {
+		for _, p := range blocks {
+			if b, fault := d.Decode(p, cache); fault != "" || b.Status != 200 {
+				t.Fatalf("%x: %+v, %s", p, b, fault)
+			}
+		}
+	}); n > 0 {
+		t.Errorf("%g allocations", n)
+	}
+}

@@ -5,7 +5,14 @@ import "strconv"
 const (
 	// MaxBytes is for the headers and trailers of a response, with 1xx responses before it. It keeps a broken server from filling the memory.
 	MaxBytes = 64 << 10
-	TooLong  = "headers are longer than 64 KiB" // TooLong is the fault of longer ones.
+	TLSAlert = 21 // TLSAlert is the type of the record by which a TLS server refuses a request without TLS.
+)
+
+// Faults of several protocols.
+const (
+	TooLong     = "headers are longer than 64 KiB"
+	NotTrailers = "headers after the response's headers are not trailers"
+	SpeaksTLS   = "the server speaks TLS on this port; use https://"
 )
 
 // LengthBits bounds lengths: sums of longer ones could overflow.

@@ -94,3 +94,10 @@ func TestParts(t *testing.T) {
 		t.Error("a class is left after a reset")
 	}
 }
+
+func TestAValueAllocatesNothing(t *testing.T) {
+	h := New(longest, 3)
+	if n := testing.AllocsPerRun(100, func() { h.Record(longest, 2) }); n > 0 {
+		t.Errorf("%g allocations", n)
+	}
+}

@@ -39,7 +39,6 @@ func ownGroup(processes map[int]*process) *controlGroup {
 	return nil
 }
 
-// cpu is the group's CPU time since the tree was made, in nanoseconds.
 func (g *controlGroup) cpu() int64 { return g.read() - g.from }
 
 // read returns the group's CPU time in nanoseconds; the last one known once the group is gone.

@@ -126,8 +126,7 @@ func SetTimerSlack() {
 	unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) //nolint:errcheck // without it requests leave a little later, which figures show
 }
 
-// Sleep blocks the thread without telling the Go scheduler, which is more exact than time.Sleep, and keeps a processor from other
-// goroutines.
+// Sleep blocks the thread unseen by the Go scheduler: more exact than time.Sleep, but no other goroutine gets the processor.
 func Sleep(nanoseconds int64) {
 	time := syscall.NsecToTimespec(nanoseconds)
 	syscall.RawSyscall(syscall.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&time)), 0, 0)

@@ -79,8 +79,7 @@ func (t *ProcessTree) LivingCPU() (ns int64) {
 		return 0
 	}
 	for pid := range t.processes {
-		// As in clock_getcpuclockid: the complement of the process, and the clock (2).
-		ns += clock(int32(^pid<<3 | 2))
+		ns += processCPU(pid)
 	}
 	return ns
 }
@@ -160,7 +159,6 @@ func (t *ProcessTree) IsRunning() bool {
 	})
 }
 
-// scan finds the processes and threads that there are now.
 func (t *ProcessTree) scan() {
 	t.scannedAt, t.tasks = time.Now(), nil
 	t.walk(func(pid int, tasks []string) {
@@ -198,8 +196,7 @@ func (t *ProcessTree) walk(visit func(pid int, tasks []string)) {
 }
 
 // Memory is the proportional set size (PSS) of the processes in bytes, in which a page that n processes share counts 1/n for each, with
-// what is swapped out, and huge pages. 0: unknown, since one may not be read: the sum of the others would be another figure. It may be
-// called while others read the tree.
+// swapped and huge pages; 0: one may not be read. It may be called while others read the tree.
 func (t *ProcessTree) Memory() (bytes int64) {
 	if t == nil {
 		return 0
@@ -234,6 +231,5 @@ func memoryOf(folder string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// processCPU is the CPU time of all threads of a process, ended ones too (clock_getcpuclockid(3)); 0 if it is gone. A process that has
-// ended keeps it until its parent has waited for it.
+// processCPU is the CPU time of a process, with its ended threads (clock_getcpuclockid(3)); 0 once its parent has waited for its end.
 func processCPU(pid int) int64 { return clock(int32(^pid<<3 | 2)) }

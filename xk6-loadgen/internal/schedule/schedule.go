@@ -19,8 +19,7 @@ type Segment struct {
 	cycle  int64
 }
 
-// NewSegment makes a segment in the form of k6's striped offsets: it has request `first`, and from there one after each step. The steps are
-// repeated; their sum is the cycle.
+// NewSegment makes a segment of k6's striped offsets: request `first`, and one after each step. The steps, of one cycle in sum, repeat.
 func NewSegment(first int64, steps []int64, cycle int64) Segment {
 	places := make([]int64, len(steps))
 	for i, step := range steps {
@@ -116,7 +115,6 @@ func (e *even) Next() int64 {
 	return e.dueAt(e.taken)
 }
 
-// dueAt is when the loop's n-th request is due.
 func (e *even) dueAt(n int64) int64 {
 	after := float64(e.number(n)) * 1e9 / e.rate
 	if after >= float64(Never) {
@@ -188,8 +186,7 @@ func (l *Listed) Missed(before, most int64, report func(due, count int64)) (n, d
 	return l.miss(l.dueBefore(before), most, l.dueAt, report)
 }
 
-// poisson draws its times at random, `drawn` so far, each after the one before: they have no formula. Loops of a segment draw those of the
-// whole load, and skip the others'.
+// poisson draws its times, `drawn` so far, each after the one before. Loops of a segment draw those of the whole load, and skip others'.
 type poisson struct {
 	progress
 	rate                float64
@@ -221,7 +218,6 @@ func (p *poisson) Next() int64 {
 	return p.draw()
 }
 
-// draw goes on to the loop's next request.
 func (p *poisson) draw() int64 {
 	for last := p.number(p.taken); p.drawn <= last; p.drawn++ {
 		p.due += int64(min(p.random.ExpFloat64()*1e9/p.rate, float64(Never-p.due)))

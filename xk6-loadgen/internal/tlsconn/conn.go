@@ -1,3 +1,8 @@
+// Package tlsconn is the client's side of TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446) on connections of a thread that must not block:
+// handshakes, records and tickets. It knows nothing of sockets, clocks and loops.
+//
+// Conn is TLS on a connection. Bytes of the server go in by Next, which returns one event at a time. crypto/tls makes the handshake. After
+// it, Half is the record layer: unlike that of crypto/tls it takes no lock, allocates nothing for a record, and decrypts in place.
 package tlsconn
 
 import (
@@ -10,17 +15,17 @@ import (
 
 // Shared is what the connections of a thread share, since it runs one handshake at a time.
 type Shared struct {
-	config             *tls.Config
-	keys               keyLog
-	needsALPN, resumes bool
+	config    *tls.Config
+	keys      keyLog
+	needsALPN bool
 }
 
-// NewShared shares a copy of config. resume is the share, 0 to 1, of the connections with a session that resume it. With needsALPN a server must
-// agree to the protocol that config offers.
+// NewShared shares a copy of config. With needsALPN a server must agree to the protocol that config offers. resume is the share, 0 to 1, of
+// the connections with a session that resume it.
 func NewShared(config *tls.Config, needsALPN bool, resume float64) *Shared {
-	s := &Shared{config: config.Clone(), needsALPN: needsALPN, resumes: resume > 0}
+	s := &Shared{config: config.Clone(), needsALPN: needsALPN}
 	s.config.KeyLogWriter = &s.keys
-	if s.resumes {
+	if resume > 0 {
 		s.config.ClientSessionCache = &sessions{keys: &s.keys, share: resume}
 	}
 	return s
@@ -45,8 +50,7 @@ type Agreed struct {
 	IsResumed            bool
 }
 
-// Conn is TLS on one connection at a time: crypto/tls makes the handshake, and the record layer takes over its keys, which come from the key
-// log.
+// Conn is TLS on one connection at a time. After the handshake of crypto/tls, the record layer has its keys from the key log.
 type Conn struct {
 	Out     *[]byte // Out is where a handshake appends what is to be sent.
 	Partial []byte  // Partial is the beginning of a record whose end has not come in yet. The next bytes follow it.
@@ -98,7 +102,6 @@ func (c *Conn) advance(record []byte) Kind {
 	return Up
 }
 
-// fail is the event of a fault.
 func (c *Conn) fail(text string) Kind {
 	c.Fault = text
 	return Fault
@@ -165,7 +168,6 @@ func (c *Conn) Next(p []byte) (event Kind, content, rest []byte) {
 	return None, nil, nil
 }
 
-// open handles one record after the handshake.
 func (c *Conn) open(record []byte) (event Kind, content []byte) {
 	kind, content, err := c.in.Open(record)
 	if err != nil {

@@ -18,9 +18,6 @@ import (
 	"golang.org/x/crypto/chacha20poly1305"
 )
 
-// This is a record layer for TLS 1.2 (RFC 5246, 5288, 7905) and 1.3 (RFC 8446). Unlike that of crypto/tls it takes no lock and allocates
-// nothing for a record, and decrypts in place.
-
 // RecordType says what a record has in it.
 type RecordType byte
 
@@ -141,8 +138,7 @@ func prf12(newHash func() hash.Hash, secret []byte, label string, seed []byte, l
 
 var errRecordSize = errors.New("a record is longer than TLS allows")
 
-// setNonce makes the nonce of the next record: the IV with the sequence number (RFC 8446, section 5.3). AES-GCM in TLS 1.2 has zeros in its IV
-// there, so that the sequence number is its explicit part.
+// setNonce makes the next record's nonce of IV and sequence number (RFC 8446, section 5.3). AES-GCM in TLS 1.2 has zeros in its IV there.
 func (h *Half) setNonce() {
 	h.nonce = h.iv
 	tail := h.nonce[nonceBytes-8:]

@@ -65,13 +65,12 @@ type ticketReader struct {
 
 // awaitTickets has the connection that h has made keep the server's ticket. In TLS 1.2 that came in the handshake.
 func (c *Conn) awaitTickets(h *handshake) {
-	if c.in.is13 && c.shared.resumes {
+	if c.in.is13 && c.shared.config.ClientSessionCache != nil {
 		c.tickets = &ticketReader{handshake: h, again: c.in}
 	}
 }
 
-// readTicket gives crypto/tls a handshake message of the server, or a part of one. It reads until the first ticket; a message that it does
-// not take ends that too, and nothing else.
+// readTicket gives crypto/tls a handshake message, or a part of one, until the first ticket, or a message that it does not take.
 func (c *Conn) readTicket(content []byte) {
 	t, before := c.tickets, c.kept
 	if t == nil {
