@@ -106,19 +106,23 @@ func TestOpenModelLatencyRunsFromTheIntendedStart(t *testing.T) {
 func TestOpenModelStreamsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	// The peer answers none before it has all: only an open model sends them.
-	s := serveH2(t, func(p *h2peer) {
-		p.settings()
-		p.gather(20)
-		for range 20 {
-			hello(p, p.next())
+	tried(t, func() string {
+		s := serveH2(t, func(p *h2peer) {
+			p.settings()
+			p.gather(20)
+			for range 20 {
+				hello(p, p.next())
+			}
+		})
+		o := h2Options(s)
+		o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
+		r := load(t, o)
+		// On a busy machine the answers may come one by one, so that the last one has a longer latency.
+		if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 || r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
+			return fmt.Sprintf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
 		}
+		return ""
 	})
-	o := h2Options(s)
-	o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
-	r := load(t, o)
-	if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 || r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
-		t.Errorf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
-	}
 }
 
 func TestOpenModelCountsWhatItCouldNotSend(t *testing.T) {

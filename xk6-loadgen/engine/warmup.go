@@ -217,11 +217,7 @@ func (m *stretchMarks) parts() (f stretchFigures) {
 
 // trends are those of responses/s and of responses per CPU time. A trend without points is not known.
 func (f *stretchFigures) trends() (speed, cost trend) {
-	speed = trendOf(f.at, f.speeds, f.length)
-	if f.costs != nil {
-		cost = trendOf(f.at, f.costs, f.length)
-	}
-	return speed, cost
+	return trendOf(f.at, f.speeds, f.length), trendOf(f.at, f.costs, f.length)
 }
 
 // isHigher tells whether the mean rose by leastGain, and by more than its error (Welch's t): compilers make a server faster in leaps.

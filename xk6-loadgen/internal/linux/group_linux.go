@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// controlGroup is a control group whose CPU time is exact: that of processes that have ended is in it.
+// controlGroup is a control group whose CPU time is exact: that of processes that have ended is in it. from is the time at the tree's begin.
 type controlGroup struct {
 	file *os.File
 	// unit is that of the figure in the file, in nanoseconds.
@@ -38,8 +38,6 @@ func ownGroup(processes map[int]*process) *controlGroup {
 	}
 	return nil
 }
-
-func (g *controlGroup) cpu() int64 { return g.read() - g.from }
 
 // read returns the group's CPU time in nanoseconds; the last one known once the group is gone.
 func (g *controlGroup) read() int64 {

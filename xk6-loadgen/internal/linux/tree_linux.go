@@ -67,7 +67,7 @@ func (t *ProcessTree) CPU() int64 {
 		t.scan()
 	}
 	if t.group != nil {
-		return t.group.cpu()
+		return t.group.read() - t.group.from
 	}
 	t.read()
 	return t.total
