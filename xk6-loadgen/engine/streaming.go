@@ -4,6 +4,8 @@ import (
 	"slices"
 
 	"golang.org/x/net/http2"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 const (
@@ -115,15 +117,15 @@ func (s *streaming) nextWaiting() attempt {
 	return first
 }
 
-// end counts a whole response, or the error that its body has another length than its content-length; -1: it has none.
-func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedBytes, bodyBytes int64) {
-	l := s.conn.loop
-	if a.expected.isHead || status == 204 || status == 304 {
+// end counts a whole response, or the error that its body has another length than its content-length.
+func (s *streaming) end(a *attempt, r *headers.Response) {
+	l, length := s.conn.loop, r.Length
+	if a.expected.isHead || r.Status == 204 || r.Status == 304 {
 		length = 0
 	}
-	if length >= 0 && length != bodyBytes {
+	if length >= 0 && length != r.BodyBytes {
 		cause := CauseOther
-		if bodyBytes < length {
+		if r.BodyBytes < length {
 			cause = CauseShort
 		}
 		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", a)
@@ -140,7 +142,7 @@ func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedByte
 		}
 		p.responses++
 	}
-	l.response(a, from, status, headerBytes, decodedBytes, bodyBytes)
+	l.response(a, from, r.Status, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
 	s.conn.countResponse()
 	s.answered = true
 }

@@ -14,16 +14,11 @@ import (
 )
 
 // Response is what a response came to.
-type Response struct {
-	Status                    int   // Status is of the final response; 0: its headers have not come in.
-	Length                    int64 // Length is the content-length, -1: none.
-	HeaderBytes, DecodedBytes int64 // HeaderBytes are as received, DecodedBytes those of names and values.
-	BodyBytes                 int64
-}
+type Response struct{ headers.Response }
 
 // Read reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
 func (s *Response) Read(r *bufio.Reader, blocks *Cache) error {
-	*s = Response{Length: -1}
+	s.Response = headers.Response{Length: -1}
 	for {
 		kind, length, err := readFrame(r)
 		switch {
@@ -66,7 +61,7 @@ func (s *Response) headers(p []byte, blocks *Cache) *Breach {
 	}
 	s.HeaderBytes += int64(len(p))
 	s.DecodedBytes += b.DecodedBytes
-	if fault := b.Fault(s.Status); fault != "" {
+	if fault := s.Fault(&b); fault != "" {
 		return &Breach{Text: fault}
 	}
 	if b.Status >= 200 {
