@@ -25,11 +25,12 @@ func newModel(l *loop, slots int) model {
 	if p.Rate == 0 {
 		return &closedModel{l}
 	}
-	m := &openModel{loop: l, idle: newConnRing(slots), due: never, part: schedule.Part{Segment: p.Segment, Loop: int64(l.number), Loops: int64(p.Threads)}}
+	part := schedule.Part{Segment: p.Segment, Loop: int64(l.number), Loops: int64(p.Threads)}
+	m := &openModel{loop: l, idle: newConnRing(slots), due: never, part: part}
 	if p.Arrivals == PoissonArrivals {
-		m.schedule = schedule.Poisson(m.part, p.Rate, p.seed)
+		m.schedule = schedule.Poisson(part, p.Rate, p.seed)
 	} else {
-		m.schedule = schedule.Even(m.part, p.Rate)
+		m.schedule = schedule.Even(part, p.Rate)
 	}
 	return m
 }

@@ -177,9 +177,13 @@ func (l *loop) advancePhase() {
 		if l.clock >= l.samples.next && l.turn.state.starts() {
 			l.samples.take(l.clock, l.counts.inWindow())
 		}
-		// finish hands over the last second, since the last response of a number of requests may be read late.
-		if l.clock >= l.window.nextTick && l.turn.state.starts() && (l.plan.Duration == 0 || l.clock < l.window.phaseEnd) && !l.ended() {
-			l.handOver()
+		if l.clock >= l.window.nextTick && l.turn.state.starts() {
+			// finish hands over the last second, since the last response of a number of requests may be read late, and in turns its last
+			// requests may leave after the window's end.
+			hasNoEnd := l.plan.Duration == 0 && (l.plan.Rate == 0 || l.shared.alone)
+			if (hasNoEnd || l.clock < l.window.phaseEnd) && !l.ended() {
+				l.handOver()
+			}
 			origin := l.window.start + l.shared.turn.away
 			l.window.nextTick = origin + ((l.clock-origin)/second+1)*second
 		}
@@ -205,7 +209,7 @@ func (l *loop) beginWindow() {
 	s.open(from)
 	l.resetCounts(from)
 	origin := s.opening.windowStart + s.turn.away
-	l.window.phaseEnd = origin + int64(l.plan.Duration)
+	l.window.phaseEnd = origin + l.plan.window()
 	l.window.nextTick = from + second
 	l.samples.restart(from)
 	for i := range l.conns {

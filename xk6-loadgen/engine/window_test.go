@@ -175,3 +175,20 @@ func TestLatencyIncludesTheConnectOnlyWithANewConnectionEach(t *testing.T) {
 		t.Errorf("kept alive: latency %+v, first byte %+v", r.LatencyMs.Distribution, r.FirstByteMs.Distribution)
 	}
 }
+
+func TestNoSecondGoesOutAfterTheWindowOfACountAtARate(t *testing.T) {
+	o := options("http://127.0.0.1:9/")
+	o.Rate, o.Requests = 100, 100
+	l := idleLoop(t, o)
+	l.shared.alone = false
+	l.window.phase, l.samples.next, l.growth.next = warming, never, never
+	l.beginWindow()
+	l.samples.next, l.growth.next = never, never
+	l.clock = l.window.start + second + 1 // The last requests wait for connections
+	if l.advancePhase(); len(l.shared.intervals) > 0 {
+		t.Error("a second went out after the window's end")
+	}
+	if l.window.nextTick <= l.clock {
+		t.Errorf("the next second is due at %d, it is %d", l.window.nextTick, l.clock)
+	}
+}

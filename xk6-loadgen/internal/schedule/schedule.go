@@ -1,6 +1,6 @@
 // Package schedule says which requests of a rate are a loop's, and when they are due: evenly, by chance (Poisson) or at the times of a list.
-// It knows nothing of clocks, connections and requests. A loop chooses a Schedule once, by Even, Poisson or NewListed. No call allocates, but
-// for Begin of a Poisson process. Times are nanoseconds.
+// It knows nothing of clocks, connections and requests. Even, Poisson and NewListed make a Schedule, which is chosen before requests start:
+// Next, the only call for each of them, allocates nothing. Times are nanoseconds.
 //
 //gosec:disable G404 -- random times, not secrets
 package schedule
