@@ -1,6 +1,8 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
-// result.json and of scenarios, in the help of --rounds and --generator-cpus, and in the next step after --k6-script.
+// result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have times or statuses of a log,
+// and in the next step after --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
+import type { Given } from './cli/sides.ts';
 import type { Flag, Words } from './cli/words.ts';
 import type { Figure, Html } from './report/html/page.ts';
 import type { Part, Table } from './report/table.ts';
@@ -11,6 +13,7 @@ import type { Observer } from './runner/observers/observer.ts';
 import type { RunContext, SteppedLoad } from './runner/plan.ts';
 import type { PlannedSink } from './runner/sink.ts';
 import type { NetworkSpec, Scenario, Variant } from './scenario/model.ts';
+import type { AskedRequests } from './scenario/pages.ts';
 
 export interface Command {
   help: string;
@@ -61,6 +64,10 @@ export interface Feature {
   commands?: Readonly<Record<string, Command>>;
   /** Flags of every command that measures. They come last in their groups of the help. They go with --k6-script only by inScripts. */
   flags?: Readonly<Record<string, Flag>>;
+  /** Flags of compare and knobs that say what to request. In the help they follow --urls. */
+  requestFlags?: Readonly<Record<string, Flag>>;
+  /** Returns the requests that requestFlags ask for; undefined: none of them does. Throws UserError (exit code 2). */
+  requests?(words: Words, sides: readonly Given[]): Promise<AskedRequests | undefined>;
   /** Returns another scenario in its place, all of whose variants are run; undefined if no flag asks for one. */
   scenario?(asked: AskedScenario): Scenario | undefined;
   /** Returns the load in steps that the scenario or the flags ask for; undefined: none. */

@@ -1,4 +1,5 @@
-// The features, in the order in which the help has their commands. To take one out, delete its line here and its folder.
+// The features, in the order in which the help has their commands. To take one out, delete its line here, its folder, and what
+// lib/index.ts exports of it.
 import type { Feature } from './feature.ts';
 import { calibrate } from './features/calibrate/feature.ts';
 import { hosts } from './features/hosts/feature.ts';
@@ -9,6 +10,7 @@ import { kubernetes } from './features/kubernetes/feature.ts';
 import { network } from './features/network/feature.ts';
 import { report } from './features/report/feature.ts';
 import { search } from './features/search/feature.ts';
+import { traffic } from './features/traffic/feature.ts';
 import { why } from './features/why/feature.ts';
 
 export const features: readonly Feature[] = [
@@ -21,5 +23,6 @@ export const features: readonly Feature[] = [
   network,
   influxdb,
   search,
+  traffic,
   why,
 ];

@@ -1,15 +1,14 @@
 // What the flags that compare and knobs have in common ask for: pages, traffic, loads, and how sides are started.
-import { readHar, readTargets } from '../traffic/lists.ts';
-import { readLog, type Traffic } from '../traffic/log.ts';
 import { asWords, usageError, unknownWord } from '../errors.ts';
+import { features } from '../features.ts';
 import { present } from '../present.ts';
-import { bodyOfFile, headersOf, type Reader } from '../scenario/load/flags.ts';
+import { bodyOfFile, headersOf } from '../scenario/load/flags.ts';
 import { shownHeader } from '../secrets.ts';
 import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/model.ts';
-import { pathOrUrl, readPageList, type AskedPages } from '../scenario/pages.ts';
+import { pathOrUrl, readPageList, type AskedPages, type AskedRequests } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { ofForm, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import { ofForm, wholeNumber, type Flag, type Words } from './words.ts';
 import { rateFlags } from './run-options.ts';
 import type { Given, Source } from './sides.ts';
 
@@ -38,8 +37,29 @@ function ofSides(
   return (name) => given.get(name) ?? given.get(undefined);
 }
 
+const requestFlags: Readonly<Record<string, Flag>> = Object.assign(
+  {},
+  ...features.map((feature) => feature.requestFlags),
+);
+
 /** One of them says what is asked for. */
-const pageFlags = ['url', 'urls', 'log', 'har', 'targets'] as const;
+const pageFlags = ['url', 'urls', ...Object.keys(requestFlags).filter(namesRequests)];
+
+function namesRequests(flag: string): boolean {
+  return requestFlags[flag]?.namesRequests === true;
+}
+
+/** The features' flags, with the flags that each does not go with. */
+function flagsOfFeatures(): Record<string, Flag> {
+  const flags: Record<string, Flag> = {};
+  for (const [name, flag] of Object.entries(requestFlags)) {
+    const without = [...(flag.without ?? [])];
+    if (flag.namesRequests) without.push(...pageFlags);
+    if (flag.setsRate) without.push(...rateFlags);
+    flags[name] = { ...flag, without };
+  }
+  return flags;
+}
 
 /** The flags that compare and knobs have in common. */
 export const askedFlags = {
@@ -55,54 +75,7 @@ export const askedFlags = {
     without: pageFlags,
     help: 'several pages: one path or URL a line, and its weight (1)',
   },
-  log: {
-    group: 'request',
-    value: 'access.log',
-    without: pageFlags,
-    repeated: true,
-    help: 'the requests of an access log, by their shares; - is stdin',
-  },
-  har: {
-    group: 'request',
-    rare: true,
-    value: 'FILE',
-    without: pageFlags,
-    help: "the requests that a browser's developer tools have saved",
-  },
-  targets: {
-    group: 'request',
-    rare: true,
-    value: 'FILE',
-    without: pageFlags,
-    help: 'the targets of vegeta, as text or JSON',
-  },
-  methods: {
-    group: 'request',
-    rare: true,
-    value: 'all',
-    needs: ['log', 'har'],
-    help: 'of a log or HAR not only GET and HEAD: the others may change data',
-  },
-  site: {
-    group: 'request',
-    rare: true,
-    value: 'HOST',
-    needs: ['log', 'har'],
-    help: 'the host whose requests are taken from a log or HAR (the most frequent)',
-  },
-  pace: {
-    group: 'request',
-    rare: true,
-    value: 'as-logged|10x',
-    needs: ['log'],
-    without: rateFlags,
-    help: "the log's busiest --duration (10s) at its own times, or 10 times as fast (by shares, as fast as it goes)",
-  },
-  'accept-differences': {
-    group: 'request',
-    rare: true,
-    help: 'more than 5 % of the requests may have another status than the log',
-  },
+  ...flagsOfFeatures(),
   method: {
     group: 'request',
     rare: true,
@@ -156,60 +129,32 @@ export const askedFlags = {
 
 export type Asked = Awaited<ReturnType<typeof readAsked>>;
 
-async function readPages(
-  words: Words,
-  given: readonly Given[],
-): Promise<{
-  /** `flag` names them. `replaySeconds`: their requests have times within so many seconds. */
-  pages?: AskedPages & { flag: string; replaySeconds?: number };
-  /** What was read of a log, for the person. */
+interface ReadPages {
+  /** `flag` names them. */
+  pages?: AskedPages & Pick<AskedRequests, 'timed'> & { flag: string };
+  /** What the check before the load has to know of them. */
+  recorded?: Pick<AskedRequests, 'record' | 'acceptsDifferences'>;
   said: readonly string[];
-}> {
+}
+
+async function readPages(words: Words, given: readonly Given[]): Promise<ReadPages> {
   const { flags, read } = words;
   const flag = `--${pageFlags.find((one) => flags.has(one))}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
   if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
-  const traffic = await readTraffic(words, given);
-  if (traffic === undefined) return { said: [] };
-  const { said, requests, ...more } = traffic;
-  const path = (requests[0] as LoadRequest).target;
-  return { pages: { flag, path, requests, ...more }, said };
+  for (const feature of features) {
+    const asked = await feature.requests?.(words, given);
+    if (asked === undefined) continue;
+    const { said, record, acceptsDifferences, ...pages } = asked;
+    const path = (pages.requests[0] as LoadRequest).target;
+    return {
+      pages: { flag, path, ...pages },
+      recorded: present({ record, acceptsDifferences }),
+      said,
+    };
+  }
+  return { said: [] };
 }
-
-async function readTraffic(
-  { flags, lists, read }: Words,
-  given: readonly Given[],
-): Promise<Traffic | undefined> {
-  const methods = read('methods', oneOf(['all'])) ?? 'safe';
-  const host = flags.get('site')?.toLowerCase();
-  const [har, targets, log] = [flags.get('har'), flags.get('targets'), lists.get('log')];
-  if (har !== undefined) return readHar(har, methods, host);
-  if (targets !== undefined) return readTargets(targets);
-  if (log === undefined) return undefined;
-  const formats = given.flatMap(({ source }) =>
-    source.kind === 'config' ? (source.config.logFormats ?? []) : [],
-  );
-  const factor = read('pace', readFactor);
-  const usualSeconds = usualPaceSeconds[flags.has('quick') ? 'quick' : 'full'];
-  const pace =
-    factor === undefined
-      ? undefined
-      : {
-          factor,
-          seconds: read('duration', seconds(0.1)) ?? usualSeconds,
-          arrivals: read('arrivals', oneOf(['constant', 'poisson'])),
-        };
-  return readLog(log, { methods, host, formats, pace });
-}
-
-const usualPaceSeconds = { full: 10, quick: 2 };
-const fastestPace = 1000;
-
-const readFactor: Reader<number> = (flag, text) => {
-  const factor = text === 'as-logged' ? 1 : Number(/^(\d+(?:\.\d+)?)x$/.exec(text)?.[1]);
-  if (factor > 0 && factor <= fastestPace) return factor;
-  throw usageError(`${flag} ${text}: give as-logged, or how many times as fast, such as 10x`);
-};
 
 function readRequest({ flags, lists }: Words) {
   const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
@@ -254,8 +199,6 @@ export async function readAsked(words: Words, given: readonly Given[]) {
   return {
     ...(await readPages(words, given)),
     ...present({
-      acceptsDifferences: flags.has('accept-differences') || undefined,
-      isOfHar: flags.has('har') || undefined,
       request: readRequest(words),
       status: status === undefined ? undefined : Number(status),
       /** The loads are HTTP/3, whatever their lines say. */

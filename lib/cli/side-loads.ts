@@ -1,5 +1,4 @@
 // Address, page, load and server of each side of a comparison.
-import { total } from '../analysis/statistics.ts';
 import { asWords, UserError, usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { shownUrl } from '../secrets.ts';
@@ -18,10 +17,8 @@ export interface Side extends Given {
   load: LoadProfile;
   page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
   server: ServerSpec;
-  /** Any share of the requests may have another status than the log says. */
-  acceptsDifferences?: true;
-  /** The requests are of a HAR, not of a log. */
-  isOfHar?: true;
+  /** What its requests come from; absent: from no feature. */
+  recorded?: Asked['recorded'];
 }
 
 /** Decides page, address, load and server of each side. Throws UserError (exit code 2) for words that do not fit. */
@@ -54,12 +51,12 @@ export function sidesOf(
       page: { path, ...present({ host, requests, status: asked.status }) },
       load: asAsked(loadFor(side, line ?? readLoadLine(usual)), asked),
       server: serverOf(side, asked),
-      ...present({ acceptsDifferences: asked.acceptsDifferences, isOfHar: asked.isOfHar }),
+      ...present({ recorded: asked.recorded }),
     };
   });
 }
 
-/** The load with the request's own flags, and with the times of a log. Throws UserError (exit code 2) if they do not fit. */
+/** The load with the request's own flags, and with the times of its requests. Throws UserError (exit code 2) if they do not fit. */
 function asAsked(line: LoadProfile, { request, pages, h3 }: Asked): LoadProfile {
   const load: LoadProfile =
     h3 && line.protocol !== 'h3'
@@ -67,13 +64,7 @@ function asAsked(line: LoadProfile, { request, pages, h3 }: Asked): LoadProfile 
       : line;
   const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
   const made = { ...load, ...request?.of(load), command };
-  const { replaySeconds, requests: logged = [] } = pages ?? {};
-  if (replaySeconds === undefined) return made;
-  if (load.rate !== undefined)
-    throw usageError(`--pace and ${load.command}: each says when requests are made: leave one out`);
-  const { durationSeconds: _, ...rest } = made;
-  const requests = total(logged, ({ weight = 1 }) => weight);
-  return { ...rest, arrivals: 'logged', requests, rate: requests / replaySeconds };
+  return pages?.timed?.(made) ?? made;
 }
 
 /** What is asked for; `flag` says so. */

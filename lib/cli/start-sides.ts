@@ -59,9 +59,9 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
 
 type Place = Pick<ReadyRun, 'cores' | 'signal' | 'tools'> & Pick<RunContext, 'machines'>;
 
-function checkOf({ page, load, acceptsDifferences, isOfHar }: Side) {
+function checkOf({ page, load, recorded }: Side) {
   const { protocol, tls } = load;
-  return { page, protocol, request: load, tls, acceptsDifferences, isOfHar };
+  return { page, protocol, request: load, tls, ...recorded };
 }
 
 /** Asks for gzip, unless the load sets Accept-Encoding. undefined for a wrong answer. */

@@ -36,6 +36,8 @@ export interface Flag {
   inSteps?: true;
   /** It is refused with a flag whose loads are made in steps. */
   notInSteps?: true;
+  /** Of a feature: it says what to request. A command takes one such flag. */
+  namesRequests?: true;
   /** Of a feature: it goes with --k6-script too. */
   inScripts?: true;
 }

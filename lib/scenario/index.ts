@@ -9,7 +9,6 @@ export { defineArticle, type Article, type Claim } from './article.ts';
 export { defineScenario } from './define-scenario.ts';
 export { extendScenario, type ScenarioChanges } from './extend-scenario.ts';
 export { shippedConfigs, type ConfigName } from './shipped.ts';
-export { fromLog } from '../traffic/log.ts';
 export type {
   AddressServer,
   CommandServer,

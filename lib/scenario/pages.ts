@@ -4,7 +4,7 @@ import { usageError } from '../errors.ts';
 import { present } from '../present.ts';
 import { textOfFile } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
-import { mostPages, mostWeight, type LoadRequest, type Page } from './model.ts';
+import { mostPages, mostWeight, type LoadProfile, type LoadRequest, type Page } from './model.ts';
 
 export interface UrlParts {
   scheme: 'http' | 'https';
@@ -46,6 +46,21 @@ export interface AskedPages extends Partial<UrlParts> {
   path: string;
   /** Absent for a single page. */
   requests?: readonly LoadRequest[];
+}
+
+/** Requests that a feature's flag asks for, instead of a URL or a list. */
+export interface AskedRequests {
+  /** At least one; the first stands for all of them where there is room for one. */
+  requests: readonly LoadRequest[];
+  host?: string;
+  /** Lines for the person, on what is in the load and what is left out. */
+  said: readonly string[];
+  /** Messages call so what the requests and their statuses come from. */
+  record?: string;
+  /** Any share of the requests may have another status than the record says. */
+  acceptsDifferences?: true;
+  /** Returns the load with the times of these requests; absent: they have none. Throws UserError (exit code 2). */
+  timed?(load: LoadProfile): LoadProfile;
 }
 
 /** Reads a URL, or a path, which begins with /. @param where starts messages @throws UserError (exit code 2) for all else */

@@ -176,7 +176,7 @@ const batch = 100;
 const batchConnections = 8;
 const pageLimitMs = 10_000;
 const named = 3;
-/** The share of a log's requests that a server may answer with another status than the log says. */
+/** The share of requests that a server may answer with another status than their own. */
 const mostOthers = 0.05;
 
 async function askPages(
@@ -184,8 +184,7 @@ async function askPages(
   requests: readonly LoadRequest[],
   signal: AbortSignal,
 ): Promise<Partial<Answer>> {
-  const { origin, page, anyLength, acceptsDifferences, isOfHar } = check;
-  const record = isOfHar ? 'HAR' : 'log';
+  const { origin, page, anyLength, acceptsDifferences, record = 'log' } = check;
   const { status: expected = 200, bodyBytes } = page;
   const asked = await askEach(check, requests, signal);
   const wrong = asked.flatMap(({ request, answer }) => {

@@ -105,10 +105,10 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   anyLength?: true | undefined;
   /** Ask for all pages, not only the first. */
   allPages?: true;
-  /** Any share of a log's requests may have another status than the log says. */
+  /** Any share of requests that have statuses may be answered with others. */
   acceptsDifferences?: true | undefined;
-  /** The requests are of a HAR, not of a log. */
-  isOfHar?: true | undefined;
+  /** Messages call so what these statuses come from (log). */
+  record?: string | undefined;
   /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;
   user?: string | undefined;

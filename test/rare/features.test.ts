@@ -39,6 +39,9 @@ function takeOut(copy: string, name: string): string[] {
     const [, constant = expect.fail()] = line.exec(text) ?? [];
     return text.replace(line, '').replace(new RegExp(`(?<=\\[[^]*)\\b${constant},?`), '');
   });
+  const exported = new RegExp(`^export .* from './features/${name}/.*\n`, 'gm');
+  const index = join(copy, 'lib/index.ts');
+  writeFileSync(index, readFileSync(index, 'utf8').replace(exported, ''));
   const gone: string[] = [];
   for (let users = usersOfNothing(copy); users.length > 0; users = usersOfNothing(copy)) {
     gone.push(...users);
@@ -79,12 +82,14 @@ async function node(copy: string, args: readonly string[], more: NodeJS.ProcessE
   return { code, output: stdout + stderr };
 }
 
-/** The commands in the help, and the flags of a run. */
+/** The commands in the help, and the flags of a run and of a comparison. */
 async function helpOf(copy: string): Promise<string> {
   const commands = await node(copy, ['bin/bakeoff.mjs', '--help']);
   const flags = await node(copy, ['bin/bakeoff.mjs', 'scenario', '--help', 'all']);
-  expect([commands, flags]).toMatchObject([{ code: 0 }, { code: 0 }]);
-  return commands.output + flags.output;
+  const compare = await node(copy, ['bin/bakeoff.mjs', 'compare', '--help', 'all']);
+  const all = [commands, flags, compare];
+  expect(all.map(({ code }) => code)).toEqual([0, 0, 0]);
+  return all.map(({ output }) => output).join('');
 }
 
 /** What a feature has in the help; null: nothing. */
@@ -98,6 +103,7 @@ const shown: Readonly<Record<string, RegExp | null>> = {
   network: null,
   report: /^ {2}report /m,
   search: /^ {2}--within /m,
+  traffic: /^ {2}--(log|har|targets|pace|accept-differences) /m,
   why: /^ {2}--(no-)?why /m,
 };
 
@@ -134,7 +140,7 @@ async function outputOfScenario(copy: string, ...more: string[]): Promise<string
   return output;
 }
 
-test.each(['hosts', 'network', 'why', 'report', 'search'])(
+test.each(['hosts', 'network', 'why', 'report', 'search', 'traffic'])(
   'without %s a scenario runs',
   async (name) => {
     const copy = copyOfProject();
@@ -159,7 +165,18 @@ test('without network a scenario that has networks is refused in one line', asyn
   });
 });
 
-test.each(['hosts', 'network', 'why', 'search'])(
+test('without traffic a log is refused in one line, as a flag and in a scenario', async () => {
+  const copy = copyOfProject();
+  takeOut(copy, 'traffic');
+  const sides = ['http://localhost:1/', 'http://localhost:2/'];
+  const compare = await node(copy, ['bin/bakeoff.mjs', 'compare', ...sides, '--log', 'access.log']);
+  expect(compare).toMatchObject({ code: 2, output: expect.stringMatching(/^.*--log.*\n$/) });
+  const file = 'examples/traffic/api.scenario.ts';
+  const scenario = await node(copy, ['bin/bakeoff.mjs', 'scenario', file, '--out', newOut()]);
+  expect(scenario).toMatchObject({ code: 1, output: expect.stringMatching(/^.*"fromLog".*\n$/) });
+});
+
+test.each(['hosts', 'network', 'why', 'search', 'traffic'])(
   "without %s the core's unit tests pass",
   async (name) => {
     const copy = copyOfProject();

@@ -17,8 +17,8 @@ import {
   type Directive,
 } from '../../lib/servers/nginx-config.ts';
 import { printYaml, readYaml, type Tree } from '../../lib/servers/own/yaml.ts';
-import { readHar, readTargets } from '../../lib/traffic/lists.ts';
-import { readLog } from '../../lib/traffic/log.ts';
+import { readHar, readTargets } from '../../lib/features/traffic/lists.ts';
+import { readLog } from '../../lib/features/traffic/log.ts';
 import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
 import { openFileCache, result, workers } from '../fixtures/result.ts';
 

@@ -230,8 +230,8 @@ it.each([
 
 it.each([
   [undefined, 'log'],
-  [true, 'HAR'],
-] as const)('names what the requests were recorded in (HAR: %s)', async (isOfHar, record) => {
+  ['HAR', 'HAR'],
+])('names what the requests were recorded in (%s)', async (record, named) => {
   const requests = [
     { target: '/', status: 200 },
     { target: '/gone', status: 404 },
@@ -240,10 +240,10 @@ it.each([
     page: { path: '/', requests },
     allPages: true,
     anyLength: true,
-    isOfHar,
+    record,
   } as const;
   expect(await refusal(answering(always(200, '12345')), check)).toContain(
-    `with another status than the ${record}: /gone (200, not 404): have it serve what the ${record} has, take a ${record} of this site,`,
+    `with another status than the ${named}: /gone (200, not 404): have it serve what the ${named} has, take a ${named} of this site,`,
   );
 });
 

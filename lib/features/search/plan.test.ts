@@ -52,8 +52,6 @@ test('--rates takes requests/s, in thousands too, and sorts them', () => {
 });
 
 test.each([
-  ['--log log --pace 2x --rates 1k', /^--pace and --rates do not go together/],
-  ['--log log --pace 2x --within p99=5ms', /^--pace and --within do not go together/],
   ['--rates 1k --within p99=5ms', /^--rates and --within do not go together/],
   ['--within p99=5', /^--within p99=5: give p50, p90 or p99/],
   ['--rates 1k,,2k', /^--rates 1k,,2k: give requests\/s/],

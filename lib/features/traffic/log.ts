@@ -3,14 +3,14 @@ import { createReadStream, type ReadStream } from 'node:fs';
 import { pipeline } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { createGunzip } from 'node:zlib';
-import { total } from '../analysis/statistics.ts';
-import { messageOf, printable, usageError, wordIn } from '../errors.ts';
-import { openPlain } from '../files.ts';
-import { counts, percent, whole } from '../format.ts';
-import { isObject } from '../form.ts';
-import { present } from '../present.ts';
-import type { LoadRequest } from '../scenario/model.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
+import { total } from '../../analysis/statistics.ts';
+import { messageOf, printable, usageError, wordIn } from '../../errors.ts';
+import { openPlain } from '../../files.ts';
+import { counts, percent, whole } from '../../format.ts';
+import { isObject } from '../../form.ts';
+import { present } from '../../present.ts';
+import type { LoadRequest } from '../../scenario/model.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
 import { BusiestPiece, Counts, type Pace } from './piece.ts';
 
 export interface Traffic {

@@ -1,8 +1,8 @@
 // The part of a log to replay: the busiest part of a given length.
-import { total } from '../analysis/statistics.ts';
-import { usageError } from '../errors.ts';
-import { counts, duration, whole } from '../format.ts';
-import type { Arrivals, LoadRequest } from '../scenario/model.ts';
+import { total } from '../../analysis/statistics.ts';
+import { usageError } from '../../errors.ts';
+import { counts, duration, whole } from '../../format.ts';
+import type { Arrivals, LoadRequest } from '../../scenario/model.ts';
 
 export interface Pace {
   /** 10: ten times as fast as it was. */

@@ -1,15 +1,15 @@
 // Requests that other tools have written down: a HAR of a browser, targets of vegeta.
 import { existsSync, realpathSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { asWords, usageError } from '../errors.ts';
-import { readBytes } from '../files.ts';
-import { percent, whole } from '../format.ts';
-import * as form from '../form.ts';
-import { present } from '../present.ts';
-import type { LoadRequest } from '../scenario/model.ts';
-import { problemOfHeader, textOfFile } from '../scenario/load/flags.ts';
-import { urlParts } from '../scenario/pages.ts';
-import { fromCallersFolder } from '../setup/paths.ts';
+import { asWords, usageError } from '../../errors.ts';
+import { readBytes } from '../../files.ts';
+import { percent, whole } from '../../format.ts';
+import * as form from '../../form.ts';
+import { present } from '../../present.ts';
+import type { LoadRequest } from '../../scenario/model.ts';
+import { problemOfHeader, textOfFile } from '../../scenario/load/flags.ts';
+import { urlParts } from '../../scenario/pages.ts';
+import { fromCallersFolder } from '../../setup/paths.ts';
 import { Counts } from './piece.ts';
 import { LeftOut, safeMethods, statusWithout, type Traffic } from './log.ts';
 

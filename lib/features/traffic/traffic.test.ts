@@ -4,10 +4,10 @@ import { chmodSync, chownSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { gzipSync } from 'node:zlib';
 import { beforeEach, describe, expect, it, test, vi } from 'vitest';
-import { readHar, readTargets } from '../../lib/traffic/lists.ts';
-import { readLog, type LogOptions, type Traffic } from '../../lib/traffic/log.ts';
-import { newFolder, sharedFolder } from '../fixtures/new-folder.ts';
-import { refusalOf } from '../fixtures/refused.ts';
+import { readHar, readTargets } from './lists.ts';
+import { readLog, type LogOptions, type Traffic } from './log.ts';
+import { newFolder, sharedFolder } from '../../../test/fixtures/new-folder.ts';
+import { refusalOf } from '../../../test/fixtures/refused.ts';
 
 const folder = sharedFolder();
 beforeEach(() => void vi.stubEnv('INIT_CWD', folder));
