@@ -238,7 +238,7 @@ async function benchOn(chosen: readonly Part[], name: string, bench: Bench): Pro
   const environment = readEnvironment(
     readProcessors(),
     cores,
-    await toolVersions(binaries, bench.store?.version),
+    await toolVersions(binaries, { influxd: bench.store?.version }),
   );
   const folder = join(projectRoot, 'results', 'bench');
   await mkdir(folder, { recursive: true });

@@ -1,7 +1,9 @@
 // Servers of known figures: their truth, bounds, and the score of a blind test.
+import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { pairsHere } from './blind.ts';
 import { outcome, placesBeyond, tableOfCases, voidReasons, type Case } from './judge.ts';
+import { allOrNone } from './lab.ts';
 import { groupsOfSides, type Seen } from './measure.ts';
 import {
   drawPairs,
@@ -184,8 +186,38 @@ test('pairs whose caches cannot be dropped are left out', async () => {
   const pairs = drawPairs(200, 6, true);
   const others = pairs.filter(({ disturbance }) => disturbance?.what !== 'drops caches');
   expect(others.length).toBeLessThan(pairs.length);
-  expect(await pairsHere(pairs, '/not/there')).toEqual(others);
-  expect(await pairsHere(pairs, import.meta.filename)).toEqual(pairs);
+  expect(await pairsHere(pairs, [], '/not/there')).toEqual(others);
+  expect(await pairsHere(pairs, [], import.meta.filename)).toEqual(pairs);
+});
+
+test('a pair that root has run counts, though its caches cannot be dropped now', async () => {
+  const pairs = drawPairs(200, 6, true);
+  const drops = pairs.filter(({ disturbance }) => disturbance?.what === 'drops caches');
+  const [made] = drops as [Pair];
+  const possible = await pairsHere(pairs, [made], '/not/there');
+  expect(possible).toContainEqual(made);
+  expect(possible).toHaveLength(pairs.length - drops.length + 1);
+});
+
+test('where a part fails, the others are ended before the error is thrown', async () => {
+  let isEnded = false;
+  const preparing = allOrNone(new AbortController().signal, (signal) => [
+    Promise.reject(new Error('no Go')),
+    once(signal, 'abort').then(() => {
+      isEnded = true;
+    }),
+  ]);
+  await expect(preparing).rejects.toThrow('no Go');
+  expect(isEnded).toBe(true);
+});
+
+test('the parts of a preparation end with the signal, whose reason is thrown', async () => {
+  const interrupting = new AbortController();
+  const preparing = allOrNone(interrupting.signal, (signal) => [
+    once(signal, 'abort').then(() => Promise.reject(new Error('killed'))),
+  ]);
+  interrupting.abort(new Error('interrupted'));
+  await expect(preparing).rejects.toThrow('interrupted');
 });
 
 const [firstPair] = drawPairs(1, 1, false) as [Pair];

@@ -95,7 +95,7 @@ interface EffectFile extends Kept<EffectRun> {
 export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
   const connections = load.connections;
-  const seal = sealOf([name, [...asked].sort(), connections, legSeconds]);
+  const seal = sealOf([name, configsOf(name), [...asked].sort(), connections, legSeconds]);
   const path = join(folder, `effect-${name}-${seed}.json`);
   const fresh = { effect: name, connections, legSeconds, seed, seal, runs: [] };
   const file = await readKept<EffectFile>(path, fresh, isResumed);

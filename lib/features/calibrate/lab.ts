@@ -80,9 +80,9 @@ export async function inLab<T>(
         folder: join(scratch, 'sink'),
       });
     const script = join(scratch, 'script.js');
-    const [versions, server] = await Promise.all([
-      toolVersions(binaries),
-      buildServer(machine, scratch, signal),
+    const [versions, server] = await allOrNone(signal, (until) => [
+      toolVersions(binaries, { signal: until }),
+      buildServer(machine, scratch, until),
       compileScript(script),
     ]);
     return await work({
@@ -100,6 +100,23 @@ export async function inLab<T>(
     await sink?.close();
     await rm(scratch, { recursive: true, force: true });
   }
+}
+
+/**
+ * Waits for all parts. If one fails, the signal that they are given ends the others, so that none works on in a folder that is gone.
+ * @throws what the first that failed has thrown, or the signal's reason
+ */
+export async function allOrNone<const Parts extends readonly Promise<unknown>[]>(
+  signal: AbortSignal,
+  begin: (until: AbortSignal) => Parts,
+): Promise<{ [Place in keyof Parts]: Awaited<Parts[Place]> }> {
+  const failed = new AbortController();
+  const until = AbortSignal.any([signal, failed.signal]);
+  const parts = begin(until);
+  for (const part of parts) part.catch((error: unknown) => failed.abort(error));
+  await Promise.allSettled(parts);
+  until.throwIfAborted();
+  return Promise.all(parts);
 }
 
 const silent: RunEvents = {

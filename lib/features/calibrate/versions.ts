@@ -29,7 +29,7 @@ export async function versionOf(
   signal?: AbortSignal,
 ): Promise<string | undefined> {
   if (tool === 'k6' || tool === 'nginx' || tool === 'h2o' || tool === 'nghttpd')
-    return (await serverBuild(tool, binary)).version;
+    return (await serverBuild(tool, binary, signal)).version;
   if (!isAsked(tool)) return undefined;
   const [argument, pattern] = questions[tool];
   const words = `${binary} ${argument} had not ended after ${limitSeconds} s: is it ${tool}?`;
@@ -42,14 +42,17 @@ export async function versionOf(
   return pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
 }
 
-/** Returns versions by tool name. @param influxd version reported by the running server; absent if there is none */
+/**
+ * Returns versions by tool name. @param influxd version reported by the running server; absent if there is none
+ * @throws as versionOf
+ */
 export async function toolVersions(
   binaries: Partial<Record<ToolName, string>>,
-  influxd?: string,
+  { influxd, signal }: { influxd?: string | undefined; signal?: AbortSignal } = {},
 ): Promise<Record<string, string>> {
   const versions: Record<string, string> = {};
   for (const [tool, binary] of Object.entries(binaries)) {
-    const version = tool === 'influxd' ? influxd : await versionOf(tool, binary);
+    const version = tool === 'influxd' ? influxd : await versionOf(tool, binary, signal);
     if (version !== undefined) versions[tool] = version;
   }
   return versions;
