@@ -18,7 +18,7 @@ import { toolVersions } from '../lib/features/calibrate/versions.ts';
 import { duration, scaledTime, whole } from '../lib/format.ts';
 import { readEnvironment } from '../lib/machine/cores.ts';
 import { formatCpuList, readProcessors } from '../lib/machine/processors.ts';
-import { underSignals } from '../lib/process.ts';
+import { underSignals } from '../lib/signals.ts';
 import { oneRunAtATime } from '../lib/machine/locks.ts';
 import { writeWhole } from '../lib/writing.ts';
 import { fileLimitFor, hardFilesLimit } from '../lib/servers/rights.ts';

@@ -1,15 +1,13 @@
-// Child processes, signals to this process, /proc, and the logs of programs. Every child starts here: in its own process group
-// (Ctrl-C reaches the runner alone, which ends its children in order), and with a parent-death signal (it ends even if the runner is
-// killed).
+// Child processes. Every child starts here: in its own process group (Ctrl-C reaches the runner alone, which ends its children in
+// order), and with a parent-death signal (it ends even if the runner is killed).
 import { execFile, spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { once, setMaxListeners } from 'node:events';
+import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { open, stat, truncate, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { printable, UserError } from './errors.ts';
-import { linkOf, namesIn, textOf, userUmask } from './files.ts';
-import { shownCommand } from './secrets.ts';
+import { namesIn, textOf, userUmask } from './files.ts';
 
 export interface ChildOptions {
   command: string;
@@ -86,6 +84,11 @@ export const withUserUmask: readonly string[] = [
 const usualGraceMs = 5000;
 
 const groups = new Set<number>();
+
+/** Kills all children with their groups, but those that are `onlyTerm`. */
+export function killChildren(): void {
+  for (const group of groups) sendIfThere(-group, 'SIGKILL');
+}
 
 /** How long a process may take to end after KILL. One that hangs in the kernel never ends. */
 const killedMs = 5000;
@@ -226,167 +229,6 @@ export function sendIfThere(pid: number, signal: NodeJS.Signals): void {
   } catch {
     // It has ended.
   }
-}
-
-/** The ids of all processes. @param proc the mount point of the proc file system */
-export function processIds(proc: string): string[] {
-  return namesIn(proc).filter((name) => /^\d+$/.test(name));
-}
-
-/** The id of a process's real user; undefined if it has ended. */
-export function userOf(pid: string): number | undefined {
-  const id = /^Uid:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
-  return id === undefined ? undefined : Number(id);
-}
-
-/** Inodes of a process's open sockets. @param folder of the process in /proc */
-export function socketsOf(folder: string): string[] {
-  return namesIn(`${folder}/fd`).flatMap(
-    (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? [],
-  );
-}
-
-/** The unix sockets that accept connections; the path of an abstract one begins with @. */
-export function listeningSockets(proc: string): { path: string; inode: string }[] {
-  const accepting = 0x10000;
-  return textOf(`${proc}/net/unix`)
-    .split('\n')
-    .flatMap((line) => {
-      // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
-      const [, flags = '', inode = '', path = ''] =
-        /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
-      return (parseInt(flags, 16) & accepting) === 0 ? [] : [{ path, inode }];
-    });
-}
-
-/** Inodes of the unix sockets that listen at a path. */
-export function listeningAt(socket: string, proc: string): string[] {
-  return listeningSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
-}
-
-/** A signal has ended the run. Exit code 130. */
-export class Interrupted extends Error {
-  constructor() {
-    super('interrupted');
-  }
-}
-
-const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
-
-/** npm passes the terminal's Ctrl-C on. */
-const sameWishMs = 500;
-
-const finishing = new Set<string>();
-
-/** Protects work from a second signal, because partial work would leave a mess. @param what names the work */
-export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
-  finishing.add(what);
-  return work.finally(() => finishing.delete(what));
-}
-
-/**
- * Takes over the signals until `release`. The first prints `ending` and aborts `signal` with an Interrupted. The second, half a second
- * later or more, kills the children and exits with 130.
- */
-export function takeSignals(ending: string) {
-  const controller = new AbortController();
-  const { signal } = controller;
-  // Each server of a group listens to it while it starts.
-  setMaxListeners(0, signal);
-  let firstAtMs = 0;
-
-  function handle() {
-    if (!signal.aborted) {
-      firstAtMs = performance.now();
-      console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
-      controller.abort(new Interrupted());
-      return;
-    }
-    if (performance.now() - firstAtMs < sameWishMs) return;
-    if (finishing.size > 0)
-      return console.error(`${[...finishing].join(', ')} has to finish first`);
-    for (const group of groups) sendIfThere(-group, 'SIGKILL');
-    process.exit(130);
-  }
-
-  for (const name of signals) process.on(name, handle);
-  return {
-    signal,
-    release() {
-      for (const name of signals) process.off(name, handle);
-    },
-  };
-}
-
-/** Does the work between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
-export async function underSignals<T>(
-  ending: string,
-  work: (signal: AbortSignal) => Promise<T>,
-): Promise<T> {
-  const { signal, release } = takeSignals(ending);
-  try {
-    return await work(signal);
-  } catch (error) {
-    signal.throwIfAborted();
-    throw error;
-  } finally {
-    release();
-  }
-}
-
-const tailBytes = 64 * 1024;
-
-/** Begins the report of a crash by the Go runtime; stacks and registers follow. */
-const crash =
-  /^(panic: |fatal error: |unexpected fault address |SIG[A-Z]+: |runtime: (out of memory|failed|cannot|mmap))/;
-
-/** The line that names the cause: the first of a crash in Go, else the last. */
-export function causeLine(lines: readonly string[]): string | undefined {
-  return lines.find((line) => crash.test(line)) ?? lines.at(-1);
-}
-
-/** The non-empty lines in the last 64 KiB of a log, from byte `from` on, without credentials. None if it cannot be read. */
-export async function lastLines(file: string, from = 0): Promise<string[]> {
-  const tail = await tailOf(file, from).catch(() => '');
-  const lines = printable(tail.toString()).split('\n');
-  return lines.map((line) => shownCommand(line.trim())).filter((line) => line !== '');
-}
-
-async function tailOf(file: string, from: number): Promise<Buffer> {
-  const handle = await open(file);
-  try {
-    const { size } = await handle.stat();
-    const place = Math.max(from, size - tailBytes);
-    const { buffer, bytesRead } = await handle.read(Buffer.alloc(tailBytes), 0, tailBytes, place);
-    return buffer.subarray(0, bytesRead);
-  } finally {
-    await handle.close();
-  }
-}
-
-/** A program that logs each request would fill the disk. */
-const mostLogBytes = 4e6;
-const boundEveryMs = 100;
-
-/** Empties a log whenever it gets too long. Call the returned function at the program's end: if it `shortens`, it keeps the last 64 KiB. */
-export function boundLog(
-  file: string,
-  mostBytes = mostLogBytes,
-): (end: { shortens: boolean }) => Promise<void> {
-  let isOver = false;
-  let looked = Promise.resolve();
-  const timer = setInterval(() => {
-    looked = stat(file)
-      .then(({ size }) => (size > mostBytes && !isOver ? truncate(file) : undefined))
-      .catch(() => undefined);
-  }, boundEveryMs);
-  timer.unref();
-  return async ({ shortens }) => {
-    clearInterval(timer);
-    isOver = true;
-    await looked;
-    if (shortens) await writeFile(file, await tailOf(file, 0));
-  };
 }
 
 export interface RunOptions extends Omit<ChildOptions, 'stdio'> {

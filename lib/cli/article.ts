@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { messageOf, usageError, UserError } from '../errors.ts';
 import { writeWhole } from '../writing.ts';
 import { duration } from '../format.ts';
-import { Interrupted } from '../process.ts';
+import { Interrupted } from '../signals.ts';
 import { articleMarkdown, articleTitle, claimsTable, type ArticleRun } from '../report/article.ts';
 import { articlePage } from '../report/html/article-page.ts';
 import { terminalTable } from '../report/table.ts';

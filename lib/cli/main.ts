@@ -2,7 +2,7 @@
 import { messageOf, remedyFor, UserError, unknownWord } from '../errors.ts';
 import type { Command } from '../feature.ts';
 import { features } from '../features.ts';
-import { Interrupted } from '../process.ts';
+import { Interrupted } from '../signals.ts';
 import { installVariable } from '../setup/machine.ts';
 import { typed } from '../setup/paths.ts';
 import { noInstall, printHelp } from './words.ts';

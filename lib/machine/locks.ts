@@ -7,14 +7,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { ifThere } from '../files.ts';
 import { counts, duration } from '../format.ts';
-import {
-  listeningAt,
-  listeningSockets,
-  processIds,
-  socketsOf,
-  startChild,
-  userOf,
-} from '../process.ts';
+import { listeningAt, listeningSockets, processIds, socketsOf, userOf } from '../proc-files.ts';
+import { startChild } from '../process.ts';
 import { shownCommand } from '../secrets.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 

@@ -5,7 +5,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { causeLine, lastLines, startLogged, weighSession, withoutVariables } from '../process.ts';
+import { startLogged, weighSession, withoutVariables } from '../process.ts';
+import { causeLine, lastLines } from '../program-logs.ts';
 import {
   k6Files,
   loadOverLine,

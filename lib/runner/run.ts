@@ -27,7 +27,7 @@ import {
   type VariantRound,
 } from './plan.ts';
 import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
-import { Interrupted } from '../process.ts';
+import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson, type Comparison, type Result, type RateStep } from '../result/result.ts';
 import {

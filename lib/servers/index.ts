@@ -1,7 +1,8 @@
 // Starts the server of a variant: nginx, h2o or nghttpd with its config, a command, or none at an address.
 import { mkdir, stat } from 'node:fs/promises';
 import { UserError } from '../errors.ts';
-import { boundLog, lastLines, startLogged } from '../process.ts';
+import { startLogged } from '../process.ts';
+import { boundLog, lastLines } from '../program-logs.ts';
 import type {
   AddressServer,
   CommandServer,

@@ -2,7 +2,8 @@
 import { open } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { printable, UserError } from '../errors.ts';
-import { lastLines, sendIfThere, type Child } from '../process.ts';
+import { sendIfThere, type Child } from '../process.ts';
+import { lastLines } from '../program-logs.ts';
 import { shownCommand } from '../secrets.ts';
 import type { ServerSpec } from '../scenario/model.ts';
 import type { Scope } from './scope.ts';

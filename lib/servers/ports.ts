@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
-import { socketsOf } from '../process.ts';
+import { socketsOf } from '../proc-files.ts';
 
 /** `address`: IPv4, such as 127.0.0.1. */
 export interface Address {

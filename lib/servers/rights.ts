@@ -3,7 +3,8 @@ import { randomInt } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { UserError } from '../errors.ts';
 import { textOf } from '../files.ts';
-import { lastLine, processIds, run, userOf, type RunAs } from '../process.ts';
+import { processIds, userOf } from '../proc-files.ts';
+import { lastLine, run, type RunAs } from '../process.ts';
 
 /** Ids that nothing else uses (systemd, Users, Groups, UIDs and GIDs), and those of a container, which may have no others. */
 const freeIds = [

@@ -6,15 +6,8 @@ import { existsSync, lstatSync, mkdirSync, readlinkSync, rmdirSync } from 'node:
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { ifThere, namesIn, readIfThere, textOf } from '../files.ts';
-import {
-  becoming,
-  processIds,
-  run,
-  startChild,
-  userOf,
-  withUserUmask,
-  type RunAs,
-} from '../process.ts';
+import { processIds, userOf } from '../proc-files.ts';
+import { becoming, run, startChild, withUserUmask, type RunAs } from '../process.ts';
 import { cpuSecondsOf } from './cgroup.ts';
 import { processTree, statFields } from './usage.ts';
 

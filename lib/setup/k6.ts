@@ -17,7 +17,8 @@ import { filesBelow, inOwnFolder, makeFolder, requireSpace } from '../files.ts';
 import { UserError } from '../errors.ts';
 import { withLock } from '../machine/locks.ts';
 import { present } from '../present.ts';
-import { causeLine, run } from '../process.ts';
+import { run } from '../process.ts';
+import { causeLine } from '../program-logs.ts';
 import { type Machine, atLeast, findAll, isExecutableFile } from './machine.ts';
 
 const buildsKept = 2;

@@ -5,7 +5,7 @@ import { createReadStream, existsSync, readFileSync } from 'node:fs';
 import { chmod, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, it, onTestFinished, vi } from 'vitest';
-import { userOf } from '../../lib/process.ts';
+import { userOf } from '../../lib/proc-files.ts';
 import { expectHarmless, type Case } from '../fixtures/attack.ts';
 import { ownFiles } from '../fixtures/own-files.ts';
 import { isRunning } from '../fixtures/processes.ts';

@@ -4,7 +4,7 @@ import { join, relative } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { duration, enumeration, whole } from '../../format.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
-import { underSignals } from '../../process.ts';
+import { underSignals } from '../../signals.ts';
 import { terminal, terminalTable } from '../../report/table.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
 import { writeWhole } from '../../writing.ts';

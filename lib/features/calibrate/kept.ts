@@ -3,7 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { UserError } from '../../errors.ts';
 import { oneRunAtATime } from '../../machine/locks.ts';
-import { underSignals } from '../../process.ts';
+import { underSignals } from '../../signals.ts';
 import { writeWhole } from '../../writing.ts';
 import { calibrationCores, inLab, type Lab } from './lab.ts';
 

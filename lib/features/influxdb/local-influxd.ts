@@ -6,14 +6,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf, UserError } from '../../errors.ts';
 import { linkOf, makeFolder, makePrivateFolder, namesIn, textOf } from '../../files.ts';
 import { holder, lockFile, writeHolder } from '../../machine/locks.ts';
-import {
-  lastLines,
-  pin,
-  startLogged,
-  weighSession,
-  withoutVariables,
-  type Child,
-} from '../../process.ts';
+import { pin, startLogged, weighSession, withoutVariables, type Child } from '../../process.ts';
+import { lastLines } from '../../program-logs.ts';
 import { listensOn, loopbackAddress } from '../../servers/ports.ts';
 import { database, type Influx } from '../../influx/address.ts';
 import { answers, hasDatabase, InfluxError, patiently, query } from '../../influx/client.ts';

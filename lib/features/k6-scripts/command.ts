@@ -1,5 +1,6 @@
 // npm run k6: prints the path of the k6 with k6/x/loadgen, or runs it.
-import { sendIfThere, startChild, underSignals, withUserUmask } from '../../process.ts';
+import { sendIfThere, startChild, withUserUmask } from '../../process.ts';
+import { underSignals } from '../../signals.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 import { thisMachine } from '../../setup/machine.ts';
 import { ensureTools } from '../../setup/tools.ts';

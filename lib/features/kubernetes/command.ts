@@ -34,7 +34,7 @@ import {
 } from '../../cli/words.ts';
 import packageJson from '../../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
-import { underSignals } from '../../process.ts';
+import { underSignals } from '../../signals.ts';
 import { openCluster, requireIdle, type ClusterOptions } from './cluster.ts';
 import { findKubectl, type Kubectl } from './kubectl.ts';
 import { readEnvironment } from '../../machine/cores.ts';

@@ -1,6 +1,7 @@
 // Access to the cluster through the user's kubectl, and descriptions of pod problems.
 import { printable, UserError } from '../../errors.ts';
-import { causeLine, run } from '../../process.ts';
+import { run } from '../../process.ts';
+import { causeLine } from '../../program-logs.ts';
 import { shellWord } from '../../scenario/load/shell-words.ts';
 import { find, thisMachine } from '../../setup/machine.ts';
 import { typed } from '../../setup/paths.ts';

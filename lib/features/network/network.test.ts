@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openNetwork, readSettings, settingsOf, requireNetworks } from './network.ts';
-import { Interrupted } from '../../process.ts';
+import { Interrupted } from '../../signals.ts';
 import type { NetworkSpec } from '../../scenario/model.ts';
 import { script, testMachine } from '../../../test/fixtures/machine.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';

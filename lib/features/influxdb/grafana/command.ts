@@ -5,7 +5,7 @@ import { dashboardNames, type DashboardName } from '../../../../dashboards/names
 import { inOneLine, usageError, UserError } from '../../../errors.ts';
 import { findGrafana, firstPort, startGrafana, type RunningGrafana } from './start.ts';
 import { defaultCores } from '../../../machine/cores.ts';
-import { underSignals } from '../../../process.ts';
+import { underSignals } from '../../../signals.ts';
 import { cpusOf, readProcessors } from '../../../machine/processors.ts';
 import { thisMachine } from '../../../setup/machine.ts';
 import { bakeoffFolder, typed } from '../../../setup/paths.ts';

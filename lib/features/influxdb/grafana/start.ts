@@ -11,7 +11,6 @@ import { UserError } from '../../../errors.ts';
 import { makeFolder, makePrivateFolder } from '../../../files.ts';
 import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
 import {
-  lastLines,
   startLogged,
   weighSession,
   withoutVariables,
@@ -19,6 +18,7 @@ import {
   run,
   type Child,
 } from '../../../process.ts';
+import { lastLines } from '../../../program-logs.ts';
 import { loopbackAddress, portProblem } from '../../../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../../../setup/machine.ts';
 import { fromCallersFolder, projectRoot } from '../../../setup/paths.ts';

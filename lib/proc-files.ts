@@ -1,0 +1,38 @@
+// Processes, their users and their sockets, as /proc has them.
+import { linkOf, namesIn, textOf } from './files.ts';
+
+/** The ids of all processes. @param proc the mount point of the proc file system */
+export function processIds(proc: string): string[] {
+  return namesIn(proc).filter((name) => /^\d+$/.test(name));
+}
+
+/** The id of a process's real user; undefined if it has ended. */
+export function userOf(pid: string): number | undefined {
+  const id = /^Uid:\s+(\d+)/m.exec(textOf(`/proc/${pid}/status`))?.[1];
+  return id === undefined ? undefined : Number(id);
+}
+
+/** Inodes of a process's open sockets. @param folder of the process in /proc */
+export function socketsOf(folder: string): string[] {
+  return namesIn(`${folder}/fd`).flatMap(
+    (descriptor) => /^socket:\[(\d+)\]$/.exec(linkOf(`${folder}/fd/${descriptor}`))?.[1] ?? [],
+  );
+}
+
+/** The unix sockets that accept connections; the path of an abstract one begins with @. */
+export function listeningSockets(proc: string): { path: string; inode: string }[] {
+  const accepting = 0x10000;
+  return textOf(`${proc}/net/unix`)
+    .split('\n')
+    .flatMap((line) => {
+      // Num, RefCount, Protocol, Flags, Type, St, Inode, Path
+      const [, flags = '', inode = '', path = ''] =
+        /^\S+ \S+ \S+ (\S+) \S+ \S+ +(\d+) (.*)$/.exec(line) ?? [];
+      return (parseInt(flags, 16) & accepting) === 0 ? [] : [{ path, inode }];
+    });
+}
+
+/** Inodes of the unix sockets that listen at a path. */
+export function listeningAt(socket: string, proc: string): string[] {
+  return listeningSockets(proc).flatMap(({ path, inode }) => (path === socket ? [inode] : []));
+}

@@ -1,0 +1,73 @@
+// Signals to this process: the first ends the work in order, the second at once.
+import { setMaxListeners } from 'node:events';
+import { killChildren } from './process.ts';
+
+/** A signal has ended the run. Exit code 130. */
+export class Interrupted extends Error {
+  constructor() {
+    super('interrupted');
+  }
+}
+
+const signals = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+/** npm passes the terminal's Ctrl-C on. */
+const sameWishMs = 500;
+
+const finishing = new Set<string>();
+
+/** Protects work from a second signal, because partial work would leave a mess. @param what names the work */
+export function toItsEnd<T>(what: string, work: Promise<T>): Promise<T> {
+  finishing.add(what);
+  return work.finally(() => finishing.delete(what));
+}
+
+/**
+ * Takes over the signals until `release`. The first prints `ending` and aborts `signal` with an Interrupted. The second, half a second
+ * later or more, kills the children and exits with 130.
+ */
+export function takeSignals(ending: string) {
+  const controller = new AbortController();
+  const { signal } = controller;
+  // Each server of a group listens to it while it starts.
+  setMaxListeners(0, signal);
+  let firstAtMs = 0;
+
+  function handle() {
+    if (!signal.aborted) {
+      firstAtMs = performance.now();
+      console.error(`${process.stderr.isTTY ? '\n' : ''}${ending}`);
+      controller.abort(new Interrupted());
+      return;
+    }
+    if (performance.now() - firstAtMs < sameWishMs) return;
+    if (finishing.size > 0)
+      return console.error(`${[...finishing].join(', ')} has to finish first`);
+    killChildren();
+    process.exit(130);
+  }
+
+  for (const name of signals) process.on(name, handle);
+  return {
+    signal,
+    release() {
+      for (const name of signals) process.off(name, handle);
+    },
+  };
+}
+
+/** Does the work between takeSignals and release. Throws Interrupted after a signal, or what the work throws. */
+export async function underSignals<T>(
+  ending: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const { signal, release } = takeSignals(ending);
+  try {
+    return await work(signal);
+  } catch (error) {
+    signal.throwIfAborted();
+    throw error;
+  } finally {
+    release();
+  }
+}
