@@ -1,47 +1,11 @@
 // npm run knobs: finds out which of the usual advice does anything for a config, on this machine.
 import { usageError, UserError, unknownWord } from '../../errors.ts';
-import { effect, enumeration } from '../../format.ts';
-import { candidatesOf, readKnobs, valueNames, whyNot, type Candidate } from './catalogue.ts';
-import {
-  gain,
-  helpful,
-  nothingHelpsLine,
-  planOf,
-  product,
-  ranked,
-  rankingTable,
-  rightAsItIs,
-  worthACloserLook,
-  type AsItIs,
-  type Tested,
-  type Effect,
-} from './ranking.ts';
-import type { Cores } from '../../machine/cores.ts';
-import {
-  featureLines,
-  limitLines,
-  partialLines,
-  redirectionLines,
-  scopeLines,
-  warningLines,
-} from '../../report/sentences.ts';
-import { measuredChange } from '../../report/comparison-sentences.ts';
-import { terminalTable, wrapLines } from '../../report/table.ts';
-import type { Comparison, Result } from '../../result/result.ts';
-import type { PlanDraft } from '../../runner/plan.ts';
-import { serverNames, type ConfiguredServer, type ServerName } from '../../scenario/model.ts';
-import { requestsOf } from '../../scenario/pages.ts';
-import { serverBuild, type OwnConfig } from '../../servers/index.ts';
-import { changeLines } from '../../servers/own/changes.ts';
-import { layable, type Layable } from '../../servers/own/own-config.ts';
-import { typed } from '../../setup/paths.ts';
-import { getTools, runPlan, takeMachine, withRun, type ReadyRun } from '../../cli/run.ts';
+import { askedFlags, readAsked } from '../../cli/asked.ts';
+import { getTools, runPlan, takeMachine, withRun } from '../../cli/run.ts';
 import { rateFlags, readRunOptions, runFlags, type RunOptions } from '../../cli/run-options.ts';
 import { report, say, terminalOf } from '../../cli/run-output.ts';
-import { askedFlags, readAsked } from '../../cli/asked.ts';
 import { sidesOf, type Side } from '../../cli/side-loads.ts';
 import { namesOf, readSource, type Source } from '../../cli/sides.ts';
-import { tryOnce } from '../../cli/start-sides.ts';
 import {
   onlyWord,
   printGroupedHelp,
@@ -50,6 +14,34 @@ import {
   type Flag,
   type Words,
 } from '../../cli/words.ts';
+import type { Cores } from '../../machine/cores.ts';
+import { scopeLines } from '../../report/sentences.ts';
+import { wrapLines } from '../../report/table.ts';
+import type { Result } from '../../result/result.ts';
+import type { PlanDraft } from '../../runner/plan.ts';
+import { serverNames, type ConfiguredServer, type ServerName } from '../../scenario/model.ts';
+import type { OwnConfig } from '../../servers/index.ts';
+import { changeLines } from '../../servers/own/changes.ts';
+import { typed } from '../../setup/paths.ts';
+import { candidatesOf, readKnobs, valueNames, type Candidate } from './catalogue.ts';
+import {
+  helpful,
+  nothingHelpsLine,
+  ranked,
+  worthACloserLook,
+  type Effect,
+  type Tested,
+} from './ranking.ts';
+import {
+  aroundLines,
+  knobsJson,
+  lookLines,
+  namesIn,
+  trialLines,
+  verifiedLines,
+  type Verified,
+} from './report.ts';
+import { tryKnobs, type KnobsAsked, type Trial } from './trial.ts';
 
 /** These flags would have another meaning in each of the three parts of the run, or none. */
 const {
@@ -81,8 +73,6 @@ const knobFlags = {
 
 /** Measured seconds per round. In a look, more rounds help more than longer ones: with few rounds the t quantile is large. */
 const lookSeconds = { first: 0.3, closer: 0.5 };
-/** Warm-up of both measurements; twice as long over TLS, for the handshakes. */
-const lookWarmupSeconds = 0.2;
 /** A closer look at more knobs would take as long as the first. */
 const mostCloser = 5;
 
@@ -158,13 +148,6 @@ async function lookCloser(
   return result;
 }
 
-/** The knobs that help, their lines in the config, and the result of all together; absent if no knob helps. */
-interface Verified {
-  chosen: readonly Candidate[];
-  changes: ReturnType<Layable['lay']>['changes'];
-  result?: Result;
-}
-
 async function verifyTogether(
   effects: readonly Effect[],
   trial: Trial,
@@ -222,13 +205,11 @@ async function readConfig(
   return { ...source.config, given };
 }
 
-type KnobsAsked = Awaited<ReturnType<typeof readKnobsAsked>>;
-
 async function readKnobsAsked(
   words: Words,
   { given, ...config }: OwnConfig & { given: string },
   cores: Cores,
-) {
+): Promise<KnobsAsked> {
   const source: Source = { kind: 'config', config };
   const sides = [{ name: namesOf([{ source }])[0] as string, given, source }];
   const [side] = sidesOf(sides, await readAsked(words, sides), cores) as [Side];
@@ -264,174 +245,4 @@ function wantedCandidates(
   for (const name of wanted)
     if (!known.includes(name)) throw unknownWord(`knob of ${server}`, name, known);
   return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
-}
-
-/** The config as it is and with each knob that can be measured, after each was started once. */
-type Trial = Awaited<ReturnType<typeof tryKnobs>>;
-
-async function tryKnobs(
-  run: ReadyRun,
-  { config: own, side, server, wanted }: KnobsAsked,
-  options: RunOptions,
-) {
-  const { listen, given, load } = side;
-  const { signal } = run;
-  const coreCount = run.cores.serverCpus.length;
-  const tried = await tryOnce(side, run);
-  const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
-  const asItIs: AsItIs = { given, server, load, page };
-  const config = await layable(own, {
-    port: listen.port,
-    paths: requestsOf(side.page).map(({ target }) => target),
-    cores: coreCount,
-  });
-  const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
-  const withKnobs = (name: string, chosen: readonly Candidate[]): Tested => {
-    const asIs = { ...server.asIs, laid: chosen.map(({ laid }) => laid) };
-    return { name, server: { ...server, workers: lay(chosen).workers, asIs }, page };
-  };
-  const binary = server.binary ?? (run.tools.servers[own.server] as string);
-  const here = {
-    facts: config.facts,
-    listen,
-    load,
-    bodyBytes: tried.answer.bytes,
-    workers: server.workers === 'server-cores' ? coreCount : server.workers,
-    build: await serverBuild(own.server, binary, signal),
-  };
-  const changed = new Map<Candidate, Tested>();
-  const leftOut: { name: string; why: string }[] = [];
-  for (const candidate of wanted) {
-    const { name } = candidate;
-    const why = whyNot(candidate, here, (laid) => config.lay(laid));
-    if (why !== undefined) {
-      leftOut.push({ name, why });
-      continue;
-    }
-    const one = withKnobs(name, [candidate]);
-    try {
-      const { answer } = await tryOnce({ ...side, server: one.server }, run);
-      changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
-    } catch (error) {
-      signal.throwIfAborted();
-      if (!(error instanceof UserError)) throw error;
-      const words = /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
-      leftOut.push({ name, why: words });
-    }
-  }
-  return {
-    asItIs,
-    redirections: tried.redirections,
-    changed,
-    leftOut,
-    lay,
-    withKnobs,
-    /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
-    plan(name: string, title: string, some: readonly Tested[], lookSeconds?: number): PlanDraft {
-      const isLook = lookSeconds !== undefined && load.rate === undefined;
-      const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
-      return planOf(
-        name,
-        title,
-        isLook ? { ...asItIs, load: { ...load, warmupSeconds } } : asItIs,
-        some,
-        run.cores,
-        { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...options, exact: false },
-      );
-    },
-  };
-}
-
-function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
-  const whys = new Map<string, string[]>();
-  for (const { name, why } of leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);
-  return [
-    ...redirectionLines([{ name: asItIs.given, redirections }]),
-    ...[...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`),
-  ];
-}
-
-const aroundLines = (result: Result): string[] =>
-  [partialLines, warningLines, limitLines].flatMap((lines) => lines(result));
-
-function lookLines(
-  result: Result,
-  effects: readonly Effect[],
-  { leftOut }: Trial,
-  options: RunOptions,
-): string[] {
-  const terminal = terminalOf(options);
-  const had = new Set(
-    leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
-  );
-  const right = rightAsItIs(effects, had).map(
-    ({ candidate: { name, knob }, comparison }) =>
-      `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`,
-  );
-  return [
-    ...terminalTable(rankingTable(effects, result), terminal),
-    '',
-    ...wrapLines([...aroundLines(result), ...right, ...featureLines(result)], terminal.width),
-  ];
-}
-
-const namesIn = (chosen: readonly Candidate[]): string =>
-  enumeration(chosen.map(({ name }) => name));
-
-function verifiedLines(
-  { comparisons: [comparison] }: Result,
-  chosen: readonly Candidate[],
-  effects: readonly Effect[],
-  given: string,
-): string[] {
-  if (comparison === undefined) return [];
-  const { verdict, why } = comparison;
-  const names = namesIn(chosen);
-  if (verdict === 'none') return [`${names}: not verified, ${why}.`];
-  const expected =
-    chosen.length < 2
-      ? ''
-      : ` Their single effects, multiplied, are ${effect(product(effects, chosen))}.`;
-  const words = {
-    faster: 'Verified',
-    slower: 'They harm together',
-    same: 'Not verified, the same',
-    inconclusive: 'Not verified, undecided',
-  }[verdict];
-  return [
-    `${words}: with ${names} it is ${measuredChange(comparison)} against ${given} as it is.${expected}`,
-  ];
-}
-
-function figuresOf({ ratio, ci95, verdict, why, metric, cpu, latency, roundsNeeded }: Comparison) {
-  return { metric, ratio, ci95, verdict, why, cpu, p99: latency.p99, roundsNeeded };
-}
-
-function knobsJson(
-  config: string,
-  runs: readonly string[],
-  effects: readonly Effect[],
-  leftOut: Trial['leftOut'],
-  { chosen, changes, result }: Verified,
-): object {
-  const [comparison] = result?.comparisons ?? [];
-  return {
-    schema: 1,
-    config,
-    runs,
-    knobs: effects.map(({ candidate: { name, knob, laid }, comparison, closer }) => ({
-      name,
-      claim: knob.claim,
-      source: knob.source,
-      ...laid,
-      gain: gain(comparison),
-      closer,
-      ...figuresOf(comparison),
-    })),
-    leftOut,
-    together:
-      comparison === undefined
-        ? null
-        : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) },
-  };
 }

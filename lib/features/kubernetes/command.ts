@@ -35,8 +35,9 @@ import {
 import packageJson from '../../../package.json' with { type: 'json' };
 import { rmdir } from 'node:fs/promises';
 import { underSignals } from '../../signals.ts';
-import { openCluster, requireIdle, type ClusterOptions } from './cluster.ts';
+import { openCluster, requireIdle } from './cluster.ts';
 import { findKubectl, type Kubectl } from './kubectl.ts';
+import type { ClusterOptions } from './load.ts';
 import { readEnvironment } from '../../machine/cores.ts';
 import { readProcessors } from '../../machine/processors.ts';
 import { headingLines } from '../../report/heading.ts';

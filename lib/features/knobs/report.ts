@@ -1,0 +1,124 @@
+// What is said of the knobs: before the looks, after each, and as JSON.
+import { effect, enumeration } from '../../format.ts';
+import type { RunOptions } from '../../cli/run-options.ts';
+import { terminalOf } from '../../cli/run-output.ts';
+import { measuredChange } from '../../report/comparison-sentences.ts';
+import {
+  featureLines,
+  limitLines,
+  partialLines,
+  redirectionLines,
+  warningLines,
+} from '../../report/sentences.ts';
+import { terminalTable, wrapLines } from '../../report/table.ts';
+import type { Comparison, Result } from '../../result/result.ts';
+import type { Layable } from '../../servers/own/own-config.ts';
+import type { Candidate } from './catalogue.ts';
+import { gain, product, rankingTable, rightAsItIs, type Effect } from './ranking.ts';
+import type { Trial } from './trial.ts';
+
+/** The knobs that help, their lines in the config, and the result of all together; absent if no knob helps. */
+export interface Verified {
+  chosen: readonly Candidate[];
+  changes: ReturnType<Layable['lay']>['changes'];
+  result?: Result;
+}
+
+/** What the trial redirects, and the knobs that it leaves out, by their reasons. */
+export function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
+  const whys = new Map<string, string[]>();
+  for (const { name, why } of leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);
+  return [
+    ...redirectionLines([{ name: asItIs.given, redirections }]),
+    ...[...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`),
+  ];
+}
+
+/** Warnings of a run, and what limited it. */
+export const aroundLines = (result: Result): string[] =>
+  [partialLines, warningLines, limitLines].flatMap((lines) => lines(result));
+
+/** The ranking of a look as a table, and what there is to say of it. */
+export function lookLines(
+  result: Result,
+  effects: readonly Effect[],
+  { leftOut }: Trial,
+  options: RunOptions,
+): string[] {
+  const terminal = terminalOf(options);
+  const had = new Set(
+    leftOut.flatMap(({ name, why }) => (why.startsWith('already so') ? [name] : [])),
+  );
+  const right = rightAsItIs(effects, had).map(
+    ({ candidate: { name, knob }, comparison }) =>
+      `${knob.name} is right as it is: ${name} is ${measuredChange(comparison)}.`,
+  );
+  return [
+    ...terminalTable(rankingTable(effects, result), terminal),
+    '',
+    ...wrapLines([...aroundLines(result), ...right, ...featureLines(result)], terminal.width),
+  ];
+}
+
+export const namesIn = (chosen: readonly Candidate[]): string =>
+  enumeration(chosen.map(({ name }) => name));
+
+/** The verdict on all that help together; none without a comparison. */
+export function verifiedLines(
+  { comparisons: [comparison] }: Result,
+  chosen: readonly Candidate[],
+  effects: readonly Effect[],
+  given: string,
+): string[] {
+  if (comparison === undefined) return [];
+  const { verdict, why } = comparison;
+  const names = namesIn(chosen);
+  if (verdict === 'none') return [`${names}: not verified, ${why}.`];
+  const expected =
+    chosen.length < 2
+      ? ''
+      : ` Their single effects, multiplied, are ${effect(product(effects, chosen))}.`;
+  const words = {
+    faster: 'Verified',
+    slower: 'They harm together',
+    same: 'Not verified, the same',
+    inconclusive: 'Not verified, undecided',
+  }[verdict];
+  return [
+    `${words}: with ${names} it is ${measuredChange(comparison)} against ${given} as it is.${expected}`,
+  ];
+}
+
+function figuresOf({ ratio, ci95, verdict, why, metric, cpu, latency, roundsNeeded }: Comparison) {
+  return { metric, ratio, ci95, verdict, why, cpu, p99: latency.p99, roundsNeeded };
+}
+
+/** All knobs, and those that help together, for --json. @param runs their names */
+export function knobsJson(
+  config: string,
+  runs: readonly string[],
+  effects: readonly Effect[],
+  leftOut: Trial['leftOut'],
+  { chosen, changes, result }: Verified,
+): object {
+  const [comparison] = result?.comparisons ?? [];
+  return {
+    schema: 1,
+    config,
+    runs,
+    knobs: effects.map(({ candidate: { name, knob, laid }, comparison, closer }) => ({
+      name,
+      claim: knob.claim,
+      source: knob.source,
+      ...laid,
+      gain: gain(comparison),
+      closer,
+      ...figuresOf(comparison),
+    })),
+    leftOut,
+    together:
+      comparison === undefined
+        ? null
+        : { knobs: chosen.map(({ name }) => name), changes, ...figuresOf(comparison) },
+  };
+}

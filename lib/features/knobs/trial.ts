@@ -1,0 +1,104 @@
+// Starts a config once as it is and once with each knob, before anything is measured.
+import { UserError } from '../../errors.ts';
+import type { ReadyRun } from '../../cli/run.ts';
+import type { RunOptions } from '../../cli/run-options.ts';
+import type { Side } from '../../cli/side-loads.ts';
+import { tryOnce } from '../../cli/start-sides.ts';
+import type { PlanDraft } from '../../runner/plan.ts';
+import type { ConfiguredServer } from '../../scenario/model.ts';
+import { requestsOf } from '../../scenario/pages.ts';
+import { serverBuild, type OwnConfig } from '../../servers/index.ts';
+import { layable } from '../../servers/own/own-config.ts';
+import { whyNot, type Candidate } from './catalogue.ts';
+import { planOf, type AsItIs, type Tested } from './ranking.ts';
+
+/** A config and the knobs that are asked for. */
+export interface KnobsAsked {
+  config: OwnConfig;
+  side: Side;
+  server: ConfiguredServer;
+  wanted: readonly Candidate[];
+}
+
+/** Warm-up of both measurements; twice as long over TLS, for the handshakes. */
+const lookWarmupSeconds = 0.2;
+
+/** The config as it is and with each knob that can be measured, after each was started once. */
+export type Trial = Awaited<ReturnType<typeof tryKnobs>>;
+
+/**
+ * Tries the config, and each knob that may apply. Returns those that can be measured, and why the others cannot.
+ * @throws UserError if the config as it is does not start; the signal's reason
+ */
+export async function tryKnobs(
+  run: ReadyRun,
+  { config: own, side, server, wanted }: KnobsAsked,
+  options: RunOptions,
+) {
+  const { listen, given, load } = side;
+  const { signal } = run;
+  const coreCount = run.cores.serverCpus.length;
+  const tried = await tryOnce(side, run);
+  const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
+  const asItIs: AsItIs = { given, server, load, page };
+  const config = await layable(own, {
+    port: listen.port,
+    paths: requestsOf(side.page).map(({ target }) => target),
+    cores: coreCount,
+  });
+  const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
+  const withKnobs = (name: string, chosen: readonly Candidate[]): Tested => {
+    const asIs = { ...server.asIs, laid: chosen.map(({ laid }) => laid) };
+    return { name, server: { ...server, workers: lay(chosen).workers, asIs }, page };
+  };
+  const binary = server.binary ?? (run.tools.servers[own.server] as string);
+  const here = {
+    facts: config.facts,
+    listen,
+    load,
+    bodyBytes: tried.answer.bytes,
+    workers: server.workers === 'server-cores' ? coreCount : server.workers,
+    build: await serverBuild(own.server, binary, signal),
+  };
+  const changed = new Map<Candidate, Tested>();
+  const leftOut: { name: string; why: string }[] = [];
+  for (const candidate of wanted) {
+    const { name } = candidate;
+    const why = whyNot(candidate, here, (laid) => config.lay(laid));
+    if (why !== undefined) {
+      leftOut.push({ name, why });
+      continue;
+    }
+    const one = withKnobs(name, [candidate]);
+    try {
+      const { answer } = await tryOnce({ ...side, server: one.server }, run);
+      changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof UserError)) throw error;
+      const words = /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
+      leftOut.push({ name, why: words });
+    }
+  }
+  return {
+    asItIs,
+    redirections: tried.redirections,
+    changed,
+    leftOut,
+    lay,
+    withKnobs,
+    /** @param lookSeconds of a look, if the load sets no rate; absent: the usual time */
+    plan(name: string, title: string, some: readonly Tested[], lookSeconds?: number): PlanDraft {
+      const isLook = lookSeconds !== undefined && load.rate === undefined;
+      const warmupSeconds = lookWarmupSeconds * (listen.tls ? 2 : 1);
+      return planOf(
+        name,
+        title,
+        isLook ? { ...asItIs, load: { ...load, warmupSeconds } } : asItIs,
+        some,
+        run.cores,
+        { ...(isLook ? { durationSeconds: lookSeconds } : {}), ...options, exact: false },
+      );
+    },
+  };
+}

@@ -1,0 +1,255 @@
+// A load in a cluster: applies its TestRun, waits for its end, and reads what its generators left.
+import { responsesOf } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
+import { UserError } from '../../errors.ts';
+import type { Influx } from '../../influx/address.ts';
+import { patiently, query } from '../../influx/client.ts';
+import { leftIn, leftQuery } from '../../k6/left-results.ts';
+import type { LoadPlan } from '../../k6/load-plan.ts';
+import type { LoadResult } from '../../result/load-result.ts';
+import type { Phase } from '../../result/result.ts';
+import { bodiesDiffer, standstillIn } from '../../runner/disturbance.ts';
+import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
+import { expectedOf } from '../../runner/k6-plan.ts';
+import { perRequestOf } from '../../runner/observers/per-request.ts';
+import {
+  Disturbance,
+  RoundFailure,
+  type Attempt,
+  type Plan,
+  type PlannedVariant,
+  type Sink,
+  type VariantRound,
+} from '../../runner/plan.ts';
+import type { ConfiguredServer } from '../../scenario/model.ts';
+import { configOf } from '../../scenario/variants.ts';
+import { workersFor } from '../../servers/index.ts';
+import { KubectlError, instanceWords, lastWords, podWords, type Kubectl } from './kubectl.ts';
+import { imageVersions, labelsOf, loadManifests, type ClusterRun } from './manifests.ts';
+import { patienceMs, requireMade, troubleIn, underWay, waitFor } from './wait.ts';
+
+export interface ClusterOptions {
+  kubectl: Kubectl;
+  clusterRun: ClusterRun;
+  variants: readonly PlannedVariant[];
+  /** The InfluxDB where generators meet and leave their results, as reached from here. */
+  influx: Influx;
+  sink: Sink | null;
+  plan: Plan;
+  signal: AbortSignal;
+  say(line: string): void;
+}
+
+export interface StartedServer {
+  pod: string;
+  /** Uses the pod's address, because DNS may still return the previous round's pod. */
+  origin: string;
+}
+
+/** For servers and generators to start: images are pulled, and nodes may be made. */
+export const startSeconds = 300;
+/** For the operator to take a TestRun: one that was killed is back by then. */
+const takenMs = 25_000;
+/**
+ * For the operator to start generators that run. DNS may go on for 30 s to deny their services, which are new, and the operator asks
+ * again after pauses that double: 20 s after the first time, then 41 s.
+ */
+const startedMs = 60_000;
+/** Beyond a load's own longest time: the operator looks every 15 s. */
+const endSeconds = 60;
+/** For a database that restarts or is busy. One request may take 10 s, and is made again then. */
+const databaseMs = 30_000;
+
+/** CPU seconds of a pod's server so far, by its control group; null if they cannot be read. */
+export async function cpuSecondsOf(kubectl: Kubectl, pod: string): Promise<number | null> {
+  const stat = await kubectl.exec(pod, 'cat', '/sys/fs/cgroup/cpu.stat');
+  const [, micros] = /^usage_usec (\d+)$/m.exec(stat) ?? [];
+  return micros === undefined ? null : Number(micros) / 1e6;
+}
+
+/** Call it while the server is idle. The returned function gives the CPU seconds that it has used since; null if they are not known. */
+async function watchCpu(kubectl: Kubectl, pod: string): Promise<() => Promise<number | null>> {
+  // A reading is a process in the control group, whose own CPU time two of them tell.
+  const [first, begin] = [await cpuSecondsOf(kubectl, pod), await cpuSecondsOf(kubectl, pod)];
+  return async () => {
+    const end = await cpuSecondsOf(kubectl, pod);
+    if (first === null || begin === null || end === null) return null;
+    return Math.max(0, end - begin - (begin - first));
+  };
+}
+
+/**
+ * Loads a variant's server, and removes what the load was made of.
+ * @throws RoundFailure, Disturbance: another try may do; UserError; Interrupted
+ */
+export async function loaded(
+  options: ClusterOptions,
+  planned: PlannedVariant,
+  server: StartedServer,
+  { round, onLoad }: Attempt,
+): Promise<VariantRound> {
+  const { kubectl, clusterRun } = options;
+  const { variant } = planned;
+  const { plan, name, labels, manifests } = loadManifests(
+    clusterRun,
+    planned,
+    server.origin,
+    round,
+  );
+  let dueSinceMs: number | undefined;
+  const look = async (waitedMs: number) => {
+    onLoad(null);
+    const objects = await kubectl.list('testruns.k6.io,pods', labels);
+    const pods = objects.filter(({ kind }) => kind === 'Pod');
+    const stage = objects.find(({ kind }) => kind === 'TestRun')?.status?.stage;
+    const areAll = (phase: string) =>
+      pods.filter(
+        ({ metadata, status }) => metadata.labels?.['runner'] === 'true' && status?.phase === phase,
+      ).length === clusterRun.generators;
+    // The operator may have ended before its generators did.
+    if (stage === 'finished' || areAll('Succeeded')) return { there: undefined };
+    const trouble = troubleIn(pods);
+    // The operator waits without end for a generator that ended before its start.
+    const failed = pods.find(({ status }) => status?.phase === 'Failed');
+    if (failed !== undefined)
+      throw new RoundFailure(
+        `${podWords(failed)} ended early: ${await lastWords(kubectl, failed)}`,
+      );
+    if (stage === 'error')
+      throw new UserError(
+        `k6-operator would not run the load of ${variant.name} (its stage is error): its log may say why`,
+      );
+    if (waitedMs > patienceMs && trouble === undefined) await requireMade(kubectl, [name], pods);
+    if (stage === 'started' || stage === 'stopped') return trouble ?? underWay;
+    const isDue = stage === undefined || (stage === 'created' && areAll('Running'));
+    dueSinceMs = isDue ? (dueSinceMs ?? waitedMs) : undefined;
+    if (waitedMs - (dueSinceMs ?? waitedMs) > (stage === undefined ? takenMs : startedMs))
+      throw new UserError(
+        `k6-operator does not start the load of ${variant.name}: see whether it runs and watches this namespace (kubectl get deployments -A), and whether a NetworkPolicy keeps it from port 6565 of the generators`,
+      );
+    return trouble ?? `its stage is ${stage ?? 'none'}`;
+  };
+  const seconds = startSeconds + plan.maxDurationSeconds + endSeconds;
+  const cpuUsed = await watchCpu(kubectl, server.pod);
+  try {
+    await kubectl.apply(manifests);
+    await waitFor(options, `the load of ${variant.name} is not over`, seconds, look);
+    const cpuSeconds = await cpuUsed();
+    return await outcomeOf(options, planned, server, { plan, round, labels, cpuSeconds });
+  } finally {
+    await kubectl.remove(labels).catch((error: unknown) => {
+      if (!(error instanceof KubectlError)) throw error;
+      // It is removed at the run's end.
+      options.say(`what the load of ${variant.name} left is still there: ${error.message}`);
+    });
+  }
+}
+
+interface Loaded {
+  plan: LoadPlan;
+  round: number;
+  labels: Readonly<Record<string, string>>;
+  /** Of the server, for all requests; null if not known. */
+  cpuSeconds: number | null;
+}
+
+/** A phase's part of the CPU time of all requests, those of warm-ups too: each request costs the same. */
+function partOfCpu(cpuSeconds: number | null, results: readonly LoadResult[], phase: LoadResult) {
+  // Several phases may be different loads.
+  if (cpuSeconds === null || results.length > 1) return null;
+  const all = total(results, ({ requests, warmupRequests }) => requests + warmupRequests);
+  return (cpuSeconds * phase.requests) / all;
+}
+
+async function outcomeOf(
+  { kubectl, clusterRun, influx, plan, sink }: ClusterOptions,
+  planned: PlannedVariant,
+  startedServer: StartedServer,
+  { plan: loadPlan, round, labels, cpuSeconds }: Loaded,
+): Promise<VariantRound> {
+  const { variant, load, page } = planned;
+  const { run, server, generators } = clusterRun;
+  const leftOfLoad = leftQuery({ run, variant: variant.name, round: String(round) });
+  const left = leftIn(await patiently(databaseMs, () => query(influx, leftOfLoad)));
+  const pods = await kubectl.list('pods', labels);
+  const ends = await Promise.all(
+    Array.from({ length: generators }, async (_, index): Promise<InstanceEnd> => {
+      const outcome = left.get(index + 1);
+      if (outcome !== undefined)
+        return { phases: byOurClocks(outcome.phases, { wallMs: outcome.aheadMs, monotonicMs: 0 }) };
+      const pod = pods.find((other) => podWords(other) === instanceWords(index + 1));
+      const why = pod === undefined ? 'its pod is gone' : await lastWords(kubectl, pod);
+      return { failure: `left no result in InfluxDB: ${why}` };
+    }),
+  );
+  const merged = mergeInstances(ends, loadPlan).map(({ results }) => results[0] as LoadResult);
+  const phases = merged.map((mergedPhase): Phase => {
+    const { wire: _, ...result } = mergedPhase;
+    return {
+      // Several machines have no common clock.
+      ...result,
+      monotonicMs: [0, 0],
+      ...expectedOf({ variant, page }),
+      serverCpuSeconds: partOfCpu(cpuSeconds, merged, mergedPhase),
+      serverRssBytes: null,
+      idleCpuShare: null,
+      perRequest: perRequestOf([mergedPhase]),
+      generatorCpuSeconds: result.cpuSeconds,
+      noise: null,
+      network: null,
+    };
+  });
+  const { name: program } = variant.server as ConfiguredServer;
+  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'), startedServer);
+  const unanswered = phases.find((phase) => responsesOf(phase) === 0);
+  if (unanswered !== undefined)
+    throw new RoundFailure(
+      `no generator had an answer from ${startedServer.origin}${unanswered.errorExample === '' ? '' : ` (${unanswered.errorExample})`}: see whether a NetworkPolicy forbids it`,
+    );
+  for (const phase of phases) {
+    const standstill = standstillIn(phase, program, undefined);
+    if (standstill !== undefined) throw new Disturbance(standstill);
+  }
+  // Headers and several pages change the size.
+  const { requests: mix, bodyBytes } = page;
+  const isPlain = mix === undefined && load.headers === undefined && load.method === undefined;
+  if (isPlain && bodyBytes !== undefined) bodiesDiffer({ variant }, phases, { bytes: bodyBytes });
+  const requests = total(phases, (phase) => phase.requests);
+  const recordFile = undefined;
+  // The generators send their samples themselves.
+  const toStore = { planned, round, requests, samples: [], recordFile, unsent: false };
+  const integrity = (await sink?.afterLoad(plan, toStore)) ?? null;
+  return {
+    server: {
+      name: program,
+      version: imageVersions[program],
+      workers: workersFor(variant.server, server.cores, false),
+      config: configOf(variant.server),
+      redirections: [],
+    },
+    phases,
+    requests,
+    notes: [],
+    recordFile,
+    integrity,
+  };
+}
+
+async function requireSameServer(
+  kubectl: Kubectl,
+  labels: Readonly<Record<string, string>>,
+  { pod }: StartedServer,
+): Promise<void> {
+  const pods = await kubectl.list('pods', labels);
+  const same = pods.find(({ metadata }) => metadata.name === pod);
+  if (same === undefined || same.metadata.deletionTimestamp !== undefined)
+    throw new RoundFailure(
+      'its server was removed under load: was its node drained, or out of memory?',
+    );
+  const again = same.status?.containerStatuses?.find(({ restartCount }) => restartCount > 0);
+  if (again === undefined) return;
+  const { reason, exitCode } = again.lastState?.terminated ?? {};
+  throw new RoundFailure(
+    `its server ended under load and was started again: ${reason ?? 'for a reason that is not told'}${exitCode === undefined ? '' : ` (exit code ${exitCode})`}`,
+  );
+}
