@@ -181,14 +181,14 @@ describe('the sentence', () => {
       'Why: CPU time does not explain it, since open-file-cache waits for something else.',
     ]);
   });
+});
 
-  it('reports missing data once', () => {
-    const missing = ['no perf', 'no perf'];
-    expect(whyLines(result([workers, openFileCache], { why: { missing, sides: [] } }))).toEqual([
-      'Causes were not looked at: no perf.',
-    ]);
-    expect(whyLines(result([workers, openFileCache]))).toEqual([]);
-  });
+it('reports missing data once', () => {
+  const missing = ['no perf', 'no perf'];
+  expect(whyLines(result([workers, openFileCache], { why: { missing, sides: [] } }))).toEqual([
+    'Causes were not looked at: no perf.',
+  ]);
+  expect(whyLines(result([workers, openFileCache]))).toEqual([]);
 });
 
 it.each([

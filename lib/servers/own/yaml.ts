@@ -10,6 +10,7 @@ import {
   parseDocument,
   type Document,
   type Node,
+  type YAMLMap,
 } from 'yaml';
 import { addressIn, UserError, withShortQuotes, wordIn } from '../../errors.ts';
 import { ours, readIncluded, realPathOf, type Layer } from '../config-files.ts';
@@ -88,88 +89,125 @@ export type MapTree = Extract<Tree, { kind: 'map' }>;
 
 /** Reads the tree. Names in !file begin at the config's folder. Throws UserError with file and line. */
 export async function readYaml(config: Layer): Promise<MapTree> {
-  const folder = path.dirname(config.file);
-  // Values so far, and the deepest level of those being read.
-  let [values, deepest] = [0, 0];
-  const tree = await read(config, [await realPathOf(config.file)], 0);
+  const { file } = config;
+  const reading = { folder: path.dirname(file), size: { values: 0, deepest: 0 } };
+  const tree = await new FileReader(config, [await realPathOf(file)], reading).read(0);
   if (tree.kind === 'map') return tree;
   if (tree.kind === 'text' && tree.text === '') return treeOf({}) as MapTree;
-  throw new UserError(`h2o config ${config.file}:1: is not a YAML mapping, as h2o's configs are`);
+  throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
+}
 
-  /** @param open files that include each other, from the config to this file. @param depth as of convert */
-  async function read(layer: Layer, open: readonly string[], depth: number): Promise<Tree> {
-    const { file } = layer;
-    const lines = new LineCounter();
-    const document = parse(layer, lines);
-    /** Values with a name, as far as they have been read; the last of a name counts. */
-    const anchors = new Map<string, { tree: Tree; values: number; height: number }>();
-    const lineOf = (node: Node) => lines.linePos(node.range?.[0] ?? 0).line;
-    const originOf = (line: number) => layer.origin ?? `${file}:${line}`;
-    return convert(document.contents, 1, depth);
+/** What the files of a config share while they are read. */
+interface Reading {
+  folder: string;
+  /** Values so far, and the deepest level of those being read. */
+  size: { values: number; deepest: number };
+}
 
-    /** @param above the line of the node's parent, for an empty node; `depth`: levels above it */
-    async function convert(node: Node | null, above: number, depth: number): Promise<Tree> {
-      const before = { values, deepest };
-      values++;
-      deepest = depth;
-      const tree = await converted(node, above, depth);
-      if (node !== null && 'anchor' in node && node.anchor !== undefined)
-        anchors.set(node.anchor, {
-          tree,
-          values: values - before.values,
-          height: deepest - depth,
-        });
-      deepest = Math.max(deepest, before.deepest);
-      return tree;
-    }
+/** Reads a file of a config, once. */
+class FileReader {
+  readonly #layer: Layer;
+  /** The files that include each other, from the config to this file. */
+  readonly #open: readonly string[];
+  readonly #reading: Reading;
+  readonly #lines = new LineCounter();
+  /** Values with a name, as far as they have been read; the last of a name counts. */
+  readonly #anchors = new Map<string, { tree: Tree; values: number; height: number }>();
 
-    async function converted(node: Node | null, above: number, depth: number): Promise<Tree> {
-      if (node === null) return { kind: 'text', text: '', origin: originOf(above) };
-      const line = node.range?.[0] === node.range?.[1] ? above : lineOf(node);
-      const origin = originOf(line);
-      const fail = (problem: string) => {
-        throw new UserError(`h2o config ${file}:${line}: ${problem}`);
-      };
-      const meant = isAlias(node)
-        ? (anchors.get(node.source) ?? fail(`*${wordIn(node.source)} stands for nothing above it`))
-        : undefined;
-      values += meant?.values ?? 0;
-      deepest = depth + (meant?.height ?? 0);
-      if (deepest > mostNested) fail(`is nested more than ${mostNested} deep`);
-      if (values > mostValues) fail(`has more than ${mostValues} values, with those of aliases`);
-      if (meant !== undefined) return meant.tree;
-      if (isMap(node)) {
-        const pairs: Pair[] = [];
-        for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
-          if (!isScalar(key)) return fail('a key has to be a word');
-          const keyLine = lineOf(key);
-          const tree = await convert(value, keyLine, depth + 1);
-          pairs.push({ key: String(key.value), origin: originOf(keyLine), value: tree });
-        }
-        return { kind: 'map', pairs: merged(pairs), origin };
-      }
-      if (isSeq(node)) {
-        const items: Tree[] = [];
-        for (const item of node.items as Node[]) items.push(await convert(item, line, depth + 1));
-        return { kind: 'list', items, origin };
-      }
-      const value = isScalar(node) ? String(node.value ?? '') : '';
-      if (value.includes('\uFFFD')) fail('is not UTF-8 text');
-      if (node.tag === '!file') return included(`${file}:${line}`, value, open, depth);
-      const tag = node.tag?.startsWith('!') ? { tag: node.tag } : {};
-      return { kind: 'text', text: value, origin, ...tag };
-    }
+  constructor(layer: Layer, open: readonly string[], reading: Reading) {
+    this.#layer = layer;
+    this.#open = open;
+    this.#reading = reading;
   }
 
-  async function included(
-    from: string,
-    name: string,
-    open: readonly string[],
-    depth: number,
-  ): Promise<Tree> {
-    const other = path.resolve(folder, name);
-    const inside = await readIncluded(other, { from, name }, open);
-    return read({ file: other, text: inside.text }, inside.open, depth + 1);
+  /** @param depth levels above the file */
+  read(depth: number): Promise<Tree> {
+    return this.#convert(parse(this.#layer, this.#lines).contents, 1, depth);
+  }
+
+  /** @param above the line of the node's parent, for an empty node. @param depth levels above it */
+  async #convert(node: Node | null, above: number, depth: number): Promise<Tree> {
+    const { size } = this.#reading;
+    const before = { ...size };
+    size.values++;
+    size.deepest = depth;
+    const tree = await this.#converted(node, above, depth);
+    if (node !== null && 'anchor' in node && node.anchor !== undefined)
+      this.#anchors.set(node.anchor, {
+        tree,
+        values: size.values - before.values,
+        height: size.deepest - depth,
+      });
+    size.deepest = Math.max(size.deepest, before.deepest);
+    return tree;
+  }
+
+  async #converted(node: Node | null, above: number, depth: number): Promise<Tree> {
+    if (node === null) return { kind: 'text', text: '', origin: this.#originOf(above) };
+    const isEmpty = node.range?.[0] === node.range?.[1];
+    const line = isEmpty ? above : this.#lineOf(node);
+    const origin = this.#originOf(line);
+    if (isAlias(node)) {
+      const meant = this.#anchors.get(node.source);
+      if (meant === undefined)
+        this.#fail(line, `*${wordIn(node.source)} stands for nothing above it`);
+      this.#requireSize(line, depth, meant);
+      return meant.tree;
+    }
+    this.#requireSize(line, depth, { values: 0, height: 0 });
+    if (isMap(node)) return { kind: 'map', pairs: await this.#pairsOf(node, line, depth), origin };
+    if (isSeq(node)) {
+      const items: Tree[] = [];
+      for (const item of node.items as Node[])
+        items.push(await this.#convert(item, line, depth + 1));
+      return { kind: 'list', items, origin };
+    }
+    const text = isScalar(node) ? String(node.value ?? '') : '';
+    if (text.includes('\uFFFD')) this.#fail(line, 'is not UTF-8 text');
+    if (node.tag === '!file') return this.#included(line, text, depth);
+    const tree: Tree = { kind: 'text', text, origin };
+    if (node.tag?.startsWith('!')) tree.tag = node.tag;
+    return tree;
+  }
+
+  async #pairsOf(node: YAMLMap, line: number, depth: number): Promise<Pair[]> {
+    const pairs: Pair[] = [];
+    for (const { key, value } of node.items as { key: Node; value: Node | null }[]) {
+      if (!isScalar(key)) this.#fail(line, 'a key has to be a word');
+      const keyLine = this.#lineOf(key);
+      const tree = await this.#convert(value, keyLine, depth + 1);
+      pairs.push({ key: String(key.value), origin: this.#originOf(keyLine), value: tree });
+    }
+    return merged(pairs);
+  }
+
+  /** @param meant what an alias adds to the size */
+  #requireSize(line: number, depth: number, meant: { values: number; height: number }): void {
+    const { size } = this.#reading;
+    size.values += meant.values;
+    size.deepest = depth + meant.height;
+    if (size.deepest > mostNested) this.#fail(line, `is nested more than ${mostNested} deep`);
+    if (size.values > mostValues)
+      this.#fail(line, `has more than ${mostValues} values, with those of aliases`);
+  }
+
+  async #included(line: number, name: string, depth: number): Promise<Tree> {
+    const other = path.resolve(this.#reading.folder, name);
+    const from = `${this.#layer.file}:${line}`;
+    const { text, open } = await readIncluded(other, { from, name }, this.#open);
+    return new FileReader({ file: other, text }, open, this.#reading).read(depth + 1);
+  }
+
+  #lineOf(node: Node): number {
+    return this.#lines.linePos(node.range?.[0] ?? 0).line;
+  }
+
+  #originOf(line: number): string {
+    return this.#layer.origin ?? `${this.#layer.file}:${line}`;
+  }
+
+  #fail(line: number, problem: string): never {
+    throw new UserError(`h2o config ${this.#layer.file}:${line}: ${problem}`);
   }
 }
 

@@ -10,14 +10,7 @@ import { generatedFile } from '../../../../dashboards/names.ts';
 import { UserError } from '../../../errors.ts';
 import { makeFolder, makePrivateFolder } from '../../../files.ts';
 import { holder, lockFile, writeHolder } from '../../../machine/locks.ts';
-import {
-  startLogged,
-  weighSession,
-  withoutVariables,
-  lastLine,
-  run,
-  type Child,
-} from '../../../process.ts';
+import { startLogged, weighSession, withoutVariables, lastLine, run } from '../../../process.ts';
 import { lastLines } from '../../../program-logs.ts';
 import { loopbackAddress, portProblem } from '../../../servers/ports.ts';
 import { type Machine, find, findAll, isExecutableFile } from '../../../setup/machine.ts';
@@ -93,57 +86,33 @@ const portsTried = 100;
 /** The first start makes a database of some hundred steps. */
 const startTimeoutMs = 180_000;
 
-/**
- * Returns once it answers; then it has the lowest priority on its cores `cpus`.
- * @throws UserError when it does not start; the signal's reason
- */
-export async function startGrafana({
-  program,
-  influx,
-  folder,
-  cpus,
-  env,
-  signal,
-}: {
+interface GrafanaOptions {
   program: GrafanaProgram;
   influx: Influx;
   folder: string;
   cpus: readonly number[];
   env: NodeJS.ProcessEnv;
-  signal: AbortSignal;
-}) {
+}
+
+/**
+ * Returns once it answers; then it has the lowest priority on its cores `cpus`.
+ * @throws UserError when it does not start; the signal's reason
+ */
+export async function startGrafana({
+  signal,
+  ...options
+}: GrafanaOptions & { signal: AbortSignal }) {
+  const { program, folder } = options;
   const port = await freePort();
   const logFile = join(folder, 'grafana.log');
-  let child: Child;
-  let files: GrafanaFiles;
+  let begun: Awaited<ReturnType<typeof begin>>;
   try {
-    makeFolder(folder);
-    // Two would share a database.
-    const lockPath = join(folder, 'lock');
-    // `npm run clean` holds it for a moment.
-    const lock = await lockFile(lockPath, 1);
-    if (lock === null)
-      throw new UserError(
-        `Grafana runs in ${folder} already${holder(lockPath)}: look there, or end it`,
-      );
-    try {
-      writeHolder(lock, process.pid);
-      files = writeGrafanaFiles(folder, port, influx);
-      // It has the lock from now on.
-      child = await startLogged(
-        { ...commandOf(program, folder, files.config, cpus), env: withoutVariables(env, 'GF_') },
-        logFile,
-        'w',
-        lock,
-      );
-    } finally {
-      closeSync(lock);
-    }
+    begun = await begin(options, port, logFile);
   } catch (error) {
-    throw error instanceof UserError
-      ? error
-      : new UserError(`Grafana does not start: ${(error as Error).message}`);
+    if (error instanceof UserError) throw error;
+    throw new UserError(`Grafana does not start: ${(error as Error).message}`);
   }
+  const { child, files } = begun;
   const origin = `http://127.0.0.1:${port}`;
   const ended = child.exited.then(
     async () => `${await lastComplaint(logFile)} (its log: ${logFile})`,
@@ -176,6 +145,31 @@ export async function startGrafana({
   } catch (error) {
     await stop();
     throw error;
+  }
+}
+
+/** Starts it in its folder, whose lock it holds: two would share a database. */
+async function begin(
+  { program, influx, folder, cpus, env }: GrafanaOptions,
+  port: number,
+  logFile: string,
+) {
+  makeFolder(folder);
+  const lockPath = join(folder, 'lock');
+  // `npm run clean` holds it for a moment.
+  const lock = await lockFile(lockPath, 1);
+  if (lock === null)
+    throw new UserError(
+      `Grafana runs in ${folder} already${holder(lockPath)}: look there, or end it`,
+    );
+  try {
+    writeHolder(lock, process.pid);
+    const files = writeGrafanaFiles(folder, port, influx);
+    const command = commandOf(program, folder, files.config, cpus);
+    const options = { ...command, env: withoutVariables(env, 'GF_') };
+    return { files, child: await startLogged(options, logFile, 'w', lock) };
+  } finally {
+    closeSync(lock);
   }
 }
 
@@ -232,8 +226,6 @@ async function freePort(): Promise<number> {
 }
 
 const dashboardsFolder = join(projectRoot, 'dashboards');
-
-type GrafanaFiles = ReturnType<typeof writeGrafanaFiles>;
 
 /** Only their owner may read the files: they contain InfluxDB's password. Throws the file system's error. */
 export function writeGrafanaFiles(folder: string, port: number, influx: Influx) {
