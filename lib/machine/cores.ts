@@ -1,6 +1,7 @@
 // The cores of server and generator, and the machine's facts in a result.
 import os from 'node:os';
 import packageJson from '../../package.json' with { type: 'json' };
+import { groupedBy } from '../analysis/statistics.ts';
 import { UserError, usageError } from '../errors.ts';
 import { coreCount } from '../format.ts';
 import { textOf } from '../files.ts';
@@ -30,9 +31,8 @@ interface FilesThere {
 
 export function generatorCores(cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>): number {
   const { generatorCpus, generatorHosts } = cores;
-  return generatorHosts === undefined
-    ? generatorCpus.length
-    : generatorHosts.names.length * generatorHosts.coresEach;
+  if (generatorHosts === undefined) return generatorCpus.length;
+  return generatorHosts.names.length * generatorHosts.coresEach;
 }
 
 /** Whether server and generator run on the same cores. They share all cores or none. */
@@ -66,9 +66,8 @@ export function defaultCores(processors: Processors): Cores | undefined {
 function twoOrMore(cores: readonly PhysicalCore[]): readonly PhysicalCore[] {
   const group = likeCores(cores).find(({ length }) => length > 1);
   if (group !== undefined) return group;
-  return cores.length > 1
-    ? cores
-    : cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
+  if (cores.length > 1) return cores;
+  return cores.flatMap((core) => core.cpus.map((cpu) => ({ ...core, cpus: [cpu] })));
 }
 
 /** Groups cores by node and type, sorted by speed of the type, then size of the group, then CPU number. */
@@ -84,19 +83,17 @@ function likeCores(cores: readonly PhysicalCore[]): PhysicalCore[][] {
   }
   return types.flatMap((type) => {
     const inOrder = cores.filter((core) => type.includes(core));
-    const nodes = [...new Set(inOrder.map(({ node }) => node))];
-    return nodes
-      .map((node) => inOrder.filter((core) => core.node === node))
-      .sort((a, b) => b.length - a.length);
+    const nodes = groupedBy(inOrder, ({ node }) => String(node));
+    return [...nodes.values()].sort((a, b) => b.length - a.length);
   });
 }
 
 /** Ascending. Takes the first CPU of each core before the second of any. */
 function upTo(most: number, cores: readonly PhysicalCore[]): number[] {
   const threads = Math.max(...cores.map(({ cpus }) => cpus.length));
-  const inTurn = Array.from({ length: threads }, (_, thread) =>
-    cores.flatMap(({ cpus }) => cpus.slice(thread, thread + 1)),
-  ).flat();
+  const inTurn: number[] = [];
+  for (let thread = 0; thread < threads; thread++)
+    for (const { cpus } of cores) inTurn.push(...cpus.slice(thread, thread + 1));
   return inTurn.slice(0, most).sort((a, b) => a - b);
 }
 
@@ -171,10 +168,12 @@ function besides({ cores, quota }: Processors, taken: readonly number[]): number
 const quotaHelp = 'give it more (docker: --cpus, Kubernetes: limits.cpu, systemd: CPUQuota)';
 
 function tooLittle({ cores, quota }: Processors, needed: number): UserError {
+  if (quota < needed)
+    return new UserError(
+      `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`,
+    );
   return new UserError(
-    quota < needed
-      ? `a comparison needs the CPU time of ${coreCount(needed)}, and a quota allows that of ${coreCount(quota)}: ${quotaHelp}`
-      : `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,
+    `a comparison needs 2 cores, one for the server and one for the generator; only core ${formatCpuList(cpusOf(cores))} is allowed here`,
   );
 }
 

@@ -145,10 +145,9 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
     sockets.filter(({ path }) => isEarlier(path)).length;
   const leave = await listen(`\0${own}`, () => '');
   const before = countEarlier(listeningSockets('/proc'));
-  const others =
-    before === 0
-      ? ''
-      : `; ${counts(before, 'other run')} ${before === 1 ? 'waits' : 'wait'} too, and came before`;
+  const verb = before === 1 ? 'waits' : 'wait';
+  let others = '';
+  if (before > 0) others = `; ${counts(before, 'other run')} ${verb} too, and came before`;
   wait.say(`waiting for ${another} to end, ${patience} at most: ${holder}${others}`);
   let freeSinceMs: number | undefined;
   return {

@@ -118,18 +118,18 @@ export function watchThrottling(root = '/', pids: readonly string[] = ['self']) 
 /** The control groups that limit some processes: of cgroup v2 (cpu.max) and v1 (cpu.cfs_quota_us). `cores`: CPU seconds per second. */
 export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
   const folders = new Set(pids.flatMap((pid) => groupsOf(root, pid)));
-  return [...folders].flatMap((folder) => {
+  const limited: { folder: string; file: string; cores: number }[] = [];
+  for (const folder of folders) {
     const text = (name: string) => textOf(join(folder, name));
     const file = text('cpu.max') === '' ? 'cpu.cfs_quota_us' : 'cpu.max';
-    const [quota = NaN, period = NaN] = `${text(file)} ${text('cpu.cfs_period_us')}`
-      .trim()
-      .split(/\s+/)
-      .map(Number);
+    // Version 2 has both numbers in one file.
+    const numbers = `${text(file)} ${text('cpu.cfs_period_us')}`.trim().split(/\s+/);
+    const [quota = NaN, period = NaN] = numbers.map(Number);
     // Without a quota, version 2 has "max" and version 1 has -1.
-    return quota > 0 && period > 0
-      ? [{ folder, file: join(folder, file), cores: quota / period }]
-      : [];
-  });
+    if (quota > 0 && period > 0)
+      limited.push({ folder, file: join(folder, file), cores: quota / period });
+  }
+  return limited;
 }
 
 /** A process's own group and those above it, in each hierarchy that may limit the CPU. */

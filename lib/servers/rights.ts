@@ -30,12 +30,11 @@ export function unprivilegedUser(): RunAs | undefined {
 
 /** Whether the user namespace of this process has the ids. */
 function isMapped({ first, count }: (typeof freeIds)[number]): boolean {
-  return ['uid_map', 'gid_map'].every((map) =>
-    textOf(`/proc/self/${map}`)
-      .split('\n')
-      .map((line) => line.trim().split(/\s+/).map(Number))
-      .some(([begin = NaN, , size = 0]) => begin <= first && first + count <= begin + size),
-  );
+  const holds = (line: string) => {
+    const [begin = NaN, , size = 0] = line.trim().split(/\s+/).map(Number);
+    return begin <= first && first + count <= begin + size;
+  };
+  return ['uid_map', 'gid_map'].every((map) => textOf(`/proc/self/${map}`).split('\n').some(holds));
 }
 
 function idsInUse(): Set<number> {

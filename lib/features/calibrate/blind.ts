@@ -200,13 +200,13 @@ async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promis
 
 /** This process's descendants with that program and those flags, the oldest first. */
 function processesWith(program: string, flags: string): number[] {
-  return processTree('/proc', String(process.pid))
-    .slice(1)
-    .filter((pid) => {
-      const words = textOf(`/proc/${pid}/cmdline`).split('\0');
-      return words[0] === program && words.join(' ').includes(flags);
-    })
-    .map(Number);
+  const [, ...descendants] = processTree('/proc', String(process.pid));
+  const found: number[] = [];
+  for (const pid of descendants) {
+    const words = textOf(`/proc/${pid}/cmdline`).split('\0');
+    if (words[0] === program && words.join(' ').includes(flags)) found.push(Number(pid));
+  }
+  return found;
 }
 
 async function stopped(pids: readonly number[]): Promise<void> {

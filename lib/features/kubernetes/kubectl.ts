@@ -219,17 +219,17 @@ export function podTrouble({
 
 export async function lastWords(kubectl: Kubectl, pod: ClusterObject): Promise<string> {
   const ended = pod.status?.containerStatuses?.flatMap(({ state }) => state?.terminated ?? [])[0];
-  const lines = (await kubectl.log(pod.metadata.name))
-    .split('\n')
-    .filter((line) => line.trim() !== '');
+  const log = await kubectl.log(pod.metadata.name);
+  const lines = log.split('\n').filter((line) => line.trim() !== '');
   const errors = lines.flatMap(
     (line) => /level=(?:error|fatal) msg=("(?:[^"\\]|\\.)*"|\S+)/.exec(line)?.[1] ?? [],
   );
-  const { exitCode, reason = 'Error' } = ended ?? {};
-  const how =
-    ended === undefined
-      ? 'it did not tell how it ended'
-      : `it ended with code ${exitCode}${exitCode === 0 || reason === 'Error' ? '' : ` (${reason})`}`;
+  let how = 'it did not tell how it ended';
+  if (ended !== undefined) {
+    const { exitCode, reason = 'Error' } = ended;
+    how = `it ended with code ${exitCode}`;
+    if (exitCode !== 0 && reason !== 'Error') how += ` (${reason})`;
+  }
   const message = errors[0]?.replaceAll(/^"|"$|\\(?=["\\])|\\n[^]*/g, '') ?? causeLine(lines);
   if (message === undefined) return `${how}, and said nothing`;
   return `${how}: ${printable(message).slice(0, 300)}`;

@@ -54,11 +54,10 @@ export async function readNginx(file: string, within?: string): Promise<ReadConf
     workers: nginxWorkers(directives),
     settings: settingsOf(directives, file),
   });
-  const formatOf = ({ args: [, ...texts] }: Directive) =>
-    texts
-      .map(bareWord)
-      .filter((text) => !text.startsWith('escape='))
-      .join('');
+  const formatOf = ({ args: [, ...quoted] }: Directive) => {
+    const texts = quoted.map(bareWord);
+    return texts.filter((text) => !text.startsWith('escape=')).join('');
+  };
   return {
     ...viewOf(config),
     listens: nginxListens(config, file),
@@ -74,14 +73,11 @@ export function layNginx(
   laid: readonly LaidLines[],
   page: PageAt,
 ): Directive[] {
-  return laid.reduce(
-    (tree, { context, lines: text }) =>
-      parseConfig({ file: laidOrigin, origin: laidOrigin, text }).reduce(
-        (before, line) => layLine(before, context, line, page),
-        tree,
-      ),
-    [...config],
-  );
+  let tree = [...config];
+  for (const { context, lines: text } of laid)
+    for (const line of parseConfig({ file: laidOrigin, origin: laidOrigin, text }))
+      tree = layLine(tree, context, line, page);
+  return tree;
 }
 
 function layLine(
@@ -91,9 +87,10 @@ function layLine(
   page: PageAt,
 ): Directive[] {
   const inBlocks = (wanted: string, change: (block: Directive[]) => Directive[]) =>
-    tree.map((one) =>
-      one.name === wanted && one.block !== undefined ? { ...one, block: change(one.block) } : one,
-    );
+    tree.map((one) => {
+      if (one.name !== wanted || one.block === undefined) return one;
+      return { ...one, block: change(one.block) };
+    });
   switch (context) {
     case 'main':
       return setIn(tree, line, page, true);
@@ -118,18 +115,19 @@ function setIn(
 ): Directive[] {
   const isExtension = line.args[0] === '...';
   const standing = block.filter((one) => one.name === line.name && one.block === undefined);
-  const [first] = standing;
+  const [first, ...others] = standing;
   if (first === undefined) return puts && !isExtension ? [...block, line] : [...block];
   if (isExtension)
-    return block.map((one) =>
-      standing.includes(one) && canExtend(one)
-        ? { ...one, args: joined(withFormat(one), line.args.slice(1)) }
-        : one,
-    );
-  if (standing.length === 1 && meaning(first, page) === meaning(line, page)) return [...block];
-  return block.flatMap((one) =>
-    !standing.includes(one) ? [one] : one === first ? [{ ...one, args: line.args }] : [],
-  );
+    return block.map((one) => {
+      if (!standing.includes(one) || !canExtend(one)) return one;
+      return { ...one, args: joined(withFormat(one), line.args.slice(1)) };
+    });
+  if (others.length === 0 && meaning(first, page) === meaning(line, page)) return [...block];
+  const changed: Directive[] = [];
+  for (const one of block)
+    if (one === first) changed.push({ ...one, args: line.args });
+    else if (!others.includes(one)) changed.push(one);
+  return changed;
 }
 
 /** Further arguments of an access_log come after the name of its format. */
@@ -163,20 +161,20 @@ function joined(standing: readonly string[], words: readonly string[]): string[]
 
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const setInside = (block: readonly Directive[], paths: Paths): Directive[] => {
-    const deeper = block.map((one) =>
-      mayServe(one, paths) ? { ...one, block: setInside(one.block ?? [], paths) } : one,
-    );
+    const deeper = block.map((one) => {
+      if (!mayServe(one, paths)) return one;
+      return { ...one, block: setInside(one.block ?? [], paths) };
+    });
     return setIn(deeper, line, page, false);
   };
   const servers = http.filter((one) => servesPage(one, page));
   const isCovered =
     servers.length > 0 &&
     servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
-  const inside = http.map((one) =>
-    servers.includes(one)
-      ? { ...one, block: setInside(one.block ?? [], pathsOf(one, http, page)) }
-      : one,
-  );
+  const inside = http.map((one) => {
+    if (!servers.includes(one)) return one;
+    return { ...one, block: setInside(one.block ?? [], pathsOf(one, http, page)) };
+  });
   return setIn(inside, line, page, !isCovered);
 }
 
@@ -195,17 +193,19 @@ type Paths = readonly string[] | undefined;
 
 function pathsOf({ block = [] }: Directive, http: readonly Directive[], { paths }: PageAt): Paths {
   if (findDirectives(block, 'rewrite').length > 0) return undefined;
-  const words = (name: string) =>
-    [...http.filter((one) => one.name === name), ...findDirectives(block, name)].flatMap(
-      ({ args }) => args.map(bareWord),
-    );
+  const words = (name: string) => {
+    const shared = http.filter((one) => one.name === name);
+    const lines = [...shared, ...findDirectives(block, name)];
+    return lines.flatMap(({ args }) => args.map(bareWord));
+  };
   const withoutQuery = (url: string) => url.split('?')[0] as string;
   const asked = paths.map(withoutQuery);
-  const index = asked
-    .filter((path) => path.endsWith('/'))
-    .flatMap((folder) => ['index.html', ...words('index')].map((name) => folder + name));
-  const tried = words('try_files').filter((word) => word.startsWith('/'));
-  return [...asked, ...index, ...tried.map(withoutQuery)];
+  const reached = [...asked];
+  for (const path of asked)
+    if (path.endsWith('/'))
+      for (const name of ['index.html', ...words('index')]) reached.push(path + name);
+  for (const word of words('try_files')) if (word.startsWith('/')) reached.push(withoutQuery(word));
+  return reached;
 }
 
 function mayServe({ name, args, block }: Directive, paths: Paths): boolean {
@@ -236,12 +236,15 @@ function setListens(
   const countOf = ({ args }: Directive) =>
     args.filter((word) => socketWord.test(bareWord(word))).length;
   const chosen = new Map<string, Directive>();
-  for (const server of http.filter((one) => servesPage(one, page)))
-    for (const listen of listensOf(server).filter((one) => hasPort(one, page.port))) {
+  for (const server of http) {
+    if (!servesPage(server, page)) continue;
+    for (const listen of listensOf(server)) {
+      if (!hasPort(listen, page.port)) continue;
       const host = hostOf(parseAddress(listen));
       const before = chosen.get(host);
       if (before === undefined || countOf(listen) > countOf(before)) chosen.set(host, listen);
     }
+  }
   const lines = new Set(chosen.values());
   return http.map((server) => {
     const { name, block } = server;
@@ -257,9 +260,8 @@ function setListens(
 /** The lines in the blocks that may serve the page. */
 export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
   const http = insideHttp(config);
-  return http
-    .filter((one) => servesPage(one, page))
-    .flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
+  const servers = http.filter((one) => servesPage(one, page));
+  return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
 }
 
 /** The lines of a limit, such as limit_req, that hold where the page may be served. nginx's blocks inherit such lines only if they have none. */
@@ -280,8 +282,8 @@ export function limitLines(
   };
   const http = insideHttp(config);
   const outer = http.filter((line) => line.name === name);
-  for (const server of http.filter((one) => servesPage(one, page)))
-    look(server.block ?? [], pathsOf(server, http, page), outer);
+  for (const server of http)
+    if (servesPage(server, page)) look(server.block ?? [], pathsOf(server, http, page), outer);
   return holding;
 }
 
@@ -304,9 +306,9 @@ function inside(block: readonly Directive[], paths: Paths): Directive[] {
 
 /** @param block the heading for lines outside the config's blocks */
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
-  return config.flatMap((one) =>
-    one.block === undefined
-      ? [{ block, name: one.name, text: `${asWritten(one)};`, place: one.origin }]
-      : settingsOf(one.block, `${asWritten(one)} { } at ${one.origin}`),
-  );
+  return config.flatMap((one) => {
+    const { name, origin: place } = one;
+    if (one.block !== undefined) return settingsOf(one.block, `${asWritten(one)} { } at ${place}`);
+    return { block, name, text: `${asWritten(one)};`, place };
+  });
 }

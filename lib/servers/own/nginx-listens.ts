@@ -77,50 +77,48 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
   const servers = httpServers(config, file);
   const valueIn = ({ block = [] }: Directive, name: string) =>
     lastWord(block, name) ?? lastWord(shared, name);
-  const quic = servers
-    .filter((server) => valueIn(server, 'http3') !== 'off')
-    .flatMap(quicListensOf)
-    .map(parseAddress);
-  const all = servers.flatMap(listensOf).map(parseAddress);
+  const withQuic = servers.filter((server) => valueIn(server, 'http3') !== 'off');
+  const quic = withQuic.flatMap(quicListensOf).map(parseAddress);
   const quicPorts = new Set(quic.map((one) => 'port' in one && one.port));
-  const byPort = new Map<number, Address[]>();
-  for (const address of all)
-    if ('port' in address) {
-      const known = byPort.get(address.port) ?? [];
-      byPort.set(address.port, known);
-      known.push(address);
-    }
-  const publicHosts = new Map(
-    [...byPort].map(([port, addresses]) => [port, mostPublicHost(addresses, port)]),
-  );
+  const publicHosts = publicHostsOf(servers);
+  const listens: Listen[] = [];
   const turnedAway: Listen[] = [];
-  const listens = servers.flatMap((server) => {
+  for (const server of servers) {
     const isOn = (name: string) => valueIn(server, name) === 'on';
     const [hasTls, hasHttp2] = [isOn('ssl'), isOn('http2')];
     const hosts = namesOf(server);
     const isAway = turnsAway(server);
-    return listensOf(server).flatMap((listen) => {
+    for (const listen of listensOf(server)) {
       const address = parseAddress(listen);
-      if ('socket' in address || !isAtHost(address, publicHosts.get(address.port) ?? '')) return [];
+      if ('socket' in address || !isAtHost(address, publicHosts.get(address.port) ?? '')) continue;
       const { port } = address;
       const words = wordsOf(listen);
       const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
-      const found: Listen = {
-        port,
-        tls,
-        http2: http2 || hasHttp2,
-        // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
-        ...(http2 && !tls ? { http2Only: true as const } : {}),
-        ...(quicPorts.has(port) ? { http3: true as const } : {}),
-        hosts,
-      };
-      if (!isAway) return found;
-      turnedAway.push(found);
-      return { ...found, hosts: [] };
-    });
-  });
+      const found: Listen = { port, tls, http2: http2 || hasHttp2, hosts };
+      // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
+      if (http2 && !tls) found.http2Only = true;
+      if (quicPorts.has(port)) found.http3 = true;
+      if (isAway) turnedAway.push(found);
+      listens.push(isAway ? { ...found, hosts: [] } : found);
+    }
+  }
   return listensByPort([...listens, ...turnedAway]);
+}
+
+/** The most public host of each port. */
+function publicHostsOf(servers: readonly Directive[]): ReadonlyMap<number, string> {
+  const byPort = new Map<number, Address[]>();
+  for (const listen of servers.flatMap(listensOf)) {
+    const address = parseAddress(listen);
+    if ('socket' in address) continue;
+    const known = byPort.get(address.port) ?? [];
+    byPort.set(address.port, known);
+    known.push(address);
+  }
+  const hosts = new Map<number, string>();
+  for (const [port, addresses] of byPort) hosts.set(port, mostPublicHost(addresses, port));
+  return hosts;
 }
 
 /** Whether the server, or its `location /`, only answers with a redirect or a refusal. */

@@ -51,11 +51,11 @@ export async function layable(
 }
 
 function recognise(text: string, file: string): OwnConfig['server'] | 'site' {
-  const lines = text
-    .replace(/^\uFEFF/, '')
-    .split('\n')
-    .map((line) => line.replace(/(?:^|\s)#.*/, '').trim())
-    .filter((line) => line !== '');
+  const lines: string[] = [];
+  for (const line of text.replace(/^\uFEFF/, '').split('\n')) {
+    const withoutComment = line.replace(/(?:^|\s)#.*/, '').trim();
+    if (withoutComment !== '') lines.push(withoutComment);
+  }
   const bare = lines.join('\n');
   if (lines.length === 0) throw new UserError(`the config ${file} is empty`);
   if (/(?:^|[\s;}])(?:http|events)\s*\{/.test(bare)) return 'nginx';
