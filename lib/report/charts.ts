@@ -17,7 +17,15 @@ import { curvesOf, foundIn } from './found.ts';
 import type { Bars, Lines } from './html/figure.ts';
 import type { Figure } from './html/page.ts';
 import { roundPoints } from './round-points.ts';
-import { type Part, type Table, figure, leftColumn, rightColumn, tableOf } from './table.ts';
+import {
+  figure,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  type Column,
+  type Part,
+  type Table,
+} from './table.ts';
 import { metricMark } from './verdict-words.ts';
 import type { LatencyFigures } from '../result/load-result.ts';
 import type { BucketShare, PhaseResult, Result, VariantResult } from '../result/result.ts';
@@ -115,13 +123,12 @@ function curveLines(
 
 /** Answers by latency as vegeta prints them, a row per bucket, the servers side by side. */
 function histogramChart({ variants }: Result): Chart[] {
-  const inArticle = variants.map(({ name, published }) => {
-    return { name: `${name}, published`, buckets: publishedBuckets(published) };
-  });
-  const measured = variants.map(({ name, phases: [first] }) => {
-    return { name: `${name}, here`, buckets: first?.buckets ?? [] };
-  });
-  const series = [...inArticle, ...measured].filter(({ buckets }) => buckets.length > 0);
+  const all: { name: string; buckets: readonly BucketShare[] }[] = [];
+  for (const { name, published } of variants)
+    all.push({ name: `${name}, published`, buckets: publishedBuckets(published) });
+  for (const { name, phases } of variants)
+    all.push({ name: `${name}, here`, buckets: phases[0]?.buckets ?? [] });
+  const series = all.filter(({ buckets }) => buckets.length > 0);
   if (series.length === 0) return [];
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
   const rows = allBuckets(series.map(({ buckets }) => buckets));
@@ -208,23 +215,32 @@ function roundFigures(result: Result): Figure[] {
 
 /** The ratio of each round, a column for each comparison. */
 export function roundsTable(result: Result): Table {
-  const measured = measuredComparisons(result)
-    .filter(({ roundRatios }) => roundRatios.length > 0)
-    .map((comparison) => ({ ...comparison, rounds: roundRatiosOf(comparison, result) }));
-  const numbers = new Set(measured.flatMap(({ rounds }) => rounds.map(({ round }) => round)));
-  const columns = measured.map(({ metric, variant, baseline, rounds }) => {
-    const ratios = new Map(rounds.map(({ round, ratio }) => [round, ratio.toFixed(4)]));
+  const numbers = new Set<number>();
+  const columns: [Column<number>, ...Column<number>[]] = [rightColumn('round', String)];
+  for (const comparison of measuredComparisons(result)) {
+    const { metric, variant, baseline, roundRatios } = comparison;
+    if (roundRatios.length === 0) continue;
+    const ratios = new Map<number, string>();
+    for (const { round, ratio } of roundRatiosOf(comparison, result)) {
+      ratios.set(round, ratio.toFixed(4));
+      numbers.add(round);
+    }
     const title = `${metricMark(metric)}${variant} / ${baseline}`;
-    return rightColumn(title, (round: number) => ratios.get(round) ?? '');
-  });
+    columns.push(rightColumn(title, (round) => ratios.get(round) ?? ''));
+  }
   return tableOf(
     [...numbers].sort((a, b) => a - b),
-    [rightColumn('round', String), ...columns],
+    columns,
   );
 }
 
 /** Of the axis of percentiles, as 1 / (1 − p). */
 const percentileTicks = [2, 10, 100, 1000, 1e4, 1e5, 1e6, 1e7];
+
+function ticksUpTo(furthest: number): { at: number; text: string }[] {
+  const ticks = percentileTicks.filter((at) => at <= furthest);
+  return ticks.map((at) => ({ at, text: percentText(1 - 1 / at) }));
+}
 
 /** With more variants, the chart omits lines of single rounds. */
 const mostWithRounds = 4;
@@ -253,9 +269,7 @@ function percentileFigures({ variants }: Result): Figure[] {
         x: {
           title: 'percentile, on a log scale of 1 / (1 − p)',
           isLog: true,
-          ticks: percentileTicks
-            .filter((at) => at <= furthest)
-            .map((at) => ({ at, text: percentText(1 - 1 / at) })),
+          ticks: ticksUpTo(furthest),
         },
         y: { title: `latency, ms${isLog ? ' (log scale)' : ''}`, isLog },
         names: shown.map(({ name }) => name),

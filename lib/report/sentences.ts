@@ -45,21 +45,15 @@ export const verdictLines = (result: Result): string[] =>
 /** A sentence per comparison. Steps of a ladder share a sentence, as points of a curve do. */
 export function verdictSentences(result: Result): Sentence[] {
   const sweep = streamSweep(result);
-  const shared = new Set([
-    ...ladderSteps(result),
-    ...result.comparisons.filter(
-      ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
-    ),
-  ]);
+  const ofSweep = result.comparisons.filter(
+    ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
+  );
+  const shared = new Set([...ladderSteps(result), ...ofSweep]);
+  const single = measuredComparisons(result).filter((one) => !shared.has(one));
   const found = (text: string): Sentence => ({ text, kind: 'found' });
-  return [
-    ...[...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])].map(found),
-    ...comparisonSentences(
-      measuredComparisons(result).filter((one) => !shared.has(one)),
-      result,
-    ),
-    ...[...bytesLines(result), ...noiseFloorLines(result)].map(found),
-  ];
+  const before = [...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])];
+  const after = [...bytesLines(result), ...noiseFloorLines(result)];
+  return [...before.map(found), ...comparisonSentences(single, result), ...after.map(found)];
 }
 
 /** Lines on an early end, on rows without figures, and on what features say first. */
@@ -172,15 +166,15 @@ export function limitLines({ variants, environment }: Result): string[] {
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
   const [server = '', ...otherServers] = new Set(ofServers.map((one) => one.server?.name));
   const isOneServer = otherServers.length === 0;
-  const uses =
-    isOneServer && server !== ''
-      ? [`${server} at ${percentRange(ofServers.map((one) => one.serverShare ?? 0))}`]
-      : ofServers.map(({ name, serverShare }) => `${name} at ${percent(serverShare ?? 0)}`);
+  const uses: string[] = [];
+  if (isOneServer && server !== '')
+    uses.push(`${server} at ${percentRange(ofServers.map((one) => one.serverShare ?? 0))}`);
+  else
+    for (const { name, serverShare } of ofServers)
+      uses.push(`${name} at ${percent(serverShare ?? 0)}`);
   uses.push(`the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`);
-  const claim = limitClaim(
-    measured.map(limitOf),
-    isOneServer ? `${server} was` : 'The servers were',
-  );
+  const serversWere = isOneServer ? `${server} was` : 'The servers were';
+  const claim = limitClaim(measured.map(limitOf), serversWere);
   return [`${claim}: ${uses.join(', ')} of its available CPU.`];
 }
 
@@ -262,49 +256,49 @@ export function redirectedLines({ variants }: Result): string[] {
 
 /** The notes of variants, kernel settings, and the scenario's footnotes. */
 export function noteLines(result: Result): string[] {
-  const { variants, footnotes } = result;
-  return [
-    ...variants.flatMap(({ name, publishedOnly: why }) =>
-      why === undefined ? [] : `${name} is published only: ${why}`,
-    ),
-    ...byText(
-      variants.flatMap(({ name, note }) => (note === undefined ? [] : { name, text: note })),
-    ),
-    ...kernelSettingLines(result),
-    ...footnotes,
-  ];
+  const lines: string[] = [];
+  const notes: Named[] = [];
+  for (const { name, publishedOnly, note } of result.variants) {
+    if (publishedOnly !== undefined) lines.push(`${name} is published only: ${publishedOnly}`);
+    if (note !== undefined) notes.push({ name, text: note });
+  }
+  return [...lines, ...byText(notes), ...kernelSettingLines(result), ...result.footnotes];
 }
 
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
-  const settings = kernelSettings.map(({ side, variants: names, name, value, problem }) => {
-    const all = names.length > 1 && names.length === inNamespaces;
-    return {
-      where: `${all ? 'every variant' : names.join(', ')}: kernel settings in the ${side}'s namespace`,
-      text: `${name}=${value}${problem === undefined ? '' : ` (does not hold: ${problem})`}`,
-    };
-  });
-  return [...groupedBy(settings, ({ where }) => where)].map(
-    ([where, some]) => `${where}: ${some.map(({ text }) => text).join(', ')}.`,
-  );
+  const byPlace = new Map<string, string[]>();
+  for (const { side, variants: names, name, value, problem } of kernelSettings) {
+    const isAll = names.length > 1 && names.length === inNamespaces;
+    const of = isAll ? 'every variant' : names.join(', ');
+    const place = `${of}: kernel settings in the ${side}'s namespace`;
+    const doubt = problem === undefined ? '' : ` (does not hold: ${problem})`;
+    byPlace.set(place, [...(byPlace.get(place) ?? []), `${name}=${value}${doubt}`]);
+  }
+  return [...byPlace].map(([place, settings]) => `${place}: ${settings.join(', ')}.`);
 }
 
 /** Changes to users' configs; equal lines once, with all names. The free ports differ with each start. */
 export function redirectionLines(
   configs: readonly { name: string; redirections: readonly string[] }[],
 ): string[] {
-  return byText(
-    configs.flatMap(({ name, redirections }) =>
-      redirections.map((line) => ({
-        name,
-        text: line.replaceAll(/(→ |left out, )127\.0\.0\.1:\d+/g, '$1127.0.0.1, a free port'),
-      })),
-    ),
-  );
+  const lines: Named[] = [];
+  for (const { name, redirections } of configs)
+    for (const line of redirections) {
+      const withPort = /(→ |left out, )127\.0\.0\.1:\d+/g;
+      lines.push({ name, text: line.replaceAll(withPort, '$1127.0.0.1, a free port') });
+    }
+  return byText(lines);
+}
+
+/** A text on a variant. */
+interface Named {
+  name: string;
+  text: string;
 }
 
 /** Each text once, after all its names. */
-export function byText(texts: readonly { name: string; text: string }[]): string[] {
+export function byText(texts: readonly Named[]): string[] {
   return [...groupedBy(texts, ({ text }) => text)].map(
     ([text, same]) => `${same.map(({ name }) => name).join(', ')}: ${text}`,
   );

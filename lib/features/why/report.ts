@@ -5,7 +5,14 @@ import { total } from '../../analysis/statistics.ts';
 import { effect, counts, enumeration, hundredths, percent, short } from '../../format.ts';
 import type { Result, VariantResult } from '../../result/result.ts';
 import { perfCounts, type WhySide } from '../../result/why.ts';
-import { figure, leftColumn, rightColumn, tableOf, type Part } from '../../report/table.ts';
+import {
+  figure,
+  leftColumn,
+  rightColumn,
+  tableOf,
+  type Part,
+  type Table,
+} from '../../report/table.ts';
 
 /** Folder of the sides' stacks inside a run's folder. */
 export const stacksFolder = 'stacks';
@@ -40,14 +47,15 @@ export function pairsOf(result: Result) {
 
 /** A sentence for each examined comparison, and the reasons for missing ones. */
 export function whyLines(result: Result): string[] {
-  return [
-    ...pairsOf(result).map((pair) => {
-      const { changed = [] } = pair.variant;
-      const settings = changed.length === 0 ? '' : ` (${changed.join(', ')})`;
-      return `Why${settings}: ${reasonOf(pair, result)}.`;
-    }),
-    ...[...new Set(result.why?.missing)].map((line) => `Causes were not looked at: ${line}.`),
-  ];
+  const lines: string[] = [];
+  for (const pair of pairsOf(result)) {
+    const { changed = [] } = pair.variant;
+    const settings = changed.length === 0 ? '' : ` (${changed.join(', ')})`;
+    lines.push(`Why${settings}: ${reasonOf(pair, result)}.`);
+  }
+  for (const reason of new Set(result.why?.missing))
+    lines.push(`Causes were not looked at: ${reason}.`);
+  return lines;
 }
 
 /** CPU time of a request, in µs. */
@@ -203,9 +211,8 @@ function handshakesText(one: VariantResult): string {
   const handshakes = total(perRequestOf(one, 'handshakes'), (count) => count);
   if (handshakes === 0) return '';
   const resumed = total(perRequestOf(one, 'resumed'), (count) => count) / handshakes;
-  return resumed === 0
-    ? ', with a full TLS handshake'
-    : `, with a TLS handshake (${percent(resumed)} of them resumed a session)`;
+  if (resumed === 0) return ', with a full TLS handshake';
+  return `, with a TLS handshake (${percent(resumed)} of them resumed a session)`;
 }
 
 type Reconnects = ReturnType<typeof reconnectsOf>;
@@ -237,57 +244,74 @@ const namesOf = (all: readonly { name: string }[]): string[] => [
 export function whyPart(result: Result): Part[] {
   const sides = result.why?.sides ?? [];
   if (sides.length === 0) return [];
-  const ofEach = <Row>(cell: (row: Row, side: WhySide) => string) =>
-    sides.map((side) => rightColumn(side.variant, (row: Row) => cell(row, side)));
-  const counted = [
-    { name: 'system calls', of: ({ counts }: WhySide) => counts.calls },
-    ...namesOf(sides.flatMap(({ calls }) => calls)).map((name) => ({
-      name: `  ${name}`,
-      of: ({ calls }: WhySide) => calls.find((one) => one.name === name)?.perRequest,
-    })),
-    ...perfCounts.map((key) => ({
-      name: key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`),
-      of: ({ counts }: WhySide) => counts[key],
-    })),
-  ].filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
-  const counts = tableOf(counted, [
-    leftColumn('count', ({ name }) => name),
-    ...ofEach(({ of }: (typeof counted)[number], side) => figure(of(side), hundredths)),
-  ]);
-  const all = 'all';
-  const times = tableOf(
-    [...namesOf(sides.flatMap(({ cpu }) => cpu)), all],
-    [
-      leftColumn('CPU µs', (name) => name),
-      ...ofEach((name: string, side) =>
-        figure((name === all ? cpuOf(side) : usOf(side, name)) || null, short),
-      ),
-      ...pairsOf(result).map((pair) => {
-        const changes = partChanges(pair);
-        return rightColumn(`${pair.variant.variant} − ${pair.baseline.variant}`, (part: string) => {
-          const { us, sdUs } = sumOf(changes.filter(({ name }) => [name, all].includes(part)));
-          return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
-        });
-      }),
-    ],
-  );
-  const functions = tableOf(
-    sides.flatMap(({ variant, functions }) => functions.map((one) => ({ variant, ...one }))),
-    [
-      leftColumn('largest functions', ({ name }) => name),
-      leftColumn('of', ({ variant }) => variant),
-      rightColumn('CPU µs', ({ us }) => short(us)),
-    ],
-  );
-  const added = sides.flatMap((side) => {
-    const usual = variantOf(result, side.variant)?.serverCpuMicrosPerRequest?.median ?? 0;
-    return usual === 0 ? [] : `${side.variant} ${effect(side.cpuUs / usual)}`;
-  });
+  const added: string[] = [];
+  for (const { variant, cpuUs } of sides) {
+    const usual = variantOf(result, variant)?.serverCpuMicrosPerRequest?.median ?? 0;
+    if (usual !== 0) added.push(`${variant} ${effect(cpuUs / usual)}`);
+  }
   const below = [
     `CPU time per request while looked at, against the rounds: ${enumeration(added)}.`,
   ];
-  const tables = [counts, times, functions];
+  const tables = [countsTable(sides), timesTable(sides, result), functionsTable(sides)];
   return [{ title: 'Per request, while perf looked on:', tables, below }];
+}
+
+/** A column for each side. */
+function ofEach<Row>(sides: readonly WhySide[], cell: (row: Row, side: WhySide) => string) {
+  return sides.map((side) => rightColumn(side.variant, (row: Row) => cell(row, side)));
+}
+
+interface Count {
+  name: string;
+  of: (side: WhySide) => number | null | undefined;
+}
+
+/** System calls, by their names, and what else perf counts, without what would be 0. */
+function countsTable(sides: readonly WhySide[]): Table {
+  const all: Count[] = [{ name: 'system calls', of: ({ counts }) => counts.calls }];
+  for (const name of namesOf(sides.flatMap(({ calls }) => calls)))
+    all.push({
+      name: `  ${name}`,
+      of: ({ calls }) => calls.find((one) => one.name === name)?.perRequest,
+    });
+  for (const key of perfCounts) {
+    const name = key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
+    all.push({ name, of: ({ counts }) => counts[key] });
+  }
+  const shown = all.filter(({ of }) => sides.some((side) => (of(side) ?? 0) >= 0.005));
+  return tableOf(shown, [
+    leftColumn('count', ({ name }) => name),
+    ...ofEach(sides, ({ of }: Count, side) => figure(of(side), hundredths)),
+  ]);
+}
+
+/** CPU time of each part and of all, and how it differs in each pair. */
+function timesTable(sides: readonly WhySide[], result: Result): Table {
+  const all = 'all';
+  const timeOf = (name: string, side: WhySide) => (name === all ? cpuOf(side) : usOf(side, name));
+  const columns = ofEach(sides, (name: string, side) => figure(timeOf(name, side) || null, short));
+  for (const pair of pairsOf(result)) {
+    const changes = partChanges(pair);
+    const changeText = (part: string) => {
+      const { us, sdUs } = sumOf(changes.filter(({ name }) => [name, all].includes(part)));
+      return `${us < 0 ? '−' : '+'}${hundredths(Math.abs(us))} ± ${hundredths(1.96 * sdUs)}`;
+    };
+    const title = `${pair.variant.variant} − ${pair.baseline.variant}`;
+    columns.push(rightColumn(title, changeText));
+  }
+  const names = namesOf(sides.flatMap(({ cpu }) => cpu));
+  return tableOf([...names, all], [leftColumn('CPU µs', (name) => name), ...columns]);
+}
+
+function functionsTable(sides: readonly WhySide[]): Table {
+  const rows = sides.flatMap(({ variant, functions }) =>
+    functions.map((one) => ({ variant, ...one })),
+  );
+  return tableOf(rows, [
+    leftColumn('largest functions', ({ name }) => name),
+    leftColumn('of', ({ variant }) => variant),
+    rightColumn('CPU µs', ({ us }) => short(us)),
+  ]);
 }
 
 export type CpuBar = ReturnType<typeof cpuBars>['bars'][number];
