@@ -280,19 +280,24 @@ export function networkResult(
   rounds: readonly Round[],
   serverCores: number,
 ): NetworkResult | null {
-  const seen = phasesIn(rounds).flatMap((phase) =>
-    phase.network === null ? [] : [{ phase, network: phase.network }],
-  );
-  if (spec === undefined || seen.length === 0) return null;
-  const answered = seen.filter(({ phase }) => responsesOf(phase) > 0);
-  const perRequest = (of: (network: NetworkUse) => number) =>
-    answered.length === 0
-      ? 0
-      : median(answered.map(({ network, phase }) => of(network) / responsesOf(phase)));
+  const uses: NetworkUse[] = [];
+  const answered: { network: NetworkUse; responses: number }[] = [];
+  const busyShares: number[] = [];
+  for (const phase of phasesIn(rounds)) {
+    const { network, serverCpuSeconds, seconds } = phase;
+    if (network === null) continue;
+    uses.push(network);
+    busyShares.push((serverCpuSeconds ?? 0) / (seconds * serverCores));
+    const responses = responsesOf(phase);
+    if (responses > 0) answered.push({ network, responses });
+  }
+  if (spec === undefined || uses.length === 0) return null;
+  const perRequest = (of: (network: NetworkUse) => number) => {
+    if (answered.length === 0) return 0;
+    return median(answered.map(({ network, responses }) => of(network) / responses));
+  };
   const typical = (direction: Direction, of: (traffic: LinkTraffic) => number) =>
-    median(seen.map(({ network }) => of(network[direction])));
-  const busy = ({ serverCpuSeconds, seconds }: Phase) =>
-    (serverCpuSeconds ?? 0) / (seconds * serverCores);
+    median(uses.map((network) => of(network[direction])));
   return {
     spec,
     packetsPerRequest: byName(directions, (direction) =>
@@ -305,9 +310,9 @@ export function networkResult(
       Math.max(...directions.map((way) => typical(way, ({ latenessMs }) => latenessMs[name]))),
     ),
     retransmitsPerRequest: perRequest(({ retransmits }) => retransmits.client + retransmits.server),
-    listenOverflows: median(seen.map(({ network }) => network.listenOverflows)),
+    listenOverflows: median(uses.map(({ listenOverflows }) => listenOverflows)),
     // CPU time is counted in ticks, so its share may exceed 1.
-    serverIdleShare: Math.max(0, 1 - median(seen.map(({ phase }) => busy(phase)))),
+    serverIdleShare: Math.max(0, 1 - median(busyShares)),
     delayHeld: directions.every(
       (direction) =>
         typical(direction, ({ latenessMs }) => latenessMs.p99) <=
@@ -332,11 +337,13 @@ export const perRequestOf = ({ rounds }: VariantResult, name: PerRequest): numbe
 /** Connections per request: `kept` are those that the load keeps open, `share` the others; 0 if unknown. */
 export function reconnectsOf(variant: VariantResult): { kept: number; share: number } {
   const { connections = 0 } = variant.load;
-  const each = variant.rounds.flatMap(({ phases: [first] }) =>
-    first === undefined ? [] : [connections / (first.requests + first.warmupRequests)],
-  );
   const opened = perRequestOf(variant, 'connections');
   if (opened.length === 0) return { kept: 0, share: 0 };
+  const each: number[] = [];
+  for (const { phases } of variant.rounds) {
+    const [first] = phases;
+    if (first !== undefined) each.push(connections / (first.requests + first.warmupRequests));
+  }
   const kept = mean(each);
   return { kept, share: mean(opened) - kept };
 }

@@ -22,6 +22,7 @@ import {
   compareAll,
   type Contender,
   type MeasuredVariant,
+  type Pair,
   type RunFacts,
   uncompared,
 } from './verdict.ts';
@@ -49,12 +50,13 @@ export function summarise(
     const pages = pageEffects(one, { variants, comparisons: compared });
     return pages.length === 0 ? one : { ...one, pages };
   });
-  const controls =
-    asked.control === true ? comparisons.filter(({ verdict }) => verdict !== 'none') : [];
+  const ofControls: number[][] = [];
+  for (const { verdict, roundRatios } of comparisons)
+    if (asked.control === true && verdict !== 'none') ofControls.push(roundRatios.map(Math.log));
   return {
     variants,
     comparisons,
-    noiseFloor: noiseFloorOf(controls.map(({ roundRatios }) => roundRatios.map(Math.log))),
+    noiseFloor: noiseFloorOf(ofControls),
     warnings: warningsOf(facts, measured, variants, comparisons),
   };
 }
@@ -83,9 +85,8 @@ function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult
   const phases = phasesIn(rounds);
   const requests = total(phases, (phase) => phase.requests);
   const cores = { server: facts.serverCores, generator: facts.generatorCores };
-  const cpuSeconds = rounds
-    .map((round) => serverCpuSecondsPerResponse(round.phases))
-    .filter(Number.isFinite);
+  const cpuPerRound = rounds.map((round) => serverCpuSecondsPerResponse(round.phases));
+  const cpuSeconds = cpuPerRound.filter(Number.isFinite);
   const shares = rounds.map((round) => sharesOf(round, variant, cores));
   const serverShares = shares.flatMap(({ serverShare }) => serverShare ?? []);
   const { p50, p99, max, histogram } = mergedDistribution(phases.map((phase) => phase.latencyMs));
@@ -116,27 +117,27 @@ function comparisonsOf(
   { alsoCompare = [], control }: Asked,
 ): Comparison[] {
   const named = (name: string) => contenders.find((one) => one.name === name);
-  const rows = contenders.flatMap(({ name: variant, against, needsServerCores }) =>
-    against === undefined ? [] : { variant, against, needsServerCores },
-  );
-  const beside = alsoCompare.filter(
-    (pair) => !rows.some((row) => row.variant === pair.variant && row.against === pair.against),
-  );
-  const pairs = [...rows, ...beside.map((pair) => ({ ...pair, needsServerCores: 1 }))].flatMap(
-    ({ needsServerCores = 1, ...names }) => {
-      const [variant, baseline] = [named(names.variant), named(names.against)];
-      return variant && baseline ? { variant, baseline, needsServerCores } : [];
-    },
-  );
+  const pairs: Pair[] = [];
+  for (const variant of contenders) {
+    const { against, needsServerCores = 1 } = variant;
+    const baseline = against === undefined ? undefined : named(against);
+    if (baseline !== undefined) pairs.push({ variant, baseline, needsServerCores });
+  }
+  const rows = [...pairs];
+  for (const names of alsoCompare) {
+    const [variant, baseline] = [named(names.variant), named(names.against)];
+    if (variant === undefined || baseline === undefined) continue;
+    const isRow = rows.some((row) => row.variant === variant && row.baseline === baseline);
+    if (!isRow) pairs.push({ variant, baseline, needsServerCores: 1 });
+  }
   const run = pairs.filter(
     ({ variant, baseline }) => variant.rounds.length > 0 && baseline.rounds.length > 0,
   );
   const compared = compareAll(run, { ...facts, control: control === true });
-  return pairs.flatMap((pair) =>
-    pair.variant.server === null
-      ? uncompared(pair, 'rps', 'published only')
-      : (compared[run.indexOf(pair)] ?? []),
-  );
+  return pairs.flatMap((pair) => {
+    if (pair.variant.server === null) return uncompared(pair, 'rps', 'published only');
+    return compared[run.indexOf(pair)] ?? [];
+  });
 }
 
 /** Found rates differ by factors, so their mean is geometric. */

@@ -88,7 +88,8 @@ export interface Contender
   figures: Readonly<Record<Metric, readonly number[] | null>>;
 }
 
-interface Pair {
+/** A variant and what it is compared with. */
+export interface Pair {
   baseline: Contender;
   variant: Contender;
   needsServerCores: number;
@@ -195,26 +196,28 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
   const beside = (one: Metric): BesideRatio | null => {
     const ratio = ratioBy(one);
     const asked = questions.find((other) => other.metric === one);
-    return ratio && { ...ratio, verdict: asked ? answerTo(asked, alpha, rules).verdict : 'none' };
+    if (ratio === null) return null;
+    if (asked === undefined) return { ...ratio, verdict: 'none' };
+    return { ...ratio, verdict: answerTo(asked, alpha, rules).verdict };
   };
+  const late = [baseline, variant].filter(({ network }) => network?.delayHeld === false);
   const about = {
     ...uncompared(pair, metric, why),
     cpu: beside('cpu'),
     latency: byName(latencyMetrics, beside),
     ...present({ ofServer: ofServer(beside) }),
-    delayNotHeld: [baseline, variant]
-      .filter(({ network }) => network?.delayHeld === false)
-      .map(({ name }) => name),
+    delayNotHeld: late.map(({ name }) => name),
   };
   const figures = figuresOf(pair, metric);
   if (figures === null) return about;
   const logs = logRatios(...figures);
   const answer = answerTo(question, alpha, rules);
   const cpu = metric === 'rps' && question.why === undefined ? figuresOf(pair, 'cpu') : null;
-  const swaying =
-    answer.verdict === 'none'
-      ? null
-      : swayingRound(logs, (some) => judge(metric, some, alpha, rules.sameWithin));
+  let disagreement = '';
+  if (cpu !== null)
+    disagreement = disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin);
+  const judged = (some: readonly number[]) => judge(metric, some, alpha, rules.sameWithin);
+  const swaying = answer.verdict === 'none' ? null : swayingRound(logs, judged);
   const roundAt = (index: number) => (variant.rounds[index] as Round).round;
   return {
     ...about,
@@ -222,19 +225,19 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
     roundRatios: figures[0].map((figure, round) => (figures[1][round] as number) / figure),
     outliers: outliersOf(logs).map(roundAt),
     swayedBy: swaying && { round: roundAt(swaying.index), without: swaying.without },
-    disagreement:
-      cpu === null ? '' : disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin),
+    disagreement,
     ...answer,
   };
 }
 
 /** Absent if none is known. */
 function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['ofServer'] {
-  const known = serverMetricNames.flatMap((metric) => {
+  const known: NonNullable<Comparison['ofServer']> = {};
+  for (const metric of serverMetricNames) {
     const ratio = beside(metric);
-    return ratio === null ? [] : [[metric, ratio] as const];
-  });
-  return known.length === 0 ? undefined : Object.fromEntries(known);
+    if (ratio !== null) known[metric] = ratio;
+  }
+  return Object.keys(known).length === 0 ? undefined : known;
 }
 
 /** A comparison without a ratio, but for that of the article. */
@@ -295,11 +298,8 @@ function disagreementOf(
 
 /** @param logs ln(variant / baseline) per round */
 function judge(metric: Metric, logs: readonly number[], alpha: number, sameWithin: number): Judged {
-  return verdictOf(
-    metrics[metric].lessIsBetter ? logs.map((log) => -log) : logs,
-    alpha,
-    sameWithin,
-  );
+  const gains = metrics[metric].lessIsBetter ? logs.map((log) => -log) : logs;
+  return verdictOf(gains, alpha, sameWithin);
 }
 
 const isLogged = ({ load }: Contender): boolean => load['arrivals'] === 'logged';

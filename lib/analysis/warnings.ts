@@ -256,15 +256,17 @@ const idleMatters = 0.01;
 
 /** A single warning for all variants that use CPU time during other sides' turns. */
 function idleWarning(variants: readonly VariantResult[]): string | false {
-  const busy = variants.flatMap(({ name, rounds }) => {
-    const phases = phasesIn(rounds);
-    const shares = phases.flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
+  const busy: string[] = [];
+  let most = 0;
+  for (const { name, rounds } of variants) {
+    const shares = phasesIn(rounds).flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
     const share = shares.length === 0 ? 0 : median(shares);
-    return share > idleMatters ? [{ name, share }] : [];
-  });
+    if (share <= idleMatters) continue;
+    busy.push(name);
+    most = Math.max(most, share);
+  }
   if (busy.length === 0) return false;
-  const [, most] = extent(busy.map(({ share }) => share));
-  const names = enumeration(busy.map(({ name }) => name));
+  const names = enumeration(busy);
   if (busy.length === 1)
     return `${names} uses ${percent(most)} of a core while it is not loaded, which slows all sides alike: alone, it would be up to that much slower against the others`;
   return `${names} use up to ${percent(most)} of a core each while they are not loaded, which slows all sides alike: alone, each would be up to that much slower against the others`;
@@ -273,29 +275,35 @@ function idleWarning(variants: readonly VariantResult[]): string | false {
 /** "for up to 3.20 s in rounds 2 and 4"; '' if it did in none. */
 function stillText(rounds: readonly Round[]): string {
   const longestIn = ({ phases }: Round) => extent(phases.map((phase) => pauseMs(phase) ?? 0))[1];
-  const still = rounds.filter((round) => longestIn(round) > 0);
+  const still: number[] = [];
+  let longest = 0;
+  for (const round of rounds) {
+    const ms = longestIn(round);
+    if (ms > 0) still.push(round.round);
+    longest = Math.max(longest, ms);
+  }
   if (still.length === 0) return '';
-  const when = roundsText(
-    still.map(({ round }) => round),
-    rounds.length,
-  );
-  return `for up to ${scaledTime(extent(still.map(longestIn))[1])} in ${when}`;
+  return `for up to ${scaledTime(longest)} in ${roundsText(still, rounds.length)}`;
 }
 
 function tlsWarnings(variants: readonly VariantResult[]): string[] {
-  return (['version', 'cipher', 'keyExchange'] as const).flatMap((part) => {
-    const seen = variants.flatMap(({ name, phases }) => {
-      const values = new Set(phases.flatMap(({ tls }) => tls?.[part] ?? []));
-      return [...values].map((value) => ({ name, value }));
-    });
-    const variantsBy = [...groupedBy(seen, ({ value }) => value)];
-    const how = variantsBy.map(
-      ([value, some]) => `${value} (${some.map(({ name }) => name).join(', ')})`,
-    );
-    const partName = part === 'keyExchange' ? 'key exchange' : part;
-    return how.length > 1 ? [`TLS ${partName} differs: ${how.join(', ')}`] : [];
-  });
+  const warnings: string[] = [];
+  for (const [part, partName] of tlsParts) {
+    const namesBy = new Map<string, string[]>();
+    for (const { name, phases } of variants)
+      for (const value of new Set(phases.flatMap(({ tls }) => tls?.[part] ?? [])))
+        namesBy.set(value, [...(namesBy.get(value) ?? []), name]);
+    const how = [...namesBy].map(([value, names]) => `${value} (${names.join(', ')})`);
+    if (how.length > 1) warnings.push(`TLS ${partName} differs: ${how.join(', ')}`);
+  }
+  return warnings;
 }
+
+const tlsParts = [
+  ['version', 'version'],
+  ['cipher', 'cipher'],
+  ['keyExchange', 'key exchange'],
+] as const;
 
 const causeNames: Readonly<Record<ErrorCause, string>> = {
   addressNotAvailable: 'no free port',
