@@ -175,10 +175,8 @@ export function isBehind(phases: readonly LoadResult[], asked: number, made: num
   const unsent = total(phases, (phase) => phase.unsent);
   const due = unsent + total(phases, (phase) => phase.requests + phase.inFlight);
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
-  return (
-    (unsent > tolerableShortfall * due || late > tolerableShortfall) &&
-    made < (1 - tolerableShortfall) * asked
-  );
+  const isLate = unsent > tolerableShortfall * due || late > tolerableShortfall;
+  return isLate && made < (1 - tolerableShortfall) * asked;
 }
 
 const causes: Readonly<Record<Limit, string>> = {

@@ -323,19 +323,23 @@ function isThere(file: string): boolean {
 
 /** The processes that have their listening sockets open, workers included; undefined if an address has none. */
 function listenersOn(addresses: readonly UpstreamAddress[], proc: string): string[] | undefined {
-  const inodes = addresses.map((address) =>
-    'socket' in address
-      ? listeningAt(address.socket, proc)
-      : listeningSockets(proc)
-          .filter(({ port }) => port === address.port)
-          .map(({ inode }) => inode),
-  );
+  const inodes = addresses.map((address) => inodesOf(address, proc));
   const wanted = new Set(inodes.flat());
-  const holders = processIds(proc)
-    .map((pid) => ({ pid, held: socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode)) }))
-    .filter(({ held }) => held.length > 0);
-  const isHeld = new Set(holders.flatMap(({ held }) => held));
-  return inodes.every((some) => some.length > 0 && some.every((inode) => isHeld.has(inode)))
-    ? holders.map(({ pid }) => pid)
-    : undefined;
+  const held = new Set<string>();
+  const holders: string[] = [];
+  for (const pid of processIds(proc)) {
+    const own = socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode));
+    if (own.length > 0) holders.push(pid);
+    for (const inode of own) held.add(inode);
+  }
+  const isServed = (some: readonly string[]) =>
+    some.length > 0 && some.every((inode) => held.has(inode));
+  return inodes.every(isServed) ? holders : undefined;
+}
+
+/** Inodes of the sockets that listen at an address. */
+function inodesOf(address: UpstreamAddress, proc: string): string[] {
+  if ('socket' in address) return listeningAt(address.socket, proc);
+  const sockets = listeningSockets(proc).filter(({ port }) => port === address.port);
+  return sockets.map(({ inode }) => inode);
 }

@@ -82,10 +82,11 @@ function truthOf({ known, truth }: Case, name: FigureName): number | undefined {
 
 /** Judges the median of the measurements in one place; undefined if the figure was not seen there. */
 function judged(one: Case, place: string, figure: Figure): Judged | undefined {
-  const seen = (one.seen.get(place) ?? []).flatMap((each) => {
+  const seen: number[] = [];
+  for (const each of one.seen.get(place) ?? []) {
     const value = each[figure.name];
-    return value === null || Number.isNaN(value) ? [] : [value];
-  });
+    if (value !== null && !Number.isNaN(value)) seen.push(value);
+  }
   if (seen.length === 0) return undefined;
   const value = median(seen);
   const truth = truthOf(one, figure.name);

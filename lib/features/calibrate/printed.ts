@@ -77,18 +77,7 @@ export function readH2load(output: string): Printed {
   const figures = (pattern: RegExp): number[] => matches(output, pattern).map(Number);
   const totals = figures(/^requests: (\d+) total/m);
   const rates = figures(/^finished in [^,]+, ([\d.]+) req\/s/m);
-  // For h2c, h2load prints the protocol only.
-  const tls = !/^TLS Protocol: /m.test(output)
-    ? []
-    : [
-        /^TLS Protocol: (\S+)/m,
-        /^Cipher: (\S+)/m,
-        /^Server Temp Key: (?:ECDH )?(\S+)/m,
-        /^Application protocol: (\S+)/m,
-      ]
-        .flatMap((pattern) => pattern.exec(output)?.[1] ?? [])
-        .map((name) => curveNames[name] ?? name);
-  return {
+  const printed: Printed = {
     requests: sum(totals),
     // Duration = requests / rate, because "finished in" includes the shutdown of a timed run.
     rps: sum(totals) / sum(totals.map((requests, run) => requests / (rates[run] as number))),
@@ -97,8 +86,25 @@ export function readH2load(output: string): Printed {
     bodyBytes: sum(figures(/^traffic: .*\((\d+)\) data/m)),
     latencyMs: { mean: timeMs(output, /^time for request: +\S+ +\S+ +(\S+)/m) },
     minConnectionRps: Math.min(...figures(/^req\/s +: +([\d.]+)/m)),
-    ...(tls.length === 0 ? {} : { tls: tls.join(' ') }),
   };
+  // For h2c, h2load prints the protocol only.
+  if (/^TLS Protocol: /m.test(output)) printed.tls = tlsIn(output);
+  return printed;
+}
+
+/** The negotiated version, cipher, key exchange and protocol, as far as h2load prints them. */
+function tlsIn(output: string): string {
+  const names: string[] = [];
+  for (const pattern of [
+    /^TLS Protocol: (\S+)/m,
+    /^Cipher: (\S+)/m,
+    /^Server Temp Key: (?:ECDH )?(\S+)/m,
+    /^Application protocol: (\S+)/m,
+  ]) {
+    const name = pattern.exec(output)?.[1];
+    if (name !== undefined) names.push(curveNames[name] ?? name);
+  }
+  return names.join(' ');
 }
 
 /** Parses the output of both k6 scripts: one line of JSON per k6 process. Throws UserError if there is none. */

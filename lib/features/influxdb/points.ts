@@ -34,9 +34,8 @@ function pointOf<M extends Measurement, Row>(
   row: NoInfer<Row>,
   timestampNs: bigint,
 ): string {
-  const fields = Object.entries(measurement.fields as Written<Row>['fields']).map(
-    ([name, { of }]) => [name, of(row)] as const,
-  );
+  const catalogue = Object.entries((measurement as Written<Row>).fields);
+  const fields = catalogue.map(([name, { of }]) => [name, of(row)] as const);
   return line(measurement.measurement, tags, Object.fromEntries(fields), timestampNs);
 }
 
@@ -94,11 +93,21 @@ export function tablePoints(
   curves: readonly Curve[],
   found: FoundRates | undefined,
 ): string[] {
+  return [
+    ...comparisonPoints(result, found),
+    ...phasePoints(result),
+    ...curvePoints(result, curves),
+    ...pagePoints(result),
+  ];
+}
+
+/** A point for each row of the table. */
+function comparisonPoints(result: Result, found: FoundRates | undefined): string[] {
   const { variants } = result;
   const at = pointsAt(result);
   const withFigures = variants.filter(({ rps }) => rps !== null);
   const first = withFigures.find(({ published }) => published?.rps !== undefined) ?? withFigures[0];
-  const comparisons = variants.map((variant, position) => {
+  return variants.map((variant, position) => {
     const comparison = comparisonOf(result, variant.name);
     const { metric = 'rps' } = comparison ?? {};
     const tags = {
@@ -126,45 +135,56 @@ export function tablePoints(
       phases: phasesIn(variant.rounds),
     });
   });
-  const phases = variants.flatMap((variant, position) =>
-    phasePairs(variant).map(({ phase, ...pair }) => ({
-      position,
-      ...pair,
-      protocol: variant.load.protocol,
-      tags: { variant: variant.name, phase: String(phase), server: variant.server?.name },
-    })),
-  );
-  const names = variants.map(({ name, series }) => series ?? name);
-  return [
-    ...comparisons,
-    ...phases.map(({ tags, protocol, ...row }, index) =>
-      at(benchPhase, index, { ...tags, protocol }, row),
-    ),
-    ...phases.flatMap(({ tags, ...row }) =>
-      bucketRows(row).map((bucketRow, position) => {
-        const bucketTags = { ...tags, bucket: bucketLabel(bucketRow.bucket) };
-        return at(benchBucket, position, bucketTags, { position, ...bucketRow });
-      }),
-    ),
-    // Later rounds add to some of the curves: a point's time depends only on its own.
-    ...curves.flatMap(({ name, points }) =>
-      points.map((point, position) => {
-        const place = position * names.length + names.indexOf(name);
-        return at(benchCurve, place, { variant: name }, { position, ...point });
-      }),
-    ),
-    // Side by side within each page.
-    ...variants.flatMap(({ name: variant }, side) => {
-      const effects = comparisonOf(result, variant)?.pages ?? [];
-      const largest = pagesOf(result, variant).slice(0, mostPages);
-      return largest.map((sum, position) => {
-        const { page } = sum;
-        const effect = effects.find((pageEffect) => pageEffect.page === page);
-        const place = position * variants.length + side;
-        return at(benchPage, place, { variant, page }, { ...sum, position, effect });
-      });
-    }),
-  ];
+}
+
+/** A point for each load phase, then one for each of their buckets. */
+function phasePoints(result: Result): string[] {
+  const at = pointsAt(result);
+  const phases: string[] = [];
+  const buckets: string[] = [];
+  for (const [position, variant] of result.variants.entries())
+    for (const { phase, ...pair } of phasePairs(variant)) {
+      const { protocol } = variant.load;
+      const server = variant.server?.name;
+      const tags = { variant: variant.name, phase: String(phase), server };
+      phases.push(at(benchPhase, phases.length, { ...tags, protocol }, { position, ...pair }));
+      for (const [place, row] of bucketRows(pair).entries()) {
+        const bucketTags = { ...tags, bucket: bucketLabel(row.bucket) };
+        buckets.push(at(benchBucket, place, bucketTags, { position: place, ...row }));
+      }
+    }
+  return [...phases, ...buckets];
+}
+
+/** Later rounds add to some of the curves: a point's time depends only on its own. */
+function curvePoints(result: Result, curves: readonly Curve[]): string[] {
+  const at = pointsAt(result);
+  const names = result.variants.map(({ name, series }) => series ?? name);
+  const written: string[] = [];
+  for (const { name, points } of curves)
+    for (const [position, point] of points.entries()) {
+      const place = position * names.length + names.indexOf(name);
+      written.push(at(benchCurve, place, { variant: name }, { position, ...point }));
+    }
+  return written;
+}
+
+/** The largest pages of each variant, side by side within each page. */
+function pagePoints(result: Result): string[] {
+  const at = pointsAt(result);
+  const { variants } = result;
+  const written: string[] = [];
+  for (const [side, { name: variant }] of variants.entries()) {
+    const effects = comparisonOf(result, variant)?.pages ?? [];
+    const largest = pagesOf(result, variant).slice(0, mostPages);
+    for (const [position, sum] of largest.entries()) {
+      const { page } = sum;
+      const effect = effects.find((pageEffect) => pageEffect.page === page);
+      const place = position * variants.length + side;
+      written.push(at(benchPage, place, { variant, page }, { ...sum, position, effect }));
+    }
+  }
+  return written;
 }
 
 /** The buckets of a load phase, or else those of the article, with the shares of both. */
@@ -207,8 +227,9 @@ export function sentencePoints(
   from = 0,
 ): string[] {
   const at = pointsAt(result);
-  return [...found, ...result.warnings.map((text) => ({ kind: 'warning', text }))].map(
-    ({ kind, text }, index) => at(benchSentence, from + index, { kind }, { text }),
+  const warnings = result.warnings.map((text) => ({ kind: 'warning', text }));
+  return [...found, ...warnings].map(({ kind, text }, index) =>
+    at(benchSentence, from + index, { kind }, { text }),
   );
 }
 

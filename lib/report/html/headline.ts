@@ -38,12 +38,12 @@ function effectsHtml(
   words: (one: Comparison) => Html,
 ): Html {
   const judged = shown.filter(({ verdict }) => verdict !== 'none');
-  const gains = judged.flatMap((one) =>
-    [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one), ...publishedOf(one)].map((ratio) =>
-      Math.abs(gain(one, ratio)),
-    ),
-  );
-  const reach = 1.05 * Math.max(...gains);
+  let furthest = -Infinity;
+  for (const one of judged) {
+    const drawn = [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one), ...publishedOf(one)];
+    for (const ratio of drawn) furthest = Math.max(furthest, Math.abs(gain(one, ratio)));
+  }
+  const reach = 1.05 * furthest;
   const rows = shown.map((one) => {
     const bar = judged.includes(one) ? barHtml(one, result, reach) : nothing;
     return html`<div class="effect ${kindOf(one, result)}"><div>${words(one)}</div>${bar}</div>\n`;
