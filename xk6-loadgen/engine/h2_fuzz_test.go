@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
 )
@@ -147,7 +148,8 @@ func FuzzH2Frames(f *testing.F) {
 	})
 }
 
-// checkFrames holds that what has left is whole frames in a row, of which the last may be cut off. internal/h2 checks what they say.
+// checkFrames holds that what has left is whole frames in a row, of which the last may be cut off, and that the requests are those of the loop
+// on streams in their order.
 func checkFrames(t *testing.T, sent []byte) {
 	rest, isClient := bytes.CutPrefix(sent, []byte(http2.ClientPreface))
 	if !isClient {
@@ -155,11 +157,20 @@ func checkFrames(t *testing.T, sent []byte) {
 	}
 	framer := http2.NewFramer(nil, bytes.NewReader(rest))
 	framer.SetMaxReadFrameSize(16384)
-	for {
-		if _, err := framer.ReadFrame(); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	for last := uint32(0); ; {
+		frame, err := framer.ReadFrame()
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 			return
-		} else if err != nil {
+		}
+		if err != nil {
 			t.Fatalf("sent what is no HTTP/2: %v", err)
+		}
+		if headers, isHeaders := frame.(*http2.MetaHeadersFrame); isHeaders {
+			if headers.StreamID <= last || headers.StreamID%2 == 0 || headers.PseudoValue("authority") != "127.0.0.1:9" {
+				t.Fatalf("sent %v after stream %d", headers, last)
+			}
+			last = headers.StreamID
 		}
 	}
 }

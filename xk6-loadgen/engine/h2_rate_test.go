@@ -117,9 +117,12 @@ func TestOpenModelStreamsDoNotWaitForEachOther(t *testing.T) {
 		o := h2Options(s)
 		o.Connections, o.Streams, o.Requests, o.Rate = 1, 100, 20, 200
 		r := load(t, o)
+		if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 {
+			t.Errorf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
+		}
 		// On a busy machine the answers may come one by one, so that the last one has a longer latency.
-		if r.Responses[0] != 20 || s.connections.Load() != 1 || r.LatencyMs.Max < 19*5 || r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
-			return fmt.Sprintf("responses %v on %d connections, latency %+v: %s", r.Responses, s.connections.Load(), r.LatencyMs, r.ErrorExample)
+		if r.LatencyMs.Max < r.LatencyMs.Min+18*5 {
+			return fmt.Sprintf("latency %+v", r.LatencyMs)
 		}
 		return ""
 	})

@@ -190,15 +190,21 @@ func TestH3AHoleForLongDatagrams(t *testing.T) {
 			if !test.works {
 				o.Requests, o.Timeout = 8, 500*time.Millisecond
 			}
-			began := time.Now()
-			out := load(t, o)
-			took := time.Since(began)
-			switch {
-			case test.works && (out.Responses[0] != 40 || vanished.Load() == 0 && took > o.Timeout/2):
-				t.Errorf("after %s: responses %v, errors %v, %d datagrams vanished: %s", took, out.Responses, out.Errors, vanished.Load(), out.ErrorExample)
-			case !test.works && (out.Errors[ErrTimeout] != 8 || took > 10*o.Timeout):
-				t.Errorf("after %s: errors %v: %s", took, out.Errors, out.ErrorExample)
-			}
+			tried(t, func() string { // A busy machine is late
+				vanished.Store(0)
+				began := time.Now()
+				out := load(t, o)
+				took := time.Since(began)
+				switch {
+				case test.works && out.Responses[0] != 40:
+					t.Errorf("responses %v, errors %v: %s", out.Responses, out.Errors, out.ErrorExample)
+				case !test.works && out.Errors[ErrTimeout] != 8:
+					t.Errorf("errors %v: %s", out.Errors, out.ErrorExample)
+				case took > 10*o.Timeout || test.works && vanished.Load() == 0 && took > time.Second:
+					return fmt.Sprintf("it took %s, %d datagrams vanished", took, vanished.Load())
+				}
+				return ""
+			})
 		})
 	}
 }

@@ -79,7 +79,10 @@ func TestAPageOfItsOwnLatencyIsKnownByIt(t *testing.T) {
 		o.Mix, o.Requests, o.Streams, o.Connections = []Request{{Target: "/", Weight: 3}, {Target: "/slow"}, {Target: "/slow?again"}}, 50, 1, 1
 		tried(t, func() string { // On a busy machine the fast page is not fast
 			r := load(t, o)
-			if len(r.Pages) != 2 || r.Pages[0].MidMeanMs > 10 || r.Pages[1].MidMeanMs < 20 || r.Pages[1].LatencyMs.P50 < 20 {
+			if len(r.Pages) != 2 || r.Pages[1].MidMeanMs < 20 || r.Pages[1].LatencyMs.P50 < 20 {
+				t.Fatalf("%+v", r.Pages)
+			}
+			if r.Pages[0].MidMeanMs > 10 {
 				return fmt.Sprintf("%+v", r.Pages)
 			}
 			return ""

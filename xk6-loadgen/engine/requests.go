@@ -244,7 +244,7 @@ func (e *earliest) Pop() any {
 	return least
 }
 
-// readAhead requests or connections are fetched into the cache at a time. Of 64 the kernel's work would drive the first out.
+// readAhead requests or connections are fetched into the cache at a time. With 64, the kernel's work would evict the first ones.
 const readAhead = 16
 
 // mixPlace is a loop's place in the order of the requests.

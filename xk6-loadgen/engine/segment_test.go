@@ -99,3 +99,21 @@ func TestWaitingForTheBeginEndsWithTheContext(t *testing.T) {
 		t.Errorf("%d requests, %d in flight", r.Requests, r.InFlight)
 	}
 }
+
+func TestArrivalsDecideWhenRequestsAreDue(t *testing.T) {
+	for arrivals, isEven := range map[Arrivals]bool{ConstantArrivals: true, PoissonArrivals: false} {
+		o := options("http://127.0.0.1:9/")
+		o.Rate, o.Duration, o.Arrivals = 1000, time.Second, arrivals
+		m := idleLoop(t, o).model.(*openModel)
+		m.begin(0)
+		steps := map[int64]bool{}
+		for range 10 {
+			next := m.schedule.Next()
+			steps[next-m.due] = true
+			m.due = next
+		}
+		if (len(steps) == 1) != isEven {
+			t.Errorf("%s: steps of %v ns", arrivals, steps)
+		}
+	}
+}

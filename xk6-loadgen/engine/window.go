@@ -180,7 +180,8 @@ func (l *loop) advancePhase() {
 		if l.clock >= l.window.nextTick && l.turn.state.starts() {
 			// finish hands over the last second, since the last response of a number of requests may be read late, and in turns its last
 			// requests may leave after the window's end.
-			hasNoEnd := l.plan.Duration == 0 && (l.plan.Rate == 0 || l.shared.alone)
+			isByChance := l.plan.Arrivals == PoissonArrivals // its last request may be due after N/rate
+			hasNoEnd := l.plan.Duration == 0 && (l.plan.Rate == 0 || l.shared.alone || isByChance)
 			if (hasNoEnd || l.clock < l.window.phaseEnd) && !l.ended() {
 				l.handOver()
 			}

@@ -105,7 +105,8 @@ func (l *Link) useBy(r reading, toServer, toClient Traffic) NetworkUse {
 	}
 }
 
-// Report waits until the link is quiet (not Quiet: longestQuietWait was over), and returns its use since the last report.
+// Report waits until the link is quiet, and returns its use since the last report. Quiet is false if packets still passed after
+// longestQuietWait.
 func (l *Link) Report() (Report, error) {
 	quiet := l.awaitQuiet()
 	toServer, refusedThere := l.toServer.take()

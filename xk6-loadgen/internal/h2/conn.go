@@ -77,7 +77,8 @@ func (c *Conn[T]) IsTLS() bool {
 	return !c.greeted && bytes.HasPrefix(c.frames.kept, []byte{headers.TLSAlert, 3})
 }
 
-// Request opens a stream, valid until the next Request, and gathers its HEADERS. Its Of is still to be set. body must not change meanwhile.
+// Request opens a stream, valid until the next Request, and gathers its HEADERS. Its Of is still to be set. body must not change until the
+// stream ends.
 func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
 	if c.Open == len(c.streams) {
 		c.streams.grow()

@@ -72,7 +72,8 @@ func ReadStreamType(r *bufio.Reader) (isControl, isKnown bool) {
 	return err == nil && kind == streamControl, err != nil || kind == streamControl || kind == streamQPACKEncoder || kind == streamQPACKDecoder
 }
 
-// ReadControl reads the control stream behind its type, and returns why it ended. GOAWAY names the first stream that the server ignores.
+// ReadControl reads the control stream behind its type, and returns why it ended. It calls goAway for each
+// GOAWAY, with the first stream that the server ignores.
 func ReadControl(r *bufio.Reader, goAway func(id uint64)) error {
 	for hasSettings := false; ; hasSettings = true {
 		kind, length, err := readFrame(r)

@@ -1,6 +1,6 @@
 // Package schedule says which requests of a rate are a loop's, and when they are due: evenly, by chance (Poisson) or at the times of a list.
-// It knows nothing of clocks, connections and requests. Even, Poisson and NewListed make a Schedule, which is chosen before requests start:
-// Next, the only call for each of them, allocates nothing. Times are nanoseconds.
+// It knows nothing of clocks, connections and requests. Even, Poisson and NewListed make a Schedule. Next and Listed.Taken, the only calls for
+// each request, allocate nothing. Times are nanoseconds.
 //
 //gosec:disable G404 -- random times, not secrets
 package schedule
@@ -54,9 +54,9 @@ func (s Segment) Before(number int64) int64 {
 type Schedule interface {
 	Begin(start int64) (due int64) // Begin starts a phase of the load at this time. It returns when the first request is due.
 	Next() (due int64)             // Next takes the request that is due, and returns when the one after it is.
-	Shift(by int64)                // Shift moves the times of all requests that have not been taken.
-	// Missed takes up to `most` requests that are due before a time, and reports when they are. A loop calls it once, at its window's end. It
-	// returns how many there were, and when the next one is due.
+	Shift(by int64)                // Shift moves the times of all requests that have not been taken; the caller moves the due time it has.
+	// Missed takes up to `most` requests that are due earlier than before, and reports when they are: one by one, or count of them together
+	// with the time of the first. A loop calls it once, at its window's end. It returns how many there were, and when the next one is due.
 	Missed(before, most int64, report func(due, count int64)) (n, due int64)
 }
 
@@ -196,7 +196,7 @@ type poisson struct {
 }
 
 // Poisson has the requests of a load come as a Poisson process of this rate, in requests/s. Its times depend on the seed and the number of
-// the phase alone, so that several loads have the same.
+// the phase, so that several loads of the same rate and the same parts have the same.
 func Poisson(part Part, rate float64, seed uint64) Schedule {
 	p := &poisson{progress: progress{Part: part}, rate: rate, seed: seed}
 	if part.Segment.IsWhole() {

@@ -59,7 +59,7 @@ func TestAScheduleHandsOutWhatWasMissed(t *testing.T) {
 		far.Begin(0)
 		n, _ := far.Missed(second/2, Never, func(_, count int64) { told, calls = told+count, calls+1 })
 		if told != n || !poisson && calls > mostMissed+1 || math.Abs(float64(n)/(maxRate/2)-1) > 0.01 || !poisson && n != maxRate/2 {
-			t.Errorf("poisson %t: %d of %d missed ones were told, in %d calls", poisson, told, n, calls)
+			t.Errorf("poisson %t: %d of %d missed ones were reported, in %d calls", poisson, told, n, calls)
 		}
 	}
 }
