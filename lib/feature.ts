@@ -1,6 +1,6 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
 // result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have times or statuses of a log,
-// and in the next step after --k6-script.
+// in what it says of a network's delay and packets, and in the next step after --k6-script.
 import type { FoundRates } from './analysis/curves.ts';
 import type { Given } from './cli/sides.ts';
 import type { Flag, Words } from './cli/words.ts';
@@ -100,7 +100,7 @@ export interface Feature {
   /** Returns sentences that stand below the table. */
   sentences?(result: Result): string[];
   /** Returns what a run's heading says of its variants' networks, undefined for loopback; '' if nothing. */
-  heading?(networks: readonly (NetworkSpec | undefined)[]): string;
+  networkText?(networks: readonly (NetworkSpec | undefined)[]): string;
   /** Returns tables that stand with the article's. */
   tables?(result: Result): Part[];
   /** Returns tables that --verbose shows with each load in detail. */

@@ -261,9 +261,10 @@ function idleWarning(variants: readonly VariantResult[]): string | false {
   for (const { name, rounds } of variants) {
     const shares = phasesIn(rounds).flatMap(({ idleCpuShare }) => idleCpuShare ?? []);
     const share = shares.length === 0 ? 0 : median(shares);
-    if (share <= idleMatters) continue;
-    busy.push(name);
-    most = Math.max(most, share);
+    if (share > idleMatters) {
+      busy.push(name);
+      most = Math.max(most, share);
+    }
   }
   if (busy.length === 0) return false;
   const names = enumeration(busy);

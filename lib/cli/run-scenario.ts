@@ -76,7 +76,7 @@ export async function runScenario(
   const enclosure = firstOf(variants, (variant) => enclosureOf(scenario, variant));
   if (asked.machines !== undefined && enclosure !== undefined)
     throw usageError(
-      `${scenario.name} has ${enclosure.name}, which are made on one machine: leave ${asked.machines.flags} out`,
+      `${scenario.name} has ${enclosure.name}, made on one machine only: leave ${asked.machines.flags} out`,
     );
   const kinds = variants.flatMap(({ server }) => (typeof server === 'string' ? [] : [server.name]));
   return withRun(asked, kinds, scenario, async (run) => {

@@ -17,7 +17,7 @@ export interface Side extends Given {
   load: LoadProfile;
   page: Pick<Page, 'path' | 'host' | 'requests' | 'status'>;
   server: ServerSpec;
-  /** What its requests come from; absent: from no feature. */
+  /** The source of its requests; absent: no feature. */
   recorded?: Asked['recorded'];
 }
 

@@ -103,7 +103,7 @@ export function resultHeading(result: Result): Heading {
 
 /** The variants' networks, as a feature describes them; '' on loopback. */
 export function networkText(networks: readonly (NetworkSpec | undefined)[]): string {
-  return firstOf(features, ({ heading }) => heading?.(networks)) ?? '';
+  return firstOf(features, (feature) => feature.networkText?.(networks)) ?? '';
 }
 
 /** A command's version is unknown, and several may be of one program. */

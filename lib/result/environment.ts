@@ -33,7 +33,7 @@ const serverHost = open({
 export type ServerHostFacts = v.InferOutput<typeof serverHost>;
 export type LinkFigures = Pick<ServerHostFacts, 'roundTripMs' | 'bytesPerSecond'>;
 
-/** Without link figures only the log-in reaches it. `cores`: CPUs that it may use. */
+/** Without link figures, no port of it was reached from here. `cores`: CPUs that it may use. */
 const generatorHost = open({
   ...each(['name', 'address', 'architecture', 'cpuModel', 'kernel'], text),
   cores: count,

@@ -9,7 +9,7 @@ import type { UsageWindow } from './samples.ts';
 
 /** An enclosure as a feature plans it, to be opened in each round. */
 export interface PlannedEnclosure {
-  /** What a scenario with it has: "networks of its own". */
+  /** Its name in messages: "networks of its own". */
   name: string;
   /**
    * @param k6 path of the binary

@@ -19,7 +19,7 @@ export interface PlannedMachines {
   open(run: MachinesFor): Promise<Machines>;
 }
 
-/** What is known of a run before its machines are. */
+/** Facts of a run that are known before its machines are. */
 export interface MachinesFor {
   /** Kinds of the servers, or of the sides: "address". */
   kinds: readonly string[];
@@ -47,7 +47,7 @@ export interface Machines extends MachinesInUse {
   close(): Promise<void>;
 }
 
-/** What the rounds of a run need of its machines. */
+/** The part of a run's machines that its rounds use. */
 export interface MachinesInUse {
   /** See startServer. */
   start(spec: ServerSpec, options: StartOptions): Promise<RunningServer>;

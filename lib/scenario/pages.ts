@@ -55,7 +55,7 @@ export interface AskedRequests {
   host?: string;
   /** Lines for the person, on what is in the load and what is left out. */
   said: readonly string[];
-  /** Messages call so what the requests and their statuses come from. */
+  /** Name of their source in messages, such as HAR. */
   record?: string;
   /** Any share of the requests may have another status than the record says. */
   acceptsDifferences?: true;

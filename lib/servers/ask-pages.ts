@@ -20,8 +20,8 @@ interface Asked {
 }
 
 /**
- * Returns what the answers of all pages make of that of the first: their mean length with its standard deviation, each answer, and the
- * statuses that differ from those of a log or HAR file.
+ * Returns the answer for all pages: their mean length with its standard deviation, each answer, and the statuses that differ from the
+ * requests' own.
  * @throws UserError for answers that are not as expected; the signal's reason
  */
 export async function askPages(
@@ -56,7 +56,7 @@ export async function askPages(
 
 const weightOf = ({ request: { weight = 1 } }: Asked): number => weight;
 
-/** All of them. @throws UserError if there are errors among them, or pages with another status than the page's */
+/** Returns the requests with their answers. @throws UserError if there are errors among them, or pages with another status than the page's */
 function answeredIn(
   asked: Awaited<ReturnType<typeof askEach>>,
   { page: { status: expected = 200 } }: ReadyCheck,
@@ -77,7 +77,7 @@ function answeredIn(
   return answered;
 }
 
-/** What is said of requests whose status is not that of their log or HAR file; undefined if there are none. @throws UserError for many */
+/** Returns the share of answers with another status than the request's, in words; undefined if none has. @throws UserError for many */
 function otherStatusesIn(
   asked: readonly Asked[],
   { origin, acceptsDifferences, record = 'log' }: ReadyCheck,

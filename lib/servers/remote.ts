@@ -4,7 +4,7 @@ import type { LogAlarms } from './lifecycle.ts';
 import type { RunningServer } from './server.ts';
 import type { ServerSample, TreeUsage } from './usage.ts';
 
-/** A server's use; now and then also that of its cores. */
+/** A server's use; every 100 ms also that of its cores. */
 export interface RemoteSample extends ServerSample, TreeUsage {
   machine?: MachineReading;
 }

@@ -107,7 +107,7 @@ export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls
   allPages?: true;
   /** Any share of requests that have statuses may be answered with others. */
   acceptsDifferences?: true | undefined;
-  /** Messages call so what these statuses come from (log). */
+  /** Name of their source in messages (log). */
   record?: string | undefined;
   /** The server is at an address, where bakeoff does not start it: throw the first error. */
   isThere?: true;

@@ -58,7 +58,7 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
     { count, seed, isDisturbed, seal, runs: [] },
     isResumed,
   );
-  console.log(`SHA-256 of the key: ${seal}`);
+  console.log(`SHA-256 of the key and the servers: ${seal}`);
   const possible = await pairsHere(pairs, file.runs);
   const left = pairs.length - possible.length;
   if (left > 0)

@@ -122,7 +122,7 @@ function pairOf(kind: Kind, scale: number, gain: number): Omit<Pair, 'number'> {
   };
 }
 
-/** The key's SHA-256: printed before the first run, it holds the key to what it was then. */
+/** The SHA-256 of a key, and of what its truth rests on: printed before the first run, it holds both to what they were then. */
 export function sealOf(key: unknown): string {
   return createHash('sha256').update(JSON.stringify(key)).digest('hex');
 }

@@ -21,11 +21,11 @@ type Agent = Pick<Session, 'ask' | 'lost' | 'died' | 'onPrinted' | 'close'>;
 
 export type AnswerOf<Name extends keyof Calls> = Awaited<ReturnType<Calls[Name]>>;
 
-/** Runs the agent from the remote user's cache, two folders below its projectRoot. Asks for the file if it is missing. */
+/** Runs the agent from the remote user's cache, two folders below its projectRoot (lib/setup/paths.ts). Asks for the file if it is missing. */
 function startScript(hash: string, bytes: number): string {
   return `command -v node >/dev/null || { echo "there is no Node there" >&2; exit 90; }
 node -e '${fits}' || { echo "the Node there is too old: bakeoff needs 20.19 or newer" >&2; exit 93; }
-${keepScript(`agent-${hash}/lib/hosts`, 'agent.mjs', bytes)}
+${keepScript(`agent-${hash}/lib/agent`, 'agent.mjs', bytes)}
 exec node "$d/agent.mjs"`;
 }
 

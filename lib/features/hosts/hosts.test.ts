@@ -502,7 +502,7 @@ test('servers on another host get the cores in --server-cpus', () => {
 
 const ofConfigs = { kinds: ['config'], asked: {}, scenario: {} };
 
-test('with servers and load on other hosts this machine needs no server', async () => {
+test('with servers on another host this machine needs no server', async () => {
   agentThat(`cat <<'END'\n${JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') })}\nEND\ncat`);
   const named = { server: 'web1', generators: [], mayInstall: false };
   const machines = await openHosts(named, ofConfigs);

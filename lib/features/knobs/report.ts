@@ -1,4 +1,4 @@
-// What is said of the knobs: before the looks, after each, and as JSON.
+// The output on knobs: before the looks, after each, and as JSON.
 import { effect, enumeration } from '../../format.ts';
 import type { RunOptions } from '../../cli/run-options.ts';
 import { terminalOf } from '../../cli/run-output.ts';
@@ -24,7 +24,7 @@ export interface Verified {
   result?: Result;
 }
 
-/** What the trial redirects, and the knobs that it leaves out, by their reasons. */
+/** Lines on redirections, and on knobs that are left out, by their reasons. */
 export function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
   const whys = new Map<string, string[]>();
   for (const { name, why } of leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);

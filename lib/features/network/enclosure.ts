@@ -16,10 +16,7 @@ export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
   return {
     name: 'networks of its own',
     async requirePossible(k6, scenario, signal) {
-      if ((await delaylinkBeside(k6)) === undefined)
-        throw new UserError(
-          `there is no delaylink beside ${k6}, which holds the networks of ${scenario}: unset ${toolVariable('k6')} to have both built`,
-        );
+      await delaylinkFor(k6, scenario);
       const { requireNetworks, thisCaller } = await import('./network.ts');
       await requireNetworks(thisMachine(), thisCaller(), signal);
     },
@@ -27,11 +24,20 @@ export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
     secondsPerRequest: (load, page) => secondsPerRequest(spec, load, page),
     async open({ k6, round, cores, signal }) {
       const { openNetwork } = await import('./network.ts');
-      const binary = (await delaylinkBeside(k6)) as string;
+      const binary = await delaylinkFor(k6, 'this run');
       // All sides of a round lose the same packets.
       return enclosureIn(await openNetwork({ binary, spec, seed: round, cores, signal }));
     },
   };
+}
+
+/** @throws UserError if it is missing */
+async function delaylinkFor(k6: string, scenario: string): Promise<string> {
+  const path = await delaylinkBeside(k6);
+  if (path !== undefined) return path;
+  throw new UserError(
+    `there is no delaylink beside ${k6}, which holds the networks of ${scenario}: unset ${toolVariable('k6')} to have both built`,
+  );
 }
 
 function secondsPerRequest(

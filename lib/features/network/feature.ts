@@ -12,7 +12,7 @@ export const network: Feature = {
     return spec && enclosureWith(spec);
   },
   observers: [link],
-  heading: networksText,
+  networkText: networksText,
   tables: linkPart,
   loadTables,
   figures: linkFigures,

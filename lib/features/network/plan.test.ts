@@ -26,7 +26,7 @@ test('a network is made on one machine, and by no script', async () => {
   const scenario = await findScenario('http3-loss');
   const running = runScenario(scenario, { machines } as AskedOptions, () => undefined);
   await expect(running).rejects.toMatchObject(
-    refused('http3-loss has networks of its own, which are made on one machine: leave --away out'),
+    refused('http3-loss has networks of its own, made on one machine only: leave --away out'),
   );
 });
 

@@ -51,6 +51,11 @@ test('--rates takes requests/s, in thousands too, and sorts them', () => {
     );
 });
 
+test('the rate of a load is set by --rates and --within', () => {
+  const setting = Object.entries(search.flags ?? {}).filter(([, flag]) => flag.setsRate);
+  expect(setting.map(([name]) => name)).toEqual(['within', 'rates']);
+});
+
 test.each([
   ['--rates 1k --within p99=5ms', /^--rates and --within do not go together/],
   ['--within p99=5', /^--within p99=5: give p50, p90 or p99/],

@@ -72,7 +72,7 @@ test('a load with a rate is refused with --pace', async () => {
   );
 });
 
-test('the check before the load is told of a HAR, and of --accept-differences', async () => {
+test('the check before the load gets the name of a HAR, and --accept-differences', async () => {
   expect(await firstSide('--har', 'b.har')).toMatchObject({
     page: { host: 'a.example', requests: [{ target: '/b', status: 404 }] },
     recorded: { record: 'HAR' },

@@ -5,7 +5,8 @@ import { cpuBars, whyLines, whyPart } from './report.ts';
 import { changedSettings } from '../../report/html/differences.ts';
 import { htmlReport } from '../../report/html/run-page.ts';
 import { readWords } from '../../cli/words.ts';
-import { isAsked } from './after-rounds.ts';
+import type { EndedRun } from '../../feature.ts';
+import { isAsked, lookAfterRounds } from './after-rounds.ts';
 import { why } from './feature.ts';
 import { flameGraph } from './flame.ts';
 import { textOf } from '../../report/table.ts';
@@ -202,6 +203,22 @@ it.each([
 ])('with %j the causes are looked at: %j', (given, asked) => {
   const flags = new Map(given.map((flag) => flag.split('=') as [string, string]));
   expect(isAsked(flags)).toBe(asked);
+});
+
+it('the causes of a load in steps are not looked at', async () => {
+  const made = compared(result([workers, openFileCache]), { verdict: 'faster' });
+  const ended = (stepped: object | undefined) =>
+    ({
+      context: { plan: { stepped } },
+      result: made,
+      flags: new Map(),
+      examined: 'all',
+      tell: () => {
+        throw new Error('it looks');
+      },
+    }) as unknown as EndedRun;
+  await expect(lookAfterRounds(ended(undefined))).rejects.toThrow('it looks');
+  expect(await lookAfterRounds(ended({}))).toBeUndefined();
 });
 
 it('--why is refused with a flag whose loads are made in steps', () => {

@@ -1,4 +1,5 @@
-// What observes a load. To observe something more: an observer in a file of its own, a line in all.ts, and its part in Observed.
+// What observes a load. To observe something more: an observer in a file of its own, a line in all.ts or in a feature's
+// `observers`, and its part in Observed.
 import { setTimeout as delay } from 'node:timers/promises';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
 import type { Phase } from '../../result/result.ts';

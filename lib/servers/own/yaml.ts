@@ -97,7 +97,7 @@ export async function readYaml(config: Layer): Promise<MapTree> {
   throw new UserError(`h2o config ${file}:1: is not a YAML mapping, as h2o's configs are`);
 }
 
-/** What the files of a config share while they are read. */
+/** State that the files of a config share while they are read. */
 interface Reading {
   folder: string;
   /** Values so far, and the deepest level of those being read. */
