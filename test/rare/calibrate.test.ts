@@ -54,7 +54,7 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   await startedOf(first, () => expect(first.stderr()).toContain('1 of 2: '));
   first.kill('SIGINT');
   expect(await first.ended).toBe(130);
-  expect(first.stdout()).toMatch(/^SHA-256 of the key: [0-9a-f]{64}$/m);
+  expect(first.stdout()).toMatch(/^SHA-256 of the key and the servers: [0-9a-f]{64}$/m);
 
   const again = startCommand(args, home.env);
   expect(await again.ended).toBe(2);
