@@ -47,9 +47,10 @@ test('a server is measured alone, in turns and by other generators; nothing is l
   expect(readFileSync(join(out, 'calibration.html'), 'utf8')).toContain('waits 100 ms');
 });
 
+// Both pairs of the seed are quick: servers that stall may be loaded one after the other, which takes minutes.
 test('what a blind test has done is kept, and its score stands at the end', async () => {
   const out = newOut();
-  const args = ['calibrate', '--disturb', '2', '--seed', '5', '--record', out];
+  const args = ['calibrate', '--disturb', '2', '--seed', '30', '--record', out];
   const first = startCommand(args, home.env);
   await startedOf(first, () => expect(first.stderr()).toContain('1 of 2: '));
   first.kill('SIGINT');
@@ -58,7 +59,7 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
 
   const again = startCommand(args, home.env);
   expect(await again.ended).toBe(2);
-  expect(again.stderr()).toMatch(/^seed 5 was used before .*: go on with --resume/m);
+  expect(again.stderr()).toMatch(/^seed 30 was used before .*: go on with --resume/m);
 
   const rest = startCommand([...args, '--resume'], home.env);
   expect(await rest.ended, rest.stderr()).toBe(0);
