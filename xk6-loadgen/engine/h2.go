@@ -80,7 +80,7 @@ func (s *h2Session) handle(event h2.Kind) {
 		return
 	case h2.Ended:
 		c.firstByte()
-		s.end(&st.Of, &st.Response)
+		s.end(&st.Of, int(st.Status), st.Length, st.HeaderBytes, st.DecodedBytes, st.BodyBytes)
 	case h2.Malformed:
 		l.failure(c, ErrProtocol, CauseOther, e.Text, &st.Of)
 	case h2.Refused:

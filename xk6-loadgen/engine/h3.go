@@ -180,7 +180,8 @@ func (s *h3Session) endStream(st *h3Stream) {
 		if !st.isSent.Load() {
 			st.quic.CancelWrite(h3.NoError) // The server does not want the rest. It resets the stream in any case
 		}
-		s.end(&st.attempt, &st.response.Response)
+		r := &st.response
+		s.end(&st.attempt, r.Status, r.Length, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
 	case f.endsAll:
 		s.ended(f.kind, f.cause, f.text)
 	case f.code == h3.RequestRejected && (s.goneAway || !st.isAgain):

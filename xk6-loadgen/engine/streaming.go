@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"golang.org/x/net/http2"
-
-	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 const (
@@ -117,15 +115,15 @@ func (s *streaming) nextWaiting() attempt {
 	return first
 }
 
-// end counts a whole response, or the error that its body has another length than its content-length.
-func (s *streaming) end(a *attempt, r *headers.Response) {
-	l, length := s.conn.loop, r.Length
-	if a.expected.isHead || r.Status == 204 || r.Status == 304 {
+// end counts a whole response, or the error that its body has another length than its content-length; -1: it has none.
+func (s *streaming) end(a *attempt, status int, length, headerBytes, decodedBytes, bodyBytes int64) {
+	l := s.conn.loop
+	if a.expected.isHead || status == 204 || status == 304 {
 		length = 0
 	}
-	if length >= 0 && length != r.BodyBytes {
+	if length >= 0 && length != bodyBytes {
 		cause := CauseOther
-		if r.BodyBytes < length {
+		if bodyBytes < length {
 			cause = CauseShort
 		}
 		l.failure(s.conn, ErrProtocol, cause, "a body is not as long as its content-length", a)
@@ -142,7 +140,7 @@ func (s *streaming) end(a *attempt, r *headers.Response) {
 		}
 		p.responses++
 	}
-	l.response(a, from, r.Status, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
+	l.response(a, from, status, headerBytes, decodedBytes, bodyBytes)
 	s.conn.countResponse()
 	s.answered = true
 }

@@ -89,7 +89,8 @@ func (c *Conn[T]) Request(own Headers, body []byte) *Stream[T] {
 		st = c.streams.place(c.nextID)
 	}
 	// Field by field, since the caller sets Of.
-	st.ID, st.Response = c.nextID, headers.Response{Length: -1}
+	st.ID, st.Status, st.Length = c.nextID, 0, -1
+	st.HeaderBytes, st.DecodedBytes, st.BodyBytes = 0, 0, 0
 	st.flow, st.unsent, st.window = 0, body, c.initialWindow
 	c.Open++
 
@@ -160,9 +161,12 @@ func (c *Conn[T]) remove(st *Stream[T]) {
 
 // Stream is a stream that is open. The exported fields are for the caller to read.
 type Stream[T any] struct {
-	Of T // the caller's own
-	ID uint32
-	headers.Response
+	Of     T // the caller's own
+	ID     uint32
+	Status int32 // Status is of the final response; 0: its headers have not come in.
+	// HeaderBytes are as received, DecodedBytes those of names and values. BodyBytes are without padding. Length is the content-length, -1: none.
+	HeaderBytes, DecodedBytes int64
+	BodyBytes, Length         int64
 
 	flow   int64  // what came in since the last update of the stream's window
 	unsent []byte // the rest of the request's body, and the server's window for it

@@ -29,7 +29,7 @@ func request(t testing.TB) (Headers, *Blocks) {
 type ending struct {
 	kind                  Kind
 	of                    int
-	status                int
+	status                int32
 	header, decoded, body int64
 }
 

@@ -264,7 +264,7 @@ func (c *Conn[T]) headerBlock(id uint32, p []byte, ends bool) Kind {
 	}
 	st.HeaderBytes += int64(len(p))
 	st.DecodedBytes += b.DecodedBytes
-	switch fault := st.Fault(&b); {
+	switch fault := b.Fault(int(st.Status)); {
 	case fault != "":
 		return c.malformed(st, fault)
 	case st.HeaderBytes > headers.MaxBytes:
@@ -278,7 +278,7 @@ func (c *Conn[T]) headerBlock(id uint32, p []byte, ends bool) Kind {
 	case b.Status < 200:
 		return None // The final response follows (RFC 9113, section 8.1)
 	}
-	st.Status, st.Length = b.Status, b.Length
+	st.Status, st.Length = int32(b.Status), b.Length
 	if ends {
 		return c.ended(st)
 	}

@@ -14,11 +14,16 @@ import (
 )
 
 // Response is what a response came to.
-type Response struct{ headers.Response }
+type Response struct {
+	Status                    int   // Status is of the final response; 0: its headers have not come in.
+	Length                    int64 // Length is the content-length, -1: none.
+	HeaderBytes, DecodedBytes int64 // HeaderBytes are as received, DecodedBytes those of names and values.
+	BodyBytes                 int64
+}
 
 // Read reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
 func (s *Response) Read(r *bufio.Reader, blocks *Cache) error {
-	s.Response = headers.Response{Length: -1}
+	*s = Response{Length: -1}
 	for {
 		kind, length, err := readFrame(r)
 		switch {
@@ -61,7 +66,7 @@ func (s *Response) headers(p []byte, blocks *Cache) *Breach {
 	}
 	s.HeaderBytes += int64(len(p))
 	s.DecodedBytes += b.DecodedBytes
-	if fault := s.Fault(&b); fault != "" {
+	if fault := b.Fault(s.Status); fault != "" {
 		return &Breach{Text: fault}
 	}
 	if b.Status >= 200 {

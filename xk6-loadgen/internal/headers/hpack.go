@@ -50,22 +50,14 @@ type Block struct {
 	Malformed    string // Malformed says how it violates RFC 9113, sections 8.2 and 8.3.
 }
 
-// Response is what a response of HTTP/2 or 3 came to.
-type Response struct {
-	Status                    int   // Status is of the final response; 0: its headers have not come in.
-	Length                    int64 // Length is the content-length, -1: none.
-	HeaderBytes, DecodedBytes int64 // HeaderBytes are as received, DecodedBytes those of names and values.
-	BodyBytes                 int64 // BodyBytes are without padding.
-}
-
-// Fault says what is wrong with the next block of the response: its head, an interim response or trailers.
-func (r *Response) Fault(b *Block) string {
+// Fault says what is wrong with a block of a response of HTTP/2 or 3 whose status so far is this one; 0: its head has not come yet.
+func (b *Block) Fault(status int) string {
 	switch {
 	case b.Malformed != "":
 		return b.Malformed
-	case r.Status != 0 && b.Status != 0:
+	case status != 0 && b.Status != 0:
 		return NotTrailers
-	case r.Status == 0 && b.Status == 0:
+	case status == 0 && b.Status == 0:
 		return "a response has no :status"
 	case b.Status == 101:
 		return "an informational response switches protocols"
