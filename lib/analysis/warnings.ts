@@ -290,11 +290,13 @@ function stillText(rounds: readonly Round[]): string {
 function tlsWarnings(variants: readonly VariantResult[]): string[] {
   const warnings: string[] = [];
   for (const [part, partName] of tlsParts) {
-    const namesBy = new Map<string, string[]>();
+    const seen: { name: string; value: string }[] = [];
     for (const { name, phases } of variants)
       for (const value of new Set(phases.flatMap(({ tls }) => tls?.[part] ?? [])))
-        namesBy.set(value, [...(namesBy.get(value) ?? []), name]);
-    const how = [...namesBy].map(([value, names]) => `${value} (${names.join(', ')})`);
+        seen.push({ name, value });
+    const how = [...groupedBy(seen, ({ value }) => value)].map(
+      ([value, same]) => `${value} (${same.map(({ name }) => name).join(', ')})`,
+    );
     if (how.length > 1) warnings.push(`TLS ${partName} differs: ${how.join(', ')}`);
   }
   return warnings;

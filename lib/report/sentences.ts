@@ -267,15 +267,18 @@ export function noteLines(result: Result): string[] {
 
 function kernelSettingLines({ kernelSettings, variants }: Result): string[] {
   const inNamespaces = variants.filter(({ network }) => network !== null).length;
-  const byPlace = new Map<string, string[]>();
-  for (const { side, variants: names, name, value, problem } of kernelSettings) {
+  const placed = kernelSettings.map(({ side, variants: names, name, value, problem }) => {
     const isAll = names.length > 1 && names.length === inNamespaces;
     const of = isAll ? 'every variant' : names.join(', ');
-    const place = `${of}: kernel settings in the ${side}'s namespace`;
     const doubt = problem === undefined ? '' : ` (does not hold: ${problem})`;
-    byPlace.set(place, [...(byPlace.get(place) ?? []), `${name}=${value}${doubt}`]);
-  }
-  return [...byPlace].map(([place, settings]) => `${place}: ${settings.join(', ')}.`);
+    return {
+      place: `${of}: kernel settings in the ${side}'s namespace`,
+      setting: `${name}=${value}${doubt}`,
+    };
+  });
+  return [...groupedBy(placed, ({ place }) => place)].map(
+    ([place, same]) => `${place}: ${same.map(({ setting }) => setting).join(', ')}.`,
+  );
 }
 
 /** Changes to users' configs; equal lines once, with all names. The free ports differ with each start. */

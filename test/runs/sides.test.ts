@@ -23,9 +23,12 @@ import {
 
 const home = useHome(['k6']);
 
-/** A page of 5 bytes, a missing page, and a page with 50 % errors after some time. */
+/** A page of 5 bytes, a missing page, a page with 50 % errors after some time, and one that says what all requests so far took. */
 const server = `let left = 100;
+let requests = 0;
 require('node:http').createServer((asked, response) => {
+  if (asked.url === '/use') return response.end(JSON.stringify({ requests, ...process.cpuUsage() }));
+  requests++;
   if (asked.url === '/lost') response.statusCode = 404;
   if (asked.url === '/tired' && left-- < 0 && left % 2 === 0) { response.statusCode = 503; console.error('the database is', 'gone'); }
   response.end('hello');
@@ -98,6 +101,13 @@ test('a command is compared with a running server, which keeps running', async (
   ).toBe(true);
 });
 
+/** CPU time in µs, as the server itself knows it. */
+interface Use {
+  requests: number;
+  user: number;
+  system: number;
+}
+
 const [cgroup] = cgroupMounts().map(makeCgroup);
 
 test.skipIf(cgroup === undefined)(
@@ -117,11 +127,12 @@ test.skipIf(cgroup === undefined)(
     );
     expect(await run.ended, run.stderr()).toBe(0);
     const { variants, comparisons, footnotes } = readResult(out);
-    const [here, there] = variants as [VariantResult, VariantResult];
-    const usPerRequest = ({ serverCpuMicrosPerRequest: us }: VariantResult) => us?.median ?? NaN;
-    // The same program. Beside other work, one of the two may compile for longer than its warm-up.
-    expect(usPerRequest(there)).toBeGreaterThan(usPerRequest(here) / 20);
-    expect(usPerRequest(there)).toBeLessThan(usPerRequest(here) * 20);
+    const [, there] = variants as [VariantResult, VariantResult];
+    const use = (await (await fetch(`http://127.0.0.1:${port}/use`)).json()) as Use;
+    // All that the process used since its start, for the requests of warm-ups too.
+    const usPerRequest = (use.user + use.system) / use.requests;
+    expect(there.serverCpuMicrosPerRequest?.median).toBeGreaterThan(usPerRequest / 4);
+    expect(there.serverCpuMicrosPerRequest?.median).toBeLessThan(usPerRequest * 1.5);
     expect(there.serverShare).toBeNull();
     expect(comparisons[0]?.cpu).not.toBeNull();
     expect(footnotes).toEqual([expect.stringContaining(`its CPU use is that of ${folder}.`)]);

@@ -1,11 +1,21 @@
+// A rate that was searched for, in reports. It is the result's own, so it stands there without the feature that searches, too.
 import { expect, test } from 'vitest';
-import { foundRateOf } from '../../lib/report/found.ts';
-import type { Result } from '../../lib/result/result.ts';
+import { variantTable } from '../../lib/report/run-tables.ts';
+import { textOf } from '../../lib/report/table.ts';
+import { csvReport } from '../../lib/report/texts.ts';
+import { openFileCache, result, workers } from '../fixtures/result.ts';
 
-test('a result says by itself that the rate it found is a least one', () => {
-  const rate = { variant: 'a', rate: 7000, ci95: null, atLeast: true };
-  const search = { within: { metric: 'p99', ms: 5 }, found: [rate], steps: [] };
-  const result = { search } as unknown as Result;
-  expect(foundRateOf(result, 'a')).toEqual(rate);
-  expect(foundRateOf(result, 'b')).toBeUndefined();
+test('the rate that a search has found for a variant stands in the table; with "at least" if it was the highest tried', () => {
+  const found = [
+    { variant: 'workers', rate: 7000, ci95: null, atLeast: false },
+    { variant: 'open-file-cache', rate: 9000, ci95: null, atLeast: true },
+  ];
+  const search = { within: { metric: 'p99' as const, ms: 5 }, found, steps: [] };
+  const run = { ...result([workers, openFileCache]), search };
+  const cells = variantTable(run).rows.map((row) => row.map(textOf));
+  expect(cells[0]).toContain('7,000');
+  expect(cells[1]).toContain('at least 9,000');
+  const [titles = '', ...rows] = csvReport(run).trim().split('\n');
+  const column = titles.split(',').indexOf('at_least');
+  expect(rows.map((row) => row.split(',')[column])).toEqual(['false', 'true']);
 });

@@ -1,25 +1,15 @@
-// Files sent to other hosts, and results from them with their clocks.
+// The connection to an agent on another host, and what it says.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import {
-  lchownSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  symlinkSync,
-  utimesSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, utimesSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { homedir, networkInterfaces, userInfo } from 'node:os';
+import { networkInterfaces } from 'node:os';
 import { join } from 'node:path';
-import { Worker } from 'node:worker_threads';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { readEnvironment, sharesCores } from '../../machine/cores.ts';
-import { readProcessors } from '../../machine/processors.ts';
 import type { LoadResult } from '../../result/load-result.ts';
 import { nginx } from '../../scenario/index.ts';
 import { byOurClocks } from '../../runner/generators.ts';
+import { agentOf, agentThat, factsAt } from '../../../test/fixtures/fake-agent.ts';
 import { listening } from '../../../test/fixtures/listening.ts';
 import { newFolder } from '../../../test/fixtures/new-folder.ts';
 import { phase } from '../../../test/fixtures/phase.ts';
@@ -27,100 +17,9 @@ import { refusalOf } from '../../../test/fixtures/refused.ts';
 import { keepScript, openAgent } from './agent-connection.ts';
 import { measureLink } from './link.ts';
 import { outcomeFromHost, recordByOurClock } from './load.ts';
-import { greeting, wanted } from './messages.ts';
-import { coresOfTwo, openHosts } from './open.ts';
-import { filesOf, openServerHost } from './server-host.ts';
+import { wanted } from './messages.ts';
+import { openServerHost } from './server-host.ts';
 import { addressesOf, connect } from './ssh.ts';
-
-test('a folder is sent without the targets of links', async () => {
-  const folder = newFolder();
-  mkdirSync(join(folder, 'www'));
-  writeFileSync(join(folder, 'a.conf'), 'events {}', { mode: 0o600 });
-  writeFileSync(join(folder, 'www/index.html'), 'hello', { mode: 0o644 });
-  symlinkSync('/etc/passwd', join(folder, 'elsewhere'));
-  const files = await filesOf(folder, 'web1');
-  expect(files.sort((a, b) => (a.path < b.path ? -1 : 1))).toEqual([
-    { path: 'a.conf', mode: 0o600, base64: btoa('events {}') },
-    { path: 'elsewhere', link: '/etc/passwd' },
-    { path: 'www/index.html', mode: 0o644, base64: btoa('hello') },
-  ]);
-});
-
-test('home folders and large folders are not sent', async () => {
-  vi.stubEnv('HOME', newFolder());
-  for (const folder of [homedir(), userInfo().homedir, '/tmp', '/'])
-    await expect(filesOf(folder, 'web1')).rejects.toThrow(
-      `${folder} would be sent to web1 with all that`,
-    );
-  const [large, many] = [newFolder(), newFolder()];
-  writeFileSync(join(large, 'file'), Buffer.alloc(20_000_001));
-  for (let file = 0; file <= 2000; file++) symlinkSync('x', join(many, String(file)));
-  for (const folder of [large, many])
-    await expect(filesOf(folder, 'web1')).rejects.toThrow('which is more than 2000 files or 20 MB');
-});
-
-test('a home folder under another name is not sent, nor a folder with keys', async () => {
-  const parent = newFolder();
-  for (const name of ['home/me', 'home/you/.gnupg', 'services'])
-    mkdirSync(join(parent, name), { recursive: true });
-  symlinkSync('home/me', join(parent, 'link'));
-  const refused = /^\S+ would be sent to web1 with all that is in it(?:, \S+ too)?: put the config/;
-  for (const [home, folder] of [
-    ['link', 'home/me'],
-    ['home/me', 'link'],
-    ['home/me', 'home/me/'],
-    ['home/me', 'home'],
-    ['services', 'home/you'],
-  ] as const) {
-    vi.stubEnv('HOME', `${parent}/${home}`);
-    await expect(filesOf(`${parent}/${folder}`, 'web1'), folder).rejects.toThrow(refused);
-  }
-  await expect(filesOf(join(parent, 'home/me'), 'web1')).resolves.toEqual([]);
-});
-
-/** Makes a link that belongs to another user; needs root. */
-function linkOfAnother(target: string): string {
-  const link = join(newFolder(), 'link');
-  symlinkSync(target, link);
-  lchownSync(link, 1234, 1234);
-  return link;
-}
-
-test.skipIf(process.geteuid?.() !== 0)(
-  'a folder behind a link of another user is not sent',
-  async () => {
-    const folder = newFolder();
-    writeFileSync(join(folder, 'secret'), 'text');
-    const link = linkOfAnother(folder);
-    const refused = `${link} is sent to web1 with all that is in it, and cannot be read: ${link} is a link of another user: name the folder that it leads to`;
-    expect(await refusalOf(filesOf(link, 'web1'))).toBe(refused);
-  },
-);
-
-test('a folder that is swapped for a link while being read does not lead elsewhere', async () => {
-  const [folder, elsewhere] = [newFolder(), newFolder()];
-  symlinkSync('nowhere', join(elsewhere, 'secret'));
-  mkdirSync(join(folder, 'www'));
-  // These folders delay the listing of www after the listing of the parent.
-  for (let other = 0; other < 100; other++) mkdirSync(join(folder, `other-${other}`));
-  const swapping = new Worker(
-    `const { renameSync, rmSync, symlinkSync } = require('node:fs');
-     const { own, elsewhere } = require('node:worker_threads').workerData;
-     for (;;) {
-       renameSync(own + '/www', own + '/kept');
-       symlinkSync(elsewhere, own + '/www');
-       rmSync(own + '/www');
-       renameSync(own + '/kept', own + '/www');
-     }`,
-    { eval: true, workerData: { own: folder, elsewhere } },
-  );
-  onTestFinished(async () => void (await swapping.terminate()));
-  await once(swapping, 'online');
-  for (let times = 0; times < 250; times++) {
-    const files = await filesOf(folder, 'web1').catch(() => []);
-    expect(files.filter(({ path }) => path.endsWith('secret'))).toEqual([]);
-  }
-});
 
 const keeping = (cache: string, ...file: Parameters<typeof keepScript>) =>
   spawn('sh', ['-c', keepScript(...file)], {
@@ -190,20 +89,6 @@ test('BAKEOFF_SSH sets the ssh command', async () => {
   await expect(sshWith('ssh -i $HOME/key')).rejects.toMatchObject({ exitCode: 2, message });
 });
 
-/** Replaces ssh by an agent that runs this script when it gets a request. */
-function agentThat(script: string) {
-  const program = join(newFolder(), 'ssh');
-  const shell = `#!/bin/sh\n[ "$1" = -G ] && exit 1\necho '${greeting}'\nread -r asked\n${script}\n`;
-  writeFileSync(program, shell, { mode: 0o755 });
-  vi.stubEnv('BAKEOFF_SSH', program);
-}
-
-/** Makes the agent respond with these lines. */
-const agentOf = (...answers: unknown[]) =>
-  agentThat(
-    `cat <<'END'\n${answers.map((answer) => JSON.stringify(answer)).join('\n')}\nEND\ncat >/dev/null`,
-  );
-
 test('an agent cannot report exit code 0, and its text cannot control the terminal', async () => {
   agentOf(
     { told: 'all \u001b]0;title\u0007 \u202ewell' },
@@ -216,18 +101,6 @@ test('an agent cannot report exit code 0, and its text cannot control the termin
   await expect(openAgent('web1')).rejects.toMatchObject({ exitCode: 1, message: 'web1: no' });
   expect(logged.mock.calls).toEqual([['web1: all  ]0;title   well']]);
 });
-
-/** Host facts as sent by an agent. */
-function factsAt(address: unknown) {
-  const processors = readProcessors();
-  return {
-    address,
-    architecture: process.arch,
-    processors: { ...processors, quota: null },
-    environment: readEnvironment(processors, { serverCpus: [0], generatorCpus: [] }, {}),
-    files: 1024,
-  };
-}
 
 test.each([
   [null, 'has to be an object'],
@@ -463,76 +336,4 @@ test.each(['resetAndDestroy', 'destroy'] as const)('an interrupted connection: %
   await expect(measureLink(peer, 'token')).rejects.toThrow(
     /ECONNRESET|EPIPE|the connection was cut/,
   );
-});
-
-const cores = [0, 1, 2, 3].map((cpu) => ({ node: 0, capacity: 0, cpus: [cpu] }));
-const ofTwo = { cores: cores.slice(0, 2), quota: Infinity };
-const serverHost = { name: 'web1', processors: { cores, quota: Infinity }, files: 5000 };
-
-test('servers on another host get all cores of that host', () => {
-  const divided = coresOfTwo(ofTwo, serverHost, {});
-  expect(divided).toEqual({
-    serverCpus: [0, 1, 2, 3],
-    generatorCpus: [0, 1],
-    serverHost: 'web1',
-    serverFiles: { host: 'web1', most: 5000 },
-  });
-  // The same number on two hosts means different cores.
-  expect(sharesCores(divided)).toBe(false);
-  expect(readEnvironment(ofTwo, divided, {}).coreNotes).toEqual([]);
-});
-
-test('servers on another host get as many cores as quotas allow', () => {
-  const little = { ...serverHost, processors: { cores, quota: 2 } };
-  expect(coresOfTwo({ ...ofTwo, quota: 1.5 }, little, {})).toMatchObject({
-    serverCpus: [0, 1],
-    generatorCpus: [0],
-  });
-});
-
-test('servers on another host get the cores in --server-cpus', () => {
-  const divided = (server?: number[], generator?: number[]) =>
-    coresOfTwo(ofTwo, serverHost, { server, generator });
-  expect(divided([2, 3], [1])).toMatchObject({ serverCpus: [2, 3], generatorCpus: [1] });
-  expect(() => divided([4])).toThrow('--server-cpus on web1: core 4 is not there');
-  expect(() => divided(undefined, [2])).toThrow(
-    '-cpus: core 2 is not there or not allowed; there are 0-1',
-  );
-});
-
-const ofConfigs = { kinds: ['config'], asked: {}, scenario: {} };
-
-test('with servers on another host this machine needs no server', async () => {
-  agentThat(`cat <<'END'\n${JSON.stringify({ id: 1, answer: factsAt('192.0.2.1') })}\nEND\ncat`);
-  const named = { server: 'web1', generators: [], mayInstall: false };
-  const machines = await openHosts(named, ofConfigs);
-  onTestFinished(machines.close);
-  expect(machines.cores).toMatchObject({ serverHost: 'web1', serverFiles: { most: 1024 } });
-  expect(machines.neededHere(['nginx'])).toEqual([]);
-  expect(machines.startLoad).toBeUndefined();
-  expect(machines.lost()).toBeUndefined();
-  await machines.close();
-  await vi.waitFor(() => expect(machines.lost()).toMatch(/^the connection to web1 ended/));
-});
-
-test('hosts that cannot be used together are refused', async () => {
-  const named = { generators: ['gen1'], mayInstall: false };
-  await expect(openHosts({ ...named, server: undefined }, ofConfigs)).rejects.toThrow(
-    /^--generator-host needs --server-host, or addresses to compare/,
-  );
-  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
-  await expect(openHosts({ ...named, server: 'web1' }, ofConfigs)).rejects.toThrow(
-    /^--generator-host gen1 is the server host: name another machine/,
-  );
-});
-
-test('generators on other hosts load addresses, and this machine starts the servers', async () => {
-  agentOf({ id: 1, answer: factsAt('192.0.2.1') });
-  const named = { server: undefined, generators: ['gen1'], mayInstall: false };
-  const machines = await openHosts(named, { ...ofConfigs, kinds: ['address'] });
-  onTestFinished(machines.close);
-  expect(machines.cores.generatorHosts?.names).toEqual(['gen1']);
-  expect(machines.cores.serverHost).toBeUndefined();
-  expect(machines.neededHere(['nginx'])).toEqual(['nginx']);
-  expect(machines.startLoad).toBeDefined();
 });

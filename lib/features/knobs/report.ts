@@ -1,4 +1,5 @@
 // The output on knobs: before the looks, after each, and as JSON.
+import { groupedBy } from '../../analysis/statistics.ts';
 import { effect, enumeration } from '../../format.ts';
 import type { RunOptions } from '../../cli/run-options.ts';
 import { terminalOf } from '../../cli/run-output.ts';
@@ -26,12 +27,10 @@ export interface Verified {
 
 /** Lines on redirections, and on knobs that are left out, by their reasons. */
 export function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
-  const whys = new Map<string, string[]>();
-  for (const { name, why } of leftOut) whys.set(why, [...(whys.get(why) ?? []), name]);
-  return [
-    ...redirectionLines([{ name: asItIs.given, redirections }]),
-    ...[...whys].map(([why, names]) => `left out, ${why}: ${names.join(', ')}`),
-  ];
+  const lines = redirectionLines([{ name: asItIs.given, redirections }]);
+  for (const [why, same] of groupedBy(leftOut, (one) => one.why))
+    lines.push(`left out, ${why}: ${same.map(({ name }) => name).join(', ')}`);
+  return lines;
 }
 
 /** Warnings of a run, and what limited it. */
