@@ -122,8 +122,8 @@ func (c *collector) emit(p *pendingSecond) {
 	if c.onSecond == nil {
 		return
 	}
-	// The kernel books CPU time every few milliseconds, spinning is known at once: in a short window the difference can be negative, or more than the
-	// machine has.
+	// The kernel books CPU time every few milliseconds, spinning is known at once: in a short window the difference can be negative, or more
+	// than the machine has.
 	cpu := float64(p.to.used-p.from.used) / float64(max(1, p.to.at-p.from.at))
 	cpu = min(max(0, cpu), float64(runtime.NumCPU()))
 	c.onSecond(Second{

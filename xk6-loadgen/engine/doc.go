@@ -25,8 +25,8 @@
 // TLS, internal/h1 reads responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/h3 reads and writes the frames of HTTP/3,
 // internal/headers reads header blocks.
 //
-// Both poller and model are chosen once, when the loop is made, so that no request asks for them; a list's requests alone ask for their place. A loop's other parts have one job each, and
-// ask only for their own fields:
+// Both poller and model are chosen once, when the loop is made, so that no request asks for them; a list's requests alone ask for their
+// place. A loop's other parts have one job each, and ask only for their own fields:
 //
 //   - before a request: mixPlace (requests.go) is the place in the order of requests, loopShare the share of a number of them, and starts the
 //     slots that start next (attempts.go).
