@@ -22,8 +22,9 @@ test('a server is measured alone, in turns and by other generators; nothing is l
   const out = newOut();
   const asked = 'wrk,h2load,vegeta,k6/http';
   const args = ['--only', 'waits 100', '--peers', asked, '--record', out];
-  // Another program of that name.
-  writeFileSync(join(folder, 'vegeta'), '#!/bin/sh\necho hello\n', { mode: 0o755 });
+  // Another program of that name, which reads all that it is given before it ends.
+  const other = '#!/bin/sh\ncase "$1" in attack|report) cat > /dev/null;; esac\necho hello\n';
+  writeFileSync(join(folder, 'vegeta'), other, { mode: 0o755 });
   const PATH = [folder, process.env.PATH].join(delimiter);
   const run = startCommand(['calibrate', ...args], { ...home.env, PATH });
   const started = await startedOf(run, (commands) => expect(commands).toContain('wrk'));
