@@ -68,6 +68,11 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   expect(rest.stdout()).toMatch(/^\d of 2 verdicts are false .*; \d of 2 intervals hold/m);
 });
 
+interface Leg {
+  rps: number;
+  cpuMicros: number;
+}
+
 test('the effect of a line: each pair is kept, and all generators are in the table', async () => {
   const out = newOut();
   const effect = ['calibrate', '--effect', 'open-file-cache', '--record', out];
@@ -82,12 +87,18 @@ test('the effect of a line: each pair is kept, and all generators are in the tab
   expect(await rest.ended, rest.stderr()).toBe(0);
   const path = join(out, 'effect-open-file-cache-1.json');
   const { runs } = JSON.parse(readFileSync(path, 'utf8')) as {
-    runs: { number: number; rps: Record<string, { without: number; with: number }> }[];
+    runs: { number: number; legs: Record<string, Record<'without' | 'with', Leg>> }[];
   };
   expect(runs.map(({ number }) => number)).toEqual([1, 2]);
-  for (const { rps } of runs) {
-    expect(Object.keys(rps)).toEqual(['wrk', 'bakeoff, sleeping', 'bakeoff, spinning']);
-    for (const of of Object.values(rps)) expect(Math.min(of.without, of.with)).toBeGreaterThan(0);
+  for (const { legs } of runs) {
+    expect(Object.keys(legs)).toEqual(['wrk', 'bakeoff, sleeping', 'bakeoff, spinning']);
+    for (const of of Object.values(legs))
+      for (const { rps, cpuMicros } of [of.without, of.with]) {
+        expect(rps).toBeGreaterThan(0);
+        // A request takes nginx longer than 2 µs, and it has one core.
+        expect(cpuMicros).toBeGreaterThan(2);
+        expect(cpuMicros * rps).toBeLessThan(1.3e6);
+      }
   }
   const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
   for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, spinning .*\[.*\]/);

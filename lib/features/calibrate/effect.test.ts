@@ -6,28 +6,38 @@ import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
 import { textOf } from '../../report/table.ts';
 import { readLayers } from '../../servers/config-files.ts';
 import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx-config.ts';
-import { configsOf, effectNames, effectTable, type EffectRun } from './effect.ts';
+import { configsOf, effectNames, effectTables, type EffectRun } from './effect.ts';
 import { readKept } from './kept.ts';
 import { loadgenWith, type GeneratorLoad } from './peers.ts';
 
-/** wrk sees `byWrk`, bakeoff `sleeping` and `spinning` times as much requests/s with the line. */
+/** wrk sees `byWrk`, bakeoff `sleeping` and `spinning` times as much requests/s with the line; the server's core is always busy. */
 const run = (number: number, byWrk: number, sleeping: number, spinning: number): EffectRun => ({
   number,
-  rps: {
-    wrk: { without: 10_000, with: 10_000 * byWrk },
-    'bakeoff, sleeping': { without: 20_000, with: 20_000 * sleeping },
-    'bakeoff, spinning': { without: 40_000, with: 40_000 * spinning },
+  legs: {
+    wrk: legsOf(10_000, byWrk),
+    'bakeoff, sleeping': legsOf(20_000, sleeping),
+    'bakeoff, spinning': legsOf(40_000, spinning),
   },
 });
 
-const rowsOf = (runs: readonly EffectRun[]) =>
-  effectTable(runs, ['wrk']).rows.map((row) => row.map(textOf));
+const legsOf = (rps: number, times: number) => ({
+  without: { rps, cpuMicros: 1e6 / rps },
+  with: { rps: rps * times, cpuMicros: 1e6 / rps / times },
+});
+
+const rowsOf = (runs: readonly EffectRun[], table = 0) =>
+  effectTables(runs, ['wrk'])[table]?.rows.map((row) => row.map(textOf)) ?? [];
 
 test('a pair has effects without intervals, and those of bakeoff are divided by those of others', () => {
   expect(rowsOf([run(1, 1.2, 1.2, 1.5)])).toEqual([
     ['wrk', '10,000', '12,000', '+20 %', ''],
     ['bakeoff, sleeping', '20,000', '24,000', '+20 %', '±0 %'],
     ['bakeoff, spinning', '40,000', '60,000', '+50 %', '+25 %'],
+  ]);
+  expect(rowsOf([run(1, 1.25, 1.25, 2)], 1)).toEqual([
+    ['wrk', '100', '80.0', '−20 %', ''],
+    ['bakeoff, sleeping', '50.0', '40.0', '−20 %', '±0 %'],
+    ['bakeoff, spinning', '25.0', '12.5', '−50 %', '−38 %'],
   ]);
 });
 

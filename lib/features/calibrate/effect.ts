@@ -3,7 +3,7 @@ import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import { counts, effect, perSecond } from '../../format.ts';
+import { counts, effect, perSecond, short } from '../../format.ts';
 import {
   leftColumn,
   rightColumn,
@@ -70,13 +70,20 @@ export interface EffectOptions {
   folder: string;
 }
 
-/** Requests/s of one generator at both servers of a pair. */
-type RpsOfPair = Record<Side, number>;
+/** What a server did while one generator loaded it. */
+interface Leg {
+  rps: number;
+  /** The server's CPU time per request. Its core has no time left, and this is steadier than requests/s. */
+  cpuMicros: number;
+}
+
+type LegsOfPair = Record<Side, Leg>;
 
 export interface EffectRun {
   /** From 1. */
   number: number;
-  rps: Record<string, RpsOfPair>;
+  /** By the generator's name. */
+  legs: Record<string, LegsOfPair>;
 }
 
 interface EffectFile extends Kept<EffectRun> {
@@ -106,13 +113,13 @@ export async function effectTest(options: EffectOptions): Promise<0> {
     const run = await pairRun(lab, generators, name, number, seed);
     return { run, line: lineOf(run) };
   });
-  const table = effectTable(file.runs, asked);
+  const tables = effectTables(file.runs, asked);
   console.log('');
-  for (const line of terminalTable(table, terminal())) console.log(line);
-  console.log('');
+  for (const table of tables)
+    for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
   console.log(aboutOf(file));
   const text = path.replace(/json$/, 'md');
-  await writeWhole(text, markdownOf(file, table));
+  await writeWhole(text, markdownOf(file, tables));
   console.log(`page: ${text}`);
   return 0;
 }
@@ -137,7 +144,7 @@ async function generatorsIn(
   return [...peers, ...ours.map((generator) => ({ generator, binary: k6, version }))];
 }
 
-/** Starts both servers anew, and has each generator load each of them, in an order of the pair's own. */
+/** Starts both servers anew, and has each generator load one after the other, in an order of the pair's own. */
 async function pairRun(
   lab: Lab,
   generators: readonly Peer[],
@@ -146,23 +153,26 @@ async function pairRun(
   seed: number,
 ): Promise<EffectRun> {
   const configs = configsOf(name);
-  const legs = generators.flatMap((peer) => sides.map((side) => ({ peer, side })));
-  const rps = new Map<string, RpsOfPair>(
-    generators.map(({ generator }) => [generator.name, { without: NaN, with: NaN }]),
-  );
+  const legs = new Map<string, LegsOfPair>();
   const servers: Awaited<ReturnType<typeof startIn>>[] = [];
   try {
     for (const side of sides)
       servers.push(await startIn(lab, nginx(configs[side], { workers: 1 }), side, page));
-    for (const { peer, side } of orderOfRound(legs, number, `${name} ${seed}`)) {
-      const server = servers[sides.indexOf(side)] as (typeof servers)[number];
-      const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
+    for (const peer of orderOfRound(generators, number, `${name} ${seed}`)) {
       const { name: by } = peer.generator;
-      if (sample.errors > 0)
-        throw new UserError(
-          `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
-        );
-      (rps.get(by) as RpsOfPair)[side] = sample.rps;
+      const seen: Partial<LegsOfPair> = {};
+      for (const side of orderOfRound(sides, number, `${name} ${seed} ${by}`)) {
+        const server = servers[sides.indexOf(side)] as (typeof servers)[number];
+        const cpuSeconds = server.usage().cpuSeconds;
+        const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
+        if (sample.errors > 0)
+          throw new UserError(
+            `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
+          );
+        const cpuMicros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
+        seen[side] = { rps: sample.rps, cpuMicros };
+      }
+      legs.set(by, seen as LegsOfPair);
     }
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
@@ -171,35 +181,50 @@ async function pairRun(
       sides.map((side) => rm(join(lab.scratch, side), { recursive: true, force: true })),
     );
   }
-  return { number, rps: Object.fromEntries(rps) };
+  const names = generators.map(({ generator }) => generator.name);
+  const ordered = names.map((by) => [by, legs.get(by) as LegsOfPair] as const);
+  return { number, legs: Object.fromEntries(ordered) };
 }
 
-const ratioOf = (rps: RpsOfPair): number => rps.with / rps.without;
+/** What the tables are of. */
+const figures = [
+  { title: 'requests/s', of: ({ rps }: Leg) => rps, text: perSecond },
+  { title: 'server CPU µs/req', of: ({ cpuMicros }: Leg) => cpuMicros, text: short },
+] as const;
+type Figure = (typeof figures)[number];
 
-function lineOf({ rps }: EffectRun): string {
-  return Object.entries(rps)
-    .map(([name, of]) => `${name} ${effect(ratioOf(of))}`)
+function lineOf({ legs }: EffectRun): string {
+  return Object.entries(legs)
+    .map(([name, of]) => `${name} ${effect(of.with.rps / of.without.rps)}`)
     .join(', ');
 }
 
-/** What each generator saw, and its effect by that of each other generator. @param runs at least one, all with the same generators */
-export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
+/**
+ * Returns what each generator saw, and its effect by that of each other generator: a table of requests/s, and one of CPU time.
+ * @param runs at least one, all with the same generators
+ */
+export function effectTables(runs: readonly EffectRun[], peers: readonly string[]): Table[] {
+  return figures.map((figure) => effectTable(runs, peers, figure));
+}
+
+function effectTable(runs: readonly EffectRun[], peers: readonly string[], figure: Figure): Table {
   const names = [...peers, ...ours.map(({ name }) => name)];
-  const of = (name: string): RpsOfPair[] => runs.map(({ rps }) => rps[name] as RpsOfPair);
+  const valuesOf = (name: string, side: Side): number[] =>
+    runs.map(({ legs }) => figure.of((legs[name] as LegsOfPair)[side]));
   const meanOf = (name: string, side: Side): string =>
-    perSecond(geometricMean(of(name).map((rps) => rps[side])));
-  const effectBy = (name: string, other: string): string =>
-    name === other
-      ? ''
-      : intervalText(ratioInterval(of(other).map(ratioOf), of(name).map(ratioOf)), runs.length);
-  const ownEffect = (name: string): string => {
-    const [without, withIt] = sides.map((side) => of(name).map((rps) => rps[side]));
-    return intervalText(ratioInterval(without ?? [], withIt ?? []), runs.length);
+    figure.text(geometricMean(valuesOf(name, side)));
+  const ratiosOf = (name: string): number[] => {
+    const without = valuesOf(name, 'without');
+    return valuesOf(name, 'with').map((value, run) => value / (without[run] as number));
   };
+  const effectBy = (name: string, other: string): string =>
+    name === other ? '' : intervalText(ratioInterval(ratiosOf(other), ratiosOf(name)), runs.length);
+  const ownEffect = (name: string): string =>
+    intervalText(ratioInterval(valuesOf(name, 'without'), valuesOf(name, 'with')), runs.length);
   return tableOf(names, [
     leftColumn('generator', (name) => name),
-    rightColumn('without', (name) => meanOf(name, 'without'), 'requests/s'),
-    rightColumn('with', (name) => meanOf(name, 'with'), 'requests/s'),
+    rightColumn('without', (name) => meanOf(name, 'without'), figure.title),
+    rightColumn('with', (name) => meanOf(name, 'with'), figure.title),
     rightColumn('its effect', ownEffect),
     ...peers.map((peer) =>
       rightColumn<string>(`of ${peer}`, (name) => effectBy(name, peer), 'by the effect'),
@@ -213,11 +238,12 @@ function intervalText({ ratio, interval }: RatioInterval, pairs: number): string
 }
 
 function aboutOf({ effect: name, runs }: EffectFile): string {
-  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, in random order. Figures are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
+  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, one after the other, in random order. Figures are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
 }
 
-function markdownOf(file: EffectFile, table: Table): string {
+function markdownOf(file: EffectFile, tables: readonly Table[]): string {
   const place = file.place === undefined ? [] : [placeText(file.place), ''];
   const title = `# The effect of ${file.effect}, as bakeoff and other generators see it`;
-  return [title, '', aboutOf(file), '', ...place, ...markdownTable(table), ''].join('\n');
+  const lines = tables.flatMap((table) => [...markdownTable(table), '']);
+  return [title, '', aboutOf(file), '', ...place, ...lines].join('\n');
 }
