@@ -127,6 +127,23 @@ test('--fail-if slower exits with 3; without perf only the cause is missing', as
   expect(bodyOf(slow)).toBeLessThan(30_000);
 });
 
+test('answers of different lengths are one table before the load and one sentence of the verdict', async () => {
+  const run = compare(`fast.conf slow.conf --rounds 2 --no-why --out ${newOut()}`, ...largeLoad);
+  expect(await run.ended, run.stderr()).toBe(0);
+  const [before, verdict] = run.stdout().split('\ncompare · ') as [string, string];
+  const about = (text: string) =>
+    text.split('\n').filter((line) => /compress|encod|bytes|bod(y|ies)|^slow +gzip/.test(line));
+  expect(about(before)).toEqual([
+    'side  compression  B of body',
+    expect.stringMatching(/^slow {2}gzip +[\d,]+$/),
+  ]);
+  expect(about(verdict)).toEqual([
+    expect.stringMatching(
+      /^fast sends [\d.]+ times the bytes: free on loopback; on 1 Gbit\/s at most [\d,]+ requests\/s\.$/,
+    ),
+  ]);
+});
+
 test('--metric memory and a condition on start-up: both are of the servers themselves', async () => {
   const out = newOut();
   const sides = ['0', '80000000'].map(
