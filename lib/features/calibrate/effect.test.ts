@@ -21,8 +21,8 @@ const run = (number: number, byWrk: number, sleeping: number, spinning: number):
 });
 
 const legsOf = (rps: number, times: number) => ({
-  without: { rps, cpuMicros: 1e6 / rps },
-  with: { rps: rps * times, cpuMicros: 1e6 / rps / times },
+  without: { rps, cpuMicros: 1e6 / rps, wakeups: 1e3 / rps },
+  with: { rps: rps * times, cpuMicros: 1e6 / rps / times, wakeups: 1e3 / rps / times },
 });
 
 const rowsOf = (runs: readonly EffectRun[], table = 0) =>
@@ -38,6 +38,24 @@ test('a pair has effects without intervals, and those of bakeoff are divided by 
     ['wrk', '100', '80.0', '−20 %', ''],
     ['bakeoff, sleeping', '50.0', '40.0', '−20 %', '±0 %'],
     ['bakeoff, spinning', '25.0', '12.5', '−50 %', '−38 %'],
+  ]);
+});
+
+test('a cost of wake-ups and a saving of the line are told apart, and predict what each generator sees', () => {
+  // A request takes 20 µs, with the line 15 µs, and a wake-up 10 µs.
+  const seen = (without: number, withLine: number) => ({
+    without: { rps: 1, cpuMicros: 20 + 10 * without, wakeups: without },
+    with: { rps: 1, cpuMicros: 15 + 10 * withLine, wakeups: withLine },
+  });
+  const legs = {
+    wrk: seen(0.5, 0.3),
+    'bakeoff, sleeping': seen(0.2, 0.1),
+    'bakeoff, spinning': seen(0, 0),
+  };
+  expect(rowsOf([{ number: 1, legs }], 2)).toEqual([
+    ['wrk', '0.500', '0.300', '25.0', '18.0', '−28 %'],
+    ['bakeoff, sleeping', '0.200', '0.100', '22.0', '16.0', '−27 %'],
+    ['bakeoff, spinning', '0.000', '0.000', '20.0', '15.0', '−25 %'],
   ]);
 });
 

@@ -1,7 +1,12 @@
 // The effect of one line of a config, beside other generators: each loads the same two servers, and their effects are compared.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
+import {
+  geometricMean,
+  ratioInterval,
+  total,
+  type RatioInterval,
+} from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
 import { counts, effect, perSecond, short } from '../../format.ts';
 import {
@@ -26,6 +31,7 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
+import { modelMicros, wakeupCostOf, type Wakings } from './wakeups.ts';
 
 /** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -75,6 +81,8 @@ interface Leg {
   rps: number;
   /** The server's CPU time per request. Its core has no time left, and this is steadier than requests/s. */
   cpuMicros: number;
+  /** How often a request woke the generator. */
+  wakeups: number;
 }
 
 type LegsOfPair = Record<Side, Leg>;
@@ -118,6 +126,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   for (const table of tables)
     for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
   console.log(aboutOf(file));
+  console.log(wakeupText(file.runs));
   const text = path.replace(/json$/, 'md');
   await writeWhole(text, markdownOf(file, tables));
   console.log(`page: ${text}`);
@@ -170,7 +179,8 @@ async function pairRun(
             `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
           );
         const cpuMicros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
-        seen[side] = { rps: sample.rps, cpuMicros };
+        const wakeups = sample.wakeupsPerSecond / sample.rps;
+        seen[side] = { rps: sample.rps, cpuMicros, wakeups };
       }
       legs.set(by, seen as LegsOfPair);
     }
@@ -200,11 +210,60 @@ function lineOf({ legs }: EffectRun): string {
 }
 
 /**
- * Returns what each generator saw, and its effect by that of each other generator: a table of requests/s, and one of CPU time.
+ * Returns what each generator saw, and its effect by that of each other generator: a table of requests/s, one of CPU time, and one of
+ * the CPU time that follows from wake-ups.
  * @param runs at least one, all with the same generators
  */
 export function effectTables(runs: readonly EffectRun[], peers: readonly string[]): Table[] {
-  return figures.map((figure) => effectTable(runs, peers, figure));
+  return [...figures.map((figure) => effectTable(runs, peers, figure)), wakeupTable(runs)];
+}
+
+/** The means of each generator. */
+function wakingsOf(runs: readonly EffectRun[]): Map<string, Wakings> {
+  const [{ legs }] = runs as [EffectRun];
+  const meanOf = (name: string, figure: 'cpuMicros' | 'wakeups', side: Side): number =>
+    total(runs, (run) => (run.legs[name] as LegsOfPair)[side][figure]) / runs.length;
+  const bothOf = (name: string, figure: 'cpuMicros' | 'wakeups'): Record<Side, number> => ({
+    without: meanOf(name, figure, 'without'),
+    with: meanOf(name, figure, 'with'),
+  });
+  const names = Object.keys(legs);
+  return new Map(
+    names.map((name) => [
+      name,
+      { cpuMicros: bothOf(name, 'cpuMicros'), wakeups: bothOf(name, 'wakeups') },
+    ]),
+  );
+}
+
+function wakeupTable(runs: readonly EffectRun[]): Table {
+  const wakings = wakingsOf(runs);
+  const cost = wakeupCostOf([...wakings.values()]);
+  const of = (name: string) => wakings.get(name) as Wakings;
+  const micros = (name: string, side: Side): number => modelMicros(cost, of(name), side);
+  const group = 'server CPU µs/req by them';
+  return tableOf(
+    [...wakings.keys()],
+    [
+      leftColumn('generator', (name) => name),
+      rightColumn('without', (name) => of(name).wakeups.without.toFixed(3), 'wake-ups/req'),
+      rightColumn('with', (name) => of(name).wakeups.with.toFixed(3), 'wake-ups/req'),
+      rightColumn('without', (name) => short(micros(name, 'without')), group),
+      rightColumn('with', (name) => short(micros(name, 'with')), group),
+      rightColumn(
+        'effect',
+        (name) => effect(micros(name, 'with') / micros(name, 'without')),
+        group,
+      ),
+    ],
+  );
+}
+
+/** What a wake-up costs, and what is left of the effect without any. */
+function wakeupText(runs: readonly EffectRun[]): string {
+  const { wakeupMicros, ownMicros } = wakeupCostOf([...wakingsOf(runs).values()]);
+  const { without, with: withLine } = ownMicros;
+  return `To wake a client that sleeps costs the server ${short(wakeupMicros)} µs (least squares over generators and servers). Without wake-ups a request takes ${short(without)} µs without the line and ${short(withLine)} µs with it: ${effect(withLine / without)}. The last table has what follows from both for each generator.`;
 }
 
 function effectTable(runs: readonly EffectRun[], peers: readonly string[], figure: Figure): Table {
@@ -245,5 +304,5 @@ function markdownOf(file: EffectFile, tables: readonly Table[]): string {
   const place = file.place === undefined ? [] : [placeText(file.place), ''];
   const title = `# The effect of ${file.effect}, as bakeoff and other generators see it`;
   const lines = tables.flatMap((table) => [...markdownTable(table), '']);
-  return [title, '', aboutOf(file), '', ...place, ...lines].join('\n');
+  return [title, '', aboutOf(file), '', wakeupText(file.runs), '', ...place, ...lines].join('\n');
 }

@@ -1,8 +1,8 @@
 // The load generators that people know, with the commands that a user would run, and the run of one.
 import { join } from 'node:path';
-import { total } from '../../analysis/statistics.ts';
+import { median, total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import { textOf } from '../../files.ts';
+import { namesIn, textOf } from '../../files.ts';
 import { present } from '../../present.ts';
 import { lastLine, run, withoutVariables } from '../../process.ts';
 import type { LoadOptions } from '../../k6/load-plan.ts';
@@ -40,6 +40,8 @@ export interface GeneratorLoad {
 export interface Sample extends Printed {
   cpuMicrosPerRequest: number;
   peakRssBytes: number;
+  /** How often its threads slept and were woken, per second of the load; NaN for a run that is over at once. */
+  wakeupsPerSecond: number;
 }
 
 export interface Generator<Tool extends string = ToolName> {
@@ -269,7 +271,7 @@ export async function runGenerator(
     ...processArgs,
     ...(stream?.out ?? []).flatMap((out) => ['--out', out]),
   ];
-  const peak = watchPeakRss();
+  const watch = watchProcesses();
   const limit =
     mostSeconds === undefined
       ? undefined
@@ -289,8 +291,8 @@ export async function runGenerator(
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
     ...present({ limit }),
-    started: peak.start,
-  }).finally(peak.stop);
+    started: watch.start,
+  }).finally(watch.stop);
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
   if (code !== 0 || times === null)
     throw new UserError(
@@ -304,31 +306,53 @@ export async function runGenerator(
   return {
     ...printed,
     cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6,
-    peakRssBytes: peak.bytes(),
+    ...watch.seen(),
   };
 }
 
-/** The kernel records each process's peak, so the sampling misses only growth right before the end. */
-const periodMs = 250;
+/** The kernel records each process's peak of memory, so that looks miss only growth right before the end. */
+const periodMs = 100;
 
-/**
- * Samples the memory of a shell's child processes; `start` takes the shell's pid. `bytes` is the largest sum of their peaks
- * (VmHWM); 0 if no process was seen.
- */
-function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
-  let peak = 0;
+/** Looks at a shell's child processes from time to time; `start` takes the shell's pid. */
+function watchProcesses(): {
+  start(pid: number): void;
+  stop(): void;
+  seen(): Pick<Sample, 'peakRssBytes' | 'wakeupsPerSecond'>;
+} {
+  let peakRssBytes = 0;
   let timer: NodeJS.Timeout | undefined;
+  let before: { ms: number; sleeps: number } | undefined;
+  const perSecond: number[] = [];
+  const look = (shell: number) => {
+    const pids = processTree('/proc', String(shell)).slice(1);
+    peakRssBytes = Math.max(peakRssBytes, total(pids, peakRssBytesOf));
+    const now = { ms: performance.now(), sleeps: total(pids, sleepsOf) };
+    if (before !== undefined)
+      perSecond.push((1000 * (now.sleeps - before.sleeps)) / (now.ms - before.ms));
+    before = now;
+  };
   return {
     start(pid) {
-      timer = setInterval(() => {
-        peak = Math.max(peak, total(processTree('/proc', String(pid)).slice(1), peakRssBytes));
-      }, periodMs);
+      timer = setInterval(look, periodMs, pid);
     },
     stop: () => clearInterval(timer),
-    bytes: () => peak,
+    seen() {
+      // A generator also starts and ends in that time.
+      const wakeupsPerSecond = perSecond.length === 0 ? NaN : median(perSecond);
+      return { peakRssBytes, wakeupsPerSecond };
+    },
   };
 }
 
-function peakRssBytes(pid: string): number {
+function peakRssBytesOf(pid: string): number {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? 0) * 1024;
+}
+
+/** How often the threads of a process have waited for something. */
+function sleepsOf(pid: string): number {
+  const threads = namesIn(`/proc/${pid}/task`);
+  return total(threads, (thread) => {
+    const status = textOf(`/proc/${pid}/task/${thread}/status`);
+    return Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
+  });
 }
