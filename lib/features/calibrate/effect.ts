@@ -221,17 +221,22 @@ export function effectTables(runs: readonly EffectRun[], peers: readonly string[
 /** The means of each generator. */
 function wakingsOf(runs: readonly EffectRun[]): Map<string, Wakings> {
   const [{ legs }] = runs as [EffectRun];
-  const meanOf = (name: string, figure: 'cpuMicros' | 'wakeups', side: Side): number =>
-    total(runs, (run) => (run.legs[name] as LegsOfPair)[side][figure]) / runs.length;
-  const bothOf = (name: string, figure: 'cpuMicros' | 'wakeups'): Record<Side, number> => ({
-    without: meanOf(name, figure, 'without'),
-    with: meanOf(name, figure, 'with'),
+  const valuesOf = (name: string, side: Side): Leg[] =>
+    runs.map((run) => (run.legs[name] as LegsOfPair)[side]);
+  const microsOf = (name: string, side: Side): number =>
+    geometricMean(valuesOf(name, side).map(({ cpuMicros }) => cpuMicros));
+  // They may be none.
+  const wakeupsOf = (name: string, side: Side): number =>
+    total(valuesOf(name, side), ({ wakeups }) => wakeups) / runs.length;
+  const bothOf = (of: (name: string, side: Side) => number, name: string) => ({
+    without: of(name, 'without'),
+    with: of(name, 'with'),
   });
   const names = Object.keys(legs);
   return new Map(
     names.map((name) => [
       name,
-      { cpuMicros: bothOf(name, 'cpuMicros'), wakeups: bothOf(name, 'wakeups') },
+      { cpuMicros: bothOf(microsOf, name), wakeups: bothOf(wakeupsOf, name) },
     ]),
   );
 }
@@ -297,7 +302,7 @@ function intervalText({ ratio, interval }: RatioInterval, pairs: number): string
 }
 
 function aboutOf({ effect: name, runs }: EffectFile): string {
-  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, one after the other, in random order. Figures are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
+  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, one after the other, in random order. Figures are geometric means over the pairs, of wake-ups the usual mean; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
 }
 
 function markdownOf(file: EffectFile, tables: readonly Table[]): string {
