@@ -28,6 +28,7 @@ import {
   isInTurns,
   otherFiles,
   plannedVariant,
+  type Group,
   type GroupLimits,
   type Plan,
   type PlanDraft,
@@ -73,56 +74,15 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const {
-    quick,
-    exact,
-    durationSeconds,
-    warmupSeconds,
-    flags = new Map(),
-    arrivals,
-    precision,
-    maxTimeSeconds,
-    metric,
-  } = options;
-  const hosts = hostsOf(cores);
-  const needed = responsesFor(options);
-  const given = { scenario: asWritten, shown: asked, flags, responses: needed };
-  const other = firstOf(features, (feature) => feature.scenario?.(given));
-  const scenario = other ?? asWritten;
-  const shown = other?.variants ?? asked;
-  const stepped = firstOf(features, (feature) => feature.steppedLoad?.(scenario, flags));
-  if (scenario.within !== undefined && stepped === undefined)
-    refuse(`${scenario.name} searches for a rate (within), which this bakeoff cannot do`);
-  const runnable = shown.filter(isRunnable);
-  // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
-  const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
-  const mayBeCold = isUnknown && hosts === 1 && !exact;
-  const variants = runnable.map((variant): PlannedVariant => {
-    const enclosure = enclosureOf(scenario, variant);
-    const load = fitVariantLoad(scenario, variant, {
-      inTurns: isInTurns(scenario, { enclosure }),
-      generatorCores: generatorCores(cores),
-      sharesCores: sharesCores(cores),
-      exact,
-      quick,
-      mayBeCold,
-      responses: needed / (scenario.phases?.count ?? 1),
-      ...present({ durationSeconds, warmupSeconds, arrivals, step: stepped?.step }),
-    });
-    // Each host gets the same number of threads.
-    const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
-    return plannedVariant(scenario, variant, { ...load, threads }, enclosure);
-  });
+  const measured = measuredBy(asWritten, asked, options);
+  const { scenario, stepped } = measured;
+  const variants = plannedVariants(measured, cores, options);
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
+  const { quick, exact, precision, maxTimeSeconds, metric, keepSecrets } = options;
   const planned: PlanDraft = {
-    // Several hosts would end their turns at different times, so that no variants take turns.
-    groups:
-      hosts === 1
-        ? groupsOf(scenario, variants, limits)
-        : variants.map((planned) => ({ sides: [planned] })),
-    scenario,
-    shown,
+    ...measured,
+    groups: groupsOn(cores, scenario, variants, limits),
     variants,
     cores,
     looks,
@@ -135,8 +95,7 @@ export function makePlan(
       precision,
       metric,
       alsoAsked: alsoAskedBy(options),
-      stepped,
-      keepSecrets: options.keepSecrets,
+      keepSecrets,
       prepare: options.prepare ?? scenario.prepare,
     }),
   };
@@ -144,6 +103,66 @@ export function makePlan(
   const draft = isOpen ? planned : { ...planned, looks: onlyLook(planned.rounds) };
   requirePossible(draft, options);
   return draft;
+}
+
+/** What a run measures: the scenario, those of its variants that are in the table, and its load in steps. */
+type Measured = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
+
+/** Returns the scenario as it is written, or as a feature changes it. @throws UserError (exit code 2) for a search, if no feature searches */
+function measuredBy(
+  asWritten: Scenario,
+  asked: readonly Variant[],
+  options: PlanOptions,
+): Measured {
+  const { flags = new Map<string, string>() } = options;
+  const given = { scenario: asWritten, shown: asked, flags, responses: responsesFor(options) };
+  const other = firstOf(features, (feature) => feature.scenario?.(given));
+  const scenario = other ?? asWritten;
+  const stepped = firstOf(features, (feature) => feature.steppedLoad?.(scenario, flags));
+  if (scenario.within !== undefined && stepped === undefined)
+    refuse(`${scenario.name} searches for a rate (within), which this bakeoff cannot do`);
+  return { scenario, shown: other?.variants ?? asked, ...present({ stepped }) };
+}
+
+/** Returns the variants that can be run, with their loads fitted to the cores and the options. */
+function plannedVariants(
+  { scenario, shown, stepped }: Measured,
+  cores: Cores,
+  options: PlanOptions,
+): PlannedVariant[] {
+  const { quick, exact, durationSeconds, warmupSeconds, arrivals } = options;
+  const hosts = hostsOf(cores);
+  const runnable = shown.filter(isRunnable);
+  // Configs are of nginx, h2o and nghttpd, which answer the first request as the last.
+  const isUnknown = options.atAddresses || runnable.some(({ server }) => !isConfigured(server));
+  const fit = {
+    generatorCores: generatorCores(cores),
+    sharesCores: sharesCores(cores),
+    exact,
+    quick,
+    mayBeCold: isUnknown && hosts === 1 && !exact,
+    responses: responsesFor(options) / (scenario.phases?.count ?? 1),
+    ...present({ durationSeconds, warmupSeconds, arrivals, step: stepped?.step }),
+  };
+  return runnable.map((variant): PlannedVariant => {
+    const enclosure = enclosureOf(scenario, variant);
+    const inTurns = isInTurns(scenario, { enclosure });
+    const load = fitVariantLoad(scenario, variant, { ...fit, inTurns });
+    // Each host gets the same number of threads.
+    const threads = hosts * Math.max(1, Math.floor(load.threads / hosts));
+    return plannedVariant(scenario, variant, { ...load, threads }, enclosure);
+  });
+}
+
+/** Returns the groups of a round. Several hosts would end their turns at different times, so that no variants take turns. */
+function groupsOn(
+  cores: Cores,
+  scenario: Scenario,
+  variants: readonly PlannedVariant[],
+  limits: GroupLimits,
+): Group[] {
+  if (hostsOf(cores) > 1) return variants.map((planned) => ({ sides: [planned] }));
+  return groupsOf(scenario, variants, limits);
 }
 
 /** Returns the variant's enclosure; undefined on loopback. @throws UserError (exit code 2) for a network, if no feature makes one */
