@@ -120,12 +120,6 @@ async function programKind(path: string): Promise<string> {
   }
 }
 
-/** Path of the delaylink that was built with this k6; undefined beside a user's own k6. */
-export async function delaylinkBeside(k6: string): Promise<string | undefined> {
-  const path = join(dirname(k6), 'delaylink');
-  return (await isExecutableFile(path)) ? path : undefined;
-}
-
 /** Bytes of each program by name, written once they are on the disk. */
 const sizesFile = 'sizes.json';
 

@@ -1,8 +1,8 @@
 // The delay of an emulated network on an idle machine.
 import { availableParallelism, loadavg } from 'node:os';
 import { expect, onTestFinished, test } from 'vitest';
+import { delaylinkFor } from '../../lib/features/network/enclosure.ts';
 import { openNetwork } from '../../lib/features/network/network.ts';
-import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import { datagrams, whyNoNetworks } from '../fixtures/networks.ts';
 
@@ -10,7 +10,7 @@ test('an idle link takes 100 ms to the server, and less than 102 ms for the roun
   const impossible = await whyNoNetworks();
   if (impossible !== undefined) context.skip(impossible);
   const { k6 } = await ensureTools(['k6']);
-  const binary = (await delaylinkBeside(k6)) ?? expect.fail('there is no delaylink beside k6');
+  const binary = await delaylinkFor(k6, 'this test');
   const link = await openNetwork({
     seed: 1,
     binary,

@@ -1,12 +1,12 @@
 // Real emulated networks: their links, servers inside, and complete removal.
 import { readFile, readdir } from 'node:fs/promises';
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { delaylinkFor } from '../../lib/features/network/enclosure.ts';
 import { openNetwork, type Network } from '../../lib/features/network/network.ts';
 import { nginx } from '../../lib/scenario/index.ts';
 import type { LinkDirection, NetworkSpec, ConfiguredServer } from '../../lib/scenario/model.ts';
 import type { StartOptions } from '../../lib/servers/index.ts';
 import { listensOn } from '../../lib/servers/ports.ts';
-import { delaylinkBeside } from '../../lib/setup/k6.ts';
 import { run } from '../../lib/process.ts';
 import { ensureTools } from '../../lib/setup/tools.ts';
 import {
@@ -29,9 +29,7 @@ let delaylink = '';
 let impossible: string | undefined;
 beforeAll(async () => {
   impossible = await whyNoNetworks();
-  delaylink =
-    (await delaylinkBeside((await ensureTools(['k6'])).k6)) ??
-    expect.fail('there is no delaylink beside k6');
+  delaylink = await delaylinkFor((await ensureTools(['k6'])).k6, 'this test');
 }, 300_000);
 beforeEach((context) => {
   if (impossible !== undefined) context.skip(impossible);

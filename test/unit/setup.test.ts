@@ -4,7 +4,6 @@ import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { ensureTools, missingTools } from '../../lib/setup/tools.ts';
 import {
-  delaylinkBeside,
   findGo,
   goEnvironment,
   hashOfSources,
@@ -53,7 +52,6 @@ test('a variable takes precedence over PATH, and PATH over other folders', async
   machine.env.NGINX_BIN = program;
   machine.env.K6_BIN = k6;
   expect(await ensureTools(['nginx', 'k6'], machine)).toEqual({ nginx: program, k6 });
-  expect(await delaylinkBeside(k6)).toBeUndefined();
   machine.env.NGINX_BIN = '';
   expect(await ensureTools(['nginx', 'wrk'], machine)).toEqual({
     nginx: join(machine.binFolder, 'nginx'),

@@ -1,11 +1,11 @@
 // A network as an enclosure: what it needs, how long it takes, and what a run gets of it.
+import { dirname, join } from 'node:path';
 import { UserError } from '../../errors.ts';
 import type { Enclosure, PlannedEnclosure } from '../../runner/enclosure.ts';
 import type { Load } from '../../scenario/load.ts';
 import type { NetworkSpec, Page } from '../../scenario/model.ts';
 import { watchProcess } from '../../servers/usage.ts';
-import { delaylinkBeside } from '../../setup/k6.ts';
-import { thisMachine } from '../../setup/machine.ts';
+import { isExecutableFile, thisMachine } from '../../setup/machine.ts';
 import { toolVariable } from '../../setup/tools.ts';
 import type { Network } from './network.ts';
 
@@ -31,10 +31,10 @@ export function enclosureWith(spec: NetworkSpec): PlannedEnclosure {
   };
 }
 
-/** @throws UserError if it is missing */
-async function delaylinkFor(k6: string, scenario: string): Promise<string> {
-  const path = await delaylinkBeside(k6);
-  if (path !== undefined) return path;
+/** Returns the path of the delaylink that was built with this k6. @throws UserError if it is missing, as beside a user's own k6 */
+export async function delaylinkFor(k6: string, scenario: string): Promise<string> {
+  const path = join(dirname(k6), 'delaylink');
+  if (await isExecutableFile(path)) return path;
   throw new UserError(
     `there is no delaylink beside ${k6}, which holds the networks of ${scenario}: unset ${toolVariable('k6')} to have both built`,
   );
