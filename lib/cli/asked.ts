@@ -8,8 +8,7 @@ import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/mod
 import { pathOrUrl, readPageList, type AskedPages, type AskedRequests } from '../scenario/pages.ts';
 import { isLoopback, readStub } from '../servers/index.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
-import { ofForm, wholeNumber, type Flag, type Words } from './words.ts';
-import { rateFlags } from './run-options.ts';
+import { flagsWith, ofForm, wholeNumber, type Flag, type Words } from './words.ts';
 import type { Given, Source } from './sides.ts';
 
 /** Returns the value for a side's name, or else the value for all sides. */
@@ -42,40 +41,21 @@ const requestFlags: Readonly<Record<string, Flag>> = Object.assign(
   ...features.map((feature) => feature.requestFlags),
 );
 
-/** One of them says what is asked for. */
-const pageFlags = ['url', 'urls', ...Object.keys(requestFlags).filter(namesRequests)];
-
-function namesRequests(flag: string): boolean {
-  return requestFlags[flag]?.namesRequests === true;
-}
-
-/** The features' flags, with the flags that each does not go with. */
-function flagsOfFeatures(): Record<string, Flag> {
-  const flags: Record<string, Flag> = {};
-  for (const [name, flag] of Object.entries(requestFlags)) {
-    const without = [...(flag.without ?? [])];
-    if (flag.namesRequests) without.push(...pageFlags);
-    if (flag.setsRate) without.push(...rateFlags);
-    flags[name] = { ...flag, without };
-  }
-  return flags;
-}
-
 /** The flags that compare and knobs have in common. */
 export const askedFlags = {
   url: {
     group: 'request',
     value: 'URL',
-    without: pageFlags,
+    namesRequests: true,
     help: 'a path, or a URL whose port says which of several addresses (/)',
   },
   urls: {
     group: 'request',
     value: 'FILE',
-    without: pageFlags,
+    namesRequests: true,
     help: 'several pages: one path or URL a line, and its weight (1)',
   },
-  ...flagsOfFeatures(),
+  ...requestFlags,
   method: {
     group: 'request',
     rare: true,
@@ -139,7 +119,8 @@ interface ReadPages {
 
 async function readPages(words: Words, given: readonly Given[]): Promise<ReadPages> {
   const { flags, read } = words;
-  const flag = `--${pageFlags.find((one) => flags.has(one))}`;
+  const named = flagsWith('namesRequests', askedFlags).find((one) => flags.has(one));
+  const flag = `--${named}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
   if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
   for (const feature of features) {

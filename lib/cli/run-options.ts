@@ -9,7 +9,15 @@ import { mostRounds } from '../scenario/model.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import type { PlannedSink } from '../runner/sink.ts';
 import { readFailIf } from './fail-if.ts';
-import { noInstall, oneOf, seconds, wholeNumber, type Flag, type Words } from './words.ts';
+import {
+  flagsWith,
+  noInstall,
+  oneOf,
+  seconds,
+  wholeNumber,
+  type Flag,
+  type Words,
+} from './words.ts';
 
 /** Files for the result, beside those in --out. */
 const exportFlags = {
@@ -137,9 +145,7 @@ export const featureFlags: Readonly<Record<string, Flag>> = Object.assign(
 );
 
 /** Flags that decide the requests/s of loads. */
-export const rateFlags = Object.keys(featureFlags).filter(
-  (name) => featureFlags[name]?.setsRate === true,
-);
+export const rateFlags = flagsWith('setsRate', featureFlags);
 
 export const runFlags = { ...coreFlags, ...featureFlags };
 

@@ -30,13 +30,13 @@ export interface Flag {
   without?: readonly string[];
   /** Of a feature: reads its value when all flags are read. Throws UserError (exit code 2). */
   check?: Reader<unknown>;
-  /** Of a feature: it decides the requests/s of loads. */
+  /** It decides the requests/s of loads. A command takes one such flag. */
   setsRate?: true;
   /** Of a feature: loads are made in steps, so flags with `notInSteps` are refused. */
   inSteps?: true;
   /** It is refused with a flag whose loads are made in steps. */
   notInSteps?: true;
-  /** Of a feature: it says what to request. A command takes one such flag. */
+  /** It says what to request. A command takes one such flag. */
   namesRequests?: true;
   /** Of a feature: it goes with --k6-script too. */
   inScripts?: true;
@@ -91,13 +91,11 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     flags.set(name, value ?? '');
     if (flag.repeated) lists.set(name, [...(lists.get(name) ?? []), value as string]);
   }
-  const stepFlags = Object.keys(known).filter((name) => known[name]?.inSteps);
   for (const name of flags.keys()) {
-    const { needs = [], without = [], notInSteps } = known[name] as Flag;
+    const { needs = [] } = known[name] as Flag;
     if (needs.length > 0 && !needs.some((one) => flags.has(one)))
       throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
-    const refused = notInSteps ? [...without, ...stepFlags] : without;
-    const other = refused.find((one) => one !== name && flags.has(one));
+    const other = refusedWith(name, known).find((one) => one !== name && flags.has(one));
     if (other !== undefined)
       throw usageError(`--${name} and --${other} do not go together: leave one out`);
   }
@@ -111,6 +109,24 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     read: <T>(flag: string, reader: Reader<T>): T | undefined =>
       flags.has(flag) ? reader(`--${flag}`, flags.get(flag) as string) : undefined,
   };
+}
+
+/** Returns the flags with which a flag is refused, itself among them if a command takes one of its kind. */
+function refusedWith(name: string, known: Readonly<Record<string, Flag>>): string[] {
+  const { without = [], namesRequests, setsRate, notInSteps } = known[name] as Flag;
+  const refused = [...without];
+  if (namesRequests) refused.push(...flagsWith('namesRequests', known));
+  if (setsRate) refused.push(...flagsWith('setsRate', known));
+  if (notInSteps) refused.push(...flagsWith('inSteps', known));
+  return refused;
+}
+
+/** Returns the names of the flags that have a property. */
+export function flagsWith(
+  property: 'namesRequests' | 'setsRate' | 'inSteps',
+  known: Readonly<Record<string, Flag>>,
+): string[] {
+  return Object.keys(known).filter((name) => known[name]?.[property]);
 }
 
 /** Returns the only word, undefined if there is none. @throws UserError (exit code 2) for several */

@@ -18,7 +18,6 @@ export const search: Feature = {
     rates: {
       group: 'verdict',
       value: '1k,2k,5k',
-      without: ['within'],
       setsRate: true,
       inScripts: true,
       check: readRates,
