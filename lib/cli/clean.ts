@@ -14,7 +14,8 @@ import { printHelp, readWords, type Flag } from './words.ts';
 const histories = features.flatMap(({ history }) => history ?? []);
 
 const cleanFlags: Record<string, Flag> = {};
-for (const { help } of histories) cleanFlags['history'] = { help };
+const historyHelp = histories.map(({ help }) => help).join('; ');
+if (historyHelp !== '') cleanFlags['history'] = { help: historyHelp };
 cleanFlags['help'] = { help: 'this text' };
 
 /** `lasts`: no run can recreate the contents. */
