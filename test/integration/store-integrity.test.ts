@@ -9,16 +9,18 @@ import type { RoundIntegrity } from '../../lib/runner/plan.ts';
 import { serverSamplePoints } from '../../lib/features/influxdb/points.ts';
 import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
 import { accessUrl } from '../fixtures/influx-access.ts';
+import { influxdIn } from '../fixtures/local-store.ts';
 import { influxProxy, refusal, type Fate } from '../fixtures/influx-proxy.ts';
 import { sharedFolder } from '../fixtures/new-folder.ts';
 import { halt, stopWhole } from '../fixtures/processes.ts';
 
 let tools: { k6: string; influxd: string };
 const folder = sharedFolder();
+const data = join(folder, 'influxdb');
 let store: Store;
 beforeAll(async () => {
   tools = await ensureTools(['k6', 'influxd']);
-  store = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'influxdb') });
+  store = await openStore({ influxdBinary: tools.influxd, folder: data });
 }, 240_000);
 afterAll(() => store.close());
 
@@ -102,9 +104,9 @@ it('loses nothing when influxd is killed in the middle of a round', async () => 
   // Stop k6 before influxd ends, until the test has counted how much of a push in flight was stored. The count restarts influxd,
   // so it is killed once more.
   halt(k6.pid);
-  process.kill(store.pid() ?? NaN, 'SIGKILL');
+  process.kill(influxdIn(data), 'SIGKILL');
   const early = await storedRequests();
-  process.kill(store.pid() ?? NaN, 'SIGKILL');
+  process.kill(influxdIn(data), 'SIGKILL');
   k6.process.kill('SIGCONT');
   await k6.exited;
   const round = { run: 'killed', variant, recordFile, requests: 120 };
@@ -174,14 +176,15 @@ it.each([
 });
 
 it('counts missing samples as lost if the database hangs, and waits only once', async () => {
-  const local = await openStore({ influxdBinary: tools.influxd, folder: join(folder, 'hung') });
-  const { pid } = local;
+  const place = join(folder, 'hung');
+  const local = await openStore({ influxdBinary: tools.influxd, folder: place });
+  const influxd = influxdIn(place);
   const other = await openStore({ url: accessUrl(local.influx), folder });
   onTestFinished(async () => {
-    process.kill(pid() ?? NaN, 'SIGCONT');
+    process.kill(influxd, 'SIGCONT');
     await local.close();
   });
-  await stopWhole(pid() ?? NaN);
+  await stopWhole(influxd);
   const check = { run: 'hung', variant: 'v', recordFile: writeRecord('hung', 2), requests: 20 };
   const integrity = await checked(other, check);
   expect(integrity).toEqual({
@@ -199,7 +202,7 @@ it('counts missing samples as lost if the database hangs, and waits only once', 
     `InfluxDB at ${other.influx.url} does not answer: it hangs`,
   );
   expect(asked).not.toHaveBeenCalled();
-  process.kill(pid() ?? NaN, 'SIGCONT');
+  process.kill(influxd, 'SIGCONT');
 });
 
 const spoilt = async (fate: Fate) =>

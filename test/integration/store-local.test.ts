@@ -18,16 +18,12 @@ import { expect, it, onTestFinished, vi } from 'vitest';
 import { lockFile } from '../../lib/machine/locks.ts';
 import { line } from '../../lib/influx/line-protocol.ts';
 import { type Store, openStore } from '../../lib/features/influxdb/store.ts';
-import { useLocalStore } from '../fixtures/local-store.ts';
+import { influxdIn, useLocalStore } from '../fixtures/local-store.ts';
 import { start } from '../fixtures/node-process.ts';
 import { isRunning, stopWhole } from '../fixtures/processes.ts';
 
 const local = useLocalStore();
 const { newFolder, open } = local;
-
-function pidOf(store: Store) {
-  return store.pid() ?? expect.fail('no local influxd');
-}
 
 const countOf = async (store: Store, measurement = 'm') =>
   (await store.query(`SELECT value FROM ${measurement}`))[0]?.values.length;
@@ -58,7 +54,7 @@ it('keeps data from run to run, for any spelling of the folder', async () => {
       1767323045123456789n,
     ),
   ]);
-  const pid = pidOf(store);
+  const pid = influxdIn(folder);
   await store.close();
   await store.close();
   expect(isRunning(pid)).toBe(false);
@@ -76,11 +72,11 @@ it('is reachable on loopback only and ignores settings of the shell', async () =
   vi.stubEnv('INFLUXDB_HTTP_BIND_ADDRESS', ':1');
   vi.stubEnv('INFLUXDB_HTTP_AUTH_ENABLED', 'false');
   onTestFinished(() => void vi.unstubAllEnvs());
-  const store = await open(newFolder());
+  const folder = newFolder();
+  const store = await open(folder);
   // Lines of /proc/net/tcp{,6}: "sl local_address rem_address st …"; state 0A is LISTEN. Matched to the process by socket inode.
-  const sockets = readdirSync(`/proc/${pidOf(store)}/fd`).map((fd) =>
-    readlinkSync(`/proc/${pidOf(store)}/fd/${fd}`),
-  );
+  const openFiles = `/proc/${influxdIn(folder)}/fd`;
+  const sockets = readdirSync(openFiles).map((fd) => readlinkSync(join(openFiles, fd)));
   const listening = ['tcp', 'tcp6']
     .flatMap((file) => readFileSync(`/proc/net/${file}`, 'utf8').trim().split('\n').slice(1))
     .map((row) => row.trim().split(/\s+/))
@@ -97,9 +93,10 @@ it.each([
 ])(
   'is restarted on the same port with its data when it %s',
   async (_how, stop) => {
-    const store = await open(newFolder());
+    const folder = newFolder();
+    const store = await open(folder);
     await store.write(['m value=1 1']);
-    const [{ url }, pid] = [{ ...store.influx }, pidOf(store)];
+    const [{ url }, pid] = [{ ...store.influx }, influxdIn(folder)];
     await stop(pid);
     // Writes and queries restart influxd; here both at once.
     const [count] = await Promise.all([countOf(store), store.write(['n value=2 2'])]);
@@ -147,12 +144,13 @@ it('loses no data if the newest file is damaged', async () => {
 });
 
 it('uses another port if the old one was taken meanwhile', async () => {
-  const store = await open(newFolder());
+  const folder = newFolder();
+  const store = await open(folder);
   await store.write(['m value=1 1']);
   const { url } = store.influx;
   const squatter = createServer((socket) => socket.destroy());
   onTestFinished(() => void squatter.close());
-  process.kill(pidOf(store), 'SIGKILL');
+  process.kill(influxdIn(folder), 'SIGKILL');
   await vi.waitFor(async () => {
     squatter.listen(Number(new URL(url).port), '127.0.0.1');
     await once(squatter, 'listening');
@@ -170,14 +168,12 @@ it('ends after bakeoff is killed, and the next run waits for the end', async () 
     import { openStore } from './lib/features/influxdb/store.ts';
     const store = await openStore(${JSON.stringify(options)});
     await store.write(['m value=1 1']);
-    console.log(store.pid());
+    console.log('written');
     setTimeout(() => {}, 60_000);`;
   const args = ['--import', 'tsx', '--input-type=module', '-e', script];
   const runner = start(args, process.env);
-  const influxd = await vi.waitFor(
-    () => Number(/^\d+\n/.exec(runner.stdout())?.[0] ?? expect.fail(runner.stderr())),
-    20_000,
-  );
+  await vi.waitFor(() => expect(runner.stdout(), runner.stderr()).toBe('written\n'), 20_000);
+  const influxd = influxdIn(folder);
   onTestFinished(() => {
     if (isRunning(influxd)) process.kill(influxd, 'SIGKILL');
   });
@@ -238,10 +234,11 @@ it.each(['ends', 'is killed'])(
   async (how) => {
     const folder = newFolder();
     const look = await view(folder);
-    const pid = pidOf(look);
+    const pid = influxdIn(folder);
     const run = await openStore({ influxdBinary: local.influxdBinary, folder, cpus: [0] });
     onTestFinished(() => run.close());
-    expect(pidOf(run)).toBe(pid);
+    expect(influxdIn(folder)).toBe(pid);
+    expect(run.influx).toEqual(look.influx);
     expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^Cpus_allowed_list:\s*0$/m);
     const { url } = run.influx;
     await run.write(['m value=1 1']);
@@ -251,7 +248,7 @@ it.each(['ends', 'is killed'])(
     expect(await countOf(run)).toBe(2);
     expect(run.influx.url).toBe(url);
     await look.close();
-    expect(isRunning(pidOf(run))).toBe(true);
+    expect(isRunning(influxdIn(folder))).toBe(true);
   },
 );
 

@@ -106,7 +106,6 @@ export async function startLocalInfluxd(options: LocalOptions) {
   });
   return {
     influx,
-    pid: () => pid,
     /** Why the last restart failed; null if it did not. */
     failure: () => failure,
     /** Returns whether influxd answers, after a restart if needed. */

@@ -96,8 +96,6 @@ async function storeOn(
     influx,
     /** e.g. "1.6.7" */
     version,
-    /** Process id of the local influxd; null for an external database. */
-    pid: () => local?.pid() ?? null,
     /** How k6 writes there. Ask again for every round: the port may have changed. */
     k6Output,
     write,
