@@ -12,8 +12,14 @@ import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { firstOf, present } from '../present.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
-import { isAtRate, isCounted, secondsFor, warmsUpApart } from '../scenario/load.ts';
-import type { Arrivals, Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
+import {
+  isAtRate,
+  isCounted,
+  secondsFor,
+  warmsUpApart,
+  type FitOptions,
+} from '../scenario/load.ts';
+import type { Scenario, ServerName, ServerSpec, Variant } from '../scenario/model.ts';
 import {
   baselineName,
   fitVariantLoad,
@@ -40,18 +46,14 @@ import { estimatedSeconds, secondsPerRound } from './times.ts';
 export interface PlanOptions
   extends
     Pick<Plan, 'precision' | 'maxTimeSeconds' | 'metric' | 'quick' | 'exact' | 'prepare'>,
-    Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>> {
+    Partial<Pick<Plan, 'sameWithin' | 'keepSecrets'>>,
+    Pick<FitOptions, 'durationSeconds' | 'warmupSeconds' | 'arrivals'> {
   /** Not with `precision`. */
   rounds?: number;
   /** Conditions of the exit code; a plan with too few rounds for a verdict is then refused. */
   failIf?: { gates?: readonly { metric?: Metric }[] };
-  /** Length of a round's measured window. */
-  durationSeconds?: number;
-  /** Length of each warm-up. */
-  warmupSeconds?: number;
   /** All servers run already, whatever the scenario says of them. */
   atAddresses?: true;
-  arrivals?: Arrivals;
   /** The flags of the command by name, for features. */
   flags?: ReadonlyMap<string, string>;
 }

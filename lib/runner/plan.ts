@@ -16,7 +16,7 @@ import type {
   VariantResult,
 } from '../result/result.ts';
 import type { ServerFigures, ServerMetric } from '../result/server-metrics.ts';
-import { isAtRate, type Load } from '../scenario/load.ts';
+import { isAtRate, type FitOptions, type Load } from '../scenario/load.ts';
 import type { Scenario, ServerName, Variant } from '../scenario/model.ts';
 import { pageOf, type RunnableVariant } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
@@ -84,7 +84,7 @@ export interface SteppedLoad {
   /** Number of rounds, unless the user or the scenario gives one. */
   rounds: number;
   /** A step's window and warm-up in seconds, unless the user or the load gives them. */
-  step: { durationSeconds: number; warmupSeconds: number };
+  step: NonNullable<FitOptions['step']>;
   /** About how many steps a round takes. */
   expectedSteps: number;
   /** Path of the k6 script's source, which takes the place of lib/k6/main.ts. */

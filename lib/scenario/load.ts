@@ -1,10 +1,11 @@
 // Fits an article's load to this machine and to the options of the run.
 import { present } from '../present.ts';
-import type { Arrivals, LoadProfile } from './model.ts';
+import type { Arrivals, LoadProfile, Protocol } from './model.ts';
 
 /**
- * A load fitted to this machine. Where requests are counted without a rate, handshakes belong to the time: a warm-up is then a load of
- * its own, with connections of its own (warmsUpApart).
+ * A load fitted to this machine: a LoadProfile with one kind of length, whose defaults are filled in. loadPlanFor makes the engine's
+ * LoadOptions of it, and result.json keeps it (keptLoad). Where requests are counted without a rate, handshakes belong to the time: a
+ * warm-up is then a load of its own, with connections of its own (warmsUpApart).
  */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
@@ -18,7 +19,7 @@ export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | '
     | { requests: number; rate?: number; durationSeconds?: never; searched?: never }
   );
 
-const protocolNamesBy: Readonly<Record<LoadProfile['protocol'], string>> = {
+const protocolNamesBy: Readonly<Record<Protocol, string>> = {
   'http/1.0': 'HTTP/1.0',
   'http/1.1': 'HTTP/1.1',
   h2: 'HTTP/2 over TLS',
@@ -26,13 +27,23 @@ const protocolNamesBy: Readonly<Record<LoadProfile['protocol'], string>> = {
   h3: 'HTTP/3',
 };
 
-export function isHttp2(protocol: LoadProfile['protocol']): boolean {
+export function isHttp2(protocol: Protocol): boolean {
   return protocol === 'h2' || protocol === 'h2c';
 }
 
 /** Whether a connection can have several requests at once. */
-export function hasStreams(protocol: LoadProfile['protocol']): boolean {
+export function hasStreams(protocol: Protocol): boolean {
   return isHttp2(protocol) || protocol === 'h3';
+}
+
+/** Whether it has TLS with any server. HTTP/1.x has TLS if the server has. */
+export function needsTls(protocol: Protocol): boolean {
+  return protocol === 'h2' || protocol === 'h3';
+}
+
+/** Whether a load has TLS, as far as it says so itself. */
+export function hasTls({ protocol, tls }: Pick<LoadProfile, 'protocol' | 'tls'>): boolean {
+  return needsTls(protocol) || tls !== undefined;
 }
 
 /** "HTTP/1.1", "HTTP/1.1 over TLS", "HTTP/2 without TLS". HTTP/1.x has TLS if `tls` is there. */
@@ -93,7 +104,7 @@ const turnsWarmupSeconds = 0.4;
 /** A server that still gets faster, by compiled code or filled caches, is warmed up for so long at most. */
 const warmupLimitSeconds = { full: 30, quick: 3 };
 /** Additional warm-up per connection. */
-const openingSeconds = { plain: 0.0001, tls: 0.002 };
+const secondsToOpen = { plain: 0.0001, tls: 0.002 };
 
 /** Some responses may be late or missing, and Poisson arrivals are not all of the same number. */
 const spareResponses = 1.1;
@@ -103,6 +114,11 @@ export function secondsFor(responses: number, rate: number): number {
   return (spareResponses * responses) / rate;
 }
 
+/** A rate (requests/s) for so many seconds, and at least one request. */
+export function atRateFor(rate: number, seconds: number): { rate: number; requests: number } {
+  return { rate, requests: Math.max(1, Math.round(rate * seconds)) };
+}
+
 /** `quick` makes a tenth of the requests. */
 const quickPart = 10;
 /** `quick` fills all streams at least so often, if the article does: once would be a burst, not a load. */
@@ -110,83 +126,118 @@ const quickFillings = 4;
 
 /** Fits a profile to this machine. Connections, streams and rate stay; threads are at most the generator's cores. */
 export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
-  const { exact, durationSeconds: asked, quick = false, sharesCores = false } = options;
-  const { rate, requests, arrivals, durationSeconds, secondsHere: hours, ...kept } = profile;
+  const { rate, requests, arrivals: _, durationSeconds, secondsHere, ...kept } = profile;
+  const { exact, step, durationSeconds: asked, quick = false } = options;
   const common = {
     ...kept,
     streams: profile.streams ?? 1,
     threads: exact ? profile.threads : Math.min(profile.threads, options.generatorCores),
     timeoutSeconds: profile.timeoutSeconds ?? defaultTimeoutSeconds,
   };
-  const namedWarmupSeconds = options.warmupSeconds ?? profile.warmupSeconds;
-  // A warm-up that the user names is as long as that.
-  const mostWarmupSeconds = quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full;
-  const mayGoOn = namedWarmupSeconds === undefined && !exact && !sharesCores;
-  const limit = present({ warmupLimitSeconds: mayGoOn ? mostWarmupSeconds : undefined });
-  const isLogged = arrivals === 'logged';
-  const ofRate = {
-    ...common,
-    ...present({ arrivals: isLogged ? arrivals : (options.arrivals ?? arrivals) }),
-  };
-  const { step } = options;
   if (step !== undefined)
     return {
-      ...ofRate,
+      ...common,
+      ...arrivalsOf(profile, options),
       searched: true,
       durationSeconds: asked ?? step.durationSeconds,
-      warmupSeconds: namedWarmupSeconds ?? step.warmupSeconds,
+      warmupSeconds: namedWarmup(profile, options) ?? step.warmupSeconds,
     };
-  const inTurns = options.inTurns === true && !exact && hours === undefined;
-  const hasTls = ['h2', 'h3'].includes(profile.protocol) || profile.tls !== undefined;
-  const opening = profile.connections * openingSeconds[hasTls ? 'tls' : 'plain'];
-  const warmUp = {
-    warmupSeconds: namedWarmupSeconds ?? turnsWarmupSeconds + opening,
-    ...limit,
-  };
-  if (rate !== undefined && requests !== undefined) {
-    const needed = secondsFor(options.responses ?? 0, rate);
-    const seconds = asked ?? secondsAtRate(requests / rate, needed, inTurns, quick);
+  if (rate !== undefined && requests !== undefined)
     return {
-      ...ofRate,
-      rate,
-      requests: isLogged ? requests : Math.max(1, Math.round(rate * seconds)),
-      ...warmUp,
+      ...common,
+      ...arrivalsOf(profile, options),
+      ...requestsAtRate({ ...profile, rate, requests }, options),
+      ...warmUpInTurns(profile, options),
     };
-  }
-  const secondsHere = exact ? undefined : hours;
-  if (asked === undefined && secondsHere === undefined && requests !== undefined) {
-    const isWarmedUp = options.warmupSeconds !== undefined || options.mayBeCold === true;
-    const warmUpBefore = isWarmedUp ? warmUp : { warmupSeconds: 0 };
+  const hours = exact ? undefined : secondsHere;
+  if (asked === undefined && hours === undefined && requests !== undefined)
     return {
       ...common,
       requests: quick ? quickRequests(requests, common) : requests,
-      ...warmUpBefore,
+      ...warmUpBefore(profile, options),
     };
-  }
   // A profile has a number of requests or a duration.
-  const full = (durationSeconds ?? secondsHere ?? asked) as number;
-  if (inTurns) {
+  const fullSeconds = (durationSeconds ?? hours ?? asked) as number;
+  if (takesTurns(profile, options)) {
     const most = quick ? turnsSeconds.quick : turnsSeconds.full;
     return {
       ...common,
-      durationSeconds: asked ?? Math.min(full, most),
-      ...warmUp,
+      durationSeconds: asked ?? Math.min(fullSeconds, most),
+      ...warmUpInTurns(profile, options),
     };
   }
-  const quickFull = Math.min(full, Math.max(quickSeconds, (secondsHere ?? 0) / quickPart));
-  const warmupSeconds = namedWarmupSeconds ?? fullWarmupSeconds;
-  // A load whose requests take hours keeps its warm-up.
-  const isShortened = quick && hours === undefined && options.warmupSeconds === undefined;
+  const leastSeconds = Math.max(quickSeconds, (hours ?? 0) / quickPart);
+  const usualSeconds = quick ? Math.min(fullSeconds, leastSeconds) : fullSeconds;
+  return { ...common, durationSeconds: asked ?? usualSeconds, ...warmUpAlone(profile, options) };
+}
+
+/** A load whose requests take hours gets its window at once. */
+function takesTurns({ secondsHere }: LoadProfile, { inTurns, exact }: FitOptions): boolean {
+  return inTurns === true && !exact && secondsHere === undefined;
+}
+
+/** The times of a log stay. */
+function arrivalsOf({ arrivals }: LoadProfile, options: FitOptions): Pick<Load, 'arrivals'> {
+  if (arrivals === 'logged') return { arrivals };
+  return present({ arrivals: options.arrivals ?? arrivals });
+}
+
+/** The length of the warm-up, if the run or the profile names it. */
+function namedWarmup(profile: LoadProfile, options: FitOptions): number | undefined {
+  return options.warmupSeconds ?? profile.warmupSeconds;
+}
+
+/** How long a warm-up may go on while the server gets faster. One that is named is as long as that. */
+function warmUpLimit(profile: LoadProfile, options: FitOptions): Pick<Load, 'warmupLimitSeconds'> {
+  const { exact, quick, sharesCores } = options;
+  if (exact || sharesCores || namedWarmup(profile, options) !== undefined) return {};
+  return { warmupLimitSeconds: quick ? warmupLimitSeconds.quick : warmupLimitSeconds.full };
+}
+
+type WarmUp = Pick<Load, 'warmupSeconds' | 'warmupLimitSeconds'>;
+
+/** The warm-up of a load in turns or at a rate, which opens all connections. */
+function warmUpInTurns(profile: LoadProfile, options: FitOptions): WarmUp {
+  const openingSeconds = profile.connections * secondsToOpen[hasTls(profile) ? 'tls' : 'plain'];
   return {
-    ...common,
-    durationSeconds: asked ?? (quick ? quickFull : full),
-    warmupSeconds: isShortened ? Math.min(warmupSeconds, quickWarmupSeconds) : warmupSeconds,
-    ...limit,
+    warmupSeconds: namedWarmup(profile, options) ?? turnsWarmupSeconds + openingSeconds,
+    ...warmUpLimit(profile, options),
   };
 }
 
+/** The warm-up of a load that counts its requests: none, unless the run asks for one or the server may be cold. */
+function warmUpBefore(profile: LoadProfile, options: FitOptions): WarmUp {
+  if (options.warmupSeconds === undefined && options.mayBeCold !== true)
+    return { warmupSeconds: 0 };
+  return warmUpInTurns(profile, options);
+}
+
+/** The warm-up of a load that takes no turns. One whose requests take hours stays whole. */
+function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
+  const seconds = namedWarmup(profile, options) ?? fullWarmupSeconds;
+  const isShortened =
+    options.quick && options.warmupSeconds === undefined && profile.secondsHere === undefined;
+  return {
+    warmupSeconds: isShortened ? Math.min(seconds, quickWarmupSeconds) : seconds,
+    ...warmUpLimit(profile, options),
+  };
+}
+
+/** The rate, and the requests that it makes here. Those of a log are all made. */
+function requestsAtRate(
+  profile: LoadProfile & Required<Pick<LoadProfile, 'rate' | 'requests'>>,
+  options: FitOptions,
+) {
+  const { rate, requests, arrivals } = profile;
+  if (arrivals === 'logged') return { rate, requests };
+  const neededSeconds = secondsFor(options.responses ?? 0, rate);
+  const inTurns = takesTurns(profile, options);
+  const usualSeconds = secondsAtRate(requests / rate, neededSeconds, inTurns, options.quick);
+  return atRateFor(rate, options.durationSeconds ?? usualSeconds);
+}
+
 /** How long a load at a rate lasts. @param full as the profile says @param needed for a verdict */
-function secondsAtRate(full: number, needed: number, inTurns: boolean, quick: boolean): number {
+function secondsAtRate(full: number, needed: number, inTurns: boolean, quick = false): number {
   let seconds = Infinity;
   if (inTurns) seconds = turnsSeconds.rate;
   else if (quick) seconds = quickSeconds;

@@ -161,6 +161,7 @@ const tlsFields = {
 export interface TlsOffer extends Of<typeof tlsFields> {}
 
 export const protocol = oneOf(['http/1.0', 'http/1.1', 'h2', 'h2c', 'h3']);
+export type Protocol = v.InferOutput<typeof protocol>;
 const arrivals = oneOf(['constant', 'poisson', 'logged']);
 export type Arrivals = v.InferOutput<typeof arrivals>;
 
@@ -202,7 +203,7 @@ const loadFields = {
   headers: orAbsent(textsByName),
   body: orAbsent(text),
 };
-/** A load as an article's command line describes it, before it is fitted to this machine. */
+/** A load as a user or an article's command line describes it, before fitLoad makes a Load for this machine of it. */
 export interface LoadProfile extends Of<typeof loadFields> {}
 const loadProfile = given(loadFields);
 

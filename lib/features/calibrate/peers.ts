@@ -24,16 +24,12 @@ import {
 /** Stop rule: a time or a number of requests, repeated `runs` times (default 1). */
 export type RunLength = { seconds: number } | { requests: number; runs?: number };
 
-/** The load, the same for all generators. */
-export interface GeneratorLoad {
-  protocol: LoadProfile['protocol'];
-  connections: number;
-  streams: number;
-  /** false: a new connection for each request. */
-  keepAlive: boolean;
+/** The load, the same for all generators. Each has a length in its own words. */
+export interface GeneratorLoad
+  extends
+    Pick<LoadProfile, 'protocol' | 'connections' | 'keepAlive' | 'rate'>,
+    Required<Pick<LoadProfile, 'streams'>> {
   length: RunLength;
-  /** Open model, in requests/s. */
-  rate?: number;
 }
 
 /** One run of a generator. CPU time and memory include the start and end of the process. */

@@ -1,6 +1,6 @@
 // A scenario's variants at several rates.
 import { whole } from '../../format.ts';
-import { secondsFor } from '../../scenario/load.ts';
+import { atRateFor, secondsFor } from '../../scenario/load.ts';
 import type { LoadProfile, Scenario, Variant } from '../../scenario/model.ts';
 import { baselineName, isRunnable, loadOf } from '../../scenario/variants.ts';
 
@@ -49,7 +49,6 @@ function atRate(
   return {
     ...profile,
     command: `${profile.command} at ${whole(rate)} requests/s`,
-    rate,
-    requests: Math.max(1, Math.round(rate * seconds)),
+    ...atRateFor(rate, seconds),
   };
 }

@@ -13,7 +13,7 @@ import { stacksFile, stacksFolder } from './report.ts';
 import { limitChild, startChild, type Child } from '../../process.ts';
 import { causeLine, lastLines } from '../../program-logs.ts';
 import { perfCounts, type Why, type WhySide } from '../../result/why.ts';
-import type { Load } from '../../scenario/load.ts';
+import { atRateFor, type Load } from '../../scenario/load.ts';
 import type { StartedServer } from '../../servers/index.ts';
 import type { Group, PlannedVariant, RunContext, Stage } from '../../runner/plan.ts';
 import {
@@ -213,9 +213,8 @@ function shortened(
   { rate, requests: _, durationSeconds: __, searched: ___, ...load }: Load,
   seconds: number,
 ): Load {
-  return rate === undefined
-    ? { ...load, durationSeconds: seconds }
-    : { ...load, rate, requests: Math.max(1, Math.round(rate * seconds)) };
+  if (rate === undefined) return { ...load, durationSeconds: seconds };
+  return { ...load, ...atRateFor(rate, seconds) };
 }
 
 /**
