@@ -2,7 +2,7 @@
 import { asWords, usageError, unknownWord } from '../errors.ts';
 import { features } from '../features.ts';
 import { present } from '../present.ts';
-import { bodyOfFile, headersOf } from '../scenario/load/flags.ts';
+import { bodyOfFile, headersOf, isMethod } from '../scenario/load/flags.ts';
 import { shownHeader } from '../secrets.ts';
 import { serverNames, type LoadProfile, type LoadRequest } from '../scenario/model.ts';
 import { pathOrUrl, readPageList, type AskedPages, type AskedRequests } from '../scenario/pages.ts';
@@ -140,7 +140,7 @@ async function readPages(words: Words, given: readonly Given[]): Promise<ReadPag
 function readRequest({ flags, lists }: Words) {
   const [method, data, headers] = [flags.get('method'), flags.get('data'), lists.get('header')];
   if (method === undefined && data === undefined && headers === undefined) return undefined;
-  if (method !== undefined && (!/^[A-Z]+$/.test(method) || method === 'CONNECT'))
+  if (method !== undefined && !isMethod(method))
     throw usageError(`--method ${method}: give a method such as POST`);
   const body = data?.startsWith('@') ? bodyOfFile('--data', data.slice(1)) : data;
   return {

@@ -12,6 +12,7 @@ import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
 import { findVariants } from '../scenario/catalogue.ts';
+import { needsTls } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { pathOfPage } from '../scenario/pages.ts';
 import { baselineName, programOf } from '../scenario/variants.ts';
@@ -150,10 +151,9 @@ function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): Scrip
   const { variant, load, page } = planned;
   const [phase] = planOf(draft, { sides: [planned] }).phases;
   const { url: _, ...options } = phase?.sides[0] ?? {};
-  const isSecure = load.protocol === 'h2' || load.protocol === 'h3';
   return {
     target: `TARGET_${letters[index]}`,
-    example: `http${isSecure ? 's' : ''}://127.0.0.1:${8081 + index}/`,
+    example: `http${needsTls(load.protocol) ? 's' : ''}://127.0.0.1:${8081 + index}/`,
     path: pathOfPage(page),
     options: { ...options, ...present({ mix: mixOf(page)?.text }) },
     expected: expectedOf(planned),

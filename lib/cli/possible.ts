@@ -2,6 +2,7 @@
 import { UserError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import { serversOf } from '../runner/make-plan.ts';
+import { hasTls } from '../scenario/load.ts';
 import type { Scenario, Variant } from '../scenario/model.ts';
 import { isOwn, isRunnable, loadOf } from '../scenario/variants.ts';
 import { hasCertificate } from '../servers/certificate.ts';
@@ -55,9 +56,8 @@ export function leftOutLine({ left, why }: Possible): string {
 function toolsOf(scenario: Scenario, variant: Variant, withCertificate: boolean): ToolName[] {
   if (!isRunnable(variant)) return [];
   const tools: ToolName[] = serversOf([variant.server]);
-  const { protocol, tls } = loadOf(scenario, variant);
-  const hasTls = protocol === 'h2' || protocol === 'h3' || tls !== undefined;
   // A config of the user's own has a certificate of its own.
-  if (hasTls && !isOwn(variant.server) && !withCertificate) tools.push('openssl');
+  if (hasTls(loadOf(scenario, variant)) && !isOwn(variant.server) && !withCertificate)
+    tools.push('openssl');
   return tools;
 }

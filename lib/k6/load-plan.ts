@@ -2,11 +2,11 @@
 
 import type { LoadResult } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
-import type { LoadRequest } from '../scenario/model.ts';
+import type { LoadRequest, Protocol } from '../scenario/model.ts';
 
 /**
- * Options of `loadgen.run`: a load phase. Needs `url`, and `duration` or `requests`. Durations are Go's: '10s',
- * '500ms', '1m30s'. Unknown, wrong and contradictory options are refused by name.
+ * Options of `loadgen.run`: a load phase, as the runner makes them of a Load, and as users write them in scripts. Needs `url`, and
+ * `duration` or `requests`. Durations are Go's: '10s', '500ms', '1m30s'. Unknown, wrong and contradictory options are refused by name.
  */
 export interface LoadOptions {
   /** http:// or https://. */
@@ -14,7 +14,7 @@ export interface LoadOptions {
   /** Requests to the server of `url`, in a mixed order that the seed draws; as a text, which is faster for many, one in JSON on each line. */
   mix?: readonly LoadRequest[] | string;
   /** http/1.0 and http/1.1 use TLS for https://; h2 is HTTP/2 over TLS without fall-back, h2c HTTP/2 without TLS, h3 HTTP/3. Default: http/1.1. */
-  protocol?: 'http/1.0' | 'http/1.1' | 'h2' | 'h2c' | 'h3';
+  protocol?: Protocol;
   /** Open connections. More than there are ports need several addresses, in 127.0.0.0/8 only. Default: 1. */
   connections?: number;
   /** Concurrent requests on a connection (h2, h2c, h3), up to the server's limit. Default: 1. */

@@ -9,6 +9,7 @@ import { unsettled, type MeasuredVariant, type RunFacts } from '../analysis/verd
 import { verdictCell } from '../report/verdict-words.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Comparison, Phase } from '../result/result.ts';
+import { needsTls } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';
 import type { AlternateOptions, LoadPlan, SideOptions } from './load-plan.ts';
 import { warmedUp } from './warm-ups.ts';
@@ -59,7 +60,7 @@ function urlOf({ target, path, options: { protocol }, measured }: ScriptSide): s
     refuse(
       `${target} is ${given === undefined ? 'missing' : `"${given}"`}: give the address of ${measured.name}: k6 run … ${sides.map((side) => `-e ${side.target}=${side.example}`).join(' ')}`,
     );
-  if ((protocol === 'h2' || protocol === 'h3') && !origin.startsWith('https:'))
+  if (protocol !== undefined && needsTls(protocol) && !origin.startsWith('https:'))
     refuse(`${target}: ${measured.name} is loaded by ${protocol}: give an address with https`);
   return origin + (ownPath === '' || ownPath === '/' ? path : ownPath);
 }

@@ -161,8 +161,9 @@ const phaseResult = open({
 export type PhaseResult = v.InferOutput<typeof phaseResult>;
 
 /**
- * The load as fitted to this machine. `command` and `asWritten`: before the fit. `searched`: at the rates of a search.
- * `together`: latencies are of pages. `tls` is what the client offers.
+ * The load as fitted to this machine (Load), with its page. Another bakeoff may have written it, so only the fields that are read are
+ * checked. `command` and `asWritten`: before the fit. `searched`: at the rates of a search. `together`: latencies are of pages. `tls` is
+ * what the client offers.
  */
 const load = v.pipe(
   v.custom<Record<string, unknown>>(isObject, 'has to be an object'),

@@ -2,7 +2,7 @@
 import { UserError } from '../errors.ts';
 import { present, repeated } from '../present.ts';
 import { hasStreams, isHttp2 } from './load.ts';
-import { problemOfHeader } from './load/flags.ts';
+import { isMethod, problemOfHeader } from './load/flags.ts';
 import { shownUrl } from '../secrets.ts';
 import { commandWords } from './load/shell-words.ts';
 import {
@@ -14,6 +14,7 @@ import {
   type ConfiguredServer,
   type LoadProfile,
   type Page,
+  type Protocol,
   type Scenario,
   type Variant,
 } from './model.ts';
@@ -108,13 +109,13 @@ function problemOfPage({ docroot, path, host, requests }: Page): string | undefi
 }
 
 function problemOfMethod(method = 'GET'): string | undefined {
-  if (/^[A-Z]+$/.test(method) && method !== 'CONNECT') return undefined;
+  if (isMethod(method)) return undefined;
   return `method "${method}" has to be one such as GET or POST`;
 }
 
 function problemOfHeaders(
   headers: Readonly<Record<string, string>>,
-  protocol: LoadProfile['protocol'],
+  protocol: Protocol,
 ): string | undefined {
   for (const [name, value] of Object.entries(headers)) {
     const problem = problemOfHeader(name, value, protocol);
@@ -211,7 +212,7 @@ const knownCurves = [...curveNames, 'prime256v1', 'secp384r1', 'secp521r1'].map(
   name.toLowerCase(),
 );
 
-/** The first contradiction of a load's fields. */
+/** The first contradiction of a load's fields. The engine refuses most of them too, but only once the servers run. */
 export function problemOfLoad(load: LoadProfile): string | undefined {
   const { protocol, requests, secondsHere, durationSeconds, streams = 1 } = load;
   const { connections, threads, rate, arrivals, bucketSeconds, method, tls } = load;

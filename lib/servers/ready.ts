@@ -1,7 +1,8 @@
 // Waits until a started server answers its page as it should.
 import { setTimeout as delay } from 'node:timers/promises';
 import { UserError } from '../errors.ts';
-import type { LoadRequest } from '../scenario/model.ts';
+import { needsTls } from '../scenario/load.ts';
+import type { LoadRequest, Protocol } from '../scenario/model.ts';
 import { shownUrl } from '../secrets.ts';
 import { requestsOf, pathOfPage } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
@@ -10,7 +11,7 @@ import { EndlessBody, mostHeaderBytes, onConnection } from './ask.ts';
 import { askPages } from './ask-pages.ts';
 import { requireQuic } from './quic.ts';
 import { retryAfter } from './startup.ts';
-import type { Answer, Protocol, ReadyCheck, RunningServer, ServerSide } from './server.ts';
+import type { Answer, ReadyCheck, RunningServer, ServerSide } from './server.ts';
 
 /** A connection that fails later was not refused. */
 const silentMs = 1000;
@@ -82,7 +83,7 @@ export async function waitUntilReady(
 
 function requireFit(url: string, protocol: Protocol): void {
   const isSecure = url.startsWith('https:');
-  if (protocol.startsWith('http/') || isSecure === (protocol !== 'h2c')) return;
+  if (protocol.startsWith('http/') || isSecure === needsTls(protocol)) return;
   const [needs, has, choose] = isSecure ? ['has no', 'it', 'without'] : ['needs', 'none', 'with'];
   throw new UserError(
     `the load is ${protocol}, which ${needs} TLS, and ${url} has ${has}: choose a config ${choose} TLS, or another protocol`,

@@ -5,13 +5,12 @@ import type {
   LoadProfile,
   LoadRequest,
   Page,
+  Protocol,
   ServerName,
   TlsOffer,
 } from '../scenario/model.ts';
 import type { Address, UpstreamAddress } from './ports.ts';
 import type { TreeUsage } from './usage.ts';
-
-export type Protocol = LoadProfile['protocol'];
 
 /** A server's answer to the load's request before the load. */
 export interface Answer {

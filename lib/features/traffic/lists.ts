@@ -7,7 +7,7 @@ import { percent, whole } from '../../format.ts';
 import * as form from '../../form.ts';
 import { present } from '../../present.ts';
 import type { LoadRequest } from '../../scenario/model.ts';
-import { problemOfHeader, textOfFile } from '../../scenario/load/flags.ts';
+import { isMethod, problemOfHeader, textOfFile } from '../../scenario/load/flags.ts';
 import { urlParts } from '../../scenario/pages.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 import { Counts } from './piece.ts';
@@ -112,8 +112,6 @@ function requestOf(
     host,
   };
 }
-
-const isMethod = (word: string): boolean => /^[A-Z]+$/.test(word) && word !== 'CONNECT';
 
 const isSent = ({ name }: Header): boolean => !notSent.test(name);
 

@@ -7,12 +7,10 @@ import { present } from '../../present.ts';
 import { hidden, shownHeader, shownUrl } from '../../secrets.ts';
 import { fromCallersFolder } from '../../setup/paths.ts';
 import { hasStreams } from '../load.ts';
-import type { LoadProfile } from '../model.ts';
+import type { LoadProfile, Protocol } from '../model.ts';
 import { shellWord, shellWords, type ShellWord } from './shell-words.ts';
 
-type Protocol = LoadProfile['protocol'];
 type Headers = Readonly<Record<string, string>>;
-export type LoadOfFlags = Omit<LoadProfile, 'command'>;
 
 type Option = NonNullable<ParseArgsConfig['options']>[string];
 /** A flag with a value, for parseArgs. */
@@ -38,7 +36,7 @@ export interface Generator {
   oneDash?: boolean;
   urlWithoutScheme?: boolean;
   /** @param scheme of the server, if known. @throws UserError that names the wrong flag */
-  load(flags: Flags, scheme?: 'http' | 'https'): LoadOfFlags;
+  load(flags: Flags, scheme?: 'http' | 'https'): Omit<LoadProfile, 'command'>;
 }
 
 /** Makes a value of a flag's text. @throws UserError that begins with the flag, as in "wrk -c" or --rounds */
@@ -192,6 +190,11 @@ export function headersOf(
   if (headers.size === 0) return present({ keepAlive });
   const named = [...headers.values()].map(({ name, value }) => [name, value] as const);
   return { headers: Object.fromEntries(named), ...present({ keepAlive }) };
+}
+
+/** Whether the engine makes requests with this method. */
+export function isMethod(word: string): boolean {
+  return /^[A-Z]+$/.test(word) && word !== 'CONNECT';
 }
 
 /** Why the engine cannot send a header; undefined if it can. */

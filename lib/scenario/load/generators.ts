@@ -3,7 +3,13 @@ import path from 'node:path';
 import { UserError, offer } from '../../errors.ts';
 import { present } from '../../present.ts';
 import { problemOfLoad } from '../define-scenario.ts';
-import { curveNames, problemOfLoadForm, type LoadProfile, type TlsOffer } from '../model.ts';
+import {
+  curveNames,
+  problemOfLoadForm,
+  type LoadProfile,
+  type Protocol,
+  type TlsOffer,
+} from '../model.ts';
 import { urlParts, type UrlParts } from '../pages.ts';
 import {
   atRate,
@@ -199,7 +205,7 @@ const h2loadGenerator: Generator = {
 };
 
 /** -p is about addresses without TLS. Without an address it says that there is no TLS. */
-function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
+function protocolOfH2load(flags: Flags, scheme: Scheme | undefined): Protocol {
   const [plain] = flags.read('no-tls-proto', wordsOf(['h2c', 'http/1.1'])) ?? [];
   if (flags.has('h3') || flags.read('alpn-list', wordsOf(['h3'])) !== undefined) {
     if (scheme === 'http')
@@ -275,7 +281,7 @@ const vegetaGenerator: Generator = {
 };
 
 /** The same rule as in Go's client: HTTP/2 with TLS, and without TLS only for -h2c. */
-function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): LoadProfile['protocol'] {
+function protocolOfVegeta(flags: Flags, scheme: Scheme | undefined): Protocol {
   const plain = flags.has('h2c') && flags.get('h2c') !== 'false';
   if (scheme === 'http' || (scheme === undefined && plain)) return plain ? 'h2c' : 'http/1.1';
   return flags.get('http2') === 'false' ? 'http/1.1' : 'h2';
