@@ -4,7 +4,7 @@ import { present } from '../present.ts';
 import { check, givenName } from '../form.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { PlanDraft } from '../runner/plan.ts';
-import { pathOfPage } from '../scenario/pages.ts';
+import { pathOfPage, withRequests } from '../scenario/pages.ts';
 import type { Page, Scenario, Variant } from '../scenario/model.ts';
 import { typed } from '../setup/paths.ts';
 import { askedFlags, readAsked } from './asked.ts';
@@ -232,8 +232,7 @@ function scenarioOf(
 /** A side's page, with the length and the statuses of its answer once it is known. */
 function pageOf({ page, answer }: Side & Partial<Pick<Tried, 'answer'>>): Page {
   if (answer === undefined) return page;
-  const requests = answer.requests ?? page.requests;
-  return { ...page, ...present({ requests }), bodyBytes: Math.round(answer.bytes) };
+  return { ...withRequests(page, answer.requests), bodyBytes: Math.round(answer.bytes) };
 }
 
 /** Makes the scenario. `said` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */

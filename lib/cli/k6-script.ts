@@ -8,7 +8,8 @@ import { divideCores, generatorCores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { firstOf, present } from '../present.ts';
 import { bundledForK6 } from '../runner/k6.ts';
-import { expectedOf, loadPlanFor, mixOf } from '../runner/k6-plan.ts';
+import { expectedOf, loadPlanFor } from '../runner/k6-plan.ts';
+import { mixFileOf } from '../runner/mix-files.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
 import { findVariants } from '../scenario/catalogue.ts';
@@ -155,7 +156,7 @@ function sideOf(draft: PlanDraft, planned: PlannedVariant, index: number): Scrip
     target: `TARGET_${letters[index]}`,
     example: `http${needsTls(load.protocol) ? 's' : ''}://127.0.0.1:${8081 + index}/`,
     path: pathOfPage(page),
-    options: { ...options, ...present({ mix: mixOf(page)?.text }) },
+    options: { ...options, ...present({ mix: mixFileOf(page)?.text }) },
     expected: expectedOf(planned),
     measured: {
       name: variant.name,

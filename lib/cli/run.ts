@@ -15,7 +15,7 @@ import { byText } from '../report/sentences.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson } from '../result/result.ts';
 import { compileScript } from '../runner/k6.ts';
-import { removeMixFiles } from '../runner/k6-plan.ts';
+import { removeMixFiles } from '../runner/mix-files.ts';
 import { fewAnswersLines, fewRoundsLines, runName, serversOf } from '../runner/make-plan.ts';
 import { onlyThisMachine, type Machines } from '../runner/machines.ts';
 import { type Plan, type PlanDraft, type RunContext } from '../runner/plan.ts';

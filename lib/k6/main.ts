@@ -2,16 +2,11 @@
 // results and can be run by hand, as its first lines say.
 import { sleep } from 'k6';
 import exec from 'k6/execution';
-import type { LoadResult, PageFigures } from '../result/load-result.ts';
+import type { LoadResult } from '../result/load-result.ts';
 import loadgen from 'k6/x/loadgen';
 import { instances, phases, plan, runPlan, segmentBegins, tell } from './given-plan.ts';
-import {
-  phaseBeginsLine,
-  type AlternateOptions,
-  type CallOptions,
-  type PhaseOutcome,
-  type SideOptions,
-} from './load-plan.ts';
+import { phaseBeginsLine, type CallOptions, type PhaseOutcome } from './load-plan.ts';
+import { addAlone } from './pages-alone.ts';
 import { meet } from './rendezvous.ts';
 import { warmedUp } from './warm-ups.ts';
 
@@ -39,7 +34,7 @@ function runPhases(): void {
     const outcome: PhaseOutcome = { results: loadgen.alternate({ ...phase, ...call }) };
     for (const { side, result } of warmUps) addWarmUp(outcome.results[side] as LoadResult, result);
     if (plan.aloneSeconds !== undefined && instances === 1)
-      addAlone(outcome, phase, plan.aloneSeconds);
+      addAlone(outcome.results, phase, plan.aloneSeconds);
     tell(outcome);
     orAbort(() => met?.leave(index + 1, outcome));
   }
@@ -52,41 +47,6 @@ function addWarmUp(result: LoadResult, { requests, warmupRequests, wire, continu
   for (const name of Object.keys(measured) as (keyof typeof measured)[])
     measured[name] += wire?.[name] ?? 0;
   if (continuous) result.continuous = { ...continuous, apart: true };
-}
-
-/** A side's load with one request at a time, each page as soon as the one before is answered. */
-function aloneOptions(
-  {
-    rate: _,
-    arrivals: __,
-    requests: ___,
-    buckets: ____,
-    together: _____,
-    mix,
-    ...side
-  }: SideOptions,
-  seconds: number,
-): SideOptions {
-  const alone: SideOptions = {
-    ...side,
-    connections: 1,
-    streams: 1,
-    threads: 1,
-    warmup: '100ms',
-    duration: `${seconds}s`,
-  };
-  if (typeof mix === 'string') alone.mix = mix.replace(/,"atMs":\[[^\]]*\]/g, '');
-  return alone;
-}
-
-function addAlone(outcome: PhaseOutcome, phase: AlternateOptions, seconds: number): void {
-  const sides = phase.sides.map((side) => aloneOptions(side, seconds));
-  const alone = loadgen.alternate({ ...phase, sides, samples: false });
-  for (const [side, { pages }] of outcome.results.entries())
-    for (const [index, page] of pages.entries()) {
-      const { responses, midMeanMs } = alone[side]?.pages[index] as PageFigures;
-      page.alone = { responses, ms: midMeanMs };
-    }
 }
 
 function orAbort<T>(work: () => T): T {

@@ -19,7 +19,7 @@ import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenar
 import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
-import { pageFacts } from './k6-plan.ts';
+import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
 import type { Environment } from '../result/environment.ts';
 import type { KernelSetting, Integrity, Result, Round, RateStep } from '../result/result.ts';

@@ -1,20 +1,17 @@
-// The load of a group as k6 gets it: its load plan and the files with its requests.
-import { createHash } from 'node:crypto';
-import { rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+// The load of a group as k6 gets it.
 import type { AlternateOptions, LoadOptions, LoadPlan, SideOptions } from '../k6/load-plan.ts';
 import { total } from '../analysis/statistics.ts';
-import { namesIn } from '../files.ts';
 import type { StatusClass } from '../result/load-result.ts';
 import type { Phase } from '../result/result.ts';
 import { isAtRate, warmsUpApart, type Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
-import { serverNameOf } from '../scenario/pages.ts';
+import { isMix, serverNameOf } from '../scenario/pages.ts';
 import { isOwn, programOf } from '../scenario/variants.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { present } from '../present.ts';
+import { mixPlan } from './mix-files.ts';
 import { drawnBy, type Group, type Plan, type PlannedVariant } from './plan.ts';
-import { expectedSeconds, secondsAlone } from './times.ts';
+import { expectedSeconds } from './times.ts';
 
 /** Limit for a count of requests, as a multiple of its expected time. */
 const patience = 20;
@@ -29,9 +26,10 @@ const mostSeeds = 2 ** 40;
 /** The class of status that succeeds, as Phase.expected. Shipped servers have none for 2xx: there 3xx succeeds too, as in the articles. */
 export function expectedOf({
   variant,
-  page: { status = 200, requests },
+  page,
 }: Pick<PlannedVariant, 'variant' | 'page'>): Pick<Phase, 'expected'> {
-  if (requests !== undefined) return { expected: 'each' };
+  const { status = 200 } = page;
+  if (isMix(page)) return { expected: 'each' };
   return status < 300 && !isOwn(variant.server)
     ? {}
     : { expected: `${Math.floor(status / 100)}xx` as StatusClass };
@@ -65,9 +63,8 @@ export function loadPlanFor(
 ): LoadPlan {
   const { count: phases, pauseSeconds } = scenario.phases ?? { count: 1, pauseSeconds: 0 };
   const longestSeconds = stepped?.longestSeconds(sides) ?? total(sides, longestPhaseSeconds);
-  const isMix = sides.some(({ page }) => page.requests !== undefined);
-  const aloneSeconds = isMix && stepped === undefined ? secondsAlone : 0;
-  const mixFiles = sides.map(({ page }) => mixOf(page)?.file ?? null);
+  const mixes = mixPlan(sides, stepped !== undefined);
+  const { aloneSeconds = 0 } = mixes;
   const phase = (number: number): AlternateOptions => ({
     sides: sides.map(({ variant, load, page }, index): SideOptions => {
       const target = targets[index] as Target;
@@ -102,8 +99,7 @@ export function loadPlanFor(
       warmUps: sides.some(({ load }) => warmsUpApart(load))
         ? sides.map(({ load }) => (warmsUpApart(load) ? warmUpOptions(load) : null))
         : undefined,
-      mixFiles: isMix ? mixFiles : undefined,
-      aloneSeconds: aloneSeconds || undefined,
+      ...mixes,
       pauseSeconds: pauseSeconds || undefined,
       steps: stepped?.planFor(sides, known, `${run} ${round}`),
     }),
@@ -187,39 +183,4 @@ function headersOf({ headers = {} }: Load, { host }: Page): Load['headers'] {
 function goDuration(seconds: number): string {
   const nanoseconds = Math.round(seconds * 1e9);
   return nanoseconds % 1e6 === 0 ? `${nanoseconds / 1e6}ms` : `${nanoseconds}ns`;
-}
-
-const mixes = new WeakMap<Page, { file: string; text: string }>();
-
-/** The page's requests as the generator reads them, and their file, named by its content; null for a single page. */
-export function mixOf(page: Page) {
-  if (page.requests === undefined) return null;
-  const known = mixes.get(page);
-  if (known !== undefined) return known;
-  const text = page.requests
-    .map((request) => `${JSON.stringify({ status: page.status ?? 200, ...request })}\n`)
-    .join('');
-  const digest = createHash('sha256').update(text).digest('hex').slice(0, 16);
-  const mix = { file: `requests-${digest}.ndjson`, text };
-  mixes.set(page, mix);
-  return mix;
-}
-
-/** The page's properties, to be compared as text: its requests as their file's name, since they may be many. */
-export function pageFacts(page: Page): object {
-  return { ...page, requests: mixOf(page)?.file };
-}
-
-/** Writes the pages' lists of requests, an object in JSON a line: k6's environment is too small for them. Throws the file system's error. */
-export async function writeMixFiles(pages: readonly Page[], folder: string): Promise<void> {
-  const mixes = new Map(pages.map(mixOf).flatMap((mix) => (mix ? [[mix.file, mix.text]] : [])));
-  await Promise.all(
-    [...mixes].map(([file, text]) => writeFile(join(folder, file), text, { mode: 0o600 })),
-  );
-}
-
-/** Removes the files of writeMixFiles, because query values in them may be secret. */
-export async function removeMixFiles(folder: string): Promise<void> {
-  const mixFiles = namesIn(folder).filter((name) => /^requests-\w+\.ndjson$/.test(name));
-  await Promise.all(mixFiles.map((name) => rm(join(folder, name), { force: true })));
 }

@@ -11,6 +11,7 @@ import { present } from '../present.ts';
 import type { Phase } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';
 import type { Page } from '../scenario/model.ts';
+import { isMix, withRequests } from '../scenario/pages.ts';
 import { configOf, isOwn } from '../scenario/variants.ts';
 import {
   answerOfAll,
@@ -34,7 +35,7 @@ import {
   type Stage,
   type VariantRound,
 } from './plan.ts';
-import { writeMixFiles } from './k6-plan.ts';
+import { writeMixFiles } from './mix-files.ts';
 import { roundFolder } from './results-folder.ts';
 import { phasesOf } from './measured-phases.ts';
 import { underLoad, type Measurement } from './under-load.ts';
@@ -181,7 +182,7 @@ function outcomeOf(
   if (first !== undefined && alarms.clientErrors !== undefined)
     first.clientErrors = alarms.clientErrors;
   const requests = total(all, (phase) => phase.requests);
-  const answer = (page.requests && answers?.get(name)) ?? server.answer;
+  const answer = (isMix(page) && answers?.get(name)) || server.answer;
   return {
     server: facts,
     phases,
@@ -255,8 +256,7 @@ async function stopAll(stages: readonly Stage[]): Promise<void> {
 
 /** A page without a stated length has that of the variant's first answer. */
 function withLength(page: Page, first: Answer | undefined): Page {
-  if (first === undefined || page.requests !== undefined || page.bodyBytes !== undefined)
-    return page;
+  if (first === undefined || isMix(page) || page.bodyBytes !== undefined) return page;
   return { ...page, bodyBytes: first.bytes };
 }
 
@@ -292,13 +292,8 @@ async function openStage(
       const check = { ...asked, anyLength: isOwn(serverSpec) || undefined };
       answers.set(name, await answerOfAll(server, check, signal, enclosure?.server.enter));
     }
-    const requests = answers?.get(name)?.requests ?? page.requests;
     return {
-      // The same page is written once.
-      planned:
-        requests === page.requests
-          ? planned
-          : { ...planned, page: { ...page, ...present({ requests }) } },
+      planned: { ...planned, page: withRequests(page, answers?.get(name)?.requests) },
       server,
       enclosure,
       ...present({ startupMs: (isStarted(server) && server.startupMs) || undefined }),

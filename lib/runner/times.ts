@@ -3,6 +3,7 @@ import type { Look } from '../analysis/looks.ts';
 import { total } from '../analysis/statistics.ts';
 import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
+import { isMix } from '../scenario/pages.ts';
 import type { PlannedEnclosure } from './enclosure.ts';
 import { mostExtraWarmupSeconds, type Group, type PlanDraft, type PlannedVariant } from './plan.ts';
 
@@ -46,7 +47,7 @@ export function secondsPerGroup(
     pauseSeconds: 0,
   };
   const secondsOf = ({ load, page, enclosure }: PlannedVariant) => {
-    const alone = page.requests === undefined ? 0 : secondsAlone + 0.1;
+    const alone = isMix(page) ? secondsAlone + 0.1 : 0;
     const extra = sides.length === 1 ? mostExtraWarmupSeconds(load) / 2 : 0;
     const around = serverSeconds + (enclosure?.seconds ?? 0);
     return count * (expectedSeconds(load, page, enclosure) + extra + alone) + around;

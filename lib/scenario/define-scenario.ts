@@ -18,6 +18,7 @@ import {
   type Scenario,
   type Variant,
 } from './model.ts';
+import { pathsOf, requestsOf } from './pages.ts';
 import {
   baselineName,
   isConfigured,
@@ -88,13 +89,12 @@ function problemOfName(name: string): string | undefined {
   return `"${name}": write ./${name} if it is beside the scenario, or a shipped name without .conf`;
 }
 
-function problemOfPage({ docroot, path, host, requests }: Page): string | undefined {
+function problemOfPage(page: Page): string | undefined {
+  const { docroot, path, host } = page;
   const unclear = docroot === undefined ? undefined : problemOfName(docroot);
   if (unclear !== undefined) return `docroot ${unclear}`;
-  const mix = requests ?? [{ target: path }];
-  if (!mix.some(({ target }) => target === path))
-    return `path "${path}" has to be a target of requests`;
-  for (const { target, method, headers = {}, body, bodyBase64 } of mix) {
+  if (!pathsOf(page).includes(path)) return `path "${path}" has to be a target of requests`;
+  for (const { target, method, headers = {}, body, bodyBase64 } of requestsOf(page)) {
     if (!/^\/[^\s#\0]*$/.test(target))
       return `path "${target}" has to begin with /, and has a blank as %20 and a # as %23`;
     const problem =
@@ -134,7 +134,7 @@ function problemOfVariant(scenario: Scenario, variant: Variant): string | undefi
   } else {
     const load = loadOf(scenario, variant);
     const page = pageOf(scenario, variant);
-    const hasTimes = (page.requests ?? []).some(({ atMs }) => atMs !== undefined);
+    const hasTimes = requestsOf(page).some(({ atMs }) => atMs !== undefined);
     if ((load.arrivals === 'logged') !== hasTimes)
       return "has a load whose arrivals are 'logged', or requests with times (atMs): one needs the other";
     if (server.name === 'nghttpd' && !isHttp2(load.protocol))

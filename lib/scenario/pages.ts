@@ -78,17 +78,32 @@ export function serverNameOf(host: string | undefined): string | undefined {
   return name === '' || name.startsWith('[') || isIP(name) !== 0 ? undefined : name;
 }
 
-/** The page's requests; the only one if it has no list. */
-export function requestsOf({
-  path,
-  requests = [{ target: path }],
-}: Pick<Page, 'path' | 'requests'>): readonly LoadRequest[] {
-  return requests;
+/** Pages of one server, or one page with requests of a log: the load mixes them. */
+type Mix = Required<Pick<Page, 'requests'>>;
+
+/** Whether the load mixes requests, instead of repeating one. */
+export function isMix<Some extends Pick<Page, 'requests'>>(page: Some): page is Some & Mix {
+  return page.requests !== undefined;
 }
 
-/** The path that stands for a page's requests; of several without a query, which may be secret in a log. */
-export function pathOfPage({ path, requests }: Pick<Page, 'path' | 'requests'>): string {
-  return requests === undefined ? path : path.replace(/\?.*$/s, '');
+/** The page's requests; the only one if it has no list. */
+export function requestsOf(page: Pick<Page, 'path' | 'requests'>): readonly LoadRequest[] {
+  return isMix(page) ? page.requests : [{ target: page.path }];
+}
+
+/** The paths of a page's requests, with their queries. */
+export function pathsOf(page: Pick<Page, 'path' | 'requests'>): string[] {
+  return requestsOf(page).map(({ target }) => target);
+}
+
+/** The path that stands for a page's requests; of a mix without a query, which may be secret in a log. */
+export function pathOfPage(page: Pick<Page, 'path' | 'requests'>): string {
+  return isMix(page) ? page.path.replace(/\?.*$/s, '') : page.path;
+}
+
+/** The page with these requests instead of its own; undefined: the page as it is. */
+export function withRequests<Some extends Page>(page: Some, requests: Page['requests']): Some {
+  return requests === undefined ? page : { ...page, requests };
 }
 
 /** "/a", "POST /a", without what may be secret: of a log, with a status of its own, the values of the query. */

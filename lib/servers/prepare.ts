@@ -6,7 +6,7 @@ import { UserError } from '../errors.ts';
 import { lastLine, run, type RunAs } from '../process.ts';
 import { commandWords } from '../scenario/load/shell-words.ts';
 import type { CommandServer, ConfiguredServer, ServerName } from '../scenario/model.ts';
-import { requestsOf } from '../scenario/pages.ts';
+import { pathsOf } from '../scenario/pages.ts';
 import { find, isExecutableFile, thisMachine } from '../setup/machine.ts';
 import { fromCallersFolder } from '../setup/paths.ts';
 import { serverBuild } from './build.ts';
@@ -173,7 +173,7 @@ async function configFor(
     within: asIs.within,
     upstreams,
     laid: asIs.laid ?? [],
-    paths: requestsOf(page).map(({ target }) => target),
+    paths: pathsOf(page),
     nextPort: () => freePort(),
   };
   return kind.adopt(config[0] as string, own, build);

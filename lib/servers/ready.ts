@@ -4,11 +4,10 @@ import { UserError } from '../errors.ts';
 import { needsTls } from '../scenario/load.ts';
 import type { LoadRequest, Protocol } from '../scenario/model.ts';
 import { shownUrl } from '../secrets.ts';
-import { requestsOf, pathOfPage } from '../scenario/pages.ts';
+import { isMix, pathOfPage, requestsOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import { EndlessBody, mostHeaderBytes, onConnection } from './ask.ts';
-import { askPages } from './ask-pages.ts';
 import { requireQuic } from './quic.ts';
 import { retryAfter } from './startup.ts';
 import type { Answer, ReadyCheck, RunningServer, ServerSide } from './server.ts';
@@ -55,7 +54,8 @@ export async function waitUntilReady(
         requireRight(answer, url, check, first);
         // Node has no HTTP/3: the page is asked for over HTTP/1.1.
         if (protocol === 'h3') await requireQuic(origin, until);
-        if (page.requests === undefined || !allPages) return answer;
+        if (!allPages || !isMix(page)) return answer;
+        const { askPages } = await import('./ask-pages.ts');
         return { ...answer, ...(await askPages(check, page.requests, signal)) };
       } catch (error) {
         if (error instanceof UserError) throw error;
@@ -97,13 +97,13 @@ function requireRight(
   request: LoadRequest,
 ): void {
   const { page, anyLength, user } = check;
-  const { docroot, host, requests, bodyBytes, status: expected = 200 } = page;
+  const { docroot, host, bodyBytes, status: expected = 200 } = page;
   // Requests with a status of their own are judged together.
   if (request.status !== undefined) return;
   const asked = host === undefined ? url : `${url} (host ${host})`;
   if (status === expected) {
     // The length of several pages is their mean.
-    if (anyLength || requests !== undefined || (bodyBytes ?? bytes) === bytes) return;
+    if (anyLength || isMix(page) || (bodyBytes ?? bytes) === bytes) return;
     throw new UserError(
       `${asked} answers with ${bytes} bytes instead of ${bodyBytes}: it is not the page that is to be measured`,
     );
@@ -197,6 +197,6 @@ export async function answerOfAll(
   signal: AbortSignal,
   enter?: ServerSide['enter'],
 ): Promise<Answer> {
-  if (check.page.requests === undefined) return answer;
+  if (!isMix(check.page)) return answer;
   return waitUntilReadyInside(enter, { ...check, origin, allPages: true }, signal);
 }

@@ -6,7 +6,7 @@ import type { Side } from '../../cli/side-loads.ts';
 import { tryOnce } from '../../cli/start-sides.ts';
 import type { PlanDraft } from '../../runner/plan.ts';
 import type { ConfiguredServer } from '../../scenario/model.ts';
-import { requestsOf } from '../../scenario/pages.ts';
+import { pathsOf } from '../../scenario/pages.ts';
 import { serverBuild, type OwnConfig } from '../../servers/index.ts';
 import { layable } from '../../servers/own/own-config.ts';
 import { whyNot, type Candidate } from './catalogue.ts';
@@ -43,7 +43,7 @@ export async function tryKnobs(
   const asItIs: AsItIs = { given, server, load, page };
   const config = await layable(own, {
     port: listen.port,
-    paths: requestsOf(side.page).map(({ target }) => target),
+    paths: pathsOf(side.page),
     cores: coreCount,
   });
   const lay = (chosen: readonly Candidate[]) => config.lay(chosen.map(({ laid }) => laid));
