@@ -178,7 +178,7 @@ async function start(
     cpus: bench.cores.serverCpus,
     workers: 1,
     page,
-    connections,
+    load: { connections },
     signal: bench.signal,
   });
 }

@@ -24,7 +24,7 @@ export interface Tried extends Side {
 
 /** Starts a side, requests its page, and ends the side. Throws UserError with the side's name. */
 export async function tryOnce(side: Side, run: Place): Promise<Tried> {
-  const { given, source, load, server: spec } = side;
+  const { given, source, server: spec } = side;
   const { tools, machines, cores, signal } = run;
   const folder = await temporaryFolder();
   let server: RunningServer | undefined;
@@ -35,7 +35,6 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
       cpus: cores.serverCpus,
       workers: workersFor(spec, cores.serverCpus.length, false),
       ...checkOf(side),
-      connections: load.connections,
       signal,
     });
     const [answer, offered] = await Promise.all([
@@ -60,8 +59,7 @@ export async function tryOnce(side: Side, run: Place): Promise<Tried> {
 type Place = Pick<ReadyRun, 'cores' | 'signal' | 'tools'> & Pick<RunContext, 'machines'>;
 
 function checkOf({ page, load, recorded }: Side) {
-  const { protocol, tls } = load;
-  return { page, protocol, request: load, tls, ...recorded };
+  return { page, load, ...recorded };
 }
 
 /** Asks for gzip, unless the load sets Accept-Encoding. undefined for a wrong answer. */
@@ -73,9 +71,10 @@ async function encodingOffered(
   const { load } = side;
   if (Object.keys(load.headers ?? {}).some((name) => name.toLowerCase() === 'accept-encoding'))
     return undefined;
-  const request = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
+  const zipped = { ...load, headers: { ...load.headers, 'Accept-Encoding': 'gzip' } };
   try {
-    return await waitUntilReady({ ...checkOf(side), origin, request, anyLength: true }, signal);
+    const check = { ...checkOf({ ...side, load: zipped }), origin, anyLength: true } as const;
+    return await waitUntilReady(check, signal);
   } catch (error) {
     if (error instanceof UserError) return undefined;
     throw error;

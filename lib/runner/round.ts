@@ -268,8 +268,7 @@ async function openStage(
 ): Promise<Stage> {
   const { variant, load, page } = planned;
   const { name, server: serverSpec } = variant;
-  const { protocol, tls } = load;
-  const asked = { page: withLength(page, answers?.get(name)), protocol, request: load, tls };
+  const asked = { page: withLength(page, answers?.get(name)), load };
   let enclosure: Enclosure | undefined;
   let server: RunningServer | undefined;
   const stop = async () => {
@@ -284,7 +283,6 @@ async function openStage(
       folder: join(roundFolder(runFolder, round), name),
       cpus: cores.serverCpus,
       workers: workersFor(serverSpec, cores.serverCpus.length, exact),
-      connections: load.connections,
       ...present({ enclosure: enclosure?.server }),
       signal,
     });

@@ -26,7 +26,7 @@ export async function onConnection<T>(
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
   setMaxListeners(0, signal);
-  return isHttp2(check.protocol) ? overHttp2(check, signal, work) : overHttp1(check, signal, work);
+  return isHttp2(check.load.protocol) ? overHttp2(check, signal, work) : overHttp1(check, signal, work);
 }
 
 const isSecure = ({ origin }: ReadyCheck): boolean => origin.startsWith('https:');
@@ -89,7 +89,7 @@ async function overHttp2<T>(
 }
 
 /** Node's TLS options. Any certificate will do. */
-function tlsOf({ page, tls = {} }: ReadyCheck) {
+function tlsOf({ page, load: { tls = {} } }: ReadyCheck) {
   const { minVersion, maxVersion, ciphers, curves } = tls;
   return {
     rejectUnauthorized: false,
@@ -129,14 +129,14 @@ const tls13Suites = [
 ];
 
 /** The method, headers (names in lower case) and body to send. */
-function completed(request: LoadRequest, { page: { host }, request: ofLoad = {} }: ReadyCheck) {
-  const { method = ofLoad.method ?? 'GET', body, bodyBase64 } = request;
+function completed(request: LoadRequest, { page: { host }, load }: ReadyCheck) {
+  const { method = load.method ?? 'GET', body, bodyBase64 } = request;
   const headers: Record<string, string> = { ...present({ host }) };
   // Access logs tell the check from the requests of the load by its name.
-  for (const some of [ofLoad.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
+  for (const some of [load.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
     for (const [name, value] of Object.entries(some ?? {})) headers[name.toLowerCase()] = value;
   const own = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
-  return { method, headers, body: request.method === undefined ? ofLoad.body : own };
+  return { method, headers, body: request.method === undefined ? load.body : own };
 }
 
 function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<T> {

@@ -76,8 +76,9 @@ export async function startServer(
 
 async function openAddress(spec: AddressServer, options: Interruptible): Promise<RunningServer> {
   const { origin, cgroup } = spec;
-  const { page, protocol = 'http/1.1', request, tls, workers, signal } = options;
-  const check = { origin, page, protocol, request, tls, anyLength: true, isThere: true } as const;
+  const { page, workers, signal } = options;
+  const load = { protocol: 'http/1.1' as const, ...options.load };
+  const check = { origin, page, load, anyLength: true, isThere: true } as const;
   const group = cgroup === undefined ? undefined : openCgroup(cgroup);
   const answer = await waitUntilReady(check, signal);
   await group?.requireWork(origin, signal);
@@ -144,6 +145,7 @@ async function startPrepared(
     fileLimit,
     logFile,
     tls,
+    protocol,
     check,
     explain,
     ...prepared
@@ -173,8 +175,7 @@ async function startPrepared(
   const { died, stop } = watchLifecycle(who, child, logFile, { processes, end }, isCommand);
   const listening = () => listeningOf(processes());
   const origin = `${tls ? 'https' : 'http'}://${at.address}:${at.port}`;
-  const { page, request, protocol = check.protocol } = options;
-  const asked = { ...check, origin, page, protocol, request, tls: options.tls };
+  const asked = { ...check, origin, page: options.page, load: { protocol, ...options.load } };
   try {
     let readyAtMs = NaN;
     const answer = await whileItRuns(died, signal, async (until) => {

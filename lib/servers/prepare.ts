@@ -53,9 +53,9 @@ export async function prepareConfigured(
   scratch: Scratch,
 ): Promise<Prepared> {
   const { name } = spec;
-  const { signal, enclosure, protocol } = options;
+  const { signal, enclosure, load = {} } = options;
   const kind = serverKinds[name];
-  if (kind.http2Only && protocol?.startsWith('http/'))
+  if (kind.http2Only && load.protocol?.startsWith('http/'))
     throw new UserError(
       `${name} speaks HTTP/2 only: choose the protocol h2 or h2c for it, or another server`,
     );
@@ -64,7 +64,7 @@ export async function prepareConfigured(
   const isOwn = spec.asIs !== undefined;
   const folder = path.resolve(options.folder);
   const configFile = path.join(folder, `${name}.conf`);
-  const fileLimit = fileLimitFor(name, spec.fileLimit, options.connections ?? 0, hardFilesLimit());
+  const fileLimit = fileLimitFor(name, spec.fileLimit, load.connections ?? 0, hardFilesLimit());
   const { user } = scratch;
   const { text, ...config } = await configFor(spec, at, options, build, fileLimit, user, scratch);
   await requireRunnable(command, user);
@@ -95,10 +95,10 @@ export async function prepareConfigured(
     });
     if (complaint !== undefined) throw new UserError(complaintAbout(complaint));
   }
-  const { tls, hosts, hangsUp, workers, redirections, upstreams } = config;
-  let check: Prepared['check'] = { protocol: config.protocol };
+  const { tls, protocol, hosts, hangsUp, workers, redirections, upstreams } = config;
+  let check: Prepared['check'] = {};
   // The length of a user's own page may change, such as by a date.
-  if (isOwn) check = { ...check, anyLength: true, hosts, hangsUp, user: user?.name };
+  if (isOwn) check = { anyLength: true, hosts, hangsUp, user: user?.name };
   return {
     about: { name, version: build.version, workers, redirections, upstreams },
     process: child,
@@ -106,6 +106,7 @@ export async function prepareConfigured(
     fileLimit,
     logFile: path.join(folder, 'error.log'),
     tls,
+    protocol,
     check,
     readyLimitMs,
     explain(message, lines, hasEnded) {
@@ -140,7 +141,7 @@ async function checkComplaint(
 async function configFor(
   { name, config, asIs }: ConfiguredServer,
   at: Address,
-  { page, workers, cpus, protocol, signal }: StartOptions & { signal: AbortSignal },
+  { page, workers, cpus, load, signal }: StartOptions & { signal: AbortSignal },
   build: Build,
   fileLimit: number,
   user: RunAs | undefined,
@@ -169,7 +170,7 @@ async function configFor(
     user,
     cores: cpus.length,
     listen: asIs.port,
-    http3: protocol === 'h3',
+    http3: load?.protocol === 'h3',
     within: asIs.within,
     upstreams,
     laid: asIs.laid ?? [],
@@ -218,10 +219,11 @@ export async function prepareCommand(
       },
     },
     isCommand: true,
-    fileLimit: fileLimitFor(name, undefined, options.connections ?? 0, hardFilesLimit()),
+    fileLimit: fileLimitFor(name, undefined, options.load?.connections ?? 0, hardFilesLimit()),
     logFile: path.join(path.resolve(options.folder), 'output.log'),
     tls: spec.tls === true,
-    check: { protocol: 'http/1.1', anyLength: true },
+    protocol: 'http/1.1',
+    check: { anyLength: true },
     readyLimitMs: commandReadyLimitMs,
     explain: withApachesReason,
   };

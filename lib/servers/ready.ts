@@ -32,7 +32,8 @@ export async function waitUntilReady(
   signal: AbortSignal,
   limitMs = 10_000,
 ): Promise<Answer> {
-  const { origin, page, protocol, allPages } = check;
+  const { origin, page, allPages } = check;
+  const { protocol } = check.load;
   const first = requestsOf(page).find(({ target }) => target === page.path) as LoadRequest;
   const url = shownUrl(origin + pathOfPage(page));
   requireFit(url, protocol);

@@ -7,7 +7,6 @@ import type {
   Page,
   Protocol,
   ServerName,
-  TlsOffer,
 } from '../scenario/model.ts';
 import type { Address, UpstreamAddress } from './ports.ts';
 import type { TreeUsage } from './usage.ts';
@@ -73,6 +72,11 @@ export function isStarted(server: RunningServer): server is StartedServer {
   return 'pid' in server;
 }
 
+/** The parts of a load that decide how a server starts and how it is asked. */
+type ServedLoad = Partial<
+  Pick<LoadProfile, 'protocol' | 'connections' | 'method' | 'headers' | 'body' | 'tls'>
+>;
+
 export interface StartOptions {
   /** Paths of the servers, for specs without a binary. */
   binaries: Partial<Record<ServerName, string>>;
@@ -81,10 +85,8 @@ export interface StartOptions {
   workers: number;
   /** Without `bodyBytes`, any length is right. */
   page: Page;
-  /** The load's protocol. Default: HTTP/2 if the config has it, otherwise HTTP/1.1. */
-  protocol?: Protocol;
-  request?: Pick<LoadProfile, 'method' | 'headers' | 'body'> | undefined;
-  tls?: TlsOffer | undefined;
+  /** Default: GET over HTTP/2 if the config has it, otherwise over HTTP/1.1. */
+  load?: ServedLoad;
   /** The address to listen at. Default, and always for a command: 127.0.0.1. */
   address?: string;
   port?: number;
@@ -92,15 +94,14 @@ export interface StartOptions {
   readyLimitMs?: number;
   /** The server's side of an enclosure, instead of `address`. */
   enclosure?: ServerSide;
-  connections?: number;
   signal?: AbortSignal;
 }
 
-/** A request as the load sends it: a GET unless `request` says otherwise. */
-export interface ReadyCheck extends Pick<StartOptions, 'page' | 'request' | 'tls'> {
+/** A request as the load sends it. */
+export interface ReadyCheck extends Pick<StartOptions, 'page'> {
   /** Certificates are not verified. */
   origin: string;
-  protocol: Protocol;
+  load: ServedLoad & Pick<LoadProfile, 'protocol'>;
   anyLength?: true | undefined;
   /** Ask for all pages, not only the first. */
   allPages?: true;
@@ -126,7 +127,9 @@ export interface Prepared {
   fileLimit: number;
   logFile: string;
   tls: boolean;
-  check: Omit<ReadyCheck, 'origin' | 'page' | 'request' | 'tls'>;
+  /** The default protocol of a load. */
+  protocol: Protocol;
+  check: Omit<ReadyCheck, 'origin' | 'page' | 'load'>;
   readyLimitMs: number;
   /** Returns the message for a failed start. @param lines of its log since the start */
   explain?(message: string, lines: readonly string[], hasEnded: boolean): string;

@@ -96,7 +96,7 @@ it('nginx listens for HTTP/3 if the build supports it; otherwise there is an err
     'events {} http { server {\nlisten 443 quic reuseport;\nlisten 443 ssl reuseport; ssl_certificate pem; ssl_certificate_key pem; return 200 "a"; } }',
     { pem: await pem() },
   );
-  const start = () => startOwn(file, { protocol: 'h3', page: { path: '/' } });
+  const start = () => startOwn(file, { load: { protocol: 'h3' }, page: { path: '/' } });
   const { stderr } = spawnSync(process.env.NGINX_BIN ?? 'nginx', ['-V'], { encoding: 'utf8' });
   if (stderr.includes('http_v3_module')) await endsClean(await start());
   else
@@ -195,7 +195,7 @@ it('h2o leaves no folder of its key process, and supports HTTP/2 without TLS', a
     { pem: await pem(), 'www/index.html': 'hello' },
   );
   const before = await folders();
-  const server = await startOwn(file, { port: 80, protocol: 'h2c' });
+  const server = await startOwn(file, { port: 80, load: { protocol: 'h2c' } });
   const begun = (await folders()).filter((name) => !before.includes(name));
   expect(begun).not.toEqual([]);
   await endsClean(server);

@@ -143,22 +143,23 @@ it.each<[string, ConfiguredServer, string, Protocol | undefined, RegExp]>([
   ['an old TLS', tls, tls12, undefined, /has no TLS that fits: .*alert.*$/],
 ])('refuses a load with %s', async (_, spec, more, protocol, message) => {
   const config = more === '' ? spec.config : [...spec.config, await ownConfig(more)];
-  expect(await refusal({ ...spec, config }, protocol && { protocol })).toMatch(message);
+  const load = protocol === undefined ? {} : { protocol };
+  expect(await refusal({ ...spec, config }, { load })).toMatch(message);
 });
 
 it.each(servers.slice(1))('refuses TLS that %s does not support', async (_, spec) => {
   const cipher = (name: string): Partial<StartOptions> => ({
-    tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] },
+    load: { tls: { maxVersion: 'TLSv1.2', ciphers: [name], curves: ['P-256'] } },
   });
   const no = /^https:.* has no TLS that fits: /;
   expect(await refusal(spec, cipher('ECDHE-NOTHING'))).toMatch(no);
-  expect(await refusal(spec, { tls: { curves: ['P-999'] } })).toMatch(no);
+  expect(await refusal(spec, { load: { tls: { curves: ['P-999'] } } })).toMatch(no);
   await (await test.start(spec, cipher('ECDHE-RSA-AES128-GCM-SHA256'))).stop();
   // Not every Node knows the first one.
   const curves = ['X25519MLKEM768', 'P-256'];
-  await (await test.start(spec, { tls: { curves } })).stop();
+  await (await test.start(spec, { load: { tls: { curves } } })).stop();
   const ciphers = ['ECDHE-RSA-AES128-GCM-SHA256'];
-  await test.start(spec, { tls: { minVersion: 'TLSv1.3', ciphers } });
+  await test.start(spec, { load: { tls: { minVersion: 'TLSv1.3', ciphers } } });
 });
 
 it.each([
@@ -168,7 +169,8 @@ it.each([
   'refuses the other kind of TLS: %j over %s, %s',
   async (spec, scheme, protocol, message) => {
     const { origin } = await test.start(spec);
-    const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, protocol };
+    const load = { protocol };
+    const check = { origin: origin.replace(/^https?/, scheme), page: welcomePage, load };
     const ready = waitUntilReady(check, new AbortController().signal, 1000);
     await expect(ready).rejects.toThrow(message);
   },

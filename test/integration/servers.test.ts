@@ -115,10 +115,10 @@ const limitOf = async (pid: number): Promise<(string | undefined)[]> =>
 it.each(servers)(
   'the limit of open files of %s is from the config, or the hard limit',
   async (_, spec) => {
-    const limited = await test.start({ ...spec, fileLimit: 1030 }, { connections: 5000 });
+    const limited = await test.start({ ...spec, fileLimit: 1030 }, { load: { connections: 5000 } });
     for (const pid of processesOf(limited)) expect(await limitOf(pid)).toEqual(['1030', '1030']);
     await limited.stop();
-    const usual = await test.start(spec, { connections: 100 });
+    const usual = await test.start(spec, { load: { connections: 100 } });
     const hard = execFileSync('sh', ['-c', 'ulimit -Hn'], { encoding: 'utf8' }).trim();
     for (const pid of processesOf(usual)) expect(await limitOf(pid)).toEqual([hard, hard]);
   },

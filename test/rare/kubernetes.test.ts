@@ -51,7 +51,7 @@ test.each([
         {
           origin: `${url.protocol}//127.0.0.1:${port}`,
           page: { path: url.pathname },
-          protocol: side?.protocol ?? protocol ?? 'http/1.1',
+          load: { protocol: side?.protocol ?? protocol ?? 'http/1.1' },
           anyLength: true,
         },
         AbortSignal.timeout(5000),

@@ -230,7 +230,7 @@ it('get no unrequested installations', async () => {
     cpus: [0],
     workers: 1,
     page: { docroot: 'small', path: '/' },
-    protocol: 'h2' as const,
+    load: { protocol: 'h2' as const },
   };
   await expect(opened.start(nginx(['h2'], { workers: 1 }), options)).rejects.toThrow(
     `${bare.name}: openssl is missing: install it with: apt-get install `,

@@ -55,7 +55,11 @@ test('a server that first refuses connections, and then does not answer', async 
   const address = '127.86.73.15';
   const port = await closedPort(address);
   const asked = waitUntilReady(
-    { origin: `http://${address}:${port}`, page: { path: '/' }, protocol: 'http/1.1' },
+    {
+      origin: `http://${address}:${port}`,
+      page: { path: '/' },
+      load: { protocol: 'http/1.1' },
+    },
     new AbortController().signal,
     1500,
   );

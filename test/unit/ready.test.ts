@@ -43,7 +43,8 @@ async function ready(
   { limitMs = 10_000, signal = never } = {},
 ) {
   const origin = `http://127.0.0.1:${await listening(server)}`;
-  return waitUntilReady({ origin, page, protocol: 'http/1.1', ...check }, signal, limitMs);
+  const load = { protocol: 'http/1.1' as const };
+  return waitUntilReady({ origin, page, load, ...check }, signal, limitMs);
 }
 
 const refusal = async (...given: Parameters<typeof ready>) =>
@@ -53,7 +54,7 @@ it('says what else to ask for only where the server answered', async () => {
   const hosts = ['shop.example'];
   const refused = { origin: `http://${quietAddress}:${await closedPort(quietAddress)}`, page };
   for (const how of [{}, { isThere: true } as const]) {
-    const check = { ...refused, hosts, protocol: protocols[0], ...how };
+    const check = { ...refused, hosts, load: { protocol: protocols[0] }, ...how };
     const text = await refusalOf(waitUntilReady(check, never, 300));
     expect(text).toContain('ECONNREFUSED');
     expect(text).not.toContain('shop.example');
@@ -70,7 +71,8 @@ it('says what else to ask for only where the server answered', async () => {
 
 it('retries refused connections until the server is there', async () => {
   const port = await closedPort(quietAddress);
-  const check = { origin: `http://${quietAddress}:${port}`, page, protocol: protocols[0] };
+  const load = { protocol: protocols[0] };
+  const check = { origin: `http://${quietAddress}:${port}`, page, load };
   expect(await refusalOf(waitUntilReady(check, never, 500))).toMatch(
     /did not answer over http\/1\.1 within 0\.5 s: connect ECONNREFUSED/,
   );
@@ -85,32 +87,33 @@ it('retries refused connections until the server is there', async () => {
 });
 
 describe.each(protocols)('over %s', (protocol) => {
+  const load = { protocol };
+
   it('sends the request of the load', async () => {
     const echo: RequestListener = ({ method, url, headers }, response) =>
       response.end(
         `${method} ${url} ${headers.host ?? headers[':authority']} ${headers['x-key'] ?? ''}`,
       );
     const asked = async (check: Partial<ReadyCheck>) =>
-      (await ready(answering(echo, protocol), { protocol, ...check })).bytes;
+      (await ready(answering(echo, protocol), { load, ...check })).bytes;
     expect(await asked({ page: { path: '/a?b=c', host: 'example.org:81' } })).toBe(
       'GET /a?b=c example.org:81 '.length,
     );
     const headers = { Host: 'other.org', 'X-Key': 'k' };
-    expect(
-      await asked({ page: { path: '/' }, request: { method: 'POST', headers, body: '1' } }),
-    ).toBe('POST / other.org k'.length);
+    const post = { ...load, method: 'POST', headers, body: '1' };
+    expect(await asked({ page: { path: '/' }, load: post })).toBe('POST / other.org k'.length);
   });
 
   it('closes the connections', async () => {
     const server = answering(always(200, '12345'), protocol);
     const closed = once(server, 'connection').then(([socket]) => once(socket, 'close'));
-    await ready(server, { protocol });
+    await ready(server, { load });
     await closed;
   });
 
   it("stops with the signal's reason", async () => {
     const controller = new AbortController();
-    const waiting = ready(tcpServer(), { protocol }, { signal: controller.signal });
+    const waiting = ready(tcpServer(), { load }, { signal: controller.signal });
     controller.abort(new Error('enough'));
     await expect(waiting).rejects.toThrow('enough');
   });
@@ -131,7 +134,7 @@ describe.each(protocols)('over %s', (protocol) => {
       /^\/ answers with a body that did not end within 1\.5 s: give a page that ends$/,
     ],
   ])('gives up after the limit on a server that %s', async (_, server, message) => {
-    expect(await refusal(server, { protocol }, { limitMs: 1500 })).toMatch(message);
+    expect(await refusal(server, { load }, { limitMs: 1500 })).toMatch(message);
   });
 });
 
@@ -190,7 +193,7 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
   const serving = (listener: RequestListener, bodyBytes?: number) => {
     const several = { docroot: 'nginx', path: '/0', requests };
     const page = bodyBytes === undefined ? several : { ...several, bodyBytes };
-    return ready(answering(listener, protocol), { page, protocol, allPages: true });
+    return ready(answering(listener, protocol), { page, load: { protocol }, allPages: true });
   };
 
   it('requests each page, and returns the weighted mean length', async () => {
@@ -217,7 +220,8 @@ describe.each(protocols)('of several pages over %s', (protocol) => {
 
   it('requests only the first page by default', async () => {
     const server = answering(right, protocol);
-    const { bytes } = await ready(server, { page: { path: '/0', requests }, protocol });
+    const check = { page: { path: '/0', requests }, load: { protocol } };
+    const { bytes } = await ready(server, check);
     expect(bytes).toBe(10);
   });
 });
@@ -292,7 +296,7 @@ describe('a server of another protocol', () => {
     ['HTTP/1.1', 'h2c', answering(always(200)), 'does not speak HTTP/2 without TLS (h2c)'],
     ['HTTP/2', 'http/1.1', writing(settings), 'does not answer in HTTP/1.1: it may expect TLS, '],
   ])('%s is refused at once', async (_, protocol, server, message) => {
-    expect(await refusal(server, { protocol })).toContain(`/ ${message}`);
+    expect(await refusal(server, { load: { protocol } })).toContain(`/ ${message}`);
   });
 
   it('with broken HPACK or settings is a one-line error, even if nothing else keeps the process alive', async () => {
@@ -302,7 +306,7 @@ describe('a server of another protocol', () => {
     const script = `import { waitUntilReady } from ${JSON.stringify(path.join(projectRoot, 'lib/servers/ready.ts'))};
       process.exitCode = 7;
       for (const port of [${ports.join()}])
-        await waitUntilReady({ origin: 'http://127.0.0.1:' + port, page: { path: '/' }, protocol: 'h2c' }, new AbortController().signal, 1000).catch((error) => console.log(error.message));
+        await waitUntilReady({ origin: 'http://127.0.0.1:' + port, page: { path: '/' }, load: { protocol: 'h2c' } }, new AbortController().signal, 1000).catch((error) => console.log(error.message));
       process.exitCode = 1;`;
     const source = path.join(await ownFiles({ 'ask.ts': script }), 'ask.ts');
     const args = ['--input-type=module', '-e', await bundledForNode(pathToFileURL(source), {})];
@@ -316,7 +320,7 @@ describe('a server of another protocol', () => {
     ['http', 'h3', 'the load is h3, which needs TLS, '],
     ['https', 'h2c', 'the load is h2c, which has no TLS, and https://127.0.0.1:1/ has it: choose'],
   ] as const)('%s is refused for %s before a request', async (scheme, protocol, message) => {
-    const check = { origin: `${scheme}://127.0.0.1:1`, page, protocol };
+    const check = { origin: `${scheme}://127.0.0.1:1`, page, load: { protocol } };
     expect(await refusalOf(waitUntilReady(check, never))).toContain(message);
   });
 });

@@ -91,9 +91,9 @@ export async function openServerHost(name: string) {
         await requireReached(server.origin, name, address, signal);
         // Before the first request: another machine may have the address that a host says to have.
         await facts();
-        const { protocol = 'http/1.1', request, tls } = options;
-        const check = { origin: server.origin, page, protocol, request, tls };
-        await waitUntilReady({ ...check, anyLength: true }, signal);
+        const load = { protocol: 'http/1.1' as const, ...options.load };
+        const check = { origin: server.origin, page, load, anyLength: true } as const;
+        await waitUntilReady(check, signal);
       } catch (error) {
         await server.stop();
         throw error;
