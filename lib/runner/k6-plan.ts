@@ -66,21 +66,8 @@ export function loadPlanFor(
   const mixes = mixPlan(sides, stepped !== undefined);
   const { aloneSeconds = 0 } = mixes;
   const phase = (number: number): AlternateOptions => ({
-    sides: sides.map(({ variant, load, page }, index): SideOptions => {
-      const target = targets[index] as Target;
-      return {
-        ...loadOptions(load, target, page),
-        ...(maySpin(cores, load, target) && { spin: true }),
-        ...present({ cpuOf: target.processes }),
-        tags: {
-          variant: variant.name,
-          server: programOf(variant.server),
-          protocol: load.protocol,
-          phase: String(number),
-        },
-      };
-    }),
-    ...(sliceSeconds && { slice: goDuration(sliceSeconds) }),
+    sides: sides.map((side, index) => sideOptions(side, targets[index] as Target, cores, number)),
+    ...present({ slice: optionalDuration(sliceSeconds) }),
     // Each side is first in as many rounds as the others.
     first: 1 + ((round + Math.floor(sides.length * drawnBy(`${run} first`))) % sides.length),
     seed: 1 + Math.floor(mostSeeds * drawnBy(`${run} ${round}`)),
@@ -96,14 +83,36 @@ export function loadPlanFor(
     phases: Array.from({ length: phases }, (_, index) => phase(index + 1)),
     ...present({
       keepSecrets,
-      warmUps: sides.some(({ load }) => warmsUpApart(load))
-        ? sides.map(({ load }) => (warmsUpApart(load) ? warmUpOptions(load) : null))
-        : undefined,
+      warmUps: warmUpsOf(sides),
       ...mixes,
       pauseSeconds: pauseSeconds || undefined,
       steps: stepped?.planFor(sides, known, `${run} ${round}`),
     }),
   };
+}
+
+function sideOptions(
+  { variant, load, page }: PlannedVariant,
+  target: Target,
+  cores: Cores,
+  phase: number,
+): SideOptions {
+  return {
+    ...loadOptions(load, target, page),
+    ...present({ spin: maySpin(cores, load, target) || undefined, cpuOf: target.processes }),
+    tags: {
+      variant: variant.name,
+      server: programOf(variant.server),
+      protocol: load.protocol,
+      phase: String(phase),
+    },
+  };
+}
+
+/** For each side, the warm-up that is a load of its own, null without; undefined if none has one. */
+function warmUpsOf(sides: readonly PlannedVariant[]): LoadPlan['warmUps'] {
+  if (!sides.some(({ load }) => warmsUpApart(load))) return undefined;
+  return sides.map(({ load }) => (warmsUpApart(load) ? warmUpOptions(load) : null));
 }
 
 function longestPhaseSeconds({ load, page, enclosure }: PlannedVariant): number {
@@ -130,10 +139,8 @@ function maySpin(cores: Cores, load: Load, { enclosed }: Target): boolean {
 }
 
 function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOptions {
-  const { rate = 0, requests = 0, arrivals, streams, together, method, body } = load;
-  // A log's requests have their times; the load lasts as long as the log's piece.
-  const isLogged = arrivals === 'logged';
-  const durationSeconds = isLogged ? requests / rate : load.durationSeconds;
+  const { streams, together, method, body } = load;
+  const warmUp = warmsUpApart(load) ? {} : warmUpOptions(load);
   return {
     url,
     protocol: load.protocol,
@@ -141,22 +148,14 @@ function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOpt
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
-    ...(isLogged ? {} : present({ rate: load.rate, arrivals })),
-    ...(durationSeconds === undefined ? { requests } : { duration: goDuration(durationSeconds) }),
+    ...lengthOf(load),
     ...present({
       streams: streams === 1 ? undefined : streams,
       together,
       buckets: load.bucketSeconds?.map(goDuration),
       ...enclosed,
-      ...(warmsUpApart(load) ? {} : warmUpOptions(load)),
-      // The servers' certificates are made here and signed by nobody.
-      tls: url.startsWith('https:')
-        ? {
-            insecureSkipVerify: true,
-            ...load.tls,
-            ...present({ serverName: serverNameOf(page.host) }),
-          }
-        : undefined,
+      ...warmUp,
+      tls: url.startsWith('https:') ? tlsOptions(load, page) : undefined,
       method,
       headers: headersOf(load, page),
       body,
@@ -164,10 +163,28 @@ function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOpt
   };
 }
 
+/** The servers' certificates are made here and signed by nobody. */
+function tlsOptions({ tls }: Load, { host }: Page): LoadOptions['tls'] {
+  return { insecureSkipVerify: true, ...tls, ...present({ serverName: serverNameOf(host) }) };
+}
+
+/** When requests start, and how long they do. A log's requests have their times; their load lasts as long as the log's piece. */
+function lengthOf({
+  rate,
+  arrivals,
+  requests = 0,
+  durationSeconds,
+}: Load): Pick<LoadOptions, 'rate' | 'arrivals' | 'requests' | 'duration'> {
+  if (arrivals === 'logged') return { duration: goDuration(requests / (rate ?? 0)) };
+  const pace = present({ rate, arrivals });
+  if (durationSeconds !== undefined) return { ...pace, duration: goDuration(durationSeconds) };
+  return { ...pace, requests };
+}
+
 function warmUpOptions({ warmupSeconds, warmupLimitSeconds }: Load) {
   return present({
-    warmup: warmupSeconds === 0 ? undefined : goDuration(warmupSeconds),
-    warmupLimit: warmupLimitSeconds === undefined ? undefined : goDuration(warmupLimitSeconds),
+    warmup: optionalDuration(warmupSeconds || undefined),
+    warmupLimit: optionalDuration(warmupLimitSeconds),
   });
 }
 
@@ -177,6 +194,10 @@ function headersOf({ headers = {} }: Load, { host }: Page): Load['headers'] {
   if (host === undefined || names.some((name) => name.toLowerCase() === 'host'))
     return names.length === 0 ? undefined : headers;
   return { Host: host, ...headers };
+}
+
+function optionalDuration(seconds: number | undefined): string | undefined {
+  return seconds === undefined ? undefined : goDuration(seconds);
 }
 
 /** Seconds in the notation of Go's time.ParseDuration, to the nanosecond. */

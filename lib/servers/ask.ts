@@ -26,7 +26,8 @@ export async function onConnection<T>(
   work: (ask: Ask) => Promise<T>,
 ): Promise<T> {
   setMaxListeners(0, signal);
-  return isHttp2(check.load.protocol) ? overHttp2(check, signal, work) : overHttp1(check, signal, work);
+  if (isHttp2(check.load.protocol)) return overHttp2(check, signal, work);
+  return overHttp1(check, signal, work);
 }
 
 const isSecure = ({ origin }: ReadyCheck): boolean => origin.startsWith('https:');
