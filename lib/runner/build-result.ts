@@ -15,7 +15,14 @@ import {
 import { findVariants } from '../scenario/catalogue.ts';
 import type { Load } from '../scenario/load.ts';
 import { keptLoad, shownCommand, shownUrl } from '../secrets.ts';
-import type { NetworkSpec, Page, Scenario, ServerSpec, Variant } from '../scenario/model.ts';
+import type {
+  LoadProfile,
+  NetworkSpec,
+  Page,
+  Scenario,
+  ServerSpec,
+  Variant,
+} from '../scenario/model.ts';
 import { workersFor, type Answer } from '../servers/index.ts';
 import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
@@ -134,24 +141,13 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     }),
   };
   const profile = loadOf(scenario, variant);
-  const { threads, durationSeconds, requests } = profile;
-  const asked = {
-    page: shownUrl(pathOfPage(page)),
-    ...present({
-      bodyBytes: page.bodyBytes ?? (answer && Math.round(answer.bytes)),
-      host: page.host,
-      status: page.status,
-      pages: page.requests?.length,
-    }),
-    asWritten: { threads, ...present({ durationSeconds, requests }) },
-  };
   const planned = plan.variants.find((one) => one.variant === variant);
   if (planned === undefined)
     return {
       ...about,
       server: null,
       publishedOnly: String(variant.server),
-      load: { ...keptLoad(profile), ...asked },
+      load: loadInResult(profile, profile, page, answer),
       rounds: [],
       setup: '',
     };
@@ -176,7 +172,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
   return {
     ...about,
     server,
-    load: { ...keptLoad(load), ...asked },
+    load: loadInResult(load, profile, page, answer),
     ...present({ answer: answer && byName(['encoding', 'type'], (part) => answer[part]) }),
     rounds: outcomes.map(({ round, outcome }): Round => ({
       round,
@@ -188,6 +184,27 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     }),
     setup: setupWith(server.workers),
     setupOnMoreCores: setupWith(workersOn(cores.serverCpus.length + 1)),
+  };
+}
+
+/** A load as a result keeps it: without credentials, and with its page. @param profile the load before it was fitted */
+function loadInResult(
+  load: LoadProfile,
+  profile: LoadProfile,
+  page: Page,
+  answer: Answer | undefined,
+): MeasuredVariant['load'] {
+  const { threads, durationSeconds, requests } = profile;
+  return {
+    ...keptLoad(load),
+    page: shownUrl(pathOfPage(page)),
+    ...present({
+      bodyBytes: page.bodyBytes ?? (answer && Math.round(answer.bytes)),
+      host: page.host,
+      status: page.status,
+      pages: page.requests?.length,
+    }),
+    asWritten: { threads, ...present({ durationSeconds, requests }) },
   };
 }
 
