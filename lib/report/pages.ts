@@ -1,8 +1,10 @@
-// The pages of a mix: their figures under the load, and how long each takes alone.
+// The pages of a mix: their answers before the load, their figures under it, and how long each takes alone.
 import { measuredComparisons } from '../analysis/comparisons.ts';
 import { pagesOf, type PageSum } from '../analysis/pages.ts';
 import { counts, effect, enumeration, percent, short, whole } from '../format.ts';
 import type { Result } from '../result/result.ts';
+import { requestName, requestsOf } from '../scenario/pages.ts';
+import type { Answered } from './answers.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Part } from './table.ts';
 
 const mostNamed = 3;
@@ -71,4 +73,36 @@ export function pageLines(result: Result): string[] {
       line += `; no difference is seen on the other ${counts(others, 'page')} compared`;
     return `${line}.`;
   });
+}
+
+/** How an answer differs from another: the first of these that does. */
+const kinds = {
+  status: 'another status',
+  encoding: 'another encoding',
+  bytes: 'another length',
+  hash: 'another body of the same length',
+} as const;
+const kindNames = Object.keys(kinds) as (keyof typeof kinds)[];
+
+/** Answers of a log's requests with other statuses, and how they differ from the first side's. */
+export function requestLines([first, ...others]: readonly Answered[]): string[] {
+  if (first === undefined) return [];
+  const statuses = [first, ...others].flatMap(({ given, answer: { otherStatuses } }) =>
+    otherStatuses === undefined ? [] : `${given} answers ${otherStatuses}.`,
+  );
+  const requests = requestsOf(first.page);
+  const before = first.answer.each ?? [];
+  const differing = others.flatMap(({ given, answer: { each = [] } }) => {
+    const how = (index: number) =>
+      kindNames.find((kind) => each[index]?.[kind] !== before[index]?.[kind]);
+    const counted = kindNames.flatMap((kind) => {
+      const differently = requests.filter((_request, index) => how(index) === kind);
+      const [example] = differently;
+      if (example === undefined) return [];
+      return `${whole(differently.length)} with ${kinds[kind]} (such as ${requestName(example)})`;
+    });
+    if (each.length !== before.length || counted.length === 0) return [];
+    return `Of ${whole(requests.length)} requests ${given} answers ${enumeration(counted)} than ${first.given}.`;
+  });
+  return [...statuses, ...differing];
 }

@@ -30,12 +30,8 @@ import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './time
 import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
 import { resultJson, type Comparison, type Result, type RateStep } from '../result/result.ts';
-import {
-  answerColumns,
-  differencesTable,
-  differencesTitle,
-  requestLines,
-} from '../report/answers.ts';
+import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
+import { requestLines } from '../report/pages.ts';
 import { terminalTable } from '../report/table.ts';
 import { writeWhole } from '../writing.ts';
 

@@ -4,8 +4,8 @@ import type { Arrivals, LoadProfile, Protocol } from './model.ts';
 
 /**
  * A load fitted to this machine: a LoadProfile with one kind of length, whose defaults are filled in. loadPlanFor makes the engine's
- * LoadOptions of it, and loadInResult the part of result.json. Where requests are counted without a rate, handshakes belong to the time: a
- * warm-up is then a load of its own, with connections of its own (warmsUpApart).
+ * LoadOptions of it, and loadInResult the part of result.json. Where requests are counted without a rate, handshakes belong to the time:
+ * a warm-up is then a load of its own, with connections of its own (warmsUpApart).
  */
 export type Load = Omit<LoadProfile, 'rate' | 'requests' | 'durationSeconds' | 'secondsHere'> &
   Required<Pick<LoadProfile, 'streams' | 'timeoutSeconds' | 'warmupSeconds'>> & {
