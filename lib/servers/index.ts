@@ -156,10 +156,7 @@ async function startPrepared(
 ): Promise<StartedServer> {
   const { enclosure, cpus, signal, readyLimitMs = prepared.readyLimitMs } = options;
   signal.throwIfAborted();
-  const logStart = await stat(logFile).then(
-    ({ size }) => size,
-    () => 0,
-  );
+  const logStart = await sizeOf(logFile);
   const before = [...scratch.enter, ...(enclosure?.enter ?? []), ...limiting(fileLimit, scratch)];
   const child = await startLogged({ ...its, before, cpus }, logFile, 'a');
   const { pid } = child;
@@ -214,8 +211,14 @@ async function startPrepared(
     const hasEnded = child.hasExited();
     await stop();
     if (!(error instanceof UserError)) throw error;
-    const message =
-      explain?.(error.message, await lastLines(logFile, logStart), hasEnded) ?? error.message;
+    const lines = await lastLines(logFile, logStart);
+    const message = explain?.(error.message, lines, hasEnded) ?? error.message;
     throw new UserError(scratch.withOwnPaths(message), error.exitCode);
   }
+}
+
+/** Bytes of a file; 0 if it is not there. */
+async function sizeOf(file: string): Promise<number> {
+  const found = await stat(file).catch(() => undefined);
+  return found?.size ?? 0;
 }
