@@ -20,9 +20,10 @@ export function comparisonOf(
   );
 }
 
-export function measuredComparisons(
-  result: Pick<Result, 'variants' | 'comparisons'>,
-): Comparison[] {
+/** The comparisons whose variant was run. */
+export function measuredComparisons<One extends Pick<Comparison, 'variant'>>(
+  result: Pick<Result, 'variants'> & { comparisons: readonly One[] },
+): One[] {
   return result.comparisons.filter((one) => comparable(variantOf(result, one.variant), one));
 }
 
@@ -39,25 +40,11 @@ export function roundRatiosOf({ variant, roundRatios, outliers }: Comparison, re
   });
 }
 
-export function comparable(
+export function comparable<One>(
   variant: VariantResult | undefined,
-  comparison: Comparison | undefined,
-): comparison is Comparison {
+  comparison: One | undefined,
+): comparison is One {
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
-}
-
-/** ", not final" for a verdict of an interrupted run, else ''. */
-export function notFinalMark({ state }: Pick<Result, 'state'>): string {
-  return state === 'partial' ? ', not final' : '';
-}
-
-/** What limits a verdict, such as ", delay not held, not final"; else ''. */
-export function marksOf(
-  { verdict, delayNotHeld }: Comparison,
-  result: Pick<Result, 'state'>,
-): string {
-  const delay = delayNotHeld.length === 0 ? '' : ', delay not held';
-  return delay + (verdict === 'none' ? '' : notFinalMark(result));
 }
 
 const fewestPoints = 3;

@@ -1,5 +1,4 @@
 // The limit of a load, whether it came to its rate, and other programs' use of the machine. k6 runs isBehind.
-import { whole } from '../format.ts';
 import { byName } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { Noise, Phase, Round, VariantResult } from '../result/result.ts';
@@ -81,7 +80,7 @@ export function isUnanswered(phase: Pick<Phase, 'responses' | 'errors'>): boolea
 /** From this share of its cores on a side is at its limit; the kernel, the runner and InfluxDB use the rest. */
 export const limit = 0.9;
 
-type Limit = 'server' | 'generator' | 'both' | 'neither';
+export type Limit = 'server' | 'generator' | 'both' | 'neither';
 
 type Shares = Pick<VariantResult, 'serverShare' | 'generatorShare'>;
 
@@ -177,34 +176,6 @@ export function isBehind(phases: readonly LoadResult[], asked: number, made: num
   const late = median(phases.map(({ sendDelayMs, seconds }) => sendDelayMs.p99 / (1000 * seconds)));
   const isLate = unsent > tolerableShortfall * due || late > tolerableShortfall;
   return isLate && made < (1 - tolerableShortfall) * asked;
-}
-
-const causes: Readonly<Record<Limit, string>> = {
-  both: 'both sides were at their limit',
-  server: 'the server was at its limit',
-  generator: 'the generator was at its limit',
-  neither:
-    'neither side was at its limit (run again on a quieter machine, or with more connections)',
-};
-
-/** Whether all connections may have been busy at once: by Little's law, with its longest latency and a burst of ten times its rate. */
-function mayLackConnections({ load, rps, latencyMs }: VariantResult): boolean {
-  if (rps === null || latencyMs === null) return false;
-  const busy = (10 * rps.median * latencyMs.max) / 1000;
-  return busy >= (load.connections ?? 0);
-}
-
-/** Why requests left late, or not at all. */
-export function rateCause(variant: VariantResult): string {
-  const limit = limitOf(variant);
-  const { growthPerSecond = 0 } = rateOf(variant) ?? {};
-  if (growthPerSecond > 0 && limit !== 'generator')
-    return `its queue grows by ${whole(growthPerSecond)} each second, so it cannot serve more`;
-  if (variant.load['arrivals'] === 'logged' && limit === 'neither' && mayLackConnections(variant))
-    return 'they waited for a free connection (more connections move that queue into the server)';
-  if (limit === null)
-    return 'the generator was not at its limit, so the server or the way to it probably was (ask for fewer requests/s, or see how busy the server is)';
-  return causes[limit];
 }
 
 /** p99 of both; null if the lateness does not distort the latency. */

@@ -1,6 +1,5 @@
-// The metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts; another one is an object here, and its
-// name in the format of results (lib/result/result.ts).
-import { perSecond, short, whole } from '../format.ts';
+// The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts; another one is an object
+// here, its words (lib/report/metric-words.ts), and its name in the format of results (lib/result/result.ts).
 import { byName, present } from '../present.ts';
 import type {
   BesideRatio,
@@ -9,7 +8,6 @@ import type {
   Metric,
   Result,
   Round,
-  Verdict,
 } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { mergedLatency, responsesNeeded, valuesIn } from './latency.ts';
@@ -27,109 +25,48 @@ interface Loads {
 }
 
 export interface MetricFacts {
-  /** In sentences. */
-  name: string;
-  /** The title of an axis, with the unit of `of`. */
-  axis: string;
-  text: (figure: number) => string;
   lessIsBetter: boolean;
-  /** What its verdicts are called, and what equal sides are: "as fast as". */
-  words: Readonly<Record<'faster' | 'slower' | 'same', string>>;
-  /** What more of it is called, then less. */
-  ends: readonly [worse: string, better: string];
-  /** An effect is told as a share of this: "22 % of the CPU". */
-  shareOf?: string;
   /** A round's figure; NaN if it is unknown. */
   of: (round: Round) => number;
   /** Responses that a round needs for it. */
   responsesNeeded?: number;
-  /** Why there is no verdict without figures. */
-  missing: string;
-  /** The same for the requests of a log at their own times. */
-  missingInLog?: string;
   /** It is of the load's speed, which the generator and other programs can change. */
   isOfSpeed: boolean;
-  /** What it is of a server, if it is known only of those that bakeoff starts. */
-  ofProcesses?: string;
   /** Whether it decides on such loads, or has a verdict beside the metric that does. Absent: only if it is asked for. */
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
-  /** Shown only where it is asked for. */
-  whereAsked?: {
-    /** Of `of`. */
-    unit: string;
-    /** A difference that nobody asked for is told if each round has at least so much of it, in the unit of `of`. */
-    tells: number;
-    /** "b uses 31 % less memory than a". @param change such as "31 % less" */
-    sentence: (variant: string, baseline: string, change: string) => string;
-    /** "b uses 4.5 times the memory of a". */
-    timesSentence: (variant: string, baseline: string, times: string) => string;
-  };
 }
 
-const speed = { faster: 'faster', slower: 'slower', same: 'as fast' };
-
 function percentile(metric: LatencyMetric, decides?: MetricFacts['decides']): MetricFacts {
-  const needed = `${metric} needs ${whole(responsesNeeded[metric])} responses in each round`;
   return {
-    name: metric,
-    axis: `${metric}, ms`,
-    text: short,
     lessIsBetter: true,
-    words: speed,
-    ends: ['slower', 'faster'],
     of: ({ phases }) => mergedLatency(phases.map(({ latencyMs }) => latencyMs))[metric],
     responsesNeeded: responsesNeeded[metric],
-    missing: `${needed}: give it a longer --duration`,
-    missingInLog: `${needed}: the log has too few for its pace`,
     isOfSpeed: true,
     ...present({ decides }),
   };
 }
 
 function ofServer(metric: ServerMetric): MetricFacts {
-  const facts = factsOf(metric);
-  const { field, perUnit, unit, tells, sentence, timesSentence } = facts;
+  const { field, perUnit } = factsOf(metric);
   return {
-    name: facts.name,
-    axis: facts.axis,
-    text: facts.text,
     lessIsBetter: true,
-    words: facts.words,
-    ends: facts.ends,
     of: ({ [field]: figure = NaN }) => figure / perUnit,
-    missing: facts.missing,
     isOfSpeed: false,
-    ofProcesses: facts.ofProcesses,
-    whereAsked: { unit, tells, sentence, timesSentence },
   };
 }
 
 /** In the order in which they are named. */
 export const metrics: Readonly<Record<Metric, MetricFacts>> = {
   rps: {
-    name: 'requests/s',
-    axis: 'requests/s',
-    text: perSecond,
     lessIsBetter: false,
-    words: speed,
-    ends: ['slower', 'faster'],
     of: ({ phases }) => roundRps(phases),
-    missing: 'nothing was answered in a whole round',
     isOfSpeed: true,
     decides: ({ ofPages, atRate }) => (ofPages || atRate ? undefined : 'first'),
   },
   cpu: {
-    name: 'CPU per request',
-    axis: 'CPU µs per request',
-    text: short,
     lessIsBetter: true,
-    words: { faster: 'cheaper', slower: 'costlier', same: 'as cheap' },
-    ends: ['more CPU', 'less CPU'],
-    shareOf: 'the CPU',
     of: ({ phases }) => 1e6 * serverCpuSecondsPerResponse(phases),
-    missing: 'no CPU time was measured in a whole round',
     isOfSpeed: false,
-    ofProcesses: 'CPU time',
     // A server at its limit has as many requests/s as its CPU time per request allows.
     decides: ({ ofPages, atRate, atLimit }) =>
       !ofPages && !atRate && atLimit ? 'beside' : undefined,
@@ -187,12 +124,9 @@ export function inColumn(metric: ServerMetric, rounds: readonly Round[]): number
 export function askedOf({
   comparisons,
   alsoAsked = [],
-}: Pick<Result, 'comparisons' | 'alsoAsked'>) {
+}: Pick<Result, 'comparisons' | 'alsoAsked'>): ServerMetric[] {
   const asked = new Set<Metric>([...comparisons.map(({ metric }) => metric), ...alsoAsked]);
-  return serverMetricNames.flatMap((metric) => {
-    const { whereAsked, ...facts } = metrics[metric];
-    return whereAsked === undefined || !asked.has(metric) ? [] : { ...facts, metric, whereAsked };
-  });
+  return serverMetricNames.filter((metric) => asked.has(metric));
 }
 
 /** The metrics that judge a pair: the first decides, the others have a verdict beside it. */
@@ -200,9 +134,4 @@ export function judgedBy(loads: Loads): readonly [Metric, ...Metric[]] {
   const having = (place: 'first' | 'beside') =>
     metricNames.filter((metric) => metrics[metric].decides?.(loads) === place);
   return [...having('first'), ...having('beside')] as [Metric, ...Metric[]];
-}
-
-/** The verdict in words; for CPU time "cheaper" and "costlier". */
-export function verdictWord(metric: Metric, verdict: Verdict): string {
-  return verdict === 'faster' || verdict === 'slower' ? metrics[metric].words[verdict] : verdict;
 }

@@ -1,20 +1,23 @@
 // Disturbances from outside that one side of a comparison had and the other had not.
-import { percent } from '../format.ts';
 import type { Phase, VariantResult } from '../result/result.ts';
 import { othersMatter } from './limit.ts';
 import { mean, meanInterval, minimumRounds, total, type RatioInterval } from './statistics.ts';
 
 type Measured = Pick<VariantResult, 'name' | 'rounds'>;
 
-/** `why` is a clause on both variants, `remedy` the next step. */
-interface OneSided {
-  why: string;
-  remedy: string;
+/** `name` was stopped, or waited for cores that another program used, and `other` less or not at all. */
+export interface OneSided {
+  kind: 'stopped' | 'starved';
+  name: string;
+  other: string;
+  /** The shares of their time, 0 to 1. */
+  share: number;
+  otherShare: number;
   /** How far it may have moved the ratio of requests/s, variant to baseline: from `[0]` to `[1]` times the true one. */
   moved: readonly [number, number];
 }
 
-/** Says how a disturbance from outside slowed one of two variants; undefined if none did. */
+/** The disturbance from outside that slowed one of two variants; undefined if none did. */
 export function oneSided(baseline: Measured, variant: Measured): OneSided | undefined {
   return (
     oneStopped(baseline, variant) ??
@@ -43,10 +46,12 @@ function oneStopped(more: Measured, less: Measured): OneSided | undefined {
   const differences = differencesOf(stopped, other);
   const stops = differences.filter((difference) => difference > 0).length;
   if (stops < fewestStops || mean(differences) < stopsMatter) return undefined;
-  const also = mean(other) === 0 ? '' : `, ${less.name} in ${percent(mean(other))}`;
   return {
-    why: `${more.name} was stopped in ${percent(mean(stopped))} of its time${also}`,
-    remedy: 'find what stops it (SIGSTOP, a debugger)',
+    kind: 'stopped',
+    name: more.name,
+    other: less.name,
+    share: mean(stopped),
+    otherShare: mean(other),
     // Nothing is known of a server that is stopped by turns.
     moved: [0, Infinity],
   };
@@ -73,11 +78,15 @@ function oneStarved(
   if (differences.length < minimumRounds) return undefined;
   const { middle, half } = meanInterval(differences, falseWaits);
   if (middle < othersMatter || middle <= half) return undefined;
+  const [share, otherShare] = [mean(waits), mean(otherWaits)];
   return {
-    why: `${more.name} waited in ${percent(mean(waits))} of its time for cores that another program used, ${less.name} in ${percent(mean(otherWaits))}`,
-    remedy: 'end that program',
+    kind: 'starved',
+    name: more.name,
+    other: less.name,
+    share,
+    otherShare,
     // Twice as much as the shares say, which are samples.
-    moved: movedBy(((1 - mean(otherWaits)) / Math.max(0.01, 1 - mean(waits))) ** 2),
+    moved: movedBy(((1 - otherShare) / Math.max(0.01, 1 - share)) ** 2),
   };
 }
 

@@ -15,6 +15,7 @@ const mostCompared = 10;
 export type PageSum = ReturnType<typeof pagesOf>[number];
 
 type Rounds = Pick<Result, 'variants'>;
+type Compared = Pick<Comparison, 'variant' | 'baseline'>;
 type PageEffect = NonNullable<Comparison['pages']>[number];
 
 /** A variant's pages by name, in each round. */
@@ -55,8 +56,8 @@ function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {
 
 /** For the largest pages with enough answers; their intervals hold together. */
 export function pageEffects(
-  { variant, baseline }: Pick<Comparison, 'variant' | 'baseline'>,
-  result: Pick<Result, 'variants' | 'comparisons'>,
+  { variant, baseline }: Compared,
+  result: Rounds & { comparisons: readonly Compared[] },
 ): PageEffect[] {
   const [now, before] = [pagesIn(result, variant), pagesIn(result, baseline)];
   const largest = [...(before[0]?.keys() ?? [])].slice(0, mostCompared);

@@ -1,7 +1,6 @@
 // Figures over the rounds of a variant: of its load phases and its emulated network.
 import { meanDistribution, measuredBuckets, mergedLatency } from './latency.ts';
 import { mean, median, total } from './statistics.ts';
-import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
 import type { LoadResult } from '../result/load-result.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse, PacketKind } from '../result/network-use.ts';
@@ -319,12 +318,6 @@ export function networkResult(
         toleratedLatenessMs(spec, direction),
     ),
   };
-}
-
-/** "held", "not held: p99 +138 ms", or '' without a delay. */
-export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
-  if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
-  return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
 }
 
 /** What is counted for each request. */

@@ -1,5 +1,4 @@
 // From the rounds' figures to verdicts. The method: docs/verdicts.md.
-import { percent, tolerance, whole } from '../format.ts';
 import { byName, present } from '../present.ts';
 import type {
   BesideRatio,
@@ -23,16 +22,9 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
-import { mayExplain, oneSided } from './one-sided.ts';
+import { mayExplain, oneSided, type OneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
-import {
-  dependenceOf,
-  falseHolds,
-  mostRounds,
-  outliersOf,
-  roundsToDecide,
-  swayingRound,
-} from './rounds.ts';
+import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
   halfWidth,
   logRatios,
@@ -103,11 +95,41 @@ interface Rules extends RunFacts {
 type Judged = Exclude<Verdict, 'none'>;
 type Figures = [baseline: readonly number[], variant: readonly number[]];
 
+/** Why there is no verdict. `name` is that of the variant with which it is so. */
+export type Obstacle =
+  | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
+  /** `inLog`: the loads are the requests of a log at their own times. */
+  | { kind: 'noFigures'; metric: Metric; inLog: boolean }
+  | { kind: 'failing'; name: string; successRatio: number }
+  | { kind: 'belowRate' | 'generatorLimit'; name: string }
+  /** Share of its turns, 0 to 1. */
+  | { kind: 'stoodStill'; name: string; share: number }
+  | { kind: 'oneSided'; disturbance: OneSided }
+  | { kind: 'needsCores' | 'needsRounds'; needed: number };
+
+/** Why requests/s and CPU per request disagree: the server used less of its cores with one variant than with the other. */
+export interface Disagreement {
+  less: string;
+  more: string;
+  /** Of the CPU time with `more`, 0 to 1. */
+  share: number;
+  /** Other programs or the host took the rest. */
+  isTaken: boolean;
+}
+
+/** A comparison whose reasons are facts. The result has them in words (lib/report/reasons.ts). */
+export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
+  /** null: the interval has decided. */
+  why: Obstacle | null;
+  /** null: they agree, or are not known. */
+  disagreement: Disagreement | null;
+}
+
 /** `why`: there is no verdict, whatever the interval. */
 interface Question {
   pair: Pair;
   metric: Metric;
-  why: string | undefined;
+  why: Obstacle | null;
 }
 
 /** The half-width of an interval at which a run may end early, as a share. */
@@ -151,13 +173,13 @@ export function verdictOf(gains: readonly number[], alpha: number, sameWithin: n
 }
 
 /** All verdicts of the run share α. Without any answer a ratio is 0 with the interval [0, 0], and there is no verdict. */
-export function compareAll(pairs: readonly Pair[], rules: Rules): Comparison[] {
+export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const questions = pairs.map((pair) =>
     metricsOf(pair, rules).map((metric): Question => {
       return { pair, metric, why: obstacle(pair, metric, rules) };
     }),
   );
-  const judged = questions.flat().filter(({ why }) => why === undefined);
+  const judged = questions.flat().filter(({ why }) => why === null);
   const rounds = Math.max(0, ...pairs.map(({ variant }) => variant.rounds.length));
   const alpha = alphaAt(rules.looks, rounds, judged.length);
   return questions.map((own) => compare(own, alpha, rules));
@@ -183,9 +205,9 @@ function metricsOf(
   return [...usual, ...beside];
 }
 
-function compare(questions: readonly Question[], alpha: number, rules: Rules): Comparison {
+function compare(questions: readonly Question[], alpha: number, rules: Rules): Judgement {
   const [question] = questions as [Question];
-  const { pair, metric, why = '' } = question;
+  const { pair, metric, why } = question;
   const { baseline, variant } = pair;
   const ratioBy = (one: Metric) => {
     const figures = figuresOf(pair, one);
@@ -212,8 +234,8 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): C
   if (figures === null) return about;
   const logs = logRatios(...figures);
   const answer = answerTo(question, alpha, rules);
-  const cpu = metric === 'rps' && question.why === undefined ? figuresOf(pair, 'cpu') : null;
-  let disagreement = '';
+  const cpu = metric === 'rps' && why === null ? figuresOf(pair, 'cpu') : null;
+  let disagreement: Disagreement | null = null;
   if (cpu !== null)
     disagreement = disagreementOf(pair, logs, logRatios(...cpu), alpha, rules.sameWithin);
   const judged = (some: readonly number[]) => judge(metric, some, alpha, rules.sameWithin);
@@ -241,7 +263,11 @@ function ofServer(beside: (metric: Metric) => BesideRatio | null): Comparison['o
 }
 
 /** A comparison without a ratio, but for that of the article. */
-export function uncompared({ baseline, variant }: Pair, metric: Metric, why: string): Comparison {
+export function uncompared(
+  { baseline, variant }: Pair,
+  metric: Metric,
+  why: Obstacle | null,
+): Judgement {
   const [before, after] = [baseline.published?.rps, variant.published?.rps];
   const hasBoth = metric === 'rps' && before !== undefined && after !== undefined;
   return {
@@ -259,7 +285,7 @@ export function uncompared({ baseline, variant }: Pair, metric: Metric, why: str
     outliers: [],
     swayedBy: null,
     roundsNeeded: null,
-    disagreement: '',
+    disagreement: null,
     delayNotHeld: [],
   };
 }
@@ -268,8 +294,7 @@ export function uncompared({ baseline, variant }: Pair, metric: Metric, why: str
 const leastDisagreement = Math.log(1.05);
 
 /**
- * Names the variant with which the server used less of its cores, and why, if requests/s and CPU per request disagree; else ''. They
- * agree if both say better, or both worse, however much each.
+ * Why requests/s and CPU per request disagree; null if they agree: both say better, or both worse, however much each.
  * @param rps ln(variant / baseline) per round. @param cpu the same of CPU per request. Their sum is CPU use.
  */
 function disagreementOf(
@@ -278,22 +303,24 @@ function disagreementOf(
   cpu: readonly number[],
   alpha: number,
   sameWithin: number,
-): string {
+): Disagreement | null {
   const [gain, saved] = [mean(rps), -mean(cpu)];
   const isBeyond = Math.min(Math.abs(gain), Math.abs(saved)) > Math.log1p(sameWithin);
-  if (isBeyond && gain > 0 === saved > 0) return '';
+  if (isBeyond && gain > 0 === saved > 0) return null;
   const { middle, half } = meanInterval(
     cpu.map((log, round) => log + (rps[round] as number)),
     alpha,
   );
-  if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return '';
+  if (Math.abs(middle) <= Math.max(half, leastDisagreement)) return null;
   const [less, more] = middle < 0 ? [variant, baseline] : [baseline, variant];
-  const share = percent(1 - Math.exp(-Math.abs(middle)));
   // Shares are of the time that was left: if they say little of it, the rest was taken.
   const idle = Math.log((more.serverShare as number) / (less.serverShare as number));
-  if (idle < Math.abs(middle) / 2)
-    return `other programs or the host left ${less.name} ${share} less of the server's CPU time than ${more.name}`;
-  return `with ${less.name} the server's cores were ${share} less busy than with ${more.name}`;
+  return {
+    less: less.name,
+    more: more.name,
+    share: 1 - Math.exp(-Math.abs(middle)),
+    isTaken: idle < Math.abs(middle) / 2,
+  };
 }
 
 /** @param logs ln(variant / baseline) per round */
@@ -319,43 +346,37 @@ function isMeasurable(figures: readonly number[] | null): figures is readonly nu
   return figures !== null && figures.every((figure) => figure > 0 && Number.isFinite(figure));
 }
 
-/** The share of requests that failed, as a text. 100 % stands only for all of them. */
-function failedText(successRatio: number): string {
-  return successRatio > 0 && successRatio < 0.005 ? 'over 99 %' : percent(1 - successRatio);
-}
-
-/** Why a pair gets no verdict by this metric, whatever its interval; else undefined. */
-function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): string | undefined {
+/** Why a pair gets no verdict by this metric, whatever its interval; else null. */
+function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): Obstacle | null {
   const { baseline, variant, needsServerCores } = pair;
   const both = [baseline, variant];
   const ofLatency = isLatency(metric);
-  if (figuresOf(pair, 'rps') === null) return 'nothing was answered in a whole round';
-  if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant))
-    return 'only one of the loads sets requests/s: their latencies are not of the same thing';
-  if (ofLatency && filesOf(baseline) !== filesOf(variant))
-    return 'their latencies are of pages with different numbers of files';
+  const inLog = both.some(isLogged);
+  if (figuresOf(pair, 'rps') === null) return { kind: 'noFigures', metric: 'rps', inLog };
+  if (ofLatency && rateIsSet(baseline) !== rateIsSet(variant)) return { kind: 'oneRate' };
+  if (ofLatency && filesOf(baseline) !== filesOf(variant)) return { kind: 'otherFiles' };
   const failing = both.find(isFailing);
   if (failing !== undefined)
-    return `${failedText(failing.successRatio ?? 0)} of the requests of ${failing.name} failed`;
+    return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
   const behind = both.find((one) => rateOf(one)?.reached === false);
-  if (ofLatency && behind !== undefined) return `${behind.name} did not come to its rate`;
+  if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
   const stood = both.find((one) => stoodStill(one) > mostStoodStill);
   if (ofLatency && stood !== undefined)
-    return `the generator stood still in ${percent(stoodStill(stood))} of the turns of ${stood.name}`;
-  const { missing, missingInLog, isOfSpeed } = metrics[metric];
-  if (figuresOf(pair, metric) === null)
-    return both.some(isLogged) ? (missingInLog ?? missing) : missing;
+    return { kind: 'stoodStill', name: stood.name, share: stoodStill(stood) };
+  if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
   // It does not change the CPU time of a response.
-  const disturbed = isOfSpeed ? oneSided(baseline, variant) : undefined;
-  if (disturbed !== undefined && (ofLatency || mayExplain(disturbed, roughly(pair, metric))))
-    return disturbed.why;
-  if (serverCores < needsServerCores) return `needs ${needsServerCores} server cores`;
+  const disturbance = metrics[metric].isOfSpeed ? oneSided(baseline, variant) : undefined;
+  if (disturbance !== undefined && (ofLatency || mayExplain(disturbance, roughly(pair, metric))))
+    return { kind: 'oneSided', disturbance };
+  if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
     const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
-    if (one === other) return 'the same config and load here';
-    return `needs ${serverCores + 1} server cores`;
+    if (one === other) return { kind: 'sameSetup' };
+    return { kind: 'needsCores', needed: serverCores + 1 };
   }
-  return baseline.rounds.length < minimumRounds ? `needs ${minimumRounds} rounds` : undefined;
+  return baseline.rounds.length < minimumRounds
+    ? { kind: 'needsRounds', needed: minimumRounds }
+    : null;
 }
 
 /** The interval of a ratio before it is known how many comparisons share the chance of error. */
@@ -381,28 +402,15 @@ function answerTo(
   { pair, metric, why }: Question,
   alpha: number,
   { sameWithin, control }: Rules,
-): Pick<Comparison, 'verdict' | 'why' | 'roundsNeeded'> {
-  const none = (because: string) =>
-    ({ verdict: 'none', why: because, roundsNeeded: null }) as const;
-  if (why !== undefined) return none(why);
+): Pick<Judgement, 'verdict' | 'why' | 'roundsNeeded'> {
+  if (why !== null) return { verdict: 'none', why, roundsNeeded: null };
   const logs = logRatios(...(figuresOf(pair, metric) as Figures));
   const verdict = judge(metric, logs, alpha, sameWithin);
-  const { isOfSpeed, lessIsBetter } = metrics[metric];
-  const held = control || !isOfSpeed ? undefined : heldBack(verdict, pair);
-  if (held !== undefined) return none(`the generator was the limit with ${held.name}`);
+  const held = control || !metrics[metric].isOfSpeed ? undefined : heldBack(verdict, pair);
+  if (held !== undefined) {
+    const limited: Obstacle = { kind: 'generatorLimit', name: held.name };
+    return { verdict: 'none', why: limited, roundsNeeded: null };
+  }
   const roundsNeeded = verdict === 'inconclusive' ? roundsToDecide(logs, alpha, sameWithin) : null;
-  const [better, worse] = lessIsBetter ? ['below', 'above'] : ['above', 'below'];
-  const reasons = {
-    same: `the 90 % interval is within ${tolerance(sameWithin)} of equal`,
-    faster: `the whole interval is ${better} 1`,
-    slower: `the whole interval is ${worse} 1`,
-    inconclusive: `the interval includes 1: ${decidingText(roundsNeeded)}`,
-  };
-  return { verdict, why: reasons[verdict], roundsNeeded };
-}
-
-function decidingText(rounds: number | null): string {
-  if (rounds === null)
-    return `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`;
-  return `about ${rounds} rounds would probably decide`;
+  return { verdict, why: null, roundsNeeded };
 }

@@ -1,8 +1,9 @@
 // --fail-if: the conditions under which a run in CI fails.
 import { comparisonOf } from '../analysis/comparisons.ts';
-import { besideOf, isLatency, metricNames, metrics, verdictWord } from '../analysis/metrics.ts';
+import { besideOf, isLatency, metricNames, metrics } from '../analysis/metrics.ts';
 import { usageError, UserError, unknownWord } from '../errors.ts';
 import { enumeration, success, effect } from '../format.ts';
+import { metricWords, verdictWord } from '../report/metric-words.ts';
 import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 
 /** Holds for a verdict, or if the whole interval of a metric lies beyond a limit in the verdict's direction. */
@@ -93,7 +94,7 @@ export function failIfCode(
         ? `its delay was not held with ${enumeration(row.delayNotHeld)}, so the difference may be the link's`
         : row.verdict === 'none'
           ? `it has no verdict, ${row.why}`
-          : `it has no ${metrics[gate.metric ?? 'rps'].name}`;
+          : `it has no ${metricWords[gate.metric ?? 'rps'].name}`;
     throw new UserError(
       `--fail-if ${gate.text} cannot be told of ${row.variant} against ${row.baseline}: ${why}`,
     );
@@ -144,7 +145,7 @@ function finding(gate: Gate, row: Comparison): string {
   const { metric, variant, baseline, verdict } = row;
   if (gate.verdict === 'inconclusive') return `${variant} against ${baseline}`;
   if (gate.beyond === undefined)
-    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metrics[metric].name}`}`;
+    return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}${metric === 'rps' ? '' : `, by ${metricWords[metric].name}`}`;
   const { ratio, ci95, metric: by } = figureOf(gate, row) ?? row;
-  return `${variant} against ${baseline}: ${metrics[by].name} ${effect(ratio, ci95)}`;
+  return `${variant} against ${baseline}: ${metricWords[by].name} ${effect(ratio, ci95)}`;
 }

@@ -1,12 +1,13 @@
 // npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that run already.
 import { fileURLToPath } from 'node:url';
-import { latencyMetrics, metrics } from '../analysis/metrics.ts';
+import { latencyMetrics } from '../analysis/metrics.ts';
 import { inOneLine, messageOf, usageError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
 import { divideCores, generatorCores } from '../machine/cores.ts';
 import { readProcessors } from '../machine/processors.ts';
 import { firstOf, present } from '../present.ts';
+import { metricWords } from '../report/metric-words.ts';
 import { bundledForK6 } from '../runner/k6.ts';
 import { expectedOf, loadPlanFor } from '../runner/k6-plan.ts';
 import { mixFileOf } from '../runner/mix-files.ts';
@@ -86,9 +87,10 @@ export async function writeK6Script(
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZ';
 
 function requireScript({ scenario, variants, stepped, metric }: PlanDraft): void {
-  if (metric && metrics[metric].ofProcesses !== undefined)
+  const unknown = metric && metricWords[metric].ofProcesses;
+  if (unknown !== undefined)
     throw usageError(
-      `--metric ${metric}: a k6 script knows no ${metrics[metric].ofProcesses} of servers: take ${enumeration(['rps', ...latencyMetrics], 'or')}`,
+      `--metric ${metric}: a k6 script knows no ${unknown} of servers: take ${enumeration(['rps', ...latencyMetrics], 'or')}`,
     );
   const refuse = (what: string) => {
     throw usageError(

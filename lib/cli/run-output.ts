@@ -4,7 +4,6 @@ import { requestsOf } from '../scenario/pages.ts';
 import { join } from 'node:path';
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
 import { isFailing, roundRps, successRatioOf, wholeRounds } from '../analysis/phases.ts';
-import { failureCause } from '../analysis/turned-away.ts';
 import { total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { counts, success, effect, whole } from '../format.ts';
@@ -17,6 +16,7 @@ import {
   type TerminalReportOptions,
 } from '../report/texts.ts';
 import { metricMark } from '../report/verdict-words.ts';
+import { failureCause } from '../report/warnings/turned-away.ts';
 import { present } from '../present.ts';
 import { shownCommand } from '../secrets.ts';
 import { nothingLines, storedLines } from '../report/sentences.ts';

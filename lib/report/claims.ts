@@ -6,7 +6,7 @@ import { total } from '../analysis/statistics.ts';
 import { amount, bucketLabel, effect, fraction, hundredths, percent, success } from '../format.ts';
 import type { BucketShare, Comparison, Result, VariantResult } from '../result/result.ts';
 import type { Claim, ClaimRest } from '../scenario/article.ts';
-import { verdictWord } from '../analysis/metrics.ts';
+import { verdictWord } from './metric-words.ts';
 import { metricMark } from './verdict-words.ts';
 
 export type ClaimState = 'holds here' | 'does not hold here' | 'opposite here' | 'not decided';

@@ -1,11 +1,11 @@
 // The sentence on each comparison: its claim, and the effect with its interval.
-import { hasRatio, marksOf, notFinalMark, variantOf } from '../analysis/comparisons.ts';
-import { metrics, verdictWord } from '../analysis/metrics.ts';
+import { hasRatio, variantOf } from '../analysis/comparisons.ts';
 import { isFailing } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import { amount, enumeration, isTooWide, tolerance, whole } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
-import { besideVerdicts, effectText } from './verdict-words.ts';
+import { metricWords, verdictWord } from './metric-words.ts';
+import { besideVerdicts, effectText, marksOf, notFinalMark } from './verdict-words.ts';
 
 /** `kind` is the verdict with its marks; "found" for all other sentences. */
 export type Sentence = Record<'text' | 'kind', string>;
@@ -100,7 +100,7 @@ export function comparisonParts(
       `${open}${cpuSentence(comparison, result)}`,
     ];
   }
-  const same = `${metrics[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
+  const same = `${metricWords[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
   return [`${subject} is ${claim}`, measured + article];
 }
@@ -140,7 +140,7 @@ export function measuredChange(
   { metric, ratio, ci95: [low, high] }: Pick<Comparison, 'metric' | 'ratio' | 'ci95'>,
   verb = 'at',
 ): string {
-  const isShare = metrics[metric].shareOf !== undefined;
+  const isShare = metricWords[metric].shareOf !== undefined;
   const end = (at: number) => amount(at, isShare, ratio);
   const ends = isTooWide([low, high])
     ? 'too wide to tell'

@@ -1,5 +1,4 @@
 // The machine of a run, and its use by other programs, as tables.
-import { metrics } from '../analysis/metrics.ts';
 import { noiseOf, type RoundNoise } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
@@ -8,6 +7,7 @@ import type { Environment } from '../result/environment.ts';
 import type { Result } from '../result/result.ts';
 import { foundIn } from './found.ts';
 import { generatorPlace, resultHeading, serversPlace, sizesText } from './heading.ts';
+import { metricWords } from './metric-words.ts';
 import { figure, leftColumn, rightColumn, tableOf, type Column, type Table } from './table.ts';
 
 type Fact = [name: string, of: (result: Result) => string];
@@ -44,7 +44,7 @@ const facts: readonly Fact[] = [
   [
     'judged by',
     (result) => {
-      const names = new Set(result.comparisons.map(({ metric }) => metrics[metric].name));
+      const names = new Set(result.comparisons.map(({ metric }) => metricWords[metric].name));
       return foundIn(result)?.judgedBy ?? [...names].join(', ');
     },
   ],

@@ -22,6 +22,7 @@ import {
   whole,
 } from '../format.ts';
 import type { Comparison, Metric, Result, VariantResult } from '../result/result.ts';
+import { factsOf } from '../result/server-metrics.ts';
 import type { Published } from '../scenario/model.ts';
 import { features } from '../features.ts';
 import { foundRateOf } from './found.ts';
@@ -181,9 +182,10 @@ export function variantTable(result: Result): Table {
 
 /** The metrics of servers that were asked for, each with its change unless the verdict has it. */
 function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
-  return askedOf(result).flatMap(({ metric, whereAsked, name, text }) => {
+  return askedOf(result).flatMap((metric) => {
+    const { name, unit, text } = factsOf(metric);
     const cell = ({ rounds }: Row) => figure(typicalOf(metric, rounds), text);
-    const column = rightColumn(`${name} ${whereAsked.unit}`, cell, here);
+    const column = rightColumn(`${name} ${unit}`, cell, here);
     const decides = rows.some(({ comparison }) => comparison?.metric === metric);
     return decides ? [column] : [column, changeColumn(`${name} change`, metric)];
   });

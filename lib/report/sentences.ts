@@ -7,7 +7,7 @@ import {
   type StreamSweep,
 } from '../analysis/comparisons.ts';
 import { features } from '../features.ts';
-import { limitOf, rateCause, rateOf } from '../analysis/limit.ts';
+import { limitOf, rateOf } from '../analysis/limit.ts';
 import { wholeRounds } from '../analysis/phases.ts';
 import { groupedBy } from '../analysis/statistics.ts';
 import {
@@ -27,8 +27,9 @@ import { bytesLines, linkLines } from './bytes.ts';
 import { comparisonSentences, roundsNeeded, type Sentence } from './comparison-sentences.ts';
 import { comparesProtocols, ladderSteps } from './run-tables.ts';
 import { besideVerdicts } from './verdict-words.ts';
-import { whyNothing } from '../analysis/warnings.ts';
-import { metrics } from '../analysis/metrics.ts';
+import { metricWords } from './metric-words.ts';
+import { whyNothing } from './warnings/failures.ts';
+import { rateCause } from './warnings/rate-cause.ts';
 import { serverLines } from './server-lines.ts';
 import { isAtRate } from '../scenario/load.ts';
 import { pageLines } from './pages.ts';
@@ -135,7 +136,7 @@ export function noiseFloorLines({ noiseFloor, comparisons: [first] }: Result): s
   if (isTooWide([1 / noiseFloor.ratio, noiseFloor.ratio]))
     return [`Noise floor: ${noiseFloor.rounds} rounds on this machine are too far apart to tell.`];
   return [
-    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metrics[metric].name} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
+    `Noise floor: ${noiseFloor.rounds} rounds on this machine detect a difference ${metric === 'rps' ? '' : `in ${metricWords[metric].name} `}of ±${percent(noiseFloor.ratio - 1)} about half the time; smaller ones are usually missed.`,
   ];
 }
 

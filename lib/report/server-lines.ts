@@ -1,11 +1,11 @@
 // What a run shows of its servers without being asked: a large difference in memory, and in start-up where older runs have it.
 import { measuredComparisons, variantOf } from '../analysis/comparisons.ts';
-import { askedOf, figuresPerRound, metrics, typicalOf } from '../analysis/metrics.ts';
+import { askedOf, figuresPerRound, typicalOf } from '../analysis/metrics.ts';
 import { isFailing } from '../analysis/phases.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { counts, effect, percent } from '../format.ts';
 import type { Comparison, Result } from '../result/result.ts';
-import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
+import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 
 /** In each round one side has at least this multiple of the other's figure. */
 const leastTimes = 1.1;
@@ -15,7 +15,7 @@ const mostLines = 3;
 /** A line for each such difference. They have no part in a run's chance of error: all rounds have to agree, by a margin. */
 export function serverLines(result: Result): string[] {
   if (result.control === true) return [];
-  const asked = askedOf(result).map(({ metric }) => metric);
+  const asked = askedOf(result);
   const others = serverMetricNames.filter((metric) => !asked.includes(metric));
   return others.flatMap((metric) => {
     const lines = measuredComparisons(result).flatMap(
@@ -25,7 +25,7 @@ export function serverLines(result: Result): string[] {
     if (more <= 0) return lines;
     return [
       ...lines.slice(0, mostLines),
-      `${counts(more, 'more comparison')} ${more === 1 ? 'differs' : 'differ'} as clearly in ${metrics[metric].name}: --metric ${metric} shows all.`,
+      `${counts(more, 'more comparison')} ${more === 1 ? 'differs' : 'differ'} as clearly in ${factsOf(metric).name}: --metric ${metric} shows all.`,
     ];
   });
 }
@@ -35,7 +35,7 @@ function serverLine(
   metric: ServerMetric,
   result: Result,
 ): string | undefined {
-  const { whereAsked, text } = metrics[metric];
+  const { text, unit, tells, sentence, timesSentence } = factsOf(metric);
   const variants = [variant, baseline].flatMap((name) => variantOf(result, name) ?? []);
   const sides = variants.map(({ rounds }) => rounds);
   // Failed requests, and other numbers of them at a time, say nothing about the server.
@@ -43,19 +43,19 @@ function serverLine(
   if (variants.some(isFailing) || new Set(loads).size > 1) return undefined;
   const [now, before] = sides.map((rounds) => figuresPerRound(metric, rounds) ?? []);
   const [typical, usual] = sides.map((rounds) => typicalOf(metric, rounds));
-  if (whereAsked === undefined || now === undefined || before === undefined) return undefined;
+  if (now === undefined || before === undefined) return undefined;
   if (typical === undefined || usual === undefined || now.length < minimumRounds) return undefined;
   const isLess = typical < usual;
   const isClear = now.every((figure, round) => {
     const [low, high] = isLess ? [figure, before[round] ?? 0] : [before[round] ?? Infinity, figure];
-    return high >= leastTimes * low && high - low >= whereAsked.tells;
+    return high >= leastTimes * low && high - low >= tells;
   });
   if (!isClear) return undefined;
   const ratio = typical / usual;
   const change = `${percent(Math.abs(ratio - 1))} ${isLess ? 'less' : 'more'}`;
   const claim =
     ratio < 2
-      ? whereAsked.sentence(variant, baseline, change)
-      : whereAsked.timesSentence(variant, baseline, effect(ratio));
-  return `${claim}: ${text(typical)} against ${text(usual)} ${whereAsked.unit}, in all ${now.length} rounds.`;
+      ? sentence(variant, baseline, change)
+      : timesSentence(variant, baseline, effect(ratio));
+  return `${claim}: ${text(typical)} against ${text(usual)} ${unit}, in all ${now.length} rounds.`;
 }

@@ -1,11 +1,12 @@
 // Percentiles at the border between fast and slow responses, where chance decides which of the two a round shows.
 import { variantOf } from '../analysis/comparisons.ts';
 import { shareAbove } from '../analysis/latency.ts';
-import { figuresPerRound, isLatency, metrics } from '../analysis/metrics.ts';
+import { figuresPerRound, isLatency } from '../analysis/metrics.ts';
 import { phasesIn } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
 import type { Comparison, LatencyMetric, Result, VariantResult } from '../result/result.ts';
+import { metricWords } from './metric-words.ts';
 
 /** From the quickest to the slowest round. */
 const leastLeap = 10;
@@ -32,4 +33,4 @@ function tailLine(
 }
 
 const leapText = (metric: LatencyMetric, low: number, high: number): string =>
-  `By round ${metrics[metric].name} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;
+  `By round ${metricWords[metric].name} leaps between ${scaledTime(low)} and ${scaledTime(high)}, so its ratio is chance`;

@@ -1,6 +1,7 @@
 // A comparison in words, and as a cell of a table.
-import { hasRatio, marksOf, notFinalMark } from '../analysis/comparisons.ts';
-import { amount, effect, tolerance } from '../format.ts';
+import { hasRatio } from '../analysis/comparisons.ts';
+import { amount, effect, short, tolerance } from '../format.ts';
+import type { NetworkResult } from '../result/network-use.ts';
 import type {
   BesideRatio,
   Comparison,
@@ -10,11 +11,32 @@ import type {
   Verdict,
 } from '../result/result.ts';
 import type { Cell } from './table.ts';
-import { isLatency, latencyMetrics, metrics, verdictWord } from '../analysis/metrics.ts';
+import { isLatency, latencyMetrics } from '../analysis/metrics.ts';
+import { metricWords, verdictWord } from './metric-words.ts';
+
+/** ", not final" for a verdict of an interrupted run, else ''. */
+export function notFinalMark({ state }: Pick<Result, 'state'>): string {
+  return state === 'partial' ? ', not final' : '';
+}
+
+/** What limits a verdict, such as ", delay not held, not final"; else ''. */
+export function marksOf(
+  { verdict, delayNotHeld }: Comparison,
+  result: Pick<Result, 'state'>,
+): string {
+  const delay = delayNotHeld.length === 0 ? '' : ', delay not held';
+  return delay + (verdict === 'none' ? '' : notFinalMark(result));
+}
+
+/** "held", "not held: p99 +138 ms", or '' without a delay. */
+export function delayText({ spec, delayHeld, latenessMs }: NetworkResult): string {
+  if (spec.toServer.delayMs === 0 && spec.toClient.delayMs === 0) return '';
+  return delayHeld ? 'held' : `not held: p99 +${short(latenessMs.p99)} ms`;
+}
 
 /** An effect with its metric: "+33 %", "p99 6 times", "22 % of the CPU", "8.13 times the CPU". */
 export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio'>): string {
-  const { shareOf } = metrics[metric];
+  const { shareOf } = metricWords[metric];
   if (shareOf === undefined) return metricMark(metric) + amount(ratio);
   const text = amount(ratio, true);
   return text.endsWith('%') ? `${text} of ${shareOf}` : `${text} ${shareOf}`;
@@ -22,7 +44,7 @@ export function effectText({ metric, ratio }: Pick<Comparison, 'metric' | 'ratio
 
 /** The metric before a ratio, "p99 "; '' for requests/s. */
 export function metricMark(metric: Metric): string {
-  return metric === 'rps' ? '' : `${metrics[metric].name} `;
+  return metric === 'rps' ? '' : `${metricWords[metric].name} `;
 }
 
 /** The other percentiles that have a verdict, if the comparison is by latency. */

@@ -3,7 +3,7 @@
 import { short } from '../format.ts';
 import { byName, present } from '../present.ts';
 
-interface ServerMetricFacts {
+export interface ServerMetricFacts {
   /** Its field of a round in result.json, absent there if it is not known. */
   field: string;
   /** Its column in CSV and its field in InfluxDB. */

@@ -1,5 +1,4 @@
 // Makes the result of a run from its rounds so far.
-import { summarise } from '../analysis/summarise.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
 import { groupedBy, total } from '../analysis/statistics.ts';
 import { pathOfPage } from '../scenario/pages.ts';
@@ -28,6 +27,7 @@ import { generatorCores, sharesCores } from '../machine/cores.ts';
 import { byName, present } from '../present.ts';
 import { pageFacts } from './mix-files.ts';
 import type { KeptRound, Plan, RunBase, VariantRound } from './plan.ts';
+import { summarise } from '../report/summarise.ts';
 import type { Environment } from '../result/environment.ts';
 import type { KernelSetting, Integrity, Result, Round, RateStep } from '../result/result.ts';
 import { serverFiguresOf } from '../result/server-metrics.ts';

@@ -2,14 +2,15 @@
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
-import { isLatency, latencyMetrics, metricNames, metrics } from '../analysis/metrics.ts';
+import { isLatency, latencyMetrics, metricNames } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
-import { warning } from '../analysis/warnings.ts';
 import { UserError } from '../errors.ts';
 import { features } from '../features.ts';
 import { duration, enumeration, whole } from '../format.ts';
 import { generatorCores, sharesCores, type Cores } from '../machine/cores.ts';
 import { firstOf, present } from '../present.ts';
+import { metricWords } from '../report/metric-words.ts';
+import { warning } from '../report/warnings/run.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import {
@@ -351,7 +352,7 @@ function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
 function requireMetric(draft: PlanDraft): void {
   const { metric, alsoAsked = [], variants, cores } = draft;
   const open = variants.find(({ load }) => load.rate !== undefined);
-  const ofProcesses = metricNames.filter((one) => metrics[one].ofProcesses !== undefined);
+  const ofProcesses = metricNames.filter((one) => metricWords[one].ofProcesses !== undefined);
   if (metric === 'rps' && open !== undefined)
     refuse(
       `--metric rps: ${open.load.command} sets requests/s itself: take ${enumeration([...latencyMetrics, ...ofProcesses], 'or')}, or a load without a rate`,
@@ -365,7 +366,7 @@ function requireMetric(draft: PlanDraft): void {
     ...alsoAsked.map((one) => ({ flag: '--fail-if', one })),
   ];
   for (const { flag, one } of asked) {
-    const what = metrics[one].ofProcesses;
+    const what = metricWords[one].ofProcesses;
     const unknown = addresses.find(({ cgroup }) => one !== 'cpu' || cgroup === undefined);
     const place = unknown?.origin ?? (one !== 'cpu' && cores.serverHost);
     if (what && place)

@@ -4,7 +4,6 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { turnsDisagree } from '../analysis/continuous.ts';
 import { minimumRounds } from '../analysis/statistics.ts';
 import { unsettled } from '../analysis/verdict.ts';
-import { warning } from '../analysis/warnings.ts';
 import { inOneLine, messageOf, UserError } from '../errors.ts';
 import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
@@ -33,6 +32,7 @@ import { resultJson, type Comparison, type Result, type RateStep } from '../resu
 import { answerColumns, differencesTable, differencesTitle } from '../report/answers.ts';
 import { requestLines } from '../report/pages.ts';
 import { terminalTable } from '../report/table.ts';
+import { warning } from '../report/warnings/run.ts';
 import { writeWhole } from '../writing.ts';
 
 /** Progress of a run. */

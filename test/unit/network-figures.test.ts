@@ -1,8 +1,9 @@
 // Network figures over several rounds, and their effect on verdicts.
 import { expect, test } from 'vitest';
 import { onlyLook } from '../../lib/analysis/looks.ts';
-import { delayText, networkResult } from '../../lib/analysis/phases.ts';
-import { summarise } from '../../lib/analysis/summarise.ts';
+import { networkResult } from '../../lib/analysis/phases.ts';
+import { summarise } from '../../lib/report/summarise.ts';
+import { delayText } from '../../lib/report/verdict-words.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import type { LinkTraffic, NetworkResult, NetworkUse } from '../../lib/result/network-use.ts';
 import type { Phase } from '../../lib/result/result.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
-import { summarise } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/report/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Noise, Phase } from '../../lib/result/result.ts';

@@ -1,6 +1,6 @@
 // Disturbances of only one side: how they are measured, and their effect on verdicts.
 import { describe, expect, test } from 'vitest';
-import { summarise } from '../../lib/analysis/summarise.ts';
+import { summarise } from '../../lib/report/summarise.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
 import { starvedOf, stoppedShareOf } from '../../lib/runner/starved.ts';

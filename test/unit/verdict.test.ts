@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { usualLooks } from '../../lib/analysis/looks.ts';
-import { summarise, type Asked } from '../../lib/analysis/summarise.ts';
+import type { Asked } from '../../lib/analysis/figures.ts';
 import { studentQuantile } from '../../lib/analysis/statistics.ts';
 import {
   type MeasuredVariant,
@@ -8,6 +8,7 @@ import {
   unsettled,
   verdictOf,
 } from '../../lib/analysis/verdict.ts';
+import { summarise } from '../../lib/report/summarise.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Comparison, Phase, Verdict } from '../../lib/result/result.ts';
 import { a, compare, one, rounds, second, variant } from '../fixtures/comparison.ts';

@@ -1,10 +1,11 @@
 // What bakeoff writes to InfluxDB of each row of the table.
-import { hasRatio, marksOf } from '../../analysis/comparisons.ts';
+import { hasRatio } from '../../analysis/comparisons.ts';
 import { queueGrows, rateOf } from '../../analysis/limit.ts';
 import { besideOf, inColumn } from '../../analysis/metrics.ts';
 import { clientErrorsOf, headerBytesOf, responsesOf } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { effect, whole } from '../../format.ts';
+import { marksOf } from '../../report/verdict-words.ts';
 import type { NetworkResult } from '../../result/network-use.ts';
 import type { Comparison, FoundRate, Phase, Result, VariantResult } from '../../result/result.ts';
 import {

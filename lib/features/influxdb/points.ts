@@ -1,11 +1,11 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../../analysis/latency.ts';
-import { metrics } from '../../analysis/metrics.ts';
 import { comparisonOf, hasRatio, comparable } from '../../analysis/comparisons.ts';
 import type { Curve, FoundRates } from '../../analysis/curves.ts';
 import { pagesOf } from '../../analysis/pages.ts';
 import { phasePairs, phasesIn, type PhasePair } from '../../analysis/phases.ts';
 import { bucketLabel } from '../../format.ts';
+import { metricWords } from '../../report/metric-words.ts';
 import type { BucketShare, Phase, Result } from '../../result/result.ts';
 import type { ServerSample } from '../../servers/usage.ts';
 import type { ServerFigures } from '../../result/server-metrics.ts';
@@ -116,7 +116,7 @@ function comparisonPoints(result: Result, found: FoundRates | undefined): string
       server: variant.server?.name,
       version: variant.server?.version,
       baseline: comparison?.baseline,
-      metric: metric === 'rps' ? undefined : metrics[metric].name,
+      metric: metric === 'rps' ? undefined : metricWords[metric].name,
       within: variant.server === null ? undefined : found?.limit.text,
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;

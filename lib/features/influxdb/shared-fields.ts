@@ -1,6 +1,6 @@
 // Fields that several measurements have.
-import { delayText } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
+import { delayText } from '../../report/verdict-words.ts';
 import type { ErrorCause, LoadResult } from '../../result/load-result.ts';
 import type { NetworkResult } from '../../result/network-use.ts';
 import type { Comparison } from '../../result/result.ts';

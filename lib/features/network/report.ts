@@ -1,5 +1,5 @@
 // Networks of the run's own: in words, and as a table of the traffic on the link.
-import { delayText, directions, packetsByKind, type Direction } from '../../analysis/phases.ts';
+import { directions, packetsByKind, type Direction } from '../../analysis/phases.ts';
 import { total } from '../../analysis/statistics.ts';
 import { exactPercent, hundredths, percent, short, tolerance, whole } from '../../format.ts';
 import type { NetworkResult, PacketKind } from '../../result/network-use.ts';
@@ -19,6 +19,7 @@ import {
   type Part,
   type Table,
 } from '../../report/table.ts';
+import { delayText } from '../../report/verdict-words.ts';
 
 const places = { toServer: 'to server', toClient: 'to client' };
 

@@ -1,6 +1,6 @@
 // One effect over several runs, and the part of it that differs between boots.
+import { metricWords } from '../../report/metric-words.ts';
 import type { Result } from '../../result/result.ts';
-import { metrics } from '../../analysis/metrics.ts';
 import {
   alphaOf,
   exponential,
@@ -29,7 +29,7 @@ export function effectsOf(results: readonly Result[]): Map<string, KeptEffect[]>
     comparisons
       .filter(({ roundRatios }) => roundRatios.length >= minimumRounds)
       .map(({ variant, baseline, metric, roundRatios }) => ({
-        what: `${variant} against ${baseline}, ${metrics[metric].name}`,
+        what: `${variant} against ${baseline}, ${metricWords[metric].name}`,
         effect: { run, boot: environment.bootId, roundRatios },
       })),
   );

@@ -1,14 +1,15 @@
 // The first lines of a page: verdicts in words and as bars with their intervals.
-import { measuredComparisons, marksOf } from '../../analysis/comparisons.ts';
+import { measuredComparisons } from '../../analysis/comparisons.ts';
+import { metrics } from '../../analysis/metrics.ts';
 import { groupedBy } from '../../analysis/statistics.ts';
 import { amount, enumeration, isTooWide } from '../../format.ts';
 import type { Comparison, Result, Verdict } from '../../result/result.ts';
 import { bytesLines } from '../bytes.ts';
 import { comparisonParts } from '../comparison-sentences.ts';
 import { generalLines, noiseFloorLines } from '../sentences.ts';
-import { effectText, verdictCell } from '../verdict-words.ts';
+import { metricWords, verdictWord } from '../metric-words.ts';
+import { effectText, marksOf, verdictCell } from '../verdict-words.ts';
 import { html, nothing, paragraphs, type Html } from './page.ts';
-import { metrics, verdictWord } from '../../analysis/metrics.ts';
 
 /** One comparison is the headline; several stand below a headline that counts them. */
 export function headlineHtml(result: Result): Html {
@@ -78,7 +79,7 @@ function claim(one: Comparison, result: Result): string {
   const size = effectText(one);
   if (result.control === true || (verdict !== 'faster' && verdict !== 'slower'))
     return comparisonParts(one, undefined, result)[0].replace(/ here, within /, ', within ');
-  if (metrics[metric].shareOf !== undefined) return `${variant} uses ${size} of ${baseline}`;
+  if (metricWords[metric].shareOf !== undefined) return `${variant} uses ${size} of ${baseline}`;
   if (metric !== 'rps')
     return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}: ${size}`;
   if (size.endsWith('%')) return `${variant} is ${size.slice(1)} ${verdict} than ${baseline}`;
@@ -111,7 +112,8 @@ function barHtml(one: Comparison, { sameWithin }: Result, reach: number): Html {
 }
 
 function endsHtml({ metric }: Comparison, reach: number): Html {
-  const { ends, lessIsBetter, shareOf } = metrics[metric];
+  const { lessIsBetter } = metrics[metric];
+  const { ends, shareOf } = metricWords[metric];
   const [worse, better] = ends;
   const end = (gained: number) =>
     amount(Math.exp(lessIsBetter ? -gained : gained), shareOf !== undefined);

@@ -1,8 +1,8 @@
 // Why requests failed and what to do, where the answers, the config or the program tell it.
-import { counts } from '../format.ts';
-import type { Phase, VariantResult } from '../result/result.ts';
-import { answersByStatus, phasesIn, succeeded } from './phases.ts';
-import { total } from './statistics.ts';
+import { counts } from '../../format.ts';
+import type { Phase, VariantResult } from '../../result/result.ts';
+import { answersByStatus, phasesIn, succeeded } from '../../analysis/phases.ts';
+import { total } from '../../analysis/statistics.ts';
 
 /** What servers answer with beyond a limit of requests or connections. */
 const limitStatuses = ['429', '503'];

@@ -1,6 +1,6 @@
 // From the rounds of a run to the figures of its table.
 import { byName, present } from '../present.ts';
-import type { Comparison, VariantResult } from '../result/result.ts';
+import type { VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { againstContinuous } from './continuous.ts';
 import { mergedDistribution } from './latency.ts';
@@ -21,17 +21,17 @@ import { geometricMean, median, total } from './statistics.ts';
 import {
   compareAll,
   type Contender,
+  type Judgement,
   type MeasuredVariant,
   type Pair,
   type RunFacts,
   uncompared,
 } from './verdict.ts';
-import { warningsOf } from './warnings.ts';
 
 export type Asked = Pick<Scenario, 'alsoCompare' | 'control'>;
 
 /** `variants` are in the given order; the rows' comparisons come before further ones. */
-export function summarise(
+export function figuresOfRun(
   facts: RunFacts,
   measured: readonly MeasuredVariant[],
   asked: Asked = {},
@@ -53,12 +53,7 @@ export function summarise(
   const ofControls: number[][] = [];
   for (const { verdict, roundRatios } of comparisons)
     if (asked.control === true && verdict !== 'none') ofControls.push(roundRatios.map(Math.log));
-  return {
-    variants,
-    comparisons,
-    noiseFloor: noiseFloorOf(ofControls),
-    warnings: warningsOf(facts, measured, variants, comparisons),
-  };
+  return { variants, comparisons, noiseFloor: noiseFloorOf(ofControls) };
 }
 
 function variantResult(facts: RunFacts, variant: MeasuredVariant): VariantResult {
@@ -115,7 +110,7 @@ function comparisonsOf(
   facts: RunFacts,
   contenders: readonly (Contender & Pick<MeasuredVariant, 'against' | 'needsServerCores'>)[],
   { alsoCompare = [], control }: Asked,
-): Comparison[] {
+): Judgement[] {
   const named = (name: string) => contenders.find((one) => one.name === name);
   const pairs: Pair[] = [];
   for (const variant of contenders) {
@@ -135,7 +130,7 @@ function comparisonsOf(
   );
   const compared = compareAll(run, { ...facts, control: control === true });
   return pairs.flatMap((pair) => {
-    if (pair.variant.server === null) return uncompared(pair, 'rps', 'published only');
+    if (pair.variant.server === null) return uncompared(pair, 'rps', { kind: 'publishedOnly' });
     return compared[run.indexOf(pair)] ?? [];
   });
 }

@@ -1,4 +1,11 @@
 // Warnings below the table, derived from the figures, each with a next step.
+import { overflowsOf } from '../../analysis/accept-queues.ts';
+import { lateSends, limitOf, pauseMs, stoodStill } from '../../analysis/limit.ts';
+import { oneSided } from '../../analysis/one-sided.ts';
+import { perRequestOf, phasesIn, reconnectsOf, wholeRounds } from '../../analysis/phases.ts';
+import { dependenceOf, falseNotes } from '../../analysis/rounds.ts';
+import { extent, groupedBy, median, minimumRounds, total } from '../../analysis/statistics.ts';
+import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
 import {
   effect,
   counts,
@@ -7,56 +14,14 @@ import {
   scaledTime,
   variantsText,
   whole,
-} from '../format.ts';
-import type { ErrorCause } from '../result/load-result.ts';
-import type { Comparison, Phase, Round, VariantResult } from '../result/result.ts';
-import { lateSends, limitOf, rateCause, pauseMs, stoodStill } from './limit.ts';
-import { overflowClause, overflowsOf, overflowTexts } from './accept-queues.ts';
-import { noiseWarnings, roundsText } from './noise-warnings.ts';
-import {
-  answersByStatus,
-  perRequestOf,
-  phasesIn,
-  reconnectsOf,
-  succeeded,
-  summed,
-  wholeRounds,
-} from './phases.ts';
-import { oneSided } from './one-sided.ts';
-import { dependenceOf, falseNotes } from './rounds.ts';
-import {
-  extent,
-  groupedBy,
-  median,
-  minimumRounds,
-  total,
-  type RatioInterval,
-} from './statistics.ts';
+} from '../../format.ts';
+import type { Comparison, Round, VariantResult } from '../../result/result.ts';
+import { oneSidedText, remedies } from '../reasons.ts';
+import { answersTexts, errorsTexts, hungText } from './failures.ts';
+import { noiseWarnings, roundsText } from './noise.ts';
+import { overflowTexts } from './overflows.ts';
+import { rateCause } from './rate-cause.ts';
 import { failureCause } from './turned-away.ts';
-import { type MeasuredVariant, type RunFacts } from './verdict.ts';
-
-/** Sentences on how the run went. */
-export const warning = {
-  repeated: (round: number, why: string) =>
-    `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
-  dropped: (round: number, why: string) =>
-    `round ${round} was dropped, and there was no time to repeat it: ${why}`,
-  timeOver: (rounds: number, most: number) =>
-    `--max-time ended the run after ${rounds} of at most ${most} rounds`,
-  alone: (variant: string, why: string) =>
-    `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
-  withoutWarmup: (variants: string) =>
-    `${variants}: the load counts requests, and has no warm-up: a server that compiles its code or fills caches meanwhile is measured cold, and may differ much from itself. For a warm one give a time instead (--duration 2s, or -D 5 with h2load, -t 5 with ab)`,
-  notInTurns: (variant: string, ratio: RatioInterval, rounds: number) =>
-    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
-  turnsDiffer: (variant: string, ratio: RatioInterval) =>
-    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
-  serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,
-  logOfFailures: (variant: string, line: string) =>
-    `${variant}: the last line of its log after requests had failed: ${line}`,
-  otherBodies: (variant: string) =>
-    `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
-} as const;
 
 /** `variants` are those of `measured`, in the same order. */
 export function warningsOf(
@@ -150,7 +115,7 @@ function oneSidedWarnings(
       verdict === 'none'
         ? `requests/s and latency of ${pair} do not compare`
         : `the difference of ${pair} is not as large as measured, and too large to come from that alone`;
-    return `${disturbed.why}, so ${consequence}: ${disturbed.remedy}, and run again`;
+    return `${oneSidedText(disturbed)}, so ${consequence}: ${remedies[disturbed.kind]}, and run again`;
   });
 }
 
@@ -307,66 +272,3 @@ const tlsParts = [
   ['cipher', 'cipher'],
   ['keyExchange', 'key exchange'],
 ] as const;
-
-const causeNames: Readonly<Record<ErrorCause, string>> = {
-  addressNotAvailable: 'no free port',
-  refused: 'refused',
-  reset: 'reset',
-  timedOut: 'timed out',
-  short: 'cut short',
-  other: 'other',
-};
-
-/** "123 errors (100 timed out, 20 reset)", with an example of those without a known cause. */
-function errorsTexts(phases: readonly Phase[]): string[] {
-  const errors = total(phases, (phase) => phase.errors.total);
-  if (errors === 0) return [];
-  const causes = summed(phases.map(({ errorCauses }) => errorCauses));
-  const counted = (Object.keys(causeNames) as ErrorCause[]).filter((cause) => causes[cause] > 0);
-  counted.sort((a, b) => causes[b] - causes[a]);
-  const parts = counted.map((cause) => `${whole(causes[cause])} ${causeNames[cause]}`);
-  const failed = phases.find(({ errors, errorExample }) => errors.total > 0 && errorExample);
-  if (failed?.errorExample !== undefined && (counted.length === 0 || causes.other > 0))
-    parts.push(failed.errorExample);
-  const text = counts(errors, 'error');
-  return [parts.length === 0 ? text : `${text} (${parts.join(', ')})`];
-}
-
-const mostStatuses = 4;
-
-/** "1,200 answers with 503" for each wrong status; the most frequent are named, in their order. */
-function answersTexts(phases: readonly Phase[]): string[] {
-  const expected = phases[0]?.expected ?? '2xx 3xx';
-  // Which of them were unexpected is not known by status, only whether any were.
-  if (expected === 'each' && total(phases, ({ unexpected }) => unexpected) === 0) return [];
-  const wrong = answersByStatus(phases).filter(([status]) => !expected.includes(`${status[0]}xx`));
-  wrong.sort(([, a], [, b]) => b - a);
-  const frequent = wrong.slice(0, mostStatuses).sort(([a], [b]) => (a < b ? -1 : 1));
-  const texts = frequent.map(([status, count]) => `${counts(count, 'answer')} with ${status}`);
-  const others = total(wrong.slice(mostStatuses), ([, count]) => count);
-  if (others > 0) texts.push(`${whole(others)} with others`);
-  return texts;
-}
-
-/** '' if no request hung; the limits are the engine's. */
-function hungText(phases: readonly Phase[]): string {
-  const hung = total(phases, (phase) => phase.hung);
-  if (hung === 0) return '';
-  return `${counts(hung, 'request')} ${hung === 1 ? 'was' : 'were'} never answered and had waited for more than 1 s, and twice p99.9, when the load ended`;
-}
-
-/** Why none of a variant's requests succeeded; null if any did, or no request was made. */
-export function whyNothing(variant: VariantResult): string | null {
-  const phases = phasesIn(variant.rounds);
-  if (phases.length === 0 || total(phases, succeeded) > 0) return null;
-  const texts = [
-    ...answersTexts(phases),
-    ...errorsTexts(phases),
-    hungText(phases),
-    overflowClause(overflowsOf(variant)),
-  ];
-  const reasons = texts.filter((text) => text !== '');
-  if (reasons.length === 0) return 'no request ended within the load';
-  const cause = failureCause(variant);
-  return cause === '' ? enumeration(reasons) : `${enumeration(reasons)}: ${cause}`;
-}

@@ -1,10 +1,17 @@
 // Warnings on other programs and the hypervisor, which used the cores of a run.
-import { enumeration, percent, variantsText } from '../format.ts';
-import type { Comparison } from '../result/result.ts';
-import { limit, noiseOf, othersMatter, sharesOf, stealMatters, type RoundNoise } from './limit.ts';
-import { phasesIn } from './phases.ts';
-import { extent } from './statistics.ts';
-import type { MeasuredVariant, RunFacts } from './verdict.ts';
+import {
+  limit,
+  noiseOf,
+  othersMatter,
+  sharesOf,
+  stealMatters,
+  type RoundNoise,
+} from '../../analysis/limit.ts';
+import { phasesIn } from '../../analysis/phases.ts';
+import { extent } from '../../analysis/statistics.ts';
+import type { MeasuredVariant, RunFacts } from '../../analysis/verdict.ts';
+import { enumeration, percent, variantsText } from '../../format.ts';
+import type { Comparison } from '../../result/result.ts';
 
 /** "every round", "4 of 10 rounds" or "rounds 2 and 4". */
 export function roundsText(numbers: readonly number[], all: number): string {

@@ -1,0 +1,88 @@
+// Why a comparison has its verdict or none, as clauses.
+import { metrics } from '../analysis/metrics.ts';
+import type { OneSided } from '../analysis/one-sided.ts';
+import { mostRounds } from '../analysis/rounds.ts';
+import type { Disagreement, Judgement, Obstacle } from '../analysis/verdict.ts';
+import { percent, tolerance, whole } from '../format.ts';
+import type { Comparison } from '../result/result.ts';
+import { metricWords } from './metric-words.ts';
+
+/** A comparison with its reasons in words, as the result has it. @param sameWithin a share, as in the result */
+export function inWords(judgement: Judgement, sameWithin: number): Comparison {
+  const { why, disagreement } = judgement;
+  return {
+    ...judgement,
+    why: why === null ? intervalText(judgement, sameWithin) : obstacleText(why),
+    disagreement: disagreement === null ? '' : disagreementText(disagreement),
+  };
+}
+
+/** Why the interval has this verdict. */
+function intervalText({ metric, verdict, roundsNeeded }: Judgement, sameWithin: number): string {
+  if (verdict === 'same') return `the 90 % interval is within ${tolerance(sameWithin)} of equal`;
+  if (verdict === 'inconclusive') return `the interval includes 1: ${decidingText(roundsNeeded)}`;
+  const isAbove = (verdict === 'faster') !== metrics[metric].lessIsBetter;
+  return `the whole interval is ${isAbove ? 'above' : 'below'} 1`;
+}
+
+function decidingText(rounds: number | null): string {
+  if (rounds === null)
+    return `even ${whole(mostRounds)} rounds would probably not decide, a quieter machine may`;
+  return `about ${rounds} rounds would probably decide`;
+}
+
+function obstacleText(obstacle: Obstacle): string {
+  switch (obstacle.kind) {
+    case 'publishedOnly':
+      return 'published only';
+    case 'oneRate':
+      return 'only one of the loads sets requests/s: their latencies are not of the same thing';
+    case 'otherFiles':
+      return 'their latencies are of pages with different numbers of files';
+    case 'sameSetup':
+      return 'the same config and load here';
+    case 'noFigures': {
+      const { missing, missingInLog = missing } = metricWords[obstacle.metric];
+      return obstacle.inLog ? missingInLog : missing;
+    }
+    case 'failing':
+      return `${failedText(obstacle.successRatio)} of the requests of ${obstacle.name} failed`;
+    case 'belowRate':
+      return `${obstacle.name} did not come to its rate`;
+    case 'generatorLimit':
+      return `the generator was the limit with ${obstacle.name}`;
+    case 'stoodStill':
+      return `the generator stood still in ${percent(obstacle.share)} of the turns of ${obstacle.name}`;
+    case 'oneSided':
+      return oneSidedText(obstacle.disturbance);
+    case 'needsCores':
+      return `needs ${obstacle.needed} server cores`;
+    case 'needsRounds':
+      return `needs ${obstacle.needed} rounds`;
+  }
+}
+
+/** The share of requests that failed. 100 % stands only for all of them. */
+function failedText(successRatio: number): string {
+  return successRatio > 0 && successRatio < 0.005 ? 'over 99 %' : percent(1 - successRatio);
+}
+
+/** What disturbed one variant more than the other. */
+export function oneSidedText({ kind, name, other, share, otherShare }: OneSided): string {
+  if (kind === 'starved')
+    return `${name} waited in ${percent(share)} of its time for cores that another program used, ${other} in ${percent(otherShare)}`;
+  const also = otherShare === 0 ? '' : `, ${other} in ${percent(otherShare)}`;
+  return `${name} was stopped in ${percent(share)} of its time${also}`;
+}
+
+/** What to do about it. */
+export const remedies: Readonly<Record<OneSided['kind'], string>> = {
+  stopped: 'find what stops it (SIGSTOP, a debugger)',
+  starved: 'end that program',
+};
+
+function disagreementText({ less, more, share, isTaken }: Disagreement): string {
+  if (isTaken)
+    return `other programs or the host left ${less} ${percent(share)} less of the server's CPU time than ${more}`;
+  return `with ${less} the server's cores were ${percent(share)} less busy than with ${more}`;
+}

@@ -1,0 +1,25 @@
+// Warnings on how a run went, each with a next step.
+import type { RatioInterval } from '../../analysis/statistics.ts';
+import { counts, effect } from '../../format.ts';
+
+export const warning = {
+  repeated: (round: number, why: string) =>
+    `round ${round} was dropped and repeated as round ${round + 1}: ${why}`,
+  dropped: (round: number, why: string) =>
+    `round ${round} was dropped, and there was no time to repeat it: ${why}`,
+  timeOver: (rounds: number, most: number) =>
+    `--max-time ended the run after ${rounds} of at most ${most} rounds`,
+  alone: (variant: string, why: string) =>
+    `${variant} was loaded alone, and not in turns with the others: ${why}; the machine's noise is in its figures`,
+  withoutWarmup: (variants: string) =>
+    `${variants}: the load counts requests, and has no warm-up: a server that compiles its code or fills caches meanwhile is measured cold, and may differ much from itself. For a warm one give a time instead (--duration 2s, or -D 5 with h2load, -t 5 with ab)`,
+  notInTurns: (variant: string, ratio: RatioInterval, rounds: number) =>
+    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, as where a rate limit or a quota recovers during the turns of others; so ${counts(rounds, 'round')} were dropped and the sides loaded one after the other: the machine's noise is in their ratios`,
+  turnsDiffer: (variant: string, ratio: RatioInterval) =>
+    `${variant}: requests/s in turns against continuous load are ${effect(ratio.ratio, ratio.interval)}, and there was no time to load the sides one after the other: give more --max-time, and do not trust these figures`,
+  serverAlarm: (variant: string, line: string) => `${variant}: the server's log says: ${line}`,
+  logOfFailures: (variant: string, line: string) =>
+    `${variant}: the last line of its log after requests had failed: ${line}`,
+  otherBodies: (variant: string) =>
+    `${variant}: under load the bodies had another length on average than when the server was started: part of what is seen is theirs`,
+} as const;
