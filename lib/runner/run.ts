@@ -102,6 +102,8 @@ class Rounds {
   readonly #beganAtMs = performance.now();
   readonly #kept: KeptRound[] = [];
   readonly #notes: Set<string>;
+  /** Variants whose log a note quotes. */
+  readonly #quoted = new Set<string>();
   readonly #answers: NonNullable<Attempt['answers']>;
   #endedBy: string | undefined;
   /** Lines on the answers. */
@@ -343,11 +345,10 @@ class Rounds {
   }
 
   #noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
-    if (
-      lastWords !== undefined &&
-      ![...this.#notes].some((one) => one.startsWith(warning.logOfFailures(variant, '')))
-    )
+    if (lastWords !== undefined && !this.#quoted.has(variant)) {
+      this.#quoted.add(variant);
       this.#notes.add(warning.logOfFailures(variant, lastWords));
+    }
     for (const text of [...own, ...(integrity?.problems ?? [])]) this.#notes.add(text);
   }
 
