@@ -1,12 +1,12 @@
 // What can be taken out of bakeoff. The core asks the list in lib/features.ts. It names no feature itself, except in the formats of
 // result.json and of scenarios, in the help of --rounds and --generator-cpus, in advice on requests that have times or statuses of a log,
 // in what it says of a network's delay and packets, and in the next step after --k6-script.
-import type { FoundRates } from './analysis/curves.ts';
+import type { CurvePoint } from './analysis/curves.ts';
 import type { Given } from './cli/sides.ts';
 import type { Flag, Words } from './cli/words.ts';
 import type { Figure, Html } from './report/html/page.ts';
 import type { Part, Table } from './report/table.ts';
-import type { Result } from './result/result.ts';
+import type { FoundRate, Result } from './result/result.ts';
 import type { PlannedEnclosure } from './runner/enclosure.ts';
 import type { PlannedMachines } from './runner/machines.ts';
 import type { Observer } from './runner/observers/observer.ts';
@@ -31,6 +31,19 @@ export interface EndedRun {
   examined: 'all' | 'decided' | 'none';
   /** Shows progress: the step, the sides it looks at, the seconds left. */
   tell(step: { what: string; seen: string; secondsLeft: number }): void;
+}
+
+/** What a load in steps found, instead of the requests/s that were answered. */
+export interface FoundRates {
+  /** What its comparisons are judged by: "the highest rate with …". */
+  judgedBy: string;
+  /** The limit of latency that the rates keep, in milliseconds and in words. */
+  limit: { ms: number; text: string };
+  rates: readonly FoundRate[];
+  /** Returns a variant's steps. */
+  pointsOf(variant: string): CurvePoint[];
+  /** Words for the chart of the steps: above it in the terminal, and below its title in report.html. */
+  chart: { heading: string; text: string };
 }
 
 /** A scenario that is about to be planned. */

@@ -1,5 +1,4 @@
-// Latency by rate: the points of curves, and the rates that a load in steps found.
-import type { FoundRate } from '../result/result.ts';
+// Latency by rate: the points of curves.
 import { median } from './statistics.ts';
 
 /** In requests/s and milliseconds. `kept`: the step of a load in steps kept its limit. */
@@ -13,19 +12,6 @@ export interface CurvePoint {
 export interface Curve {
   name: string;
   points: CurvePoint[];
-}
-
-/** What a load in steps found, instead of the requests/s that were answered. */
-export interface FoundRates {
-  /** What its comparisons are judged by: "the highest rate with …". */
-  judgedBy: string;
-  /** The limit of latency that the rates keep, in milliseconds and in words. */
-  limit: { ms: number; text: string };
-  rates: readonly FoundRate[];
-  /** Returns a variant's steps. */
-  pointsOf(variant: string): CurvePoint[];
-  /** Words for the chart of the steps: above it in the terminal, and below its title in report.html. */
-  chart: { heading: string; text: string };
 }
 
 export type CurveRow = ReturnType<typeof curveRows>[number];

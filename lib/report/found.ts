@@ -1,5 +1,6 @@
 // Asks the features what a load in steps found, and makes the curves of a result.
-import type { Curve, CurvePoint, FoundRates } from '../analysis/curves.ts';
+import type { Curve, CurvePoint } from '../analysis/curves.ts';
+import type { FoundRates } from '../feature.ts';
 import { features } from '../features.ts';
 import { firstOf } from '../present.ts';
 import type { FoundRate, Result, VariantResult } from '../result/result.ts';

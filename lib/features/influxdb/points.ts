@@ -1,9 +1,10 @@
 // Makes bakeoff's own points by the catalogue in schema.ts.
 import { publishedBuckets, sameBucket } from '../../analysis/latency.ts';
 import { comparisonOf, hasRatio, comparable } from '../../analysis/comparisons.ts';
-import type { Curve, FoundRates } from '../../analysis/curves.ts';
+import type { Curve } from '../../analysis/curves.ts';
 import { pagesOf } from '../../analysis/pages.ts';
 import { phasePairs, phasesIn, type PhasePair } from '../../analysis/phases.ts';
+import type { FoundRates } from '../../feature.ts';
 import { bucketLabel } from '../../format.ts';
 import { metricWords } from '../../report/metric-words.ts';
 import type { BucketShare, Phase, Result } from '../../result/result.ts';

@@ -1,5 +1,5 @@
 // What a search found, for the table, its sentences and its chart.
-import type { CurvePoint, FoundRates } from '../../analysis/curves.ts';
+import type { CurvePoint } from '../../analysis/curves.ts';
 import {
   alphaOf,
   exponential,
@@ -8,6 +8,7 @@ import {
   minimumRounds,
 } from '../../analysis/statistics.ts';
 import type { MeasuredVariant } from '../../analysis/verdict.ts';
+import type { FoundRates } from '../../feature.ts';
 import { isTooWide, percent, scaledTime, whole } from '../../format.ts';
 import type { FoundRate, RateStep, Result, Search } from '../../result/result.ts';
 import type { Within } from '../../scenario/model.ts';
