@@ -3,6 +3,7 @@ import { byName, present } from '../present.ts';
 import type { VariantResult } from '../result/result.ts';
 import type { Scenario } from '../scenario/model.ts';
 import { againstContinuous } from './continuous.ts';
+import type { Judgement } from './judgement.ts';
 import { mergedDistribution } from './latency.ts';
 import { sharesOf, usableCores } from './limit.ts';
 import {
@@ -21,7 +22,6 @@ import { geometricMean, median, total } from './statistics.ts';
 import {
   compareAll,
   type Contender,
-  type Judgement,
   type MeasuredVariant,
   type Pair,
   type RunFacts,

@@ -12,6 +12,7 @@ import type {
 } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
+import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
 import {
   isServerAtLimit,
   limitOf,
@@ -22,7 +23,7 @@ import {
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
 import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
-import { mayExplain, oneSided, type OneSided } from './one-sided.ts';
+import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
 import {
@@ -94,36 +95,6 @@ interface Rules extends RunFacts {
 
 type Judged = Exclude<Verdict, 'none'>;
 type Figures = [baseline: readonly number[], variant: readonly number[]];
-
-/** Why there is no verdict. `name` is that of the variant with which it is so. */
-export type Obstacle =
-  | { kind: 'publishedOnly' | 'oneRate' | 'otherFiles' | 'sameSetup' }
-  /** `inLog`: the loads are the requests of a log at their own times. */
-  | { kind: 'noFigures'; metric: Metric; inLog: boolean }
-  | { kind: 'failing'; name: string; successRatio: number }
-  | { kind: 'belowRate' | 'generatorLimit'; name: string }
-  /** Share of its turns, 0 to 1. */
-  | { kind: 'stoodStill'; name: string; share: number }
-  | { kind: 'oneSided'; disturbance: OneSided }
-  | { kind: 'needsCores' | 'needsRounds'; needed: number };
-
-/** Why requests/s and CPU per request disagree: the server used less of its cores with one variant than with the other. */
-export interface Disagreement {
-  less: string;
-  more: string;
-  /** Of the CPU time with `more`, 0 to 1. */
-  share: number;
-  /** Other programs or the host took the rest. */
-  isTaken: boolean;
-}
-
-/** A comparison whose reasons are facts. The result has them in words (lib/report/reasons.ts). */
-export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
-  /** null: the interval has decided. */
-  why: Obstacle | null;
-  /** null: they agree, or are not known. */
-  disagreement: Disagreement | null;
-}
 
 /** `why`: there is no verdict, whatever the interval. */
 interface Question {

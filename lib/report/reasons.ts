@@ -1,8 +1,8 @@
 // Why a comparison has its verdict or none, as clauses.
+import type { Disagreement, Judgement, Obstacle } from '../analysis/judgement.ts';
 import { metrics } from '../analysis/metrics.ts';
 import type { OneSided } from '../analysis/one-sided.ts';
 import { mostRounds } from '../analysis/rounds.ts';
-import type { Disagreement, Judgement, Obstacle } from '../analysis/verdict.ts';
 import { percent, tolerance, whole } from '../format.ts';
 import type { Comparison } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
