@@ -85,6 +85,8 @@ interface Leg {
   wakeups: number;
 }
 
+const legFigures = ['rps', 'cpuMicros', 'wakeups'] as const satisfies (keyof Leg)[];
+
 type LegsOfPair = Record<Side, Leg>;
 
 export interface EffectRun {
@@ -110,7 +112,8 @@ interface EffectFile extends Kept<EffectRun> {
 export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
   const connections = load.connections;
-  const seal = sealOf([name, configsOf(name), [...asked].sort(), connections, legSeconds]);
+  const generatorNames = [...asked].sort();
+  const seal = sealOf([name, configsOf(name), generatorNames, connections, legSeconds, legFigures]);
   const path = join(folder, `effect-${name}-${seed}.json`);
   const fresh = { effect: name, connections, legSeconds, seed, seal, runs: [] };
   const file = await readKept<EffectFile>(path, fresh, isResumed);
