@@ -71,7 +71,7 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
 interface Leg {
   rps: number;
   cpuMicros: number;
-  wakeups: number;
+  sleeps: number;
 }
 
 test('the effect of a line: each pair is kept, and all generators are in the table', async () => {
@@ -100,9 +100,9 @@ test('the effect of a line: each pair is kept, and all generators are in the tab
         expect(cpuMicros).toBeGreaterThan(2);
         expect(cpuMicros * rps).toBeLessThan(1.3e6);
       }
-    // A generator that spins needs nobody to wake it.
+    // A generator that spins does not sleep.
     const [sleeping, spinning] = [legs['bakeoff, sleeping'], legs['bakeoff, spinning']];
-    expect(sleeping?.with.wakeups).toBeGreaterThan(2 * (spinning?.with.wakeups ?? NaN));
+    expect(sleeping?.with.sleeps).toBeGreaterThan(2 * (spinning?.with.sleeps ?? NaN));
   }
   const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
   for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, spinning .*\[.*\]/);

@@ -47,7 +47,6 @@ function sample(rps: number, cpuMicrosPerRequest: number, more: Partial<Measured
     errors: 0,
     cpuMicrosPerRequest,
     peakRssBytes: 60e6,
-    wakeupsPerSecond: 0,
     serverShare: 0.97,
     generatorShare: 0.5,
     ...more,

@@ -9,6 +9,7 @@ import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx
 import { configsOf, effectNames, effectTables, type EffectRun } from './effect.ts';
 import { readKept } from './kept.ts';
 import { loadgenWith, type GeneratorLoad } from './peers.ts';
+import { sleepCostOf } from './sleeps.ts';
 
 /** wrk sees `byWrk`, bakeoff `sleeping` and `spinning` times as much requests/s with the line; the server's core is always busy. */
 const run = (number: number, byWrk: number, sleeping: number, spinning: number): EffectRun => ({
@@ -21,8 +22,8 @@ const run = (number: number, byWrk: number, sleeping: number, spinning: number):
 });
 
 const legsOf = (rps: number, times: number) => ({
-  without: { rps, cpuMicros: 1e6 / rps, wakeups: 1e3 / rps },
-  with: { rps: rps * times, cpuMicros: 1e6 / rps / times, wakeups: 1e3 / rps / times },
+  without: { rps, cpuMicros: 1e6 / rps, sleeps: 1e3 / rps },
+  with: { rps: rps * times, cpuMicros: 1e6 / rps / times, sleeps: 1e3 / rps / times },
 });
 
 const rowsOf = (runs: readonly EffectRun[], table = 0) =>
@@ -41,22 +42,30 @@ test('a pair has effects without intervals, and those of bakeoff are divided by 
   ]);
 });
 
-test('a cost of wake-ups and a saving of the line are told apart, and predict what each generator sees', () => {
-  // A request takes 20 µs, with the line 15 µs, and a wake-up 10 µs.
+test('what sleeps cost and what the line saves are found, and what they make of each generator', () => {
+  // A request takes 20 µs, with the line 15 µs, and a sleep 10 µs.
   const seen = (without: number, withLine: number) => ({
-    without: { rps: 1, cpuMicros: 20 + 10 * without, wakeups: without },
-    with: { rps: 1, cpuMicros: 15 + 10 * withLine, wakeups: withLine },
+    without: { rps: 50_000, cpuMicros: 20 + 10 * without, sleeps: without },
+    with: { rps: 50_000, cpuMicros: 15 + 10 * withLine, sleeps: withLine },
   });
-  const legs = {
-    wrk: seen(0.5, 0.3),
-    'bakeoff, sleeping': seen(0.2, 0.1),
-    'bakeoff, spinning': seen(0, 0),
-  };
-  expect(rowsOf([{ number: 1, legs }], 2)).toEqual([
-    ['wrk', '0.500', '0.300', '25.0', '18.0', '−28 %'],
-    ['bakeoff, sleeping', '0.200', '0.100', '22.0', '16.0', '−27 %'],
-    ['bakeoff, spinning', '0.000', '0.000', '20.0', '15.0', '−25 %'],
+  const pair = (more: number) => ({
+    number: 1,
+    legs: {
+      wrk: seen(0.5 + more, 0.3 - more),
+      'bakeoff, sleeping': seen(0.2 - more, 0.1 + more),
+      'bakeoff, spinning': seen(0, 0),
+    },
+  });
+  expect(rowsOf([pair(0.1), pair(-0.1)], 2)).toEqual([
+    ['wrk', '125 %', '90 %', '0.500', '0.300', '25.0', '18.0', '−28 %'],
+    ['bakeoff, sleeping', '110 %', '80 %', '0.200', '0.100', '22.0', '16.0', '−27 %'],
+    ['bakeoff, spinning', '100 %', '75 %', '0.000', '0.000', '20.0', '15.0', '−25 %'],
   ]);
+});
+
+test('generators that sleep alike tell nothing of what sleeps cost', () => {
+  const alike = { cpuMicros: { without: 20, with: 15 }, sleeps: { without: 0, with: 0 } };
+  expect(sleepCostOf([alike, alike])).toBeUndefined();
 });
 
 test('means over pairs are geometric, and intervals are those of Student on logarithms', () => {

@@ -8,7 +8,7 @@ import {
   type RatioInterval,
 } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import { counts, effect, perSecond, short } from '../../format.ts';
+import { counts, effect, percent, perSecond, short } from '../../format.ts';
 import {
   leftColumn,
   rightColumn,
@@ -31,7 +31,7 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
-import { modelMicros, wakeupCostOf, type Wakings } from './wakeups.ts';
+import { fittedMicros, sleepCostOf, type SleepsAndCpu } from './sleeps.ts';
 
 /** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -79,15 +79,20 @@ export interface EffectOptions {
 /** What a server did while one generator loaded it. */
 interface Leg {
   rps: number;
-  /** The server's CPU time per request. Its core has no time left, and this is steadier than requests/s. */
+  /** The server's CPU time per request. */
   cpuMicros: number;
-  /** How often a request woke the generator. */
-  wakeups: number;
+  /** How often the generator slept for a request, its start and end included. */
+  sleeps: number;
 }
 
-const legFigures = ['rps', 'cpuMicros', 'wakeups'] as const satisfies (keyof Leg)[];
+const legFigures = Object.keys({
+  rps: true,
+  cpuMicros: true,
+  sleeps: true,
+} satisfies Record<keyof Leg, true>);
 
 type LegsOfPair = Record<Side, Leg>;
+type PairOf = Record<Side, number>;
 
 export interface EffectRun {
   /** From 1. */
@@ -112,8 +117,8 @@ interface EffectFile extends Kept<EffectRun> {
 export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
   const connections = load.connections;
-  const generatorNames = [...asked].sort();
-  const seal = sealOf([name, configsOf(name), generatorNames, connections, legSeconds, legFigures]);
+  const peerNames = [...asked].sort();
+  const seal = sealOf([name, configsOf(name), peerNames, connections, legSeconds, legFigures]);
   const path = join(folder, `effect-${name}-${seed}.json`);
   const fresh = { effect: name, connections, legSeconds, seed, seal, runs: [] };
   const file = await readKept<EffectFile>(path, fresh, isResumed);
@@ -129,7 +134,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   for (const table of tables)
     for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
   console.log(aboutOf(file));
-  console.log(wakeupText(file.runs));
+  console.log(sleepText(file.runs));
   const text = path.replace(/json$/, 'md');
   await writeWhole(text, markdownOf(file, tables));
   console.log(`page: ${text}`);
@@ -156,7 +161,7 @@ async function generatorsIn(
   return [...peers, ...ours.map((generator) => ({ generator, binary: k6, version }))];
 }
 
-/** Starts both servers anew, and has each generator load one after the other, in an order of the pair's own. */
+/** Starts both servers anew, and has each generator load one after the other. Every other pair and generator begins with the same server. */
 async function pairRun(
   lab: Lab,
   generators: readonly Peer[],
@@ -173,7 +178,7 @@ async function pairRun(
     for (const peer of orderOfRound(generators, number, `${name} ${seed}`)) {
       const { name: by } = peer.generator;
       const seen: Partial<LegsOfPair> = {};
-      for (const side of orderOfRound(sides, number, `${name} ${seed} ${by}`)) {
+      for (const side of orderOfRound(sides, number + generators.indexOf(peer), '')) {
         const server = servers[sides.indexOf(side)] as (typeof servers)[number];
         const cpuSeconds = server.usage().cpuSeconds;
         const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
@@ -182,8 +187,12 @@ async function pairRun(
             `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
           );
         const cpuMicros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
-        const wakeups = sample.wakeupsPerSecond / sample.rps;
-        seen[side] = { rps: sample.rps, cpuMicros, wakeups };
+        const leg = { rps: sample.rps, cpuMicros, sleeps: sample.sleepsPerRequest ?? NaN };
+        if (!Object.values(leg).every(Number.isFinite))
+          throw new UserError(
+            `pair ${number}: ${by} has no requests/s, or the server no CPU time: --resume measures the pair again`,
+          );
+        seen[side] = leg;
       }
       legs.set(by, seen as LegsOfPair);
     }
@@ -214,64 +223,61 @@ function lineOf({ legs }: EffectRun): string {
 
 /**
  * Returns what each generator saw, and its effect by that of each other generator: a table of requests/s, one of CPU time, and one of
- * the CPU time that follows from wake-ups.
+ * what sleeps of the generator make of CPU time.
  * @param runs at least one, all with the same generators
  */
 export function effectTables(runs: readonly EffectRun[], peers: readonly string[]): Table[] {
-  return [...figures.map((figure) => effectTable(runs, peers, figure)), wakeupTable(runs)];
+  return [...figures.map((figure) => effectTable(runs, peers, figure)), sleepTable(runs)];
 }
 
-/** The means of each generator. */
-function wakingsOf(runs: readonly EffectRun[]): Map<string, Wakings> {
+/** The means of each generator, by its name. */
+function meansOf(runs: readonly EffectRun[]): Map<string, SleepsAndCpu & { busy: PairOf }> {
   const [{ legs }] = runs as [EffectRun];
-  const valuesOf = (name: string, side: Side): Leg[] =>
-    runs.map((run) => (run.legs[name] as LegsOfPair)[side]);
-  const microsOf = (name: string, side: Side): number =>
-    geometricMean(valuesOf(name, side).map(({ cpuMicros }) => cpuMicros));
-  // They may be none.
-  const wakeupsOf = (name: string, side: Side): number =>
-    total(valuesOf(name, side), ({ wakeups }) => wakeups) / runs.length;
-  const bothOf = (of: (name: string, side: Side) => number, name: string) => ({
-    without: of(name, 'without'),
-    with: of(name, 'with'),
+  const meanOf = (name: string, of: (leg: Leg) => number): PairOf => {
+    const ofSide = (side: Side) =>
+      total(runs, (run) => of((run.legs[name] as LegsOfPair)[side])) / runs.length;
+    return { without: ofSide('without'), with: ofSide('with') };
+  };
+  const means = (name: string) => ({
+    cpuMicros: meanOf(name, ({ cpuMicros }) => cpuMicros),
+    sleeps: meanOf(name, ({ sleeps }) => sleeps),
+    busy: meanOf(name, ({ rps, cpuMicros }) => (rps * cpuMicros) / 1e6),
   });
-  const names = Object.keys(legs);
-  return new Map(
-    names.map((name) => [
-      name,
-      { cpuMicros: bothOf(microsOf, name), wakeups: bothOf(wakeupsOf, name) },
-    ]),
-  );
+  return new Map(Object.keys(legs).map((name) => [name, means(name)]));
 }
 
-function wakeupTable(runs: readonly EffectRun[]): Table {
-  const wakings = wakingsOf(runs);
-  const cost = wakeupCostOf([...wakings.values()]);
-  const of = (name: string) => wakings.get(name) as Wakings;
-  const micros = (name: string, side: Side): number => modelMicros(cost, of(name), side);
-  const group = 'server CPU µs/req by them';
+function sleepTable(runs: readonly EffectRun[]): Table {
+  const means = meansOf(runs);
+  const cost = sleepCostOf([...means.values()]);
+  const of = (name: string) => means.get(name) as SleepsAndCpu & { busy: PairOf };
+  const fitted = (name: string, side: Side): number =>
+    cost === undefined ? NaN : fittedMicros(cost, of(name), side);
   return tableOf(
-    [...wakings.keys()],
+    [...means.keys()],
     [
       leftColumn('generator', (name) => name),
-      rightColumn('without', (name) => of(name).wakeups.without.toFixed(3), 'wake-ups/req'),
-      rightColumn('with', (name) => of(name).wakeups.with.toFixed(3), 'wake-ups/req'),
-      rightColumn('without', (name) => short(micros(name, 'without')), group),
-      rightColumn('with', (name) => short(micros(name, 'with')), group),
-      rightColumn(
-        'effect',
-        (name) => effect(micros(name, 'with') / micros(name, 'without')),
-        group,
+      ...sides.map((side) =>
+        rightColumn<string>(side, (name) => percent(of(name).busy[side]), 'server busy'),
       ),
+      ...sides.map((side) =>
+        rightColumn<string>(side, (name) => of(name).sleeps[side].toFixed(3), 'sleeps/req'),
+      ),
+      ...sides.map((side) =>
+        rightColumn<string>(side, (name) => short(fitted(name, side)), 'fitted CPU µs/req'),
+      ),
+      rightColumn('effect', (name) => effect(fitted(name, 'with') / fitted(name, 'without'))),
     ],
   );
 }
 
-/** What a wake-up costs, and what is left of the effect without any. */
-function wakeupText(runs: readonly EffectRun[]): string {
-  const { wakeupMicros, ownMicros } = wakeupCostOf([...wakingsOf(runs).values()]);
-  const { without, with: withLine } = ownMicros;
-  return `To wake a client that sleeps costs the server ${short(wakeupMicros)} µs (least squares over generators and servers). Without wake-ups a request takes ${short(without)} µs without the line and ${short(withLine)} µs with it: ${effect(withLine / without)}. The last table has what follows from both for each generator.`;
+/** What a sleep of a generator costs the server, and what is left of the effect without any. */
+function sleepText(runs: readonly EffectRun[]): string {
+  const means = meansOf(runs);
+  const cost = sleepCostOf([...means.values()]);
+  const ownCost = sleepCostOf(ours.map(({ name }) => means.get(name) as SleepsAndCpu));
+  if (cost === undefined || ownCost === undefined) return 'All generators slept alike.';
+  const { without, with: withLine } = cost.ownMicros;
+  return `By least squares over all generators, a sleep of a generator costs the server ${short(cost.sleepMicros)} µs of CPU time; over bakeoff's two alone, which differ in nothing else, ${short(ownCost.sleepMicros)} µs. If nobody slept, a request would take ${short(without)} µs without the line and ${short(withLine)} µs with it (${effect(withLine / without)}). The last table has what the first fit makes of each generator's sleeps.`;
 }
 
 function effectTable(runs: readonly EffectRun[], peers: readonly string[], figure: Figure): Table {
@@ -305,12 +311,12 @@ function intervalText({ ratio, interval }: RatioInterval, pairs: number): string
 }
 
 function aboutOf({ effect: name, runs }: EffectFile): string {
-  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, one after the other, in random order. Figures are geometric means over the pairs, of wake-ups the usual mean; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
+  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, in random order; the server that it loads first alternates. Figures of the first two tables are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
 }
 
 function markdownOf(file: EffectFile, tables: readonly Table[]): string {
   const place = file.place === undefined ? [] : [placeText(file.place), ''];
   const title = `# The effect of ${file.effect}, as bakeoff and other generators see it`;
   const lines = tables.flatMap((table) => [...markdownTable(table), '']);
-  return [title, '', aboutOf(file), '', wakeupText(file.runs), '', ...place, ...lines].join('\n');
+  return [title, '', aboutOf(file), '', sleepText(file.runs), '', ...place, ...lines].join('\n');
 }

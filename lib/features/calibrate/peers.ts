@@ -1,8 +1,8 @@
 // The load generators that people know, with the commands that a user would run, and the run of one.
 import { join } from 'node:path';
-import { median, total } from '../../analysis/statistics.ts';
+import { total } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import { namesIn, textOf } from '../../files.ts';
+import { textOf } from '../../files.ts';
 import { present } from '../../present.ts';
 import { lastLine, run, withoutVariables } from '../../process.ts';
 import type { LoadOptions } from '../../k6/load-plan.ts';
@@ -24,7 +24,7 @@ import {
 /** Stop rule: a time or a number of requests, repeated `runs` times (default 1). */
 export type RunLength = { seconds: number } | { requests: number; runs?: number };
 
-/** The load, the same for all generators. Each has a length in its own words. */
+/** The load, the same for all generators. Each generator writes the length in its own way. */
 export interface GeneratorLoad
   extends
     Pick<LoadProfile, 'protocol' | 'connections' | 'keepAlive' | 'rate'>,
@@ -36,8 +36,8 @@ export interface GeneratorLoad
 export interface Sample extends Printed {
   cpuMicrosPerRequest: number;
   peakRssBytes: number;
-  /** How often its threads slept and were woken, per second of the load; NaN for a run that is over at once. */
-  wakeupsPerSecond: number;
+  /** How often its threads slept, of its whole run; absent unless they are counted. */
+  sleepsPerRequest?: number;
 }
 
 export interface Generator<Tool extends string = ToolName> {
@@ -237,6 +237,8 @@ export interface RunOptions {
   output: K6Options['output'];
   /** It is ended after this time. */
   mostSeconds?: number;
+  /** The program of servers.ts, which then counts how often the generator sleeps. */
+  sleepCounter?: string;
   signal: AbortSignal;
 }
 
@@ -249,7 +251,7 @@ export async function runGenerator(
   generator: Generator<string>,
   url: string,
   load: GeneratorLoad,
-  { binary, cpus, sharesCore, output, mostSeconds, signal }: RunOptions,
+  { binary, cpus, sharesCore, output, mostSeconds, sleepCounter, signal }: RunOptions,
 ): Promise<Sample> {
   const { args, script: shell, beside = [], env, runs = 1 } = generator.command(url, load);
   const stream = generator.streaming === true ? output : null;
@@ -262,12 +264,13 @@ export async function runGenerator(
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
   const commandOf = (processArgs: readonly string[]): string[] => [
     ...(sharesCore ? ['chrt', '--batch', '0'] : []),
+    ...(sleepCounter === undefined ? [] : [sleepCounter, 'count-sleeps']),
     ...(shell === undefined ? [] : ['bash', '-o', 'pipefail', '-c', shell]),
     binary,
     ...processArgs,
     ...(stream?.out ?? []).flatMap((out) => ['--out', out]),
   ];
-  const watch = watchProcesses();
+  const peak = watchPeakRss();
   const limit =
     mostSeconds === undefined
       ? undefined
@@ -287,12 +290,12 @@ export async function runGenerator(
     env: { ...withoutVariables(process.env, 'K6_'), ...env, ...stream?.env, LC_ALL: 'C' },
     signal,
     ...present({ limit }),
-    started: watch.start,
-  }).finally(watch.stop);
+    started: peak.start,
+  }).finally(peak.stop);
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
   if (code !== 0 || times === null)
     throw new UserError(
-      `${generator.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/m, '')) || lastLine(stdout)}`,
+      `${generator.name} ended with code ${code}: ${lastLine(stderr.replace(/^(CPU|SLEEPS) .*$/gm, '')) || lastLine(stdout)}`,
     );
   const printed = generator.read(`${stdout}\n${stderr}`);
   const cpuSeconds =
@@ -302,53 +305,38 @@ export async function runGenerator(
   return {
     ...printed,
     cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6,
-    ...watch.seen(),
+    peakRssBytes: peak.bytes(),
+    ...present({ sleepsPerRequest: sleepsIn(stderr, printed.requests) }),
   };
 }
 
-/** The kernel records each process's peak of memory, so that looks miss only growth right before the end. */
-const periodMs = 100;
+/** What countSleeps has printed for each start, as a share of the requests; undefined if nothing. */
+function sleepsIn(stderr: string, requests: number): number | undefined {
+  const counts = [...stderr.matchAll(/^SLEEPS (\d+)$/gm)];
+  return counts.length === 0 ? undefined : total(counts, ([, count]) => Number(count)) / requests;
+}
 
-/** Looks at a shell's child processes from time to time; `start` takes the shell's pid. */
-function watchProcesses(): {
-  start(pid: number): void;
-  stop(): void;
-  seen(): Pick<Sample, 'peakRssBytes' | 'wakeupsPerSecond'>;
-} {
-  let peakRssBytes = 0;
+/** The kernel records each process's peak, so the sampling misses only growth right before the end. */
+const periodMs = 250;
+
+/**
+ * Samples the memory of a shell's child processes; `start` takes the shell's pid. `bytes` is the largest sum of their peaks
+ * (VmHWM); 0 if no process was seen.
+ */
+function watchPeakRss(): { start(pid: number): void; stop(): void; bytes(): number } {
+  let peak = 0;
   let timer: NodeJS.Timeout | undefined;
-  let before: { ms: number; sleeps: number } | undefined;
-  const perSecond: number[] = [];
-  const look = (shell: number) => {
-    const pids = processTree('/proc', String(shell)).slice(1);
-    peakRssBytes = Math.max(peakRssBytes, total(pids, peakRssBytesOf));
-    const now = { ms: performance.now(), sleeps: total(pids, sleepsOf) };
-    if (before !== undefined)
-      perSecond.push((1000 * (now.sleeps - before.sleeps)) / (now.ms - before.ms));
-    before = now;
-  };
   return {
     start(pid) {
-      timer = setInterval(look, periodMs, pid);
+      timer = setInterval(() => {
+        peak = Math.max(peak, total(processTree('/proc', String(pid)).slice(1), peakRssBytes));
+      }, periodMs);
     },
     stop: () => clearInterval(timer),
-    seen() {
-      // A generator also starts and ends in that time.
-      const wakeupsPerSecond = perSecond.length === 0 ? NaN : median(perSecond);
-      return { peakRssBytes, wakeupsPerSecond };
-    },
+    bytes: () => peak,
   };
 }
 
-function peakRssBytesOf(pid: string): number {
+function peakRssBytes(pid: string): number {
   return Number(/^VmHWM:\s+(\d+) kB$/m.exec(textOf(`/proc/${pid}/status`))?.[1] ?? 0) * 1024;
-}
-
-/** How often the threads of a process have waited for something. */
-function sleepsOf(pid: string): number {
-  const threads = namesIn(`/proc/${pid}/task`);
-  return total(threads, (thread) => {
-    const status = textOf(`/proc/${pid}/task/${thread}/status`);
-    return Number(/^voluntary_ctxt_switches:\s+(\d+)$/m.exec(status)?.[1] ?? 0);
-  });
 }
