@@ -25,7 +25,7 @@ export interface Disagreement {
 }
 
 export interface Judgement extends Omit<Comparison, 'why' | 'disagreement'> {
-  /** null: the interval has decided. */
+  /** null: the verdict is that of the interval. */
   why: Obstacle | null;
   /** null: they agree, or are not known. */
   disagreement: Disagreement | null;

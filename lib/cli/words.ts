@@ -111,7 +111,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
   };
 }
 
-/** Returns the flags with which a flag is refused, itself among them if a command takes one of its kind. */
+/** Returns the flags with which a flag is refused. It may be one of them itself. */
 function refusedWith(name: string, known: Readonly<Record<string, Flag>>): string[] {
   const { without = [], namesRequests, setsRate, notInSteps } = known[name] as Flag;
   const refused = [...without];

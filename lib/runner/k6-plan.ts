@@ -148,7 +148,7 @@ function loadOptions(load: Load, { url, enclosed }: Target, page: Page): LoadOpt
     threads: load.threads,
     keepAlive: load.keepAlive,
     timeout: goDuration(load.timeoutSeconds),
-    ...lengthOf(load),
+    ...paceAndLength(load),
     ...present({
       streams: streams === 1 ? undefined : streams,
       together,
@@ -169,7 +169,7 @@ function tlsOptions({ tls }: Load, { host }: Page): LoadOptions['tls'] {
 }
 
 /** When requests start, and how long they do. A log's requests have their times; their load lasts as long as the log's piece. */
-function lengthOf({
+function paceAndLength({
   rate,
   arrivals,
   requests = 0,

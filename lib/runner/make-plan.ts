@@ -77,14 +77,14 @@ export function makePlan(
     memoryBytes: os.freemem(),
   },
 ): PlanDraft {
-  const measured = measuredBy(asWritten, asked, options);
-  const { scenario, stepped } = measured;
-  const variants = plannedVariants(measured, cores, options);
+  const subject = subjectOf(asWritten, asked, options);
+  const { scenario, stepped } = subject;
+  const variants = plannedVariants(subject, cores, options);
   for (const planned of variants) requireOpenFiles(planned, cores, limits);
   const looks = looksOf(options, scenario.rounds ?? stepped?.rounds);
   const { quick, exact, precision, maxTimeSeconds, metric, keepSecrets } = options;
   const planned: PlanDraft = {
-    ...measured,
+    ...subject,
     groups: groupsOn(cores, scenario, variants, limits),
     variants,
     cores,
@@ -109,14 +109,10 @@ export function makePlan(
 }
 
 /** What a run measures: the scenario, those of its variants that are in the table, and its load in steps. */
-type Measured = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
+type Subject = Pick<PlanDraft, 'scenario' | 'shown' | 'stepped'>;
 
 /** Returns the scenario as it is written, or as a feature changes it. @throws UserError (exit code 2) for a search, if no feature searches */
-function measuredBy(
-  asWritten: Scenario,
-  asked: readonly Variant[],
-  options: PlanOptions,
-): Measured {
+function subjectOf(asWritten: Scenario, asked: readonly Variant[], options: PlanOptions): Subject {
   const { flags = new Map<string, string>() } = options;
   const given = { scenario: asWritten, shown: asked, flags, responses: responsesFor(options) };
   const other = firstOf(features, (feature) => feature.scenario?.(given));
@@ -129,7 +125,7 @@ function measuredBy(
 
 /** Returns the variants that can be run, with their loads fitted to the cores and the options. */
 function plannedVariants(
-  { scenario, shown, stepped }: Measured,
+  { scenario, shown, stepped }: Subject,
   cores: Cores,
   options: PlanOptions,
 ): PlannedVariant[] {

@@ -149,15 +149,15 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       ...requestsAtRate({ ...profile, rate, requests }, options),
       ...warmUpInTurns(profile, options),
     };
-  const hours = exact ? undefined : secondsHere;
-  if (asked === undefined && hours === undefined && requests !== undefined)
+  const longSeconds = exact ? undefined : secondsHere;
+  if (asked === undefined && longSeconds === undefined && requests !== undefined)
     return {
       ...common,
       requests: quick ? quickRequests(requests, common) : requests,
       ...warmUpBefore(profile, options),
     };
   // A profile has a number of requests or a duration.
-  const fullSeconds = (durationSeconds ?? hours ?? asked) as number;
+  const fullSeconds = (durationSeconds ?? longSeconds ?? asked) as number;
   if (takesTurns(profile, options)) {
     const most = quick ? turnsSeconds.quick : turnsSeconds.full;
     return {
@@ -166,12 +166,12 @@ export function fitLoad(profile: LoadProfile, options: FitOptions): Load {
       ...warmUpInTurns(profile, options),
     };
   }
-  const leastSeconds = Math.max(quickSeconds, (hours ?? 0) / quickPart);
+  const leastSeconds = Math.max(quickSeconds, (longSeconds ?? 0) / quickPart);
   const usualSeconds = quick ? Math.min(fullSeconds, leastSeconds) : fullSeconds;
   return { ...common, durationSeconds: asked ?? usualSeconds, ...warmUpAlone(profile, options) };
 }
 
-/** A load whose requests take hours gets its window at once. */
+/** A load whose requests take hours is not divided into turns. */
 function takesTurns({ secondsHere }: LoadProfile, { inTurns, exact }: FitOptions): boolean {
   return inTurns === true && !exact && secondsHere === undefined;
 }
@@ -212,7 +212,7 @@ function warmUpBefore(profile: LoadProfile, options: FitOptions): WarmUp {
   return warmUpInTurns(profile, options);
 }
 
-/** The warm-up of a load that takes no turns. One whose requests take hours stays whole. */
+/** The warm-up of a load that takes no turns. It is not shortened if requests take hours. */
 function warmUpAlone(profile: LoadProfile, options: FitOptions): WarmUp {
   const seconds = namedWarmup(profile, options) ?? fullWarmupSeconds;
   const isShortened =

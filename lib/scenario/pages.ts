@@ -103,7 +103,7 @@ export function pathOfPage(page: Pick<Page, 'path' | 'requests'>): string {
 
 /** The page with these requests instead of its own; undefined: the page as it is. */
 export function withRequests<Some extends Page>(page: Some, requests: Page['requests']): Some {
-  return requests === undefined ? page : { ...page, requests };
+  return requests === undefined || requests === page.requests ? page : { ...page, requests };
 }
 
 /** "/a", "POST /a", without what may be secret: of a log, with a status of its own, the values of the query. */

@@ -8,6 +8,7 @@ import { isMix, pathOfPage, requestsOf } from '../scenario/pages.ts';
 import { bundledForNode } from '../../bin/bundle.mjs';
 import { lastLine, run } from '../process.ts';
 import { EndlessBody, mostHeaderBytes, onConnection } from './ask.ts';
+import { askPages } from './ask-pages.ts';
 import { requireQuic } from './quic.ts';
 import { retryAfter } from './startup.ts';
 import type { Answer, ReadyCheck, RunningServer, ServerSide } from './server.ts';
@@ -56,7 +57,6 @@ export async function waitUntilReady(
         // Node has no HTTP/3: the page is asked for over HTTP/1.1.
         if (protocol === 'h3') await requireQuic(origin, until);
         if (!allPages || !isMix(page)) return answer;
-        const { askPages } = await import('./ask-pages.ts');
         return { ...answer, ...(await askPages(check, page.requests, signal)) };
       } catch (error) {
         if (error instanceof UserError) throw error;
