@@ -183,9 +183,9 @@ export function variantTable(result: Result): Table {
 /** The metrics of servers that were asked for, each with its change unless the verdict has it. */
 function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
   return askedOf(result).flatMap((metric) => {
-    const { name, unit, text } = factsOf(metric);
+    const { name, title, text } = factsOf(metric);
     const cell = ({ rounds }: Row) => figure(typicalOf(metric, rounds), text);
-    const column = rightColumn(`${name} ${unit}`, cell, here);
+    const column = rightColumn(title, cell, here);
     const decides = rows.some(({ comparison }) => comparison?.metric === metric);
     return decides ? [column] : [column, changeColumn(`${name} change`, metric)];
   });

@@ -9,6 +9,8 @@ export interface ServerMetricFacts {
   /** Its column in CSV and its field in InfluxDB. */
   column: string;
   columnUnit: 'bytes' | 'ms' | 'number';
+  /** The title of its column in the table, with the unit. */
+  title: string;
   /** For people, and so much of `field` in it. */
   unit: string;
   perUnit: number;
@@ -42,6 +44,7 @@ export const serverMetrics = {
     field: 'memoryBytes',
     column: 'memory_bytes',
     columnUnit: 'bytes',
+    title: 'memory MB',
     unit: 'MB',
     perUnit: 1e6,
     about: 'the memory of all processes at the end of the load (shared pages by part: PSS)',
@@ -62,6 +65,7 @@ export const serverMetrics = {
     field: 'startupMs',
     column: 'startup_ms',
     columnUnit: 'ms',
+    title: 'start-up ms',
     unit: 'ms',
     perUnit: 1,
     about: 'the time from exec to the first good answer',

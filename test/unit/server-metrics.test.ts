@@ -169,7 +169,7 @@ test('files have them', () => {
 });
 
 describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
-  const { field, perUnit, column, unit, name } = factsOf(metric);
+  const { field, perUnit, column, title } = factsOf(metric);
   /** Fifty in its unit for the baseline, a hundred for the variant. */
   const sides = [workers, openFileCache].map((variant, side) => {
     const rounds = variant.rounds.map((round, index): Round => {
@@ -184,7 +184,7 @@ describe.each(serverMetricNames)('%s, as each metric of the list', (metric) => {
     expect(of.comparisons).toMatchObject([
       { metric, ratio: expect.closeTo(2, 6), verdict: 'slower' },
     ]);
-    expect(cellOf(of, `${name} ${unit}`)).toMatch(/^100/);
+    expect(cellOf(of, title)).toMatch(/^100/);
   });
 
   test('is kept in result.json and CSV', () => {
