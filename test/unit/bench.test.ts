@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { chosenNames } from '../../bench/bench.ts';
+import { benchCommand, chosenNames } from '../../bench/bench.ts';
 import { loadgen, twoLoadgens } from '../../bench/engine.ts';
 import { experiments } from '../../bench/experiments.ts';
 import { expectedSeconds, requireSameTls } from '../../bench/measure.ts';
@@ -122,6 +122,15 @@ test('experiments are selected by name or prefix', () => {
   // A prefix must end before a dash.
   expect(() => chosenNames(['h2', 'h2-mem'], names)).toThrow('did you mean h2-memory?');
   expect(() => chosenNames([''], names)).toThrow('there is no experiment ""');
+});
+
+test.each([
+  ['h3', /there are \d+, such as h2-body, /],
+  ['--duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
+  ['proof', /^there is no experiment "proof"/],
+])('bench %s is refused', async (line, message) => {
+  const refused = { message: expect.stringMatching(message), exitCode: 2 };
+  await expect(benchCommand(line.split(' '))).rejects.toMatchObject(refused);
 });
 
 test('experiments need the same TLS in every round', () => {

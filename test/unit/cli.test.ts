@@ -2,6 +2,7 @@
 import { beforeEach, expect, test, vi } from 'vitest';
 import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { main } from '../commands.ts';
+import { expectGroupedHelp } from '../fixtures/help.ts';
 
 const printed: string[] = [];
 const complained: string[] = [];
@@ -40,30 +41,6 @@ test.each([
   ['scenario aa --k6-script --prepare true', /^--k6-script and --prepare do not go together/],
   ['compare a.conf b.conf --name ../x', /^--name "\.\.\/x" may have a-z, 0-9 and - only/],
   ['compare 1=a.conf b.conf', /^the name of a side: "1" has to have a letter/],
-  ['bench h3', /there are \d+, such as h2-body, /],
-  ['bench --duration 1.5', /^--duration 1\.5: wrk knows whole seconds only$/],
-  ['bench proof', /^there is no experiment "proof"/],
-  ['calibrate wrk', /^calibrate takes no words but its flags: leave out "wrk"/],
-  [
-    'calibrate --only waits-nothing',
-    /^--only waits-nothing: no server's name begins so\. They are "waits 50 ms", /,
-  ],
-  ['calibrate --blind 0', /^--blind 0: /],
-  ['calibrate --blind 1000000', /^--blind 1000000: /],
-  ['calibrate --blind 3 --disturb 3', /^--blind, --disturb: name one of them$/],
-  ['calibrate --blind 3 --quick', /^--quick: a part of the table, .*leave it out$/],
-  ['calibrate --seed 3', /^--seed: belongs to --blind, --disturb or --effect/],
-  ['calibrate --resume', /^--resume: belongs to --blind, --disturb or --effect/],
-  ['calibrate --effect open-file-cach', /"open-file-cach": did you mean open-file-cache\?$/],
-  ['calibrate --effect tcp-nopush --pairs 0', /^--pairs 0: give a whole number from 1 to 1000$/],
-  ['calibrate --effect tcp-nopush --pairs 100000', /^--pairs 100000: give a whole number from/],
-  ['calibrate --effect tcp-nopush --peers none', /^--peers none: --effect needs another generator/],
-  ['calibrate --effect tcp-nopush --peers wrk,h2lod', /"h2lod": did you mean h2load\?$/],
-  ['calibrate --effect tcp-nopush --blind 3', /^--blind, --effect: name one of them$/],
-  ['calibrate --effect tcp-nopush --only waits', /^--only: a part of the table, which --effect /],
-  ['calibrate --pairs 3', /^--pairs: belongs to --effect: name one$/],
-  ['calibrate --peers wrk,h2lod', /^there is no generator "h2lod": did you mean h2load\?$/],
-  ['calibrate --peers wrk,', /^--peers: name generators, with commas between$/],
 ])('%s is refused', (line, message) => refused(line.split(' '), message));
 
 test.each([
@@ -82,7 +59,6 @@ test.each([
   ['--max-time 0', /^--max-time 0: give a time from 1 s to 24 h, such as 10s or 2m$/],
   ['--quick=yes', /^--quick takes no value$/],
   ['--server-cpus 4000', /^--server-cpus: core 4000 is not there/],
-  ['--influx localhost', /^--influx takes a URL such as/],
 ])('scenario %s is refused', (line, message) =>
   refused(['scenario', 'nginx-open-file-cache', ...line.split(' ')], message),
 );
@@ -113,29 +89,9 @@ test('without a name, lists scenarios with their duration on this machine', asyn
   expect(sum).toBeGreaterThan(timeOf(lines, 'nghttpd-index'));
 });
 
-test.each(['scenario', 'compare', 'knobs'])(
-  'the help of %s fits a screen; the full help is in groups',
-  async (name) => {
-    const usual = await shownBy(name, '--help');
-    expect(usual.length).toBeLessThanOrEqual(40);
-    const all = await shownBy(name, '--help', 'all');
-    const flagsIn = (lines: readonly string[]) =>
-      lines.flatMap((line) => /^ {2}--([\w-]+)/.exec(line)?.[1] ?? []);
-    const [few, many] = [flagsIn(usual), flagsIn(all)];
-    expect(many).toEqual(expect.arrayContaining(few));
-    expect(usual.at(-1)).toMatch(
-      new RegExp(`^  --help all +${many.length - few.length} rarer flags too$`),
-    );
-    expect(new Set(many).size).toBe(many.length);
-    const titles = all.filter((line) => /^[A-Z][\w ]*:$/.test(line));
-    expect(titles).toEqual([
-      'What to request:',
-      'How long:',
-      'Verdict:',
-      'Output:',
-      'Servers and machine:',
-    ]);
-  },
+test.each(['scenario', 'compare'])(
+  'the help of %s has groups, and the usual one fits a screen',
+  async (name) => expectGroupedHelp((...more) => shownBy(name, '--help', ...more)),
 );
 
 test.each([

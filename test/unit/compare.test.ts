@@ -431,7 +431,7 @@ test('the scenario reports identical sides', async () => {
 
 test('what cannot be planned is refused before a side is started', async () => {
   const sides = ['a=false --port={port}', 'b=false --port={port}'];
-  const flags = ['--fail-if', 'slower>3%', '--rounds', '3', '--store', 'none', '--out', folder];
+  const flags = ['--fail-if', 'slower>3%', '--rounds', '3', '--out', folder];
   await expect(compareCommand([...sides, ...flags])).rejects.toThrow(
     '--fail-if asks for a verdict, which takes 4 rounds',
   );

@@ -14,7 +14,6 @@ import { basename, join, resolve } from 'node:path';
 import { build } from 'esbuild';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { readScenarioOptions } from '../../lib/cli/scenario.ts';
 import { loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { aptPackages } from '../../lib/setup/tools.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
@@ -123,15 +122,6 @@ it('compose.yaml mounts and builds existing files', () => {
   // setup.sh creates results/.
   const results = join(projectRoot, 'results');
   expect(needed.filter((path) => !existsSync(path) && path !== results)).toEqual([]);
-});
-
-it('scenarios in compose.yaml use the InfluxDB of compose.yaml', () => {
-  const [command, subcommand, ...flags] = service('bakeoff').entrypoint ?? [];
-  expect([command, subcommand]).toEqual(['bakeoff', 'scenario']);
-  const options = readScenarioOptions([...flags, 'nginx-open-file-cache', '--quick']);
-  expect(options).toMatchObject({ name: 'nginx-open-file-cache', quick: true });
-  expect(options.flags.get('influx')).toBe('http://influxdb:8086');
-  expect(service('grafana').environment?.INFLUX_URL).toBe('http://influxdb:8086');
 });
 
 it('compose.yaml allows enough connections for every scenario', async () => {

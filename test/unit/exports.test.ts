@@ -229,7 +229,7 @@ test.each([
   const folder = await ownFiles({ 'folder/x': '' });
   vi.stubEnv('INIT_CWD', folder);
   const complained = spyOn('error');
-  const run = `scenario nginx-open-file-cache --store none --out ${folder} ${args}`;
+  const run = `scenario nginx-open-file-cache --out ${folder} ${args}`;
   expect(await main(run.split(' '))).toBe(2);
   expect(complained.mock.calls).toEqual([[expect.stringMatching(message)]]);
   expect(readdirSync(folder)).toEqual(['folder']);

@@ -1,6 +1,7 @@
 // Whole reports of runs with synthetic figures, as in test/golden. `npx vitest run --project unit golden --update` writes them again.
 import { expect, test } from 'vitest';
 import { htmlReport } from '../../lib/report/html/run-page.ts';
+import { storedLines } from '../../lib/report/sentences.ts';
 import type { Result } from '../../lib/result/result.ts';
 import { expectGolden, goldenFile } from '../fixtures/golden.ts';
 import { h2Result } from '../fixtures/h2-result.ts';
@@ -31,14 +32,18 @@ const runs: Readonly<Record<string, Result>> = {
   'no round': result([], { state: 'partial', looks: [4, 6, 10] }),
 };
 
-/** What stands in the page, without style, scripts and the plots' data. */
-const shown = (page: string) =>
-  page.replaceAll(/<(style|script)\b[^]*?<\/\1>/g, '').replaceAll(/>\s*</g, '>\n<');
+/** The page's text of the core: without style, scripts, the plots' data, and the feature's line on where the figures are stored. */
+function shown(page: string, run: Result): string {
+  let text = page.replaceAll(/<(style|script)\b[^]*?<\/\1>/g, '').replaceAll(/>\s*</g, '>\n<');
+  for (const line of storedLines(run)) text = text.replace(`<p>${line}.</p>\n`, '');
+  return text;
+}
 
 for (const [name, run] of Object.entries(runs))
   test(`reports: ${name}`, () => expectGolden(name, run));
 
 test.each(['two configs', 'three phases'])('page: %s', async (name) => {
-  const page = await htmlReport(runs[name] as Result, []);
-  await expect(shown(page)).toMatchFileSnapshot(goldenFile(name, 'html'));
+  const run = runs[name] as Result;
+  const page = await htmlReport(run, []);
+  await expect(shown(page, run)).toMatchFileSnapshot(goldenFile(name, 'html'));
 });

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { htmlReport } from '../../report/html/run-page.ts';
+import { openFileCache, result, workers } from '../../../test/fixtures/result.ts';
 import { storedIn } from './stored.ts';
 
 test('the last line reports how much is stored, and the exit code what is missing', () => {
@@ -14,4 +16,9 @@ test('the last line reports how much is stored, and the exit code what is missin
   expect(storedIn({ integrity: null })).toEqual({
     line: 'Not stored in InfluxDB (--store none)',
   });
+});
+
+test('the page of a run reports how much is stored', async () => {
+  const page = await htmlReport(result([workers, openFileCache]), []);
+  expect(page).toContain('<p>Stored 7,034,450 of 7,034,450 requests in InfluxDB, 0 lost.</p>');
 });

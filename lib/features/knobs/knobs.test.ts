@@ -1,6 +1,6 @@
 // The catalogue of knobs, their changes to a config, and their ranking.
 import path from 'node:path';
-import { expect, it, test } from 'vitest';
+import { expect, it, test, vi } from 'vitest';
 import { knobsCommand } from './command.ts';
 import {
   candidatesOf,
@@ -28,6 +28,7 @@ import { h2oKind } from '../../servers/h2o.ts';
 import { nghttpdKind } from '../../servers/nghttpd.ts';
 import { nginxKind } from '../../servers/nginx.ts';
 import { adopt } from '../../../test/fixtures/adopted.ts';
+import { expectGroupedHelp } from '../../../test/fixtures/help.ts';
 import { ownFiles } from '../../../test/fixtures/own-files.ts';
 import { cores } from '../../../test/fixtures/plan.ts';
 import { openFileCache, result as measured, workers } from '../../../test/fixtures/result.ts';
@@ -402,4 +403,12 @@ test('invalid arguments of knobs are refused', async () => {
     const refused = { message: expect.stringMatching(message), exitCode: 2 };
     await expect(knobsCommand(args)).rejects.toMatchObject(refused);
   }
+});
+
+test('the help of knobs has groups, and the usual one fits a screen', async () => {
+  const printed = vi.spyOn(console, 'log').mockImplementation(() => undefined);
+  await expectGroupedHelp(async (...more) => {
+    expect(await knobsCommand(['--help', ...more])).toBe(0);
+    return printed.mock.calls.splice(0).join('\n').split('\n');
+  });
 });

@@ -2,16 +2,16 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { describe, expect, test } from 'vitest';
-import { loadOf, networkOf } from '../../lib/scenario/variants.ts';
-import { findVariants, loadScenarios } from '../../lib/scenario/catalogue.ts';
-import { ab, type LoadProfile } from '../../lib/scenario/index.ts';
-import type { NetworkSpec, Scenario } from '../../lib/scenario/model.ts';
-import { readSettings } from '../../lib/features/network/network.ts';
-import type { Group } from '../../lib/runner/plan.ts';
-import { loadPlanFor } from '../../lib/runner/k6-plan.ts';
-import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { projectRoot } from '../../lib/setup/paths.ts';
-import { planOf } from '../fixtures/plan.ts';
+import { loadOf, networkOf } from '../../scenario/variants.ts';
+import { findVariants, loadScenarios } from '../../scenario/catalogue.ts';
+import { ab, type LoadProfile } from '../../scenario/index.ts';
+import type { NetworkSpec, Scenario } from '../../scenario/model.ts';
+import { readSettings } from './network.ts';
+import type { Group } from '../../runner/plan.ts';
+import { loadPlanFor } from '../../runner/k6-plan.ts';
+import type { PlanOptions } from '../../runner/make-plan.ts';
+import { projectRoot } from '../../setup/paths.ts';
+import { planOf } from '../../../test/fixtures/plan.ts';
 import path from 'node:path';
 
 const scenarios = await loadScenarios();

@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { generatedFiles } from '../../dashboards/build.ts';
-import { dashboardNames } from '../../dashboards/names.ts';
-import { measurements } from '../../lib/features/influxdb/schema.ts';
+import { generatedFiles } from '../../../../dashboards/build.ts';
+import { dashboardNames } from '../../../../dashboards/names.ts';
+import { measurements } from '../schema.ts';
 import {
   generatedFolder,
   isRow,
@@ -12,7 +12,7 @@ import {
   selectedColumns,
   targetsOf,
   type Panel,
-} from '../grafana.ts';
+} from '../../../../test/grafana.ts';
 
 const files = readdirSync(generatedFolder);
 

@@ -1,0 +1,30 @@
+// Arguments of calibrate that do not go together.
+import { expect, test } from 'vitest';
+import { calibrateCommand } from './command.ts';
+
+test.each([
+  ['wrk', /^calibrate takes no words but its flags: leave out "wrk"/],
+  [
+    '--only waits-nothing',
+    /^--only waits-nothing: no server's name begins so\. They are "waits 50 ms", /,
+  ],
+  ['--blind 0', /^--blind 0: /],
+  ['--blind 1000000', /^--blind 1000000: /],
+  ['--blind 3 --disturb 3', /^--blind, --disturb: name one of them$/],
+  ['--blind 3 --quick', /^--quick: a part of the table, .*leave it out$/],
+  ['--seed 3', /^--seed: belongs to --blind, --disturb or --effect/],
+  ['--resume', /^--resume: belongs to --blind, --disturb or --effect/],
+  ['--effect open-file-cach', /"open-file-cach": did you mean open-file-cache\?$/],
+  ['--effect tcp-nopush --pairs 0', /^--pairs 0: give a whole number from 1 to 1000$/],
+  ['--effect tcp-nopush --pairs 100000', /^--pairs 100000: give a whole number from/],
+  ['--effect tcp-nopush --peers none', /^--peers none: --effect needs another generator/],
+  ['--effect tcp-nopush --peers wrk,h2lod', /"h2lod": did you mean h2load\?$/],
+  ['--effect tcp-nopush --blind 3', /^--blind, --effect: name one of them$/],
+  ['--effect tcp-nopush --only waits', /^--only: a part of the table, which --effect /],
+  ['--pairs 3', /^--pairs: belongs to --effect: name one$/],
+  ['--peers wrk,h2lod', /^there is no generator "h2lod": did you mean h2load\?$/],
+  ['--peers wrk,', /^--peers: name generators, with commas between$/],
+])('calibrate %s is refused', async (line, message) => {
+  const refused = { message: expect.stringMatching(message), exitCode: 2 };
+  await expect(calibrateCommand(line.split(' '))).rejects.toMatchObject(refused);
+});
