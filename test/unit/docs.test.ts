@@ -171,30 +171,36 @@ test('docs/articles.md has every claim of the pages with its state there, and no
   expect(index).not.toMatch(/\[[−\d.]+, [−\d.]+\]/);
 });
 
-const page = textOf('docs/architecture.md');
-const places = [...page.matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g)]
-  .map(([, path = '', names = '']) => ({
-    path,
-    names: allIn(names, /`(\w+)`/g),
-  }))
-  .filter(({ path }) => /\/|\.yml$/.test(path));
+/** The paths on a page, each with the names that follow it. */
+function placesOn(page: string): { path: string; names: string[] }[] {
+  const places = textOf(page).matchAll(/`((?:[\w.-]+\/)*[\w.-]+)`((?:,?\s+`\w+`)*)/g);
+  // The Go module's tag looks like a path.
+  return [...places].flatMap(([, path = '', names = '']) =>
+    /\/(?!v\d)|\.yml$/.test(path) ? [{ path, names: allIn(names, /`(\w+)`/g) }] : [],
+  );
+}
 
-test('files and functions in docs/architecture.md exist', () => {
-  expect(places.length).toBeGreaterThan(50);
-  const wrong = places.flatMap(({ path, names }) => {
-    const whole = join(projectRoot, path);
-    if (!existsSync(whole)) return [path];
-    // Defined or re-exported in that file.
-    const made = (name: string) =>
-      `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`;
-    return names
-      .filter((name) => !new RegExp(made(name), 'm').test(textOf(path)))
-      .map((name) => `${path}: ${name}`);
-  });
-  expect(wrong).toEqual([]);
-});
+test.each(['docs/architecture.md', 'CONTRIBUTING.md'])(
+  'files and functions in %s exist',
+  (page) => {
+    const places = placesOn(page);
+    expect(places.length).toBeGreaterThan(50);
+    const wrong = places.flatMap(({ path, names }) => {
+      const whole = join(projectRoot, path);
+      if (!existsSync(whole)) return [path];
+      // Defined or re-exported in that file.
+      const made = (name: string) =>
+        `\\b(?:function|const|interface|type|class|var|func(?: \\([^)]*\\))?) ${name}\\b|^export \\{[^}]*\\b${name}\\b`;
+      return names
+        .filter((name) => !new RegExp(made(name), 'm').test(textOf(path)))
+        .map((name) => `${path}: ${name}`);
+    });
+    expect(wrong).toEqual([]);
+  },
+);
 
 test('docs/architecture.md names every folder', () => {
+  const page = textOf('docs/architecture.md');
   const foldersIn = (path: string) =>
     readdirSync(join(projectRoot, path), { withFileTypes: true }).flatMap((entry) =>
       entry.isDirectory() ? `${path}/${entry.name}` : [],
