@@ -238,7 +238,7 @@ test('the metric of a plan must be measured', () => {
   expect(planOf({}, given).metric).toBeUndefined();
   expect(planOf({ metric: 'p50' }, given).metric).toBe('p50');
   expect(() => planOf({ metric: 'rps' }, given)).toThrow(
-    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99, cpu, memory or startup, or a load/,
+    /^--metric rps: vegeta .* sets requests\/s itself: take p50, p90, p99, cpu, .*, or a load without a rate$/,
   );
   const scenario = defineScenario({
     ...cached,
