@@ -14,7 +14,7 @@
 //   - run (engine.go) is one side: its plan, its loops, and what these share (shared.go).
 //   - loop (loop.go) is an event loop on a thread of its own, with its own epoll, connections and counts. With HTTP/3 and no rate it is a
 //     goroutine. It coordinates its parts, which are named below.
-//   - poller (poller.go) is what the loop waits with: epoll, or the inbox of HTTP/3 (h3quic.go).
+//   - poller (poller.go) is what the loop waits with: epoll, or a bell that HTTP/3's goroutines ring.
 //   - model (model.go) says what starts a request. Without a rate (the closed model) it is the end of the attempt before it on its
 //     connection. At a rate (the open model) a schedule says when the next one is due: evenly, by chance or by a list (internal/schedule).
 //   - conn (conn.go, transfer.go, tls.go) is a slot for one connection at a time: open, send, receive, close, back off, open again.
@@ -22,8 +22,8 @@
 //     by exactly one loop.response or loop.failure (attempts.go).
 //
 // Protocols and times are the work of packages that know nothing of loops: internal/schedule says when requests are due, internal/tlsconn is
-// TLS, internal/h1 reads responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/h3 reads and writes the frames of HTTP/3,
-// internal/headers reads header blocks.
+// TLS, internal/h1 reads responses of HTTP/1, internal/h2 is the client's side of HTTP/2, internal/h3 that of HTTP/3 with its goroutines over
+// QUIC, internal/headers reads header blocks.
 //
 // Both poller and model are chosen once, when the loop is made, so that no request asks for them; a list's requests alone ask for their
 // place. A loop's other parts have one job each, and ask only for their own fields:
@@ -93,5 +93,5 @@
 //   - no copy of a response: it is parsed in the loop's read buffer. The kernel drops long bodies of HTTP/1 without TLS (linux.Discard).
 //   - no copy of a request over HTTP/1. HTTP/2 gathers its frames in one buffer. TLS copies once, to encrypt, and decrypts in place.
 //
-// HTTP/3 is outside of this budget: quic-go allocates, and reads each stream on a goroutine of its own.
+// HTTP/3 is outside of this budget: quic-go allocates, and internal/h3 reads each stream on a goroutine of its own.
 package engine

@@ -2,21 +2,20 @@
 package engine
 
 import (
-	"bufio"
 	"cmp"
-	"context"
+	"crypto/tls"
 	"errors"
-	"io"
+	"fmt"
 	"net"
-	"slices"
-	"sync"
-	"sync/atomic"
+	"runtime/debug"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/quic-go/quic-go"
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
 )
 
 // noAnswerLimit is how long a load that has had no answer over QUIC waits for one. A server without HTTP/3 is so reported soon.
@@ -24,15 +23,19 @@ const noAnswerLimit = 2200 * time.Millisecond
 
 const noQUIC = "no answer over QUIC (UDP) on this port; for h3 the server's config has to turn HTTP/3 on, and no firewall may drop UDP"
 
-// h3Session is HTTP/3 (RFC 9114) as the loop sees it: quic-go makes the packets on other goroutines (quicConn), the inbox brings the events.
+// h3Session is HTTP/3 as the loop sees it: peer makes the packets on other goroutines, and the loop's inbox brings its events.
 type h3Session struct {
 	streaming
-	quic    *quicConn   // nil without a connection
-	streams []*h3Stream // in no order
-	spare   *quic.Stream
-	opening bool // the server's limit of streams is reached: spare is awaited
+	peer *h3.Conn[h3Attempt]
 }
 
+// h3Attempt is an attempt with a stream. isAgain: it had another one before.
+type h3Attempt struct {
+	attempt
+	isAgain bool
+}
+
+// dial begins a connection. What becomes of it is an event of the inbox.
 func (s *h3Session) dial() {
 	c := s.conn
 	l := c.loop
@@ -55,11 +58,7 @@ func (s *h3Session) dial() {
 	}
 	c.state, c.answered, c.peerClosed, c.writeBroken = connecting, false, false, false
 	l.open++
-	q := &quicConn{session: s, inbox: l.inbox, socket: socket}
-	q.ctx, c.hangUp = context.WithCancel(context.Background())
-	q.heard.Store(l.clock)
-	s.quic = q
-	l.inbox.goroutines.Go(func() { q.run(to, p) })
+	s.peer, c.hangUp = h3.Dial(l.inbox, s.peer, int(c.slot), socket, to)
 	if l.tls.state == nil {
 		l.checkTimeoutsBy(s.answerBy())
 	}
@@ -72,57 +71,39 @@ func (s *h3Session) answerBy() int64 {
 
 func (s *h3Session) connected() {
 	s.streaming = s.renewed()
-	s.streams, s.spare, s.opening = s.streams[:0], nil, false
 	s.fill()
 }
 
-// fill opens streams up to the load's number. At the server's limit a goroutine waits for the next one.
 func (s *h3Session) fill() {
-	for s.active() < s.conn.loop.plan.Streams && !s.draining && !s.opening && s.haveWaiting() {
-		stream := s.spare
-		if s.spare = nil; stream == nil {
-			var err error
-			if stream, err = s.quic.conn.OpenStream(); err != nil {
-				if _, s.opening = errors.AsType[*quic.StreamLimitReachedError](err); s.opening {
-					s.conn.loop.inbox.goroutines.Go(s.quic.awaitStream)
-				}
-				return // Otherwise the connection has ended, which the inbox will report
-			}
+	for s.active() < s.conn.loop.plan.Streams && !s.draining && !s.peer.AtLimit && s.haveWaiting() {
+		if !s.peer.OpenStream() {
+			break
 		}
-		s.send(stream, s.nextWaiting())
+		s.send(s.nextWaiting())
 	}
 }
 
-// send sends a request on its stream: at once if QUIC takes all of it, otherwise by a goroutine. Another one reads the response.
-func (s *h3Session) send(stream *quic.Stream, a attempt) {
+// send gives an attempt the stream that OpenStream has opened.
+func (s *h3Session) send(a attempt) {
 	l := s.conn.loop
 	isAgain := a.start != 0
 	if !isAgain {
 		a.start = l.model.latencyFrom(a.begun, a.due)
 		l.model.noteSent(a.due)
 	}
-	st := &h3Stream{attempt: a, isAgain: isAgain, quic: stream, of: s.quic, place: len(s.streams)}
-	s.streams = append(s.streams, st)
 	s.oldest = min(s.oldest, a.begun)
 	s.draining = s.draining || !l.plan.KeepAlive
-	if r := a.request; len(r.body) > 0 || stream.TryWriteAll(r.bytes) != nil {
-		l.inbox.goroutines.Go(st.upload)
-	} else {
-		l.counts.current.SentBytes += int64(len(r.bytes))
-		st.isSent.Store(true)
-		stream.Close() //nolint:errcheck // reading the stream reports the error, too
-	}
-	l.inbox.goroutines.Go(st.read)
+	l.counts.current.SentBytes += int64(s.peer.Request(h3Attempt{a, isAgain}, a.request.bytes, a.request.body))
 }
 
 // readInbox takes what has happened on the loop's connections. A response ends when its last byte was read, not when the loop polls.
 func (l *loop) readInbox() {
-	for _, e := range l.inbox.take() {
-		s := e.of.session
-		if s.quic != e.of || s.conn.state == closed {
+	for _, e := range l.inbox.Take() {
+		s := l.conns[e.Conn.Number].session.(*h3Session)
+		if s.peer != e.Conn || s.conn.state == closed {
 			continue // of a connection that the loop has given up
 		}
-		l.clock = e.at
+		l.clock = e.At
 		s.take(e)
 		l.clock = l.shared.now()
 		if s.conn.state == established {
@@ -132,73 +113,74 @@ func (l *loop) readInbox() {
 }
 
 // take handles an event of the present connection. The loop's clock is that of the event.
-func (s *h3Session) take(e quicEvent) {
+func (s *h3Session) take(e h3.Event[h3Attempt]) {
 	c := s.conn
 	l := c.loop
-	switch {
-	case e.connected:
+	switch e.Kind {
+	case h3.Up:
 		if l.tls.state == nil {
-			state := s.quic.conn.ConnectionState().TLS
+			state := s.peer.QUIC.ConnectionState().TLS
 			l.tls.state = stateOf(state.Version, state.CipherSuite, state.CurveID)
 		}
 		c.isUp()
 		l.clock = l.shared.now()
 		s.connected()
-	case e.opened != nil:
-		s.spare, s.opening = e.opened, false
-	case e.isGoAway:
+	case h3.Raised:
+		s.peer.Raise(e)
+	case h3.GoAway:
 		s.draining, s.goneAway = true, true
-		for _, st := range slices.Clone(s.streams) {
-			if st.quic.StreamID() >= e.goAway {
-				s.remove(st)
-				s.waiting = append(s.waiting, st.attempt)
+		s.peer.GiveUp(false, func(st *h3.Stream[h3Attempt]) bool {
+			if st.QUIC.StreamID() < e.Last {
+				return false
+			}
+			s.waiting = append(s.waiting, st.Of.attempt)
+			return true
+		})
+	case h3.Done:
+		if st := e.Stream; st.IsOpen() {
+			s.endStream(st)
+		}
+	case h3.Down:
+		f, example := faultOf(e.Err), l.exampleOf(e.Err) // A stream may tell first
+		if c.state == connecting {
+			example = l.plan.withHint(example)
+			if f.kind != ErrTLS {
+				f.kind = ErrConnect
 			}
 		}
-	case e.stream == nil:
-		s.ended(e.fault.kind, e.fault.cause, e.fault.text) // A stream may tell first
-	case e.stream.place >= 0:
-		s.endStream(e.stream)
+		s.ended(f.kind, f.cause, example)
 	}
 }
 
 // endStream ends an attempt when its stream was read to the end, and adds up its bytes.
-func (s *h3Session) endStream(st *h3Stream) {
+func (s *h3Session) endStream(st *h3.Stream[h3Attempt]) {
 	c := s.conn
-	l := c.loop
-	f := st.fault
-	if f == nil || !f.endsAll {
-		s.remove(st)
-	}
-	l.counts.current.ReceivedBytes += st.bytes
-	l.counts.current.SentBytes += st.sent.Load()
-	if st.firstAt > 0 && !c.answered {
+	n := c.loop.counts.current
+	n.ReceivedBytes += st.Bytes
+	n.SentBytes += st.Sent.Load()
+	if st.FirstAt > 0 && !c.answered {
 		c.answered = true
-		l.tally.firstByteTimes.record(st.firstAt - c.openedAt)
+		c.loop.tally.firstByteTimes.record(st.FirstAt - c.openedAt)
 	}
-	switch {
-	case f == nil:
-		if !st.isSent.Load() {
-			st.quic.CancelWrite(h3.NoError) // The server does not want the rest. It resets the stream in any case
-		}
-		r := &st.response
-		s.end(&st.attempt, r.Status, r.Length, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
-	case f.endsAll:
-		s.ended(f.kind, f.cause, f.text)
-	case f.code == h3.RequestRejected && (s.goneAway || !st.isAgain):
+	if st.Err == nil {
+		st.Remove(true)
+		r := &st.Response
+		s.end(&st.Of.attempt, r.Status, r.Length, r.HeaderBytes, r.DecodedBytes, r.BodyBytes)
+		return
+	}
+	f := faultOf(st.Err)
+	if f.endsAll {
+		s.ended(f.kind, f.cause, c.loop.exampleOf(st.Err))
+		return
+	}
+	st.Remove(false)
+	if f.code == h3.RequestRejected && (s.goneAway || !st.Of.isAgain) {
 		// The server has not handled the request (RFC 9114, section 4.1.1). It shuts down, and its GOAWAY may come a moment later.
-		s.waiting = append(s.waiting, st.attempt)
-	default:
-		st.cancel()
-		l.failure(c, f.kind, f.cause, f.text, &st.attempt)
+		s.waiting = append(s.waiting, st.Of.attempt)
+		return
 	}
-}
-
-// remove fills the stream's place in the list with the last one.
-func (s *h3Session) remove(st *h3Stream) {
-	last := len(s.streams) - 1
-	s.streams[st.place] = s.streams[last]
-	s.streams[st.place].place = st.place
-	s.streams[last], s.streams, st.place = nil, s.streams[:last], -1
+	st.Cancel()
+	c.loop.failure(c, f.kind, f.cause, c.loop.exampleOf(st.Err), &st.Of.attempt)
 }
 
 // A loop reads no bytes of QUIC, so these have nothing to do. quic-go ends connections in order by itself.
@@ -206,18 +188,11 @@ func (s *h3Session) received([]byte)                {}
 func (s *h3Session) flush()                         {}
 func (s *h3Session) closedByPeer()                  {}
 func (s *h3Session) appendGoAway(dst []byte) []byte { return dst }
-func (s *h3Session) active() int                    { return len(s.streams) }
-func (s *h3Session) heard() int64                   { return s.quic.heard.Load() }
+func (s *h3Session) active() int                    { return len(s.peer.Open) }
+func (s *h3Session) heard() int64                   { return s.peer.Heard.Load() }
 
 func (s *h3Session) each(resets bool, ends func(*attempt) bool) {
-	for i := len(s.streams) - 1; i >= 0; i-- { // backwards, as remove fills the place with the last one
-		if st := s.streams[i]; ends(&st.attempt) {
-			if resets {
-				st.cancel()
-			}
-			s.remove(st)
-		}
-	}
+	s.peer.GiveUp(resets, func(st *h3.Stream[h3Attempt]) bool { return ends(&st.Of.attempt) })
 }
 
 // expire also ends the connect of a load that QUIC has never answered, sooner than the time-out.
@@ -232,99 +207,126 @@ func (s *h3Session) expire(before int64) {
 	s.streaming.expire(before)
 }
 
-// h3Stream is an attempt with its stream. A goroutine reads it and sets the figures; the loop reads these once the stream was posted.
-type h3Stream struct {
-	attempt
-	place   int  // its place among the session's streams; -1: the loop is through with it
-	isAgain bool // it had a stream before
-	quic    *quic.Stream
-	of      *quicConn
-
-	response       h3.Response
-	bytes, firstAt int64 // what came in, and when its first byte did
-	fault          *h3Fault
-	sent           atomic.Int64 // of a request that did not leave at once
-	isSent         atomic.Bool  // all of it has left
-}
-
-// cancel gives up both directions of the stream with H3_REQUEST_CANCELLED (RFC 9114, section 4.1.1).
-func (st *h3Stream) cancel() {
-	st.quic.CancelRead(h3.RequestCancelled)
-	st.quic.CancelWrite(h3.RequestCancelled)
-}
-
-// upload is a goroutine that sends a request which is long, or which QUIC did not take at once.
-func (st *h3Stream) upload() {
-	for _, p := range [][]byte{st.request.bytes, st.request.body} {
-		for len(p) > 0 {
-			n := min(len(p), pieceBytes)
-			st.sent.Add(int64(n)) // Before: the response may come before Write returns
-			if _, err := st.quic.Write(p[:n]); err != nil {
-				return
-			}
-			p = p[n:]
-		}
-	}
-	st.isSent.Store(true)
-	st.quic.Close() //nolint:errcheck // read has the error, too
-}
-
-// h3Reader reads a stream, and notes what comes in and when.
-type h3Reader struct {
-	*bufio.Reader
-	stream         io.Reader
-	of             *quicConn
-	bytes, firstAt int64
-}
-
-// h3Readers are the readers of all loads. A stream holds one from its first byte to its end.
-var h3Readers = sync.Pool{New: func() any { return &h3Reader{Reader: bufio.NewReaderSize(nil, 16<<10)} }}
-
-// source is where a reader's bytes come from.
-type source h3Reader
-
-func (r *h3Reader) begin(stream io.Reader, of *quicConn) {
-	r.stream, r.of, r.bytes, r.firstAt = stream, of, 0, 0
-	r.Reset((*source)(r))
-}
-
-// Read notes how much came in and when, before it is parsed.
-func (s *source) Read(p []byte) (int, error) {
-	n, err := s.stream.Read(p)
-	if n > 0 {
-		now := s.of.inbox.now()
-		s.of.heard.Store(now)
-		if s.bytes += int64(n); s.firstAt == 0 {
-			s.firstAt = now
-		}
-	}
-	return n, err
-}
-
-// read is a goroutine that reads a response, and then posts the stream. Peek comes first: a stream without bytes holds no reader.
-func (st *h3Stream) read() {
-	var first [1]byte
-	st.quic.Peek(first[:]) //nolint:errcheck // A stream that waits has no buffer; reading it has the error, too
-	r := h3Readers.Get().(*h3Reader)
-	r.begin(st.quic, st.of)
-	if err := st.response.Read(r.Reader, &st.of.inbox.blocks); err != nil {
-		st.fault = faultOf(err)
-	}
-	st.bytes, st.firstAt = r.bytes, r.firstAt
-	h3Readers.Put(r)
-	st.of.inbox.post(quicEvent{of: st.of, stream: st})
-}
-
-// encodeH3Requests makes whole requests. A long body is not copied.
-func encodeH3Requests(scheme string, mix []Request) (requests []request) {
+// encodeH3Requests makes whole requests. A long body is not copied: uploads tells whether there is one.
+func encodeH3Requests(scheme string, mix []Request) (requests []request, uploads bool) {
 	for _, r := range mix {
 		encoded := request{bytes: h3.Encode(h2Fields(scheme, r), len(r.Body))}
-		if len(r.Body) < pieceBytes {
+		if len(r.Body) < h3.PieceBytes {
 			encoded.bytes = append(encoded.bytes, r.Body...)
 		} else {
-			encoded.body = r.Body
+			encoded.body, uploads = r.Body, true
 		}
 		requests = append(requests, encoded)
 	}
-	return requests
+	return requests, uploads
+}
+
+// collectSooner has garbage collected when the heap of a load over QUIC has grown by a quarter, not doubled: after 10 MB instead of 40.
+func collectSooner(connections int) {
+	const many, percent = 500, 25
+	if connections < many {
+		return
+	}
+	if was := debug.SetGCPercent(percent); was < percent {
+		debug.SetGCPercent(was)
+	}
+}
+
+// h3Fault is why a stream, or the connection with all of them, ended without a response.
+type h3Fault struct {
+	kind    ErrorKind
+	cause   ErrorCause
+	code    quic.StreamErrorCode // with which the server reset the stream
+	endsAll bool
+}
+
+// faultOf sorts an error of HTTP/3 or QUIC into the engine's kinds and causes.
+func faultOf(err error) h3Fault {
+	f := h3Fault{kind: ErrRead, cause: CauseOther, endsAll: true}
+	if stream, isReset := errors.AsType[*quic.StreamError](err); isReset {
+		f.cause, f.code, f.endsAll = CauseReset, stream.ErrorCode, false
+		return f
+	}
+	if breach, isBreach := errors.AsType[*h3.Breach](err); isBreach {
+		f.kind, f.endsAll = ErrProtocol, breach.EndsAll
+		if breach.IsShort {
+			f.cause = CauseShort
+		}
+		return f
+	}
+	application, isApplication := errors.AsType[*quic.ApplicationError](err)
+	transport, isTransport := errors.AsType[*quic.TransportError](err)
+	_, isReset := errors.AsType[*quic.StatelessResetError](err)
+	_, isIdle := errors.AsType[*quic.IdleTimeoutError](err)
+	_, isHandshake := errors.AsType[*quic.HandshakeTimeoutError](err)
+	errno, isErrno := errors.AsType[syscall.Errno](err)
+	switch {
+	case isApplication && application.ErrorCode == h3.NoError:
+		f.cause = CauseShort
+	case isApplication:
+		f.cause = CauseReset
+	case isTransport && transport.ErrorCode.IsCryptoError():
+		f.kind = ErrTLS
+	case isTransport && transport.Remote && transport.ErrorCode == quic.ConnectionRefused:
+		f.cause = CauseRefused
+	case isReset, isTransport && transport.Remote:
+		f.cause = CauseReset
+	case isTransport && !isErrno:
+		f.kind = ErrProtocol
+	case isIdle, isHandshake:
+		f.kind, f.cause = ErrTimeout, CauseTimedOut
+	case isErrno:
+		f.cause = causes[errno]
+	}
+	return f
+}
+
+// exampleOf is the text of an error of HTTP/3 or QUIC. Only the first error makes one, so that a flood of resets builds no texts.
+func (l *loop) exampleOf(err error) string {
+	if l.counts.example != "" {
+		return ""
+	}
+	return explainH3(err)
+}
+
+// explainH3 says in words why a stream or its connection ended.
+func explainH3(err error) string {
+	if breach, isBreach := errors.AsType[*h3.Breach](err); isBreach {
+		return breach.Text
+	}
+	if stream, isReset := errors.AsType[*quic.StreamError](err); isReset {
+		return fmt.Sprintf("the server reset the stream (HTTP/3 code %#x)", uint64(stream.ErrorCode))
+	}
+	if application, isApplication := errors.AsType[*quic.ApplicationError](err); isApplication {
+		if application.ErrorCode == h3.NoError {
+			return closedEarly
+		}
+		text := fmt.Sprintf("the server closed the connection (HTTP/3 code %#x) %s", uint64(application.ErrorCode), application.ErrorMessage)
+		return strings.TrimSpace(text)
+	}
+	if transport, isTransport := errors.AsType[*quic.TransportError](err); isTransport && transport.ErrorCode.IsCryptoError() {
+		return tlsconn.Explain(alertOf(transport))
+	}
+	if errno, isErrno := errors.AsType[syscall.Errno](err); isErrno {
+		text := "QUIC: " + errno.Error()
+		if errno == syscall.ECONNREFUSED {
+			text += ": no process listens on this UDP port; for h3 the server's config has to turn HTTP/3 on"
+		}
+		return text
+	}
+	firstLine, _, _ := strings.Cut(err.Error(), "\n")
+	return "QUIC: " + firstLine
+}
+
+// alertOf is the TLS error within one of QUIC, as crypto/tls would have it over TCP.
+func alertOf(e *quic.TransportError) error {
+	var certificate *tls.CertificateVerificationError
+	switch alert := tls.AlertError(e.ErrorCode - 0x100); {
+	case errors.As(e, &certificate):
+		return certificate
+	case e.Remote:
+		return errors.New("remote error: " + alert.Error())
+	default:
+		return alert
+	}
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/qlog"
 	"github.com/quic-go/quic-go/qlogwriter"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 )
 
 // resetCounter counts the RESET_STREAM frames that come in.
@@ -30,7 +32,7 @@ func (r *resetCounter) RecordEvent(e qlogwriter.Event) {
 // A reset of each stream would be work for the server, within what is measured.
 func TestH3DoesNotResetRequestsThatHaveLeft(t *testing.T) {
 	t.Parallel()
-	for _, bodyBytes := range []int{0, 100, 2 * pieceBytes} {
+	for _, bodyBytes := range []int{0, 100, 2 * h3.PieceBytes} {
 		resets := &resetCounter{}
 		s := serveH3(t, &quic.Config{
 			MaxIncomingStreams: 1000,

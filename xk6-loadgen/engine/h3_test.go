@@ -191,6 +191,23 @@ func TestH3ARejectedRequestIsMadeAgain(t *testing.T) {
 	}
 }
 
+// The loop sorts the errors of all its streams, so that a flood of resets would hold it up. It cannot be parallel: it counts allocations.
+func TestH3AFloodOfResetsAllocatesNothing(t *testing.T) {
+	l := &loop{}
+	var err error = &quic.StreamError{StreamID: 4, ErrorCode: h3.RequestRejected, Remote: true}
+	if l.counts.example = l.exampleOf(err); l.counts.example != "the server reset the stream (HTTP/3 code 0x10b)" {
+		t.Errorf("the first error has the text %q", l.counts.example)
+	}
+	allocations := testing.AllocsPerRun(100, func() {
+		if f, text := faultOf(err), l.exampleOf(err); f.cause != CauseReset || f.code != h3.RequestRejected || f.endsAll || text != "" {
+			t.Errorf("%+v, with the text %q", f, text)
+		}
+	})
+	if allocations > 0 {
+		t.Errorf("%v allocations for each reset", allocations)
+	}
+}
+
 func TestH3AServerThatOnlySaysGoAway(t *testing.T) {
 	t.Parallel()
 	s := serveH3(t, nil, func(st *h3PeerStream) {
@@ -295,7 +312,7 @@ func TestH3NothingIsLeftBehind(t *testing.T) {
 	waitFor(t, func() bool {
 		stacks := make([]byte, 1<<20)
 		all := string(stacks[:runtime.Stack(stacks, true)])
-		return !strings.Contains(all, "engine.(*quicConn)") && !strings.Contains(all, "engine.(*h3Stream).read(") && openFiles(t) <= before
+		return !strings.Contains(all, "h3.(*Conn[") && !strings.Contains(all, "h3.(*Stream[") && openFiles(t) <= before
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h1"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h2"
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/h3"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/schedule"
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/tlsconn"
@@ -48,11 +49,11 @@ type loop struct {
 	late        int    // late counts connections in a row that were not up when connect returned.
 	streamLimit int64  // the least that the server has allowed; 0: no limit
 	fetched     byte   // a sum of bytes of connections read ahead, see mixPlace.read
-	poller      poller // poller is epoll or inbox.
+	poller      poller // poller is epoll or a bell.
 	spins       bool   // an idle loop polls
 	isExact     bool   // A wait must not be a millisecond too long.
 	epoll       epoll
-	inbox       *inbox // inbox brings what happens on connections over QUIC; nil without them
+	inbox       *h3.Inbox[h3Attempt] // inbox brings what happens on connections over QUIC; nil without them
 	events      [eventsPerWait]syscall.EpollEvent
 	buffers     buffers
 	head        h1.HeadCache // head has the last HTTP/1 response's headers. Connections share it, since a server's headers are alike.
@@ -102,12 +103,11 @@ func newLoop(p *plan, s *shared, number int) *loop {
 	l.epoll = epoll{fd: -1, wakeFD: -1, isWoken: !s.alone || p.Protocol == H3, yields: p.Protocol == H3}
 	l.poller, l.spins = &l.epoll, p.Spin && p.Protocol != H3
 	l.isExact = p.Rate > 0 || l.epoll.isWoken
+	if p.isOfGoroutines {
+		l.poller = newBell()
+	}
 	if p.Protocol == H3 {
-		l.inbox = newInbox(s.now)
-		l.inbox.notify = l.epoll.wake
-		if p.isOfGoroutines {
-			l.poller, l.inbox.notify = l.inbox, l.inbox.wake
-		}
+		l.inbox = &h3.Inbox[h3Attempt]{Now: s.now, Notify: l.poller.wake, TLS: p.tls, Timeout: p.Timeout, Uploads: p.uploads}
 	} else if p.tls != nil {
 		l.tls.shared = tlsconn.NewShared(p.tls, p.Protocol == H2, p.TLS.Resume)
 	}
@@ -119,7 +119,7 @@ func newLoop(p *plan, s *shared, number int) *loop {
 		}
 		switch {
 		case l.inbox != nil:
-			s := &h3Session{streaming: streaming{conn: c}}
+			s := &h3Session{streaming: streaming{conn: c}, peer: &h3.Conn[h3Attempt]{}}
 			c.session, s.own = s, s
 		case p.Protocol.isHTTP2():
 			s := &h2Session{streaming: streaming{conn: c}}
@@ -188,7 +188,7 @@ func (l *loop) run(entered chan<- error) {
 	}
 	l.finish()
 	if l.inbox != nil {
-		l.inbox.goroutines.Wait() // They end with their connections
+		l.inbox.Goroutines.Wait() // They end with their connections
 	}
 	l.advanceTurn(loopDone)
 	l.endTurn()

@@ -108,6 +108,7 @@ type plan struct {
 	requests []request
 	pages    []string // pages are the names of those with figures of their own
 	h2       h2.Blocks
+	uploads  bool           // HTTP/3 has a body to send in pieces.
 	order    []uint32       // a cycle of indexes of requests; with times that of all requests
 	list     *schedule.List // nil without times
 	tls      *tls.Config    // nil without TLS
@@ -149,7 +150,7 @@ func newPlan(ctx context.Context, o Options) (*plan, error) {
 	}
 	switch {
 	case o.Protocol == H3:
-		p.requests = encodeH3Requests(first.Scheme, mix)
+		p.requests, p.uploads = encodeH3Requests(first.Scheme, mix)
 	case o.Protocol.isHTTP2():
 		p.requests, p.h2, err = encodeH2Requests(first.Scheme, mix)
 	default:

@@ -2,6 +2,7 @@
 package engine
 
 import (
+	"runtime"
 	"syscall"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/linux"
 )
 
-// poller tells a loop what has happened on its connections: epoll if the loop has a thread of its own, the inbox if it is a goroutine.
+// poller tells a loop when something has happened on its connections: epoll if the loop has a thread of its own, a bell if it is a goroutine.
 type poller interface {
 	open() error
 	close()
@@ -63,3 +64,52 @@ func (e *epoll) waitYielding(events []syscall.EpollEvent, nanoseconds int64) int
 func (e *epoll) wake() { linux.Write(e.wakeFD, []byte{1, 0, 0, 0, 0, 0, 0, 0}) }
 
 func (*epoll) pause(length time.Duration) { linux.Sleep(int64(length)) }
+
+// bell is the poller of a loop that is a goroutine: each wait yields, and it has nothing to open. The inbox has the events.
+type bell struct {
+	rung  chan struct{}
+	timer *time.Timer // timer ends a wait.
+}
+
+func newBell() *bell { return &bell{rung: make(chan struct{}, 1), timer: time.NewTimer(0)} }
+
+func (*bell) open() error { return nil }
+func (*bell) close()      {}
+
+func (b *bell) poll(events []syscall.EpollEvent) int { return b.wait(events, 0) }
+
+// wait lets other goroutines that can run go first, so that their events are taken together.
+func (b *bell) wait(events []syscall.EpollEvent, nanoseconds int64) int {
+	events[0].Fd = noSlot
+	if nanoseconds <= 0 {
+		select {
+		case <-b.rung:
+			return 1
+		default:
+			return 0
+		}
+	}
+	b.timer.Reset(time.Duration(nanoseconds))
+	select {
+	case <-b.rung:
+		b.timer.Stop()
+		runtime.Gosched()
+		return 1
+	case <-b.timer.C:
+		return 0
+	}
+}
+
+func (b *bell) waitYielding(events []syscall.EpollEvent, nanoseconds int64) int {
+	return b.wait(events, nanoseconds)
+}
+
+// wake is remembered once: a loop that does not wait sees it at its next poll.
+func (b *bell) wake() {
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+func (*bell) pause(length time.Duration) { time.Sleep(length) }

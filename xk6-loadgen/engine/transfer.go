@@ -332,7 +332,7 @@ func (c *conn) countWire() {
 	}
 	var w Wire
 	if isQUIC {
-		stats := s.quic.conn.ConnectionStats()
+		stats := s.peer.QUIC.ConnectionStats()
 		header += udpHeader
 		w.SegmentsOut, w.SegmentsIn, w.Resent = int64(stats.PacketsSent), int64(stats.PacketsReceived), int64(stats.PacketsLost)
 		w.BytesOut, w.BytesIn = int64(stats.BytesSent), int64(stats.BytesReceived)

@@ -1,18 +1,18 @@
-// Package h3 reads and writes the frames of HTTP/3 (RFC 9114) and its header blocks (QPACK, RFC 9204), on streams of bytes. It knows nothing
-// of QUIC, goroutines and loops.
-//
-// Encode makes a request, Response.Read reads a response, ReadStreamType and ReadControl read the streams that a server opens. A violation
-// of HTTP/3 is a Breach; any other error is the stream's own.
 package h3
 
 import (
 	"bufio"
 	"bytes"
+	"fmt"
+	"hash/maphash"
 	"io"
+	"sync/atomic"
 
 	"github.com/quic-go/qpack"
 	"github.com/quic-go/quic-go/quicvarint"
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/headers"
 )
 
 // Frames and streams (RFC 9114, sections 7.2 and 6.2).
@@ -24,13 +24,13 @@ const (
 // Error codes (RFC 9114, section 8.1).
 const (
 	NoError             = 0x100
-	StreamCreationError = 0x103
+	streamCreationError = 0x103
 	RequestRejected     = 0x10b
-	RequestCancelled    = 0x10c
+	requestCancelled    = 0x10c
 )
 
-// Opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.
-var Opening = []byte{streamControl, frameSettings, 0}
+// opening is our control stream: its type, and SETTINGS without one, so that QPACK has no dynamic table.
+var opening = []byte{streamControl, frameSettings, 0}
 
 // Breach is how a server violates HTTP/3. EndsAll: the connection cannot go on (RFC 9114, section 8). IsShort: a response is incomplete.
 type Breach struct {
@@ -66,15 +66,14 @@ func readRest(r *bufio.Reader, length int) ([]byte, error) {
 	return p, err
 }
 
-// ReadStreamType reads what a stream of the server begins with. Without a dynamic table only the control stream says more.
-func ReadStreamType(r *bufio.Reader) (isControl, isKnown bool) {
+// readStreamType reads what a stream of the server begins with. Without a dynamic table only the control stream says more.
+func readStreamType(r *bufio.Reader) (isControl, isKnown bool) {
 	kind, err := quicvarint.Read(r)
 	return err == nil && kind == streamControl, err != nil || kind == streamControl || kind == streamQPACKEncoder || kind == streamQPACKDecoder
 }
 
-// ReadControl reads the control stream behind its type, and returns why it ended. It calls goAway for each
-// GOAWAY, with the first stream that the server ignores.
-func ReadControl(r *bufio.Reader, goAway func(id uint64)) error {
+// readControl reads the control stream behind its type, and returns why it ended. goAway gets the first stream that a GOAWAY says is ignored.
+func readControl(r *bufio.Reader, goAway func(id uint64)) error {
 	for hasSettings := false; ; hasSettings = true {
 		kind, length, err := readFrame(r)
 		switch {
@@ -112,4 +111,99 @@ func Encode(fields []hpack.HeaderField, bodyBytes int) []byte {
 		p = append(p, frame(frameData, bodyBytes)...)
 	}
 	return p
+}
+
+// Response is what a response came to.
+type Response struct {
+	Status                    int   // Status is of the final response; 0: its headers have not come in.
+	Length                    int64 // Length is the content-length, -1: none.
+	HeaderBytes, DecodedBytes int64 // HeaderBytes are as received, DecodedBytes those of names and values.
+	BodyBytes                 int64
+}
+
+// read reads frames up to the stream's end (RFC 9114, section 4.1). It returns nil for a complete response, otherwise why it is not.
+func (s *Response) read(r *bufio.Reader, blocks *cache) error {
+	*s = Response{Length: -1}
+	for {
+		kind, length, err := readFrame(r)
+		switch {
+		case err == io.EOF && s.Status > 0:
+			return nil
+		case err != nil:
+		case kind == frameData && s.Status == 0:
+			return &Breach{Text: "DATA before the response's headers", EndsAll: true}
+		case kind == frameData:
+			s.BodyBytes += int64(length)
+			_, err = r.Discard(int(length))
+		case kind == frameHeaders && s.HeaderBytes+int64(length) > headers.MaxBytes:
+			return &Breach{Text: headers.TooLong}
+		case kind == frameHeaders:
+			var p []byte
+			if p, err = readRest(r, int(length)); err == nil {
+				if b := s.headers(p, blocks); b != nil {
+					return b
+				}
+			}
+		case kind <= frameMaxPush && kind != 10 && kind != 11 && kind != 12:
+			return &Breach{Text: fmt.Sprintf("a frame of type %d in a response", kind), EndsAll: true}
+		default:
+			_, err = r.Discard(int(length)) // an extension (RFC 9114, section 9)
+		}
+		switch {
+		case err == io.EOF || err == io.ErrUnexpectedEOF:
+			return &Breach{Text: "the stream ended before the response was complete", IsShort: true}
+		case err != nil:
+			return err
+		}
+	}
+}
+
+// headers reads a field section: the head of the response, an interim response, or trailers.
+func (s *Response) headers(p []byte, blocks *cache) *Breach {
+	b, wrong := blocks.decode(p)
+	if wrong != "" {
+		return &Breach{Text: "QPACK: " + wrong, EndsAll: true}
+	}
+	s.HeaderBytes += int64(len(p))
+	s.DecodedBytes += b.DecodedBytes
+	if fault := b.Fault(s.Status); fault != "" {
+		return &Breach{Text: fault}
+	}
+	if b.Status >= 200 {
+		s.Status, s.Length = b.Status, b.Length
+	}
+	return nil
+}
+
+// cache has the last header blocks at places by a hash, for any number of goroutines: a server sends the same bytes until the Date changes,
+// or the same fields in a few orders, fewer than there are places.
+type cache [64]atomic.Pointer[cached]
+
+// cached is a header block and its meaning.
+type cached struct {
+	bytes []byte
+	block headers.Block
+}
+
+// seed keeps servers from choosing blocks that fall on one place of the cache.
+var seed = maphash.MakeSeed()
+
+// decode reads a field section. One with the bytes of an earlier one has its meaning.
+func (c *cache) decode(p []byte) (b headers.Block, wrong string) {
+	place := &c[maphash.Bytes(seed, p)%uint64(len(c))]
+	if last := place.Load(); last != nil && bytes.Equal(last.bytes, p) {
+		return last.block, ""
+	}
+	b.Length = -1
+	for next := qpack.NewDecoder().Decode(p); ; {
+		f, err := next()
+		if err == io.EOF {
+			place.Store(&cached{bytes.Clone(p), b})
+			return b, ""
+		}
+		if err != nil {
+			return b, err.Error()
+		}
+		b.Add(f.Name, f.Value)
+	}
 }

@@ -30,13 +30,13 @@ func FuzzResponse(f *testing.F) {
 	} {
 		f.Add([]byte(strings.Join(parts, "")), uint8(3))
 	}
-	var blocks Cache
+	var blocks cache
 	f.Fuzz(func(t *testing.T, data []byte, piece uint8) {
 		from := &countingReader{Reader: iotest.OneByteReader(bytes.NewReader(data))}
 		r := bufio.NewReaderSize(nil, int(piece))
 		r.Reset(from)
 		var s Response
-		if s.Read(r, &blocks) != nil {
+		if s.read(r, &blocks) != nil {
 			return
 		}
 		if s.Status < 200 || s.Status > 599 || from.read != int64(len(data)) || r.Buffered() > 0 || s.HeaderBytes+s.BodyBytes > from.read {
@@ -55,7 +55,7 @@ func FuzzControl(f *testing.F) {
 		r := bufio.NewReaderSize(nil, int(piece))
 		r.Reset(iotest.OneByteReader(bytes.NewReader(data)))
 		named := 0
-		err := ReadControl(r, func(uint64) { named++ })
+		err := readControl(r, func(uint64) { named++ })
 		isBreach := errors.As(err, new(*Breach))
 		if isEnd := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF); isBreach == isEnd {
 			t.Errorf("%v", err)
