@@ -6,17 +6,27 @@ import { logRatios, meanInterval, ratioInterval, type RatioInterval } from './st
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
 
+/** Where a rate limit recovers during the turns of others, the ramp of a turn has so many times the requests/s of the window after it. */
+const recoveredFrom = 2;
+
+/** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
+function hasRecovered({ turns, requests, rps }: Phase): boolean {
+  if (turns === null) return false;
+  const rampSeconds = (turns.count * turns.rampMs) / 1000;
+  return turns.responses - requests > recoveredFrom * rps * rampSeconds;
+}
+
 /** Whether the engine watched a queue, as it does at a rate. */
 const isAtRate = ({ queueGrowth }: Phase): boolean => (queueGrowth ?? null) !== null;
 
 /**
  * CPU time per response in microseconds at the end of a warm-up and after it, if it fell so much that the server was still cold; else
- * undefined, also where it is not known, where requests fail, which have costs of their own, and at a rate, where few responses have an
- * uneven cost.
+ * undefined, also where it is not known, where requests fail, which have costs of their own, at a rate, where few responses have an
+ * uneven cost, and where a rate limit had recovered.
  */
 export function coldCosts(phases: readonly Phase[]): { before: number; after: number } | undefined {
   const [first] = phases;
-  if (first === undefined || isAtRate(first)) return undefined;
+  if (first === undefined || isAtRate(first) || hasRecovered(first)) return undefined;
   if (isFailing({ successRatio: successRatioOf([first]) })) return undefined;
   const before = first.continuous?.cpuMicros ?? 0;
   const after = 1e6 * serverCpuSecondsPerResponse([first]);

@@ -43,6 +43,22 @@ test('a server is cold if responses cost 25 % more CPU time at the end of the wa
   ]);
 });
 
+test('a rate limit that recovered meanwhile makes no cold server: the ramps of its turns have bursts', () => {
+  const costs = (responses: number) =>
+    coldCosts([
+      phase({
+        requests: 500,
+        rps: 500,
+        serverCpuSeconds: 0.025,
+        continuous: { ...continuousEnd, cpuMicros: 70 },
+        turns: { count: 4, responses, sliceMs: 250, rampMs: 80, waits: false },
+      }),
+    ]);
+  expect(costs(1326)).toBeUndefined();
+  // 0.32 s of ramps at the same speed, and a little more.
+  expect(costs(700)).toMatchObject({ before: 70 });
+});
+
 test('requests/s in turns are compared with continuous load as a ratio', () => {
   const of = (...phases: Phase[]) => againstContinuous(side('a', ...phases).rounds);
   expect(of(inTurns(1200, 1000), inTurns(1200, 1000))).toEqual({
