@@ -230,8 +230,13 @@ export function effectTables(runs: readonly EffectRun[], peers: readonly string[
   return [...figures.map((figure) => effectTable(runs, peers, figure)), sleepTable(runs)];
 }
 
+interface Means extends SleepsAndCpu {
+  /** Share of its core that the server used. */
+  busy: PairOf;
+}
+
 /** The means of each generator, by its name. */
-function meansOf(runs: readonly EffectRun[]): Map<string, SleepsAndCpu & { busy: PairOf }> {
+function meansOf(runs: readonly EffectRun[]): Map<string, Means> {
   const [{ legs }] = runs as [EffectRun];
   const meanOf = (name: string, of: (leg: Leg) => number): PairOf => {
     const ofSide = (side: Side) =>
@@ -249,7 +254,7 @@ function meansOf(runs: readonly EffectRun[]): Map<string, SleepsAndCpu & { busy:
 function sleepTable(runs: readonly EffectRun[]): Table {
   const means = meansOf(runs);
   const cost = sleepCostOf([...means.values()]);
-  const of = (name: string) => means.get(name) as SleepsAndCpu & { busy: PairOf };
+  const of = (name: string) => means.get(name) as Means;
   const fitted = (name: string, side: Side): number =>
     cost === undefined ? NaN : fittedMicros(cost, of(name), side);
   return tableOf(
