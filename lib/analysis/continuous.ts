@@ -1,13 +1,13 @@
 // Turns held against continuous load, which the end of each warm-up is. The method: docs/verdicts.md.
 import type { Phase, Round, VariantResult } from '../result/result.ts';
 import { isFailing, serverCpuSecondsPerResponse, successRatioOf } from './phases.ts';
-import { logRatios, meanInterval, ratioInterval, type RatioInterval } from './statistics.ts';
+import { logRatios, meanInterval, mean, ratioInterval, type RatioInterval } from './statistics.ts';
 
 /** A server whose CPU time per response falls below this share of that of its warm-up's end was not warm. Noise is a tenth at most. */
 const coldBelow = 0.75;
 
 /** Where a rate limit recovers during the turns of others, the ramp of a turn has so many times the requests/s of the window after it. */
-const recoveredFrom = 2;
+const recoveredFrom = 3;
 
 /** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
 function hasRecovered({ turns, requests, rps }: Phase): boolean {
@@ -37,6 +37,8 @@ export function coldCosts(phases: readonly Phase[]): { before: number; after: nu
 const differenceMatters = Math.log(1.05);
 /** For the requests/s of a side itself: the machine's noise between warm-up and turns is in it. */
 const sideMatters = Math.log(1.1);
+/** A pause of the server that takes more than this share of continuous load makes another figure of it. */
+const pauseMatters = 0.1;
 /** Chance that turns which agree with continuous load seem not to, were there no tolerance. */
 const falseAlarms = 0.01;
 
@@ -71,17 +73,32 @@ export function turnsDisagree(
   const known = sides.flatMap(({ name, rounds }) => {
     const both = bothOf(rounds);
     if (both === undefined) return [];
-    return [{ name, logs: logRatios(...both), ratio: ratioInterval(...both) }];
+    const tolerated = toleratedForPauses(rounds);
+    return [{ name, logs: logRatios(...both), ratio: ratioInterval(...both), tolerated }];
   });
-  const differing = known.find(({ logs }) => isBeyond(sideMatters, logs));
+  const differing = known.find(({ logs, tolerated }) => isBeyond(sideMatters + tolerated, logs));
   if (differing !== undefined) return differing;
   const [first, ...others] = known;
   for (const other of others) {
     const differences = other.logs.map((log, round) => log - (first?.logs[round] as number));
-    if (first !== undefined && isBeyond(differenceMatters, differences))
+    const tolerated = other.tolerated + (first?.tolerated ?? 0);
+    if (first !== undefined && isBeyond(differenceMatters + tolerated, differences))
       return isFarther(first.ratio, other.ratio) ? first : other;
   }
   return undefined;
+}
+
+/**
+ * What a server's longest pause makes of continuous load, as the logarithm of a ratio. A server that pauses at regular times does so at
+ * the same place of each warm-up, so that all windows of continuous load have a pause too many, or none.
+ */
+function toleratedForPauses(rounds: Rounds): number {
+  const shares = rounds.flatMap(({ phases: [first] }) => {
+    const seconds = first?.continuous?.seconds ?? 0;
+    return first === undefined || seconds === 0 ? [] : [first.longestGapMs / 1000 / seconds];
+  });
+  const share = shares.length === 0 ? 0 : mean(shares);
+  return share > pauseMatters ? Math.log1p(share) : 0;
 }
 
 function isBeyond(matters: number, logs: readonly number[]): boolean {

@@ -4,10 +4,11 @@ import { responsesOf } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { hundredths, percent, scaledTime, whole } from '../format.ts';
 import type { Phase } from '../result/result.ts';
+import { warning } from '../report/warnings/run.ts';
 import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import { Disturbance, RoundFailure, type PlannedVariant } from './plan.ts';
+import { Disturbance, OwnQuota, RoundFailure, type PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 
@@ -33,7 +34,7 @@ export function requireSound(
     const sameTime = others.flatMap((side) => side[index] ?? []);
     const disturbance =
       clockStepIn(samples) ??
-      throttlingIn(samples, window, quotas, server.name) ??
+      throttlingIn(samples, window, quotas) ??
       (enclosed?.samples && gapIn(enclosed.samples, window)) ??
       (isHeldUp(phase, sameTime, samples, window)
         ? standstillIn(phase, server.name, alarms.first)
@@ -93,14 +94,34 @@ function throttlingIn(
   samples: readonly UsageSample[],
   window: UsageWindow,
   quotas: string,
-  server: string,
 ): string | undefined {
-  const ofRun = throttledMs(samples, window, (sample) => sample.throttledMs);
-  if (ofRun !== undefined)
-    return `a CPU quota held the run back for ${scaledTime(ofRun)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
-  const ofServer = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
-  if (ofServer === undefined) return undefined;
-  return `a CPU quota of its own held ${server} back for ${scaledTime(ofServer)} during the load (${samples.at(-1)?.quotas}): it fills up again in the turns of other sides, so take it away, and limit the cores of all sides (--server-cpus)`;
+  const ms = throttledMs(samples, window, (sample) => sample.throttledMs);
+  if (ms === undefined) return undefined;
+  return `a CPU quota held the run back for ${scaledTime(ms)} during the load (${quotas}): take the quota away (docker run --cpus, a pod's limits.cpu), or give it more than the cores that bakeoff uses`;
+}
+
+/**
+ * Requires of sides in turns that no CPU quota of a server's own held one back: it would recover in the turns of others. A quota of a
+ * server that is loaded alone is part of what it can do. @throws OwnQuota
+ */
+export function requireNoQuotaInTurns(sides: readonly SideInTurns[]): void {
+  if (sides.length < 2) return;
+  const variants = new Set(sides.map(({ planned }) => planned.variant.name));
+  for (const { planned, samples, phases } of sides) {
+    for (const phase of phases) {
+      const window = windowOf(phase, planned.load);
+      const ms = throttledMs(samples, window, (sample) => sample.quotaThrottledMs);
+      if (ms === undefined) continue;
+      const quota = `${scaledTime(ms)} (${samples.at(-1)?.quotas})`;
+      throw new OwnQuota(warning.quotaInTurns(planned.variant.name, quota), variants);
+    }
+  }
+}
+
+interface SideInTurns {
+  planned: PlannedVariant;
+  samples: readonly UsageSample[];
+  phases: readonly Phase[];
 }
 
 /** How long quotas held processes back within a window, in milliseconds; undefined if no longer than is tolerated. */

@@ -426,6 +426,17 @@ export class StillCold extends RoundFailure {
   }
 }
 
+/** A CPU quota of a server's own held it back in its turns, and recovers in those of others: its group leaves turns. */
+export class OwnQuota extends RoundFailure {
+  /** The group's variants. */
+  readonly variants: ReadonlySet<string>;
+
+  constructor(message: string, variants: ReadonlySet<string>) {
+    super(message);
+    this.variants = variants;
+  }
+}
+
 /** Returns the groups with these warm-ups, in seconds by variant. */
 export function withWarmups(
   groups: readonly Group[],

@@ -22,7 +22,12 @@ import {
   type RunningServer,
 } from '../servers/index.ts';
 import { alarmsIn, type LogAlarms } from '../servers/lifecycle.ts';
-import { bodiesDiffer, requireSampled, requireSound } from './disturbance.ts';
+import {
+  bodiesDiffer,
+  requireNoQuotaInTurns,
+  requireSampled,
+  requireSound,
+} from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
 import {
   asRoundFailure,
@@ -89,6 +94,13 @@ async function groupRound(
     // All sides are checked before any samples are stored.
     const phases = phasesOfAll(context, stages, measured);
     requireWarm(stages, phases);
+    requireNoQuotaInTurns(
+      stages.map(({ planned }, side) => ({
+        planned,
+        samples: (measured[side] as Measurement).samples,
+        phases: phases[side] as Phase[],
+      })),
+    );
     const outcomes = stages.map((_, side) =>
       outcomeOf(context, stages, side, attempt, measured, phases, alarms[side] as LogAlarms),
     );

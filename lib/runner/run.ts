@@ -11,6 +11,7 @@ import { buildResult } from './build-result.ts';
 import { coldNotes } from './make-plan.ts';
 import {
   Disturbance,
+  OwnQuota,
   RoundFailure,
   StillCold,
   apart,
@@ -275,6 +276,7 @@ class Rounds {
       if (!(error instanceof RoundFailure)) throw error;
       this.#steps = [];
       if (error instanceof StillCold) await this.#lengthenWarmups(error);
+      else if (error instanceof OwnQuota) await this.#loadAlone(error.variants);
       else this.#countFailure(error, place);
       return error;
     }
@@ -399,11 +401,17 @@ class Rounds {
         const seconds = Math.max(load.warmupSeconds, apartWarmupSeconds);
         return [variant.name, seconds] as const;
       });
-      this.#groups = withWarmups(apart(this.#groups, names), new Map(longer));
-      await this.#dropKept();
+      this.#groups = withWarmups(this.#groups, new Map(longer));
+      await this.#loadAlone(names);
       return true;
     }
     return false;
+  }
+
+  /** From now on loads these variants one after the other. Rounds in turns no longer count. */
+  async #loadAlone(variants: ReadonlySet<string>) {
+    this.#groups = apart(this.#groups, variants);
+    await this.#dropKept();
   }
 
   async #dropKept() {

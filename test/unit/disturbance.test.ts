@@ -1,7 +1,12 @@
 import { expect, test } from 'vitest';
 import type { Phase } from '../../lib/result/result.ts';
-import { bodiesDiffer, requireSampled, requireSound } from '../../lib/runner/disturbance.ts';
-import { Disturbance, RoundFailure } from '../../lib/runner/plan.ts';
+import {
+  bodiesDiffer,
+  requireNoQuotaInTurns,
+  requireSampled,
+  requireSound,
+} from '../../lib/runner/disturbance.ts';
+import { Disturbance, RoundFailure, type PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';
@@ -30,6 +35,9 @@ interface Seen {
   other?: Partial<Phase>;
 }
 
+const plannedOf = (name: string, warmupSeconds = 1) =>
+  ({ variant: { name }, load: { warmupSeconds } }) as PlannedVariant;
+
 /** Runs the check for a side named "a". */
 function check({ samples, enclosed, of = {}, warmupSeconds = 1, told = true, ...more }: Seen) {
   const { alarms = {}, other = {} } = more;
@@ -39,7 +47,7 @@ function check({ samples, enclosed, of = {}, warmupSeconds = 1, told = true, ...
     quotas: '/cpu.max: 1.5 cores',
     enclosed: { samples: enclosed },
   };
-  const planned = { variant: { name: 'a' }, load: { warmupSeconds } } as never;
+  const planned = plannedOf('a', warmupSeconds);
   const others = [[phase({ requests: 1000, ...other })]];
   requireSound(planned, measurement as never, [loadedPhase], { name: 'nginx' }, alarms, others);
   requireSampled(planned, measurement.samples, told ? [loadedPhase] : []);
@@ -94,17 +102,30 @@ test.each<[string, [number, number], RegExp | string | undefined]>([
   expectFound({ samples, of: { monotonicMs } }, message);
 });
 
-test('a quota on the group of the server is named', () => {
+test('a quota of a server of its own ends turns, and belongs to a server that is loaded alone', () => {
   const throttled = [0, 0, 40, 40];
   const quotas = '/a.slice/cpu.max: 0.5 cores';
   const samples = throttled.map(
     (quotaThrottledMs, second) =>
       ({ ...nothing, atMs: 1000 * second, quotaThrottledMs, quotas }) as UsageSample,
   );
+  const sides =
+    (...monotonicMs: [number, number][]) =>
+    () =>
+      requireNoQuotaInTurns(
+        monotonicMs.map((times, index) => ({
+          planned: plannedOf('ab'[index] as string),
+          samples: index === 0 ? samples : [],
+          phases: [phase({ requests: 1, monotonicMs: times })],
+        })),
+      );
+  const held: [number, number] = [1100, 2900];
   const message =
-    'a: a CPU quota of its own held nginx back for 40.00 ms during the load (/a.slice/cpu.max: 0.5 cores): ';
-  expectFound({ samples, of: { monotonicMs: [1100, 2900] } }, message);
-  expectFound({ samples, of: { monotonicMs: [2000, 3000] } }, undefined);
+    'a CPU quota of its own held a back for 40.00 ms (/a.slice/cpu.max: 0.5 cores), and it recovers in the turns of others';
+  expect(sides(held, held)).toThrow(message);
+  expect(sides([2000, 3000], held)).not.toThrow();
+  expect(sides(held)).not.toThrow();
+  expectFound({ samples, of: { monotonicMs: held } }, undefined);
 });
 
 /** A phase with this gap, p99 latency and p50 of the first byte, in milliseconds. */

@@ -1,7 +1,7 @@
 // When a run ends.
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { Disturbance, StillCold } from '../../lib/runner/plan.ts';
+import { Disturbance, OwnQuota, StillCold } from '../../lib/runner/plan.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];
@@ -78,6 +78,14 @@ test.each<[string, [number, number], RegExp]>([
   expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, 2, 2, ...Array(8).fill(1)]);
   // And a random part, which a load that is alone has.
   expect(groups.at(-1)?.sides[0]?.load.warmupSeconds).toSatisfy((s) => s >= 5 && s < 6);
+});
+
+test('sides are loaded one after the other once a quota of a server held it back in its turns', async () => {
+  const held = new OwnQuota('held back', new Set(['workers', 'open-file-cache']));
+  const { result, said, groups } = await runOf([500, held, ...clear]);
+  expect(said).toEqual(['round 1 is dropped and repeated: held back']);
+  expect(roundsOf(result)).toEqual([3, 4, 5, 6]);
+  expect(groups.map(({ sides }) => sides.length)).toEqual([2, 2, ...Array(8).fill(1)]);
 });
 
 test('turns are kept if they agree with continuous load within the tolerance', async () => {
