@@ -5,8 +5,9 @@ import type {
   LatencyDistribution,
   LatencyFigures,
 } from '../result/load-result.ts';
-import type { BucketShare, LatencyMetric, Phase } from '../result/result.ts';
+import type { BucketShare, Phase } from '../result/result.ts';
 import { byName } from '../present.ts';
+import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { Published } from '../scenario/model.ts';
 import { extent, mean, total } from './statistics.ts';
 
@@ -117,11 +118,9 @@ export function meanDistribution(parts: readonly Distribution[]): Distribution {
 }
 
 /** Responses that a round needs for the percentile: 10 beyond it. */
-export const responsesNeeded: Readonly<Record<LatencyMetric, number>> = {
-  p50: 20,
-  p90: 100,
-  p99: 1000,
-};
+export const responsesNeeded = byName(latencyMetrics, (metric) =>
+  Math.round(10 / (1 - percentiles[metric])),
+);
 
 /** Buckets of a load phase over all rounds. Empty unless the load asks for them. */
 export function measuredBuckets(phases: readonly Phase[]): BucketShare[] {

@@ -1,18 +1,12 @@
 // The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts; another one is an object
 // here, its words (lib/report/metric-words.ts), and its name in the format of results (lib/result/result.ts).
 import { byName, present } from '../present.ts';
-import type {
-  BesideRatio,
-  Comparison,
-  LatencyMetric,
-  Metric,
-  Result,
-  Round,
-} from '../result/result.ts';
+import type { BesideRatio, Comparison, Metric, Result, Round } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
 import { mergedLatency, responsesNeeded, valuesIn } from './latency.ts';
 import { roundRps, serverCpuSecondsPerResponse } from './phases.ts';
 import { median, total } from './statistics.ts';
+import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 
 /** What a pair's loads are like. */
 interface Loads {
@@ -36,13 +30,21 @@ export interface MetricFacts {
   decides?: (loads: Loads) => 'first' | 'beside' | undefined;
 }
 
-function percentile(metric: LatencyMetric, decides?: MetricFacts['decides']): MetricFacts {
+const percentileDecides: Readonly<Partial<Record<LatencyMetric, MetricFacts['decides']>>> = {
+  p50: ({ ofPages, atRate }) => {
+    if (ofPages) return 'first';
+    return atRate ? 'beside' : undefined;
+  },
+  p99: ({ ofPages, atRate }) => (!ofPages && atRate ? 'first' : undefined),
+};
+
+function percentile(metric: LatencyMetric): MetricFacts {
   return {
     lessIsBetter: true,
     of: ({ phases }) => mergedLatency(phases.map(({ latencyMs }) => latencyMs))[metric],
     responsesNeeded: responsesNeeded[metric],
     isOfSpeed: true,
-    ...present({ decides }),
+    ...present({ decides: percentileDecides[metric] }),
   };
 }
 
@@ -71,18 +73,11 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
     decides: ({ ofPages, atRate, atLimit }) =>
       !ofPages && !atRate && atLimit ? 'beside' : undefined,
   },
-  p50: percentile('p50', ({ ofPages, atRate }) => {
-    if (ofPages) return 'first';
-    return atRate ? 'beside' : undefined;
-  }),
-  p90: percentile('p90'),
-  p99: percentile('p99', ({ ofPages, atRate }) => (!ofPages && atRate ? 'first' : undefined)),
+  ...byName(latencyMetrics, percentile),
   ...byName(serverMetricNames, ofServer),
 };
 
 export const metricNames = Object.keys(metrics) as Metric[];
-
-export const latencyMetrics = ['p50', 'p90', 'p99'] as const satisfies LatencyMetric[];
 
 export function isLatency(metric: string): metric is LatencyMetric {
   return latencyMetrics.some((one) => one === metric);

@@ -11,6 +11,7 @@ import type {
   Verdict,
 } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
+import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import type { NetworkSpec } from '../scenario/model.ts';
 import type { Disagreement, Judgement, Obstacle } from './judgement.ts';
 import {
@@ -22,7 +23,7 @@ import {
   stoodStill,
 } from './limit.ts';
 import { alphaAt, type Look } from './looks.ts';
-import { isLatency, judgedBy, latencyMetrics, metrics } from './metrics.ts';
+import { isLatency, judgedBy, metrics } from './metrics.ts';
 import { mayExplain, oneSided } from './one-sided.ts';
 import { isFailing } from './phases.ts';
 import { dependenceOf, falseHolds, outliersOf, roundsToDecide, swayingRound } from './rounds.ts';
@@ -251,7 +252,7 @@ export function uncompared(
     why,
     publishedRatio: hasBoth ? after / before : null,
     cpu: null,
-    latency: { p50: null, p90: null, p99: null },
+    latency: byName(latencyMetrics, () => null),
     roundRatios: [],
     outliers: [],
     swayedBy: null,

@@ -1,6 +1,5 @@
 // npm run scenario -- NAME --k6-script FILE: writes a scenario as a k6 script for servers that run already.
 import { fileURLToPath } from 'node:url';
-import { latencyMetrics } from '../analysis/metrics.ts';
 import { inOneLine, messageOf, usageError } from '../errors.ts';
 import { enumeration } from '../format.ts';
 import type { ScenarioScript, ScriptSide } from '../k6/scenario-script.ts';
@@ -13,6 +12,7 @@ import { expectedOf, loadPlanFor } from '../runner/k6-plan.ts';
 import { mixFileOf } from '../runner/mix-files.ts';
 import { makePlan } from '../runner/make-plan.ts';
 import type { Group, PlanDraft, PlannedVariant } from '../runner/plan.ts';
+import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import { findVariants } from '../scenario/catalogue.ts';
 import { needsTls } from '../scenario/load.ts';
 import type { Scenario } from '../scenario/model.ts';

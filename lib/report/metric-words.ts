@@ -1,10 +1,10 @@
 // The metrics of comparisons in words; those of servers have theirs in lib/result/server-metrics.ts.
 import { responsesNeeded } from '../analysis/latency.ts';
-import { latencyMetrics } from '../analysis/metrics.ts';
 import { perSecond, short, whole } from '../format.ts';
 import { byName } from '../present.ts';
-import type { LatencyMetric, Metric, Verdict } from '../result/result.ts';
+import type { Metric, Verdict } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetricFacts } from '../result/server-metrics.ts';
+import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 
 interface MetricWords extends Pick<
   ServerMetricFacts,

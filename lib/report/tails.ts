@@ -5,8 +5,9 @@ import { figuresPerRound, isLatency } from '../analysis/metrics.ts';
 import { phasesIn } from '../analysis/phases.ts';
 import { extent } from '../analysis/statistics.ts';
 import { percent, scaledTime } from '../format.ts';
-import type { Comparison, LatencyMetric, Result, VariantResult } from '../result/result.ts';
+import type { Comparison, Result, VariantResult } from '../result/result.ts';
 import { metricWords } from './metric-words.ts';
+import type { LatencyMetric } from '../scenario/latency-metrics.ts';
 
 /** From the quickest to the slowest round. */
 const leastLeap = 10;

@@ -2,17 +2,11 @@
 import { hasRatio } from '../analysis/comparisons.ts';
 import { amount, effect, short, tolerance } from '../format.ts';
 import type { NetworkResult } from '../result/network-use.ts';
-import type {
-  BesideRatio,
-  Comparison,
-  LatencyMetric,
-  Metric,
-  Result,
-  Verdict,
-} from '../result/result.ts';
+import type { BesideRatio, Comparison, Metric, Result, Verdict } from '../result/result.ts';
 import type { Cell } from './table.ts';
-import { isLatency, latencyMetrics } from '../analysis/metrics.ts';
+import { isLatency } from '../analysis/metrics.ts';
 import { metricWords, verdictWord } from './metric-words.ts';
+import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.ts';
 
 /** ", not final" for a verdict of an interrupted run, else ''. */
 export function notFinalMark({ state }: Pick<Result, 'state'>): string {

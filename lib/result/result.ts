@@ -25,6 +25,8 @@ import {
   within,
   type Form,
 } from '../form.ts';
+import { byName } from '../present.ts';
+import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import { mostRounds, protocol, publishedForm, withinForm } from '../scenario/model.ts';
 import { environmentForm } from './environment.ts';
 import {
@@ -242,10 +244,9 @@ const variant = open({
 });
 export type VariantResult = v.InferOutput<typeof variant>;
 
-const metric = oneOf(['rps', 'cpu', 'p50', 'p90', 'p99', ...serverMetricNames]);
+const metric = oneOf(['rps', 'cpu', ...latencyMetrics, ...serverMetricNames]);
 /** Responses per second, the server's CPU time per response, a percentile of the latency, or one of its server. */
 export type Metric = v.InferOutput<typeof metric>;
-export type LatencyMetric = Extract<Metric, `p${number}`>;
 const verdict = oneOf(['faster', 'slower', 'same', 'inconclusive', 'none']);
 export type Verdict = v.InferOutput<typeof verdict>;
 
@@ -268,11 +269,9 @@ const comparison = open({
   /** CPU time per request. It has a verdict where requests/s decide and both servers were at their limit, and where it decides. */
   cpu: orNull(open({ ...ratioFields, verdict: orElse(verdict, 'none') })),
   /** null if a round has fewer than 10 slower responses. */
-  latency: orElse(open(each(['p50', 'p90', 'p99'], orNull(besideRatio))), () => ({
-    p50: null,
-    p90: null,
-    p99: null,
-  })),
+  latency: orElse(open(each(latencyMetrics, orNull(besideRatio))), () =>
+    byName(latencyMetrics, () => null),
+  ),
   /** Those that are known. They have a verdict where they were asked for. */
   ofServer: optional(open(each(serverMetricNames, optional(besideRatio)))),
   /** Ratios in the order of the rounds; empty if there is no comparison. */
@@ -299,7 +298,7 @@ const rateStep = open({
   /** Requests/s asked for, and answered. */
   ...each(['rate', 'made'], figure),
   /** From the due time, unanswered requests included. */
-  latencyMs: open(each(['p50', 'p90', 'p99'], figure)),
+  latencyMs: open(each(latencyMetrics, figure)),
   kept: flag,
   /** Why the limit was not kept, as a clause; '' if it was. */
   why: text,

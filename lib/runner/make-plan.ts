@@ -2,7 +2,7 @@
 import os from 'node:os';
 import { onlyLook, preciseLooks, usualLooks, type Look } from '../analysis/looks.ts';
 import { responsesNeeded } from '../analysis/latency.ts';
-import { isLatency, latencyMetrics, metricNames } from '../analysis/metrics.ts';
+import { isLatency, metricNames } from '../analysis/metrics.ts';
 import { extent, minimumRounds, total } from '../analysis/statistics.ts';
 import { UserError } from '../errors.ts';
 import { features } from '../features.ts';
@@ -13,6 +13,7 @@ import { metricWords } from '../report/metric-words.ts';
 import { warning } from '../report/warnings/run.ts';
 import type { Metric } from '../result/result.ts';
 import { serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
+import { latencyMetrics } from '../scenario/latency-metrics.ts';
 import {
   isAtRate,
   isCounted,

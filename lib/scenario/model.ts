@@ -28,6 +28,7 @@ import {
   type Of,
 } from '../form.ts';
 import { articleForm } from './article.ts';
+import { latencyMetrics } from './latency-metrics.ts';
 
 /** The most rounds of a run. */
 export const mostRounds = 1000;
@@ -366,7 +367,7 @@ export function publishedForm(object: ObjectForm): Form<Published> {
 }
 
 const withinFields = {
-  metric: oneOf(['p50', 'p90', 'p99']),
+  metric: oneOf(latencyMetrics),
   ms: within(0.001, longestLatencyMs),
 };
 /** A limit of the latency: of a percentile, in milliseconds. */

@@ -1,7 +1,8 @@
 // Reads the values of --within and --rates.
 import { isLatency } from '../../analysis/metrics.ts';
 import { usageError } from '../../errors.ts';
-import { whole } from '../../format.ts';
+import { enumeration, whole } from '../../format.ts';
+import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 import type { Reader } from '../../scenario/load/flags.ts';
 import { longestLatencyMs, type Within } from '../../scenario/model.ts';
 import { highestRate } from './rate-search.ts';
@@ -14,7 +15,7 @@ export function readWithin(flag: string, text: string): Within {
   const ms = Number(number) * (msPerUnit[unit] ?? NaN);
   if (isLatency(metric) && ms >= 0.001 && ms <= longestLatencyMs) return { metric, ms };
   throw usageError(
-    `${flag} ${text}: give p50, p90 or p99 and a time from 1us to 60s with its unit, such as p99=5ms`,
+    `${flag} ${text}: give ${enumeration(latencyMetrics, 'or')} and a time from 1us to 60s with its unit, such as p99=5ms`,
   );
 }
 

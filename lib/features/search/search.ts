@@ -6,6 +6,7 @@ import { extent, geometricMean, total } from '../../analysis/statistics.ts';
 import { usageError, UserError } from '../../errors.ts';
 import { scaledTime, whole } from '../../format.ts';
 import type { PhaseOutcome } from '../../k6/load-plan.ts';
+import { byName } from '../../present.ts';
 import { generatorCores } from '../../machine/cores.ts';
 import type { Phase, RateStep } from '../../result/result.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
@@ -18,6 +19,7 @@ import {
   type SteppedRound,
   type SteppedSide,
 } from '../../runner/plan.ts';
+import { latencyMetrics } from '../../scenario/latency-metrics.ts';
 import type { Within } from '../../scenario/model.ts';
 import { foundRates, limitText } from './found.ts';
 import { whyNotKept } from './kept.ts';
@@ -103,8 +105,7 @@ export function stepIn(
   const [rate, result] = [step?.rates[side] ?? null, results[side]];
   if (rate === null || result === undefined) return [];
   const why = whyNotKept(result, rate, within);
-  const { p50, p90, p99 } = result.latencyMs;
-  const latencyMs = { p50, p90, p99 };
+  const latencyMs = byName(latencyMetrics, (metric) => result.latencyMs[metric]);
   return [{ round, variant, rate, made: roundRps([result]), latencyMs, kept: why === '', why }];
 }
 
