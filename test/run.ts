@@ -5,7 +5,7 @@ import { UserError, unknownWord } from '../lib/errors.ts';
 import { inTemporaryFolder } from '../lib/files.ts';
 import { run, type RunOptions } from '../lib/process.ts';
 import { underSignals } from '../lib/signals.ts';
-import { findGo, goEnvironment } from '../lib/setup/k6.ts';
+import { findGo, goEnvironment, quickFlags } from '../lib/setup/k6.ts';
 import { thisMachine } from '../lib/setup/machine.ts';
 import { projectRoot } from '../lib/setup/paths.ts';
 import { ensureTools, type ToolName } from '../lib/setup/tools.ts';
@@ -141,8 +141,8 @@ class TestRun {
     }));
     if (compilers === undefined) return;
     const { binary, gcc } = compilers;
-    // The flags of the k6 build, so that linters and tests share what it has compiled.
-    const GOFLAGS = '-trimpath -buildvcs=false';
+    // The flags of the k6 build, so that linters and tests share what it has compiled: all of k6.
+    const GOFLAGS = quickFlags.map((flag) => `'${flag}'`).join(' ');
     const env = { ...goEnvironment(this.#machine.env), GOFLAGS };
     const inModule = { command: binary, cwd: this.#machine.k6Sources, env };
     // The same flags as for the k6 build. Tests that measure memory do not use them.

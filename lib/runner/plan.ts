@@ -258,16 +258,28 @@ export function mostExtraWarmupSeconds(load: Load): number {
 }
 
 /**
- * The group of a round: a load that is alone has a warm-up that is longer by a random time. A server that stalls at regular times from
- * its first request on would otherwise do so at the same places of the window in each round. In turns their lengths are random.
+ * The group of a round: a load that is alone has a warm-up that is longer by a random time, and in turns so has one whose server pauses.
+ * A server that stalls at regular times from its first request on would otherwise do so at the same places of the window, and as often,
+ * in each round.
+ * @param pausing variants whose servers paused in earlier rounds
  */
-export function withRandomWarmup(group: Group, seed: string): Group {
-  const [side, ...others] = group.sides;
-  if (side === undefined || others.length > 0) return group;
-  const { variant, load } = side;
-  const extraSeconds = drawnBy(`${seed} ${variant.name} warm-up`) * mostExtraWarmupSeconds(load);
-  const longer = { ...load, warmupSeconds: load.warmupSeconds + extraSeconds };
-  return { ...group, sides: [{ ...side, load: longer }] };
+export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, seed: string): Group {
+  const isAlone = group.sides.length === 1;
+  const sides = group.sides.map((side) => {
+    const { variant, load } = side;
+    if (!isAlone && !pausing.has(variant.name)) return side;
+    const extraSeconds = drawnBy(`${seed} ${variant.name} warm-up`) * mostExtraWarmupSeconds(load);
+    return { ...side, load: { ...load, warmupSeconds: load.warmupSeconds + extraSeconds } };
+  });
+  return { ...group, sides };
+}
+
+/** A pause of more than this share of a round's load makes other requests/s of it. */
+const pauseMatters = 0.05;
+
+/** Whether a server paused for so long in a round that it matters how often it does. */
+export function hasPaused({ phases }: Pick<VariantRound, 'phases'>): boolean {
+  return phases.some(({ longestGapMs, seconds }) => longestGapMs > 1000 * pauseMatters * seconds);
 }
 
 /** What all rounds of a run share. */

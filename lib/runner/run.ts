@@ -15,6 +15,7 @@ import {
   RoundFailure,
   StillCold,
   apart,
+  hasPaused,
   portsTaken,
   orderOfRound,
   withRandomWarmup,
@@ -320,8 +321,9 @@ class Rounds {
     const outcomes = new Map<string, VariantRound>();
     let laterSeconds =
       secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
+    const pausing = this.#pausing();
     const groups = this.#groups.map((group) =>
-      withRandomWarmup(group, `${this.#plan.run} ${attempt.round}`),
+      withRandomWarmup(group, pausing, `${this.#plan.run} ${attempt.round}`),
     );
     for (const [index, group] of orderOfRound(groups, place, this.#plan.run).entries()) {
       const [seconds, startedAtMs] = [secondsPerGroup(this.#plan, group), performance.now()];
@@ -344,6 +346,14 @@ class Rounds {
       }
     }
     return outcomes;
+  }
+
+  /** Variants whose servers paused in a kept round. */
+  #pausing() {
+    const pausing = new Set<string>();
+    for (const { outcomes } of this.#kept)
+      for (const [variant, outcome] of outcomes) if (hasPaused(outcome)) pausing.add(variant);
+    return pausing;
   }
 
   #noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {

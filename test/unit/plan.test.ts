@@ -126,12 +126,13 @@ test('each side is first in the same number of rounds, with different turns in e
   expect(new Set(rounds.map(([, seed]) => seed)).size).toBe(10);
 });
 
-test('a load that is alone has a warm-up of another length in each round, if nobody names its length', () => {
+test('a load that is alone, or whose server pauses, has a warm-up of another length in each round, if nobody names its length', () => {
   const [group] = planOf().groups as [Group];
   const [side] = group.sides as [PlannedVariant];
+  const none = new Set<string>();
   const warmups = (alone: PlannedVariant) =>
     ['1', '2', '3'].map(
-      (seed) => withRandomWarmup({ sides: [alone] }, seed).sides[0]?.load.warmupSeconds,
+      (seed) => withRandomWarmup({ sides: [alone] }, none, seed).sides[0]?.load.warmupSeconds,
     );
   const { warmupSeconds, durationSeconds } = side.load;
   expect(durationSeconds).toBe(1);
@@ -144,7 +145,10 @@ test('a load that is alone has a warm-up of another length in each round, if nob
   const { warmupLimitSeconds: _, ...named } = side.load;
   expect(warmups({ ...side, load: named })).toEqual([warmupSeconds, warmupSeconds, warmupSeconds]);
   // In turns
-  expect(withRandomWarmup(group, '1')).toBe(group);
+  expect(withRandomWarmup(group, none, '1')).toEqual(group);
+  const [pausing, other] = withRandomWarmup(group, new Set([side.variant.name]), '1').sides;
+  expect(pausing?.load.warmupSeconds).toBeGreaterThan(warmupSeconds);
+  expect(other).toBe(group.sides[1]);
 });
 
 test.each<[string, Partial<Cores>, Partial<Target>, boolean]>([

@@ -108,3 +108,12 @@ test('without time for four more rounds, the figures from turns are kept, with a
     /workers: .* \+50 .* there was no time to load the sides one/,
   );
 });
+
+test('a server that paused has warm-ups of other lengths from then on', async () => {
+  const { groups } = await runOf(clear, { rounds: 4 }, [1, 1], { longestGapMs: 60 });
+  const warmups = groups.map(({ sides }) => sides.map(({ load }) => load.warmupSeconds));
+  const [first, ...others] = warmups.map(([workers]) => workers as number);
+  expect(others.every((seconds) => seconds > (first as number))).toBe(true);
+  expect(new Set(others).size).toBe(3);
+  expect(new Set(warmups.map(([, other]) => other)).size).toBe(1);
+});
