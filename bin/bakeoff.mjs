@@ -31,7 +31,7 @@ function limitOf(name) {
 function unsupported() {
   const [major, minor] = process.versions.node.split('.').map(Number);
   // Same as `engines` in package.json, which npm only warns about.
-  const fits = major === 20 ? minor >= 19 : major === 22 ? minor >= 12 : major > 22;
+  const fits = (major === 20 && minor >= 19) || (major === 22 && minor >= 12) || major > 22;
   if (!fits) {
     return `bakeoff needs Node 20.19, 22.12 or newer, this is ${process.versions.node}: get one from https://nodejs.org`;
   }
@@ -90,6 +90,14 @@ async function main() {
   return commands.main(words);
 }
 
+/** @param {string | undefined} code of a system error */
+function remedyFor(code) {
+  if (!isCheckout) return 'install server-bakeoff anew, e.g. npm ci';
+  if (code === 'EACCES' || code === 'EROFS')
+    return 'dist/ is made of the sources: start a command as who may write it';
+  return 'remove node_modules and start again';
+}
+
 // If the event loop runs empty before main has finished, the command has failed.
 process.exitCode = 1;
 main().then(
@@ -99,12 +107,9 @@ main().then(
   (error) => {
     if (process.env.BAKEOFF_DEBUG === '1') throw error;
     const [line] = String(error?.message ?? error).split('\n');
-    const remedy = !isCheckout
-      ? 'install server-bakeoff anew, e.g. npm ci'
-      : error?.code === 'EACCES' || error?.code === 'EROFS'
-        ? 'dist/ is made of the sources: start a command as who may write it'
-        : 'remove node_modules and start again';
-    console.error(`bakeoff cannot start: ${line} (${remedy}; BAKEOFF_DEBUG=1 shows where)`);
+    console.error(
+      `bakeoff cannot start: ${line} (${remedyFor(error?.code)}; BAKEOFF_DEBUG=1 shows where)`,
+    );
     process.exitCode = 1;
   },
 );

@@ -145,9 +145,8 @@ function problemOf(issue: v.BaseIssue<unknown>): string {
 
 /** variants[0].load.connections */
 function placeOf(keys: readonly (string | number)[]): string {
-  return keys
-    .map((key, index) => (typeof key === 'number' ? `[${key}]` : index === 0 ? key : `.${key}`))
-    .join('');
+  const steps = keys.map((key) => (typeof key === 'number' ? `[${key}]` : `.${key}`));
+  return steps.join('').replace(/^\./, '');
 }
 
 function shown(value: unknown): string {

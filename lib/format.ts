@@ -33,7 +33,8 @@ export function bucketLabel({ fromMs, toMs }: { fromMs: number; toMs: number | n
   if (toMs === null) return `over ${tick(fromMs)}`;
   const [from, to] = [tick(fromMs), tick(toMs)];
   const unit = to.slice(to.indexOf(' '));
-  return `${fromMs === 0 ? '0' : from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
+  if (fromMs === 0) return `0–${to}`;
+  return `${from.endsWith(unit) ? from.slice(0, -unit.length) : from}–${to}`;
 }
 
 function tick(ms: number): string {
@@ -60,7 +61,8 @@ export function kilobytes(bytes: number): string {
 
 /** Times with three digits and at most two decimals: 0.43, 8.4, 206. */
 export function short(value: number): string {
-  return value.toFixed(value < 0.995 ? 2 : value < 99.95 ? 1 : 0);
+  if (value < 0.995) return value.toFixed(2);
+  return value.toFixed(value < 99.95 ? 1 : 0);
 }
 
 /**
@@ -81,8 +83,9 @@ export function effect(ratio: number, interval?: readonly [number, number]): str
     percents.every((one) => one === 0 || ![0, -100].includes(Number(one.toFixed(count)))),
   );
   const [own, ...ends] = percents.map((one) => one.toFixed(decimals ?? 3).replace('-', '−'));
-  const sign = Number(percents[0]?.toFixed(decimals ?? 3)) === 0 ? '±' : ratio > 1 ? '+' : '';
-  return `${sign}${sign === '±' ? own?.replace('−', '') : own} %${among(ends)}`;
+  const isNothing = Number(percents[0]?.toFixed(decimals ?? 3)) === 0;
+  if (isNothing) return `±${own?.replace('−', '')} %${among(ends)}`;
+  return `${ratio > 1 ? '+' : ''}${own} %${among(ends)}`;
 }
 
 /** Whether an interval of ratios is so wide that its ends tell nothing. */
@@ -108,8 +111,12 @@ function change(ratio: number): string {
   const rounded = (decimals: number) => Number(size.toFixed(decimals));
   const near0 = [1, 2, 3].find((decimals) => rounded(decimals) > 0);
   const near100 = [...Array(11).keys()].find((decimals) => rounded(decimals) < 100);
-  const text = size.toFixed((size < 9.95 ? near0 : percent < 0 ? near100 : 0) ?? 0);
-  return `${Number(text) === 0 ? '±' : percent < 0 ? '−' : '+'}${text.replace(/\.0$/, '')} %`;
+  let count = percent < 0 ? near100 : 0;
+  if (size < 9.95) count = near0;
+  const text = size.toFixed(count ?? 0);
+  let sign = percent < 0 ? '−' : '+';
+  if (Number(text) === 0) sign = '±';
+  return `${sign}${text.replace(/\.0$/, '')} %`;
 }
 
 /** Errors per million; "<1" for a few that would round to 0. */

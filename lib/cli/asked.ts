@@ -143,13 +143,12 @@ function readRequest({ flags, lists }: Words) {
   if (method !== undefined && !isMethod(method))
     throw usageError(`--method ${method}: give a method such as POST`);
   const body = data?.startsWith('@') ? bodyOfFile('--data', data.slice(1)) : data;
+  const shown = (headers ?? []).map((line) => `--header '${shownHeader(line)}'`);
+  if (method !== undefined) shown.unshift(`--method ${method}`);
+  if (data !== undefined) shown.push('--data …');
   return {
     /** The flags as they are shown. */
-    shown: [
-      ...(method === undefined ? [] : [`--method ${method}`]),
-      ...(headers ?? []).map((line) => `--header '${shownHeader(line)}'`),
-      ...(data === undefined ? [] : ['--data …']),
-    ].join(' '),
+    shown: shown.join(' '),
     of: (load: LoadProfile): Partial<LoadProfile> => {
       const { headers: own = {} } = asWords(
         () => headersOf('--header', headers ?? [], load.protocol),
@@ -190,6 +189,14 @@ export async function readAsked(words: Words, given: readonly Given[]) {
   };
 }
 
+/** How a side is started, or watched. */
+interface Launch {
+  cgroup?: string;
+  port?: number;
+  binary?: string;
+  upstreams?: Record<string, string>;
+}
+
 /** Returns a function that says how a side is started. */
 function readLaunch({ lists }: Words, given: readonly Given[]) {
   const names = given.map(({ name }) => name);
@@ -215,18 +222,18 @@ function readLaunch({ lists }: Words, given: readonly Given[]) {
   const upstreams = readUpstreams(lists.get('upstream') ?? []);
   if (upstreams && having(({ kind }) => kind === 'config').length === 0)
     throw usageError('--upstream is for a config, and no side is one');
-  return (name: string) => {
+  return (name: string): Launch => {
     const source = given.find((side) => side.name === name)?.source;
-    const port = source?.kind === 'command' ? ports(name) : undefined;
-    const binary =
-      source?.kind === 'config' ? binaries.get(source.config.server)?.(name) : undefined;
-    const cgroup = source?.kind === 'address' ? cgroups(name) : undefined;
-    return present({
-      cgroup: cgroup === undefined ? undefined : fromCallersFolder(cgroup),
-      port: port === undefined ? undefined : wholeNumber(65_535)('--port', port),
-      binary: binary === undefined ? undefined : fromCallersFolder(binary),
-      upstreams: source?.kind === 'config' ? upstreams : undefined,
-    });
+    if (source?.kind === 'command') {
+      const port = ports(name);
+      return port === undefined ? {} : { port: wholeNumber(65_535)('--port', port) };
+    }
+    if (source?.kind === 'address') {
+      const cgroup = cgroups(name);
+      return cgroup === undefined ? {} : { cgroup: fromCallersFolder(cgroup) };
+    }
+    const binary = source && binaries.get(source.config.server)?.(name);
+    return present({ binary: binary && fromCallersFolder(binary), upstreams });
   };
 }
 

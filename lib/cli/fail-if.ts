@@ -89,12 +89,10 @@ export function failIfCode(
     const [unknown] = having(gate, 'unknown');
     const row = unknown ?? late;
     if (row === undefined) continue;
-    const why =
-      unknown === undefined
-        ? `its delay was not held with ${enumeration(row.delayNotHeld)}, so the difference may be the link's`
-        : row.verdict === 'none'
-          ? `it has no verdict, ${row.why}`
-          : `it has no ${metricWords[gate.metric ?? 'rps'].name}`;
+    let why = `it has no ${metricWords[gate.metric ?? 'rps'].name}`;
+    if (row.verdict === 'none') why = `it has no verdict, ${row.why}`;
+    if (unknown === undefined)
+      why = `its delay was not held with ${enumeration(row.delayNotHeld)}, so the difference may be the link's`;
     throw new UserError(
       `--fail-if ${gate.text} cannot be told of ${row.variant} against ${row.baseline}: ${why}`,
     );
@@ -120,7 +118,8 @@ function stateOf(gate: Gate, row: Comparison): 'holds' | 'open' | 'fails' | 'unk
     return row.verdict === 'inconclusive' ? 'open' : 'fails';
   }
   const [near, far] = endsBeyond(gate, figure);
-  return near > gate.beyond ? 'holds' : far > gate.beyond ? 'open' : 'fails';
+  if (near > gate.beyond) return 'holds';
+  return far > gate.beyond ? 'open' : 'fails';
 }
 
 function figureOf({ metric }: Gate, row: Comparison): Figure | null {

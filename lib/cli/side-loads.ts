@@ -27,11 +27,11 @@ export function sidesOf(
   asked: Asked,
   cores: Pick<Cores, 'generatorCpus' | 'generatorHosts'>,
 ): Side[] {
-  const paths = given.flatMap(({ source }) =>
-    source.kind === 'address' && source.url.path !== '/' ? [source.url.path] : [],
-  );
+  const paths = new Set<string>();
+  for (const { source } of given)
+    if (source.kind === 'address' && source.url.path !== '/') paths.add(source.url.path);
   // The path of the only address that has a path is meant for all.
-  const usualPath = new Set(paths).size === 1 ? (paths[0] as string) : '/';
+  const [usualPath = '/'] = paths.size === 1 ? paths : [];
   const wished = given.map((side) => {
     const text = asked.load(side.name);
     const line = text === undefined ? undefined : asLoad(() => readLoadLine(text));
@@ -58,10 +58,9 @@ export function sidesOf(
 
 /** The load with the request's own flags, and with the times of its requests. Throws UserError (exit code 2) if they do not fit. */
 function asAsked(line: LoadProfile, { request, pages, h3 }: Asked): LoadProfile {
-  const load: LoadProfile =
-    h3 && line.protocol !== 'h3'
-      ? { ...line, protocol: 'h3', command: `${line.command} --h3` }
-      : line;
+  let load: LoadProfile = line;
+  if (h3 && line.protocol !== 'h3')
+    load = { ...line, protocol: 'h3', command: `${line.command} --h3` };
   const command = request === undefined ? load.command : `${load.command} ${request.shown}`;
   const made = { ...load, ...request?.of(load), command };
   return pages?.timed?.(made) ?? made;
@@ -102,10 +101,12 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
       throw usageError(`${says}, and ${given} is ${source.origin}: write that, or a path alone`);
     return { ...unknown, port: there, tls: own === 'https' };
   }
+  let { listens } = source.config;
   // HTTP/3 has streams, whether or not the config has HTTP/2.
-  const listens = source.config.listens.flatMap((one) =>
-    !h3 ? [one] : one.http3 && one.tls ? [{ ...one, http2: true }] : [],
-  );
+  if (h3)
+    listens = listens
+      .filter(({ http3, tls }) => http3 && tls)
+      .map((one) => ({ ...one, http2: true }));
   const [first] = listens;
   if (first === undefined && h3)
     throw usageError(
@@ -139,10 +140,11 @@ function loadFor(
   line: LoadLine,
 ): LoadProfile {
   const { load } = asLoad(() => line.over(tls ? 'https' : 'http'));
-  const why = !isHttp2(load.protocol)
-    ? http2Only && `speaks HTTP/2 only on port ${port}: take h2load`
-    : !http2 && `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
-  if (why)
+  let why: string | undefined;
+  if (!isHttp2(load.protocol) && http2Only) why = `speaks HTTP/2 only on port ${port}: take h2load`;
+  if (isHttp2(load.protocol) && !http2)
+    why = `does not speak HTTP/2 on port ${port}: take wrk, or h2load --h1`;
+  if (why !== undefined)
     throw usageError(`--load: ${load.command} is ${protocolName(load)}, and ${given} ${why}`);
   // A load of HTTP/1.1 does not say by itself that it is over TLS.
   return tls && !hasStreams(load.protocol) ? { tls: {}, ...load } : load;

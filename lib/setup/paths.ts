@@ -14,9 +14,12 @@ const isInstalled = projectRoot.split(sep).includes('node_modules');
  */
 export const bakeoffFolder = process.env.BAKEOFF_HOME
   ? fromCallersFolder(process.env.BAKEOFF_HOME)
-  : isInstalled
-    ? resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff')
-    : resolve(projectRoot, '.bakeoff');
+  : usualFolder();
+
+function usualFolder(): string {
+  if (!isInstalled) return resolve(projectRoot, '.bakeoff');
+  return resolve(process.env.XDG_DATA_HOME || resolve(homedir(), '.local/share'), 'bakeoff');
+}
 
 /** Makes a user's path absolute. In a checkout, `npm run` names the user's folder in INIT_CWD. */
 export function fromCallersFolder(path: string): string {

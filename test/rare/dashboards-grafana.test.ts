@@ -23,12 +23,9 @@ import { isRow, panelsOf } from '../grafana.ts';
 import { madeUpRun, storeResult } from '../made-up-runs.ts';
 
 const chromium = await findChromium();
-const missing =
-  (process.env['GRAFANA_HOME'] ?? '') === ''
-    ? 'GRAFANA_HOME is not set'
-    : chromium === undefined
-      ? 'there is no chromium on PATH and none in CHROMIUM_BIN'
-      : undefined;
+let missing: string | undefined;
+if (chromium === undefined) missing = 'there is no chromium on PATH and none in CHROMIUM_BIN';
+if ((process.env['GRAFANA_HOME'] ?? '') === '') missing = 'GRAFANA_HOME is not set';
 if (missing !== undefined) console.warn(`SKIPPED: the dashboards in a real Grafana: ${missing}`);
 
 /** Screenshots are kept for inspection. */

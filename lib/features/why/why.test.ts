@@ -78,6 +78,11 @@ interface Made {
   switches?: number;
 }
 
+function kindOf(name: string, calls: Record<string, number>) {
+  if (name in calls) return 'call';
+  return name.startsWith('lib') ? 'user' : 'kernel';
+}
+
 function side(variant: string, { calls: counted = {}, cpu = {}, switches = 0.001 }: Made): WhySide {
   return {
     variant,
@@ -89,7 +94,7 @@ function side(variant: string, { calls: counted = {}, cpu = {}, switches = 0.001
       contextSwitches: switches,
     },
     cpu: Object.entries(cpu).map(([name, us]) => ({
-      kind: name in counted ? 'call' : name.startsWith('lib') ? 'user' : 'kernel',
+      kind: kindOf(name, counted),
       name,
       us,
       sdUs: 0.05,
