@@ -89,8 +89,8 @@ export function turnsDisagree(
 }
 
 /**
- * What a server's longest pause makes of continuous load, as the logarithm of a ratio. A server that pauses at regular times does so at
- * the same place of each warm-up, so that all windows of continuous load have a pause too many, or none.
+ * What a server's longest pause makes of continuous load, as the logarithm of a ratio. That window is short: it may have a pause too many,
+ * or none, and with a server that pauses at regular times so in each round.
  */
 function toleratedForPauses(rounds: Rounds): number {
   const shares = rounds.flatMap(({ phases: [first] }) => {

@@ -1,5 +1,6 @@
-// The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts; another one is an object
-// here, its words (lib/report/metric-words.ts), and its name in the format of results (lib/result/result.ts).
+// The figures of the metrics of comparisons. A new one of servers is an object in lib/result/server-metrics.ts, a percentile of the latency a
+// name in lib/scenario/latency-metrics.ts. Another one is an object here, its words (lib/report/metric-words.ts), and its name in the format
+// of results (lib/result/result.ts).
 import { byName, present } from '../present.ts';
 import type { BesideRatio, Comparison, Metric, Result, Round } from '../result/result.ts';
 import { factsOf, serverMetricNames, type ServerMetric } from '../result/server-metrics.ts';
