@@ -7,7 +7,7 @@ import { logRatios, meanInterval, mean, ratioInterval, type RatioInterval } from
 const coldBelow = 0.75;
 
 /** Where a rate limit recovers during the turns of others, the ramp of a turn has so many times the requests/s of the window after it. */
-const recoveredFrom = 3;
+const recoveredFrom = 2;
 
 /** Whether most of a turn's ramp was answered from what a rate limit had left over. Such responses come in bursts, which cost less each. */
 function hasRecovered({ turns, requests, rps }: Phase): boolean {
