@@ -8,7 +8,8 @@ import { warning } from '../report/warnings/run.ts';
 import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
-import { Disturbance, OwnQuota, RoundFailure, type PlannedVariant } from './plan.ts';
+import { Disturbance, OwnQuota, RoundFailure } from './failures.ts';
+import { type PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 

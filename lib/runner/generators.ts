@@ -6,7 +6,7 @@ import { usageError } from '../errors.ts';
 import type { LoadPlan, Meeting, PhaseOutcome } from '../k6/load-plan.ts';
 import { byName } from '../present.ts';
 import { wireNames, type Distribution, type LoadResult } from '../result/load-result.ts';
-import { Disturbance, RoundFailure } from './plan.ts';
+import { Disturbance, RoundFailure } from './failures.ts';
 
 /** Generators that begin further apart load alone for too long. */
 const mostApartMs = 100;

@@ -23,7 +23,8 @@ import { ifThere, textOf } from '../files.ts';
 import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
 import type { K6Load, RunningK6 } from './machines.ts';
-import { RoundFailure, type SampleOutput } from './plan.ts';
+import { RoundFailure } from './failures.ts';
+import { type SampleOutput } from './plan.ts';
 
 const usualSource = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 

@@ -1,8 +1,7 @@
-// A run: its plan (variants, groups of each round), and what its rounds get, return and fail with.
+// A run: its plan (variants, groups of each round), and what its rounds get and return.
 import { createHash } from 'node:crypto';
 import type { Look } from '../analysis/looks.ts';
 import type { MeasuredVariant } from '../analysis/verdict.ts';
-import { UserError } from '../errors.ts';
 import type { PhaseOutcome } from '../k6/load-plan.ts';
 import type { Cores } from '../machine/cores.ts';
 import type {
@@ -248,40 +247,6 @@ export function drawnBy(seed: string): number {
   return createHash('sha256').update(seed).digest().readUIntBE(0, 6) / 2 ** 48;
 }
 
-/** Longer pauses between a server's stalls would take too long to wait for. */
-const longestExtraSeconds = 2;
-
-/** How much longer the warm-up of a load that is alone may be: not at all at a rate, and where the user or the load names its length. */
-export function mostExtraWarmupSeconds(load: Load): number {
-  const isNamed = load.warmupLimitSeconds === undefined;
-  return isNamed || isAtRate(load) ? 0 : Math.min(load.durationSeconds ?? 0, longestExtraSeconds);
-}
-
-/**
- * The group of a round: a load that is alone has a warm-up that is longer by a random time, and in turns so has one whose server pauses.
- * A server that stalls at regular times from its first request on would otherwise do so at the same places of the window, and as often,
- * in each round.
- * @param pausing variants whose servers paused in earlier rounds
- */
-export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, seed: string): Group {
-  const isAlone = group.sides.length === 1;
-  const sides = group.sides.map((side) => {
-    const { variant, load } = side;
-    if (!isAlone && !pausing.has(variant.name)) return side;
-    const extraSeconds = drawnBy(`${seed} ${variant.name} warm-up`) * mostExtraWarmupSeconds(load);
-    return { ...side, load: { ...load, warmupSeconds: load.warmupSeconds + extraSeconds } };
-  });
-  return { ...group, sides };
-}
-
-/** A pause of more than this share of a round's load makes other requests/s of it. */
-const pauseMatters = 0.05;
-
-/** Whether a server paused for so long in a round that it matters how often it does. */
-export function hasPaused({ phases }: Pick<VariantRound, 'phases'>): boolean {
-  return phases.some(({ longestGapMs, seconds }) => longestGapMs > 1000 * pauseMatters * seconds);
-}
-
 /** What all rounds of a run share. */
 export interface RunBase {
   plan: Plan;
@@ -419,50 +384,4 @@ export interface Attempt {
   onStep?(steps: readonly RateStep[]): void;
   /** Called about twice a second with the group's responses in the last second; null before the first. */
   onLoad(rps: number | null): void;
-}
-
-/** The round must be repeated; the message says why in a line. */
-export class RoundFailure extends Error {}
-
-/** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
-export class Disturbance extends RoundFailure {}
-
-/** A server still got faster after its warm-up. The round is repeated with longer ones. */
-export class StillCold extends RoundFailure {
-  /** Warm-up of cold variants in later rounds. */
-  readonly warmupSeconds: ReadonlyMap<string, number>;
-
-  constructor(message: string, warmupSeconds: ReadonlyMap<string, number>) {
-    super(message);
-    this.warmupSeconds = warmupSeconds;
-  }
-}
-
-/** A CPU quota of a server's own held it back in its turns, and recovers in those of others: its group leaves turns. */
-export class OwnQuota extends RoundFailure {
-  /** The group's variants. */
-  readonly variants: ReadonlySet<string>;
-
-  constructor(message: string, variants: ReadonlySet<string>) {
-    super(message);
-    this.variants = variants;
-  }
-}
-
-/** Returns the groups with these warm-ups, in seconds by variant. */
-export function withWarmups(
-  groups: readonly Group[],
-  warmupSeconds: ReadonlyMap<string, number>,
-): Group[] {
-  const lengthened = (side: PlannedVariant): PlannedVariant => {
-    const seconds = warmupSeconds.get(side.variant.name);
-    if (seconds === undefined) return side;
-    return { ...side, load: { ...side.load, warmupSeconds: seconds } };
-  };
-  return groups.map((group) => ({ ...group, sides: group.sides.map(lengthened) }));
-}
-
-/** A UserError at a later start is a failure of the round. */
-export function asRoundFailure(error: unknown): never {
-  throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
 }

@@ -29,10 +29,9 @@ import {
   requireSound,
 } from './disturbance.ts';
 import type { Enclosure } from './enclosure.ts';
+import { asRoundFailure, StillCold } from './failures.ts';
 import {
-  asRoundFailure,
   orderOfRound,
-  StillCold,
   type Group,
   type PlannedVariant,
   type Attempt,

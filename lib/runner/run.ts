@@ -9,17 +9,11 @@ import { counts } from '../format.ts';
 import { sharesCores } from '../machine/cores.ts';
 import { buildResult } from './build-result.ts';
 import { coldNotes } from './make-plan.ts';
+import { Disturbance, OwnQuota, RoundFailure, StillCold } from './failures.ts';
 import {
-  Disturbance,
-  OwnQuota,
-  RoundFailure,
-  StillCold,
   apart,
-  hasPaused,
   portsTaken,
   orderOfRound,
-  withRandomWarmup,
-  withWarmups,
   type Attempt,
   type Group,
   type KeptRound,
@@ -27,6 +21,7 @@ import {
   type RunGroup,
   type VariantRound,
 } from './plan.ts';
+import { pausingIn, withRandomWarmup, withWarmups } from './warmups.ts';
 import { nextLook, roundsToLook, secondsPerGroup, secondsPerRound } from './times.ts';
 import { Interrupted } from '../signals.ts';
 import type { Environment } from '../result/environment.ts';
@@ -321,7 +316,7 @@ class Rounds {
     const outcomes = new Map<string, VariantRound>();
     let laterSeconds =
       secondsPerRound({ ...this.#plan, groups: this.#groups }) * roundsToLook(this.#plan, place);
-    const pausing = this.#pausing();
+    const pausing = pausingIn(this.#kept);
     const groups = this.#groups.map((group) =>
       withRandomWarmup(group, pausing, `${this.#plan.run} ${attempt.round}`),
     );
@@ -346,14 +341,6 @@ class Rounds {
       }
     }
     return outcomes;
-  }
-
-  /** Variants whose servers paused in a kept round. */
-  #pausing() {
-    const pausing = new Set<string>();
-    for (const { outcomes } of this.#kept)
-      for (const [variant, outcome] of outcomes) if (hasPaused(outcome)) pausing.add(variant);
-    return pausing;
   }
 
   #noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {

@@ -10,7 +10,8 @@ import { startK6, waitForK6, type K6Options } from './k6.ts';
 import type { RunningK6 } from './machines.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
-import { RoundFailure, type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
+import { RoundFailure } from './failures.ts';
+import { type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
 
 /** What was measured and observed of a side. */
 export interface Measurement extends Observed {

@@ -8,7 +8,8 @@ import {
   type ObservedLoad,
   type Observer,
 } from '../../lib/runner/observers/observer.ts';
-import { RoundFailure, type Stage } from '../../lib/runner/plan.ts';
+import { RoundFailure } from '../../lib/runner/failures.ts';
+import { type Stage } from '../../lib/runner/plan.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const plan = planOf(scenarioOf(hereAndThere));

@@ -11,13 +11,8 @@ import {
   serversOf,
   type PlanOptions,
 } from '../../lib/runner/make-plan.ts';
-import {
-  orderOfRound,
-  withRandomWarmup,
-  type Group,
-  type Plan,
-  type PlannedVariant,
-} from '../../lib/runner/plan.ts';
+import { orderOfRound, type Group, type Plan, type PlannedVariant } from '../../lib/runner/plan.ts';
+import { withRandomWarmup } from '../../lib/runner/warmups.ts';
 import {
   estimatedSeconds,
   expectedRounds,

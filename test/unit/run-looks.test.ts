@@ -1,7 +1,7 @@
 // When a run ends.
 import { expect, onTestFinished, test, vi } from 'vitest';
 import type { PlanOptions } from '../../lib/runner/make-plan.ts';
-import { Disturbance, OwnQuota, StillCold } from '../../lib/runner/plan.ts';
+import { Disturbance, OwnQuota, StillCold } from '../../lib/runner/failures.ts';
 import { roundsOf, runOf } from '../fixtures/made-up-run.ts';
 
 const clear = [2110, 2140, 2100, 2129, 2121, 2150];

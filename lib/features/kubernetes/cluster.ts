@@ -1,7 +1,8 @@
 // A run in a cluster: starts its servers anew for each round, and has them loaded one after the other.
 import { UserError } from '../../errors.ts';
 import type { ClusterFacts } from '../../result/environment.ts';
-import { RoundFailure, type RunGroup, type VariantRound } from '../../runner/plan.ts';
+import { RoundFailure } from '../../runner/failures.ts';
+import { type RunGroup, type VariantRound } from '../../runner/plan.ts';
 import type { ClusterObject, Kubectl } from './kubectl.ts';
 import {
   cpuSecondsOf,

@@ -12,9 +12,8 @@ import { bodiesDiffer, standstillIn } from '../../runner/disturbance.ts';
 import { mergeInstances, byOurClocks, type InstanceEnd } from '../../runner/generators.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
 import { perRequestOf } from '../../runner/observers/per-request.ts';
+import { Disturbance, RoundFailure } from '../../runner/failures.ts';
 import {
-  Disturbance,
-  RoundFailure,
   type Attempt,
   type Plan,
   type PlannedVariant,

@@ -10,8 +10,8 @@ import { byName } from '../../present.ts';
 import { generatorCores } from '../../machine/cores.ts';
 import type { Phase, RateStep } from '../../result/result.ts';
 import { expectedOf } from '../../runner/k6-plan.ts';
+import { Disturbance } from '../../runner/failures.ts';
 import {
-  Disturbance,
   drawnBy,
   type PlanDraft,
   type PlannedVariant,

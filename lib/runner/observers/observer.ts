@@ -7,7 +7,8 @@ import type { ServerFigures } from '../../result/server-metrics.ts';
 import type { ServerSample } from '../../servers/usage.ts';
 import type { EnclosedLoad } from '../enclosure.ts';
 import type { RunningK6 } from '../machines.ts';
-import { RoundFailure, type Attempt, type Plan, type Stage } from '../plan.ts';
+import { RoundFailure } from '../failures.ts';
+import { type Attempt, type Plan, type Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
 
 /** What observers know of a side's load, with the figures of its server that are metrics. */

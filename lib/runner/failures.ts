@@ -1,0 +1,35 @@
+// Why a round is dropped.
+import { UserError } from '../errors.ts';
+
+/** The round must be repeated; the message says why in a line. */
+export class RoundFailure extends Error {}
+
+/** Something outside of the server disturbed the round, and a later try may succeed: these are tried more often. */
+export class Disturbance extends RoundFailure {}
+
+/** A server still got faster after its warm-up. The round is repeated with longer ones. */
+export class StillCold extends RoundFailure {
+  /** Warm-up of cold variants in later rounds. */
+  readonly warmupSeconds: ReadonlyMap<string, number>;
+
+  constructor(message: string, warmupSeconds: ReadonlyMap<string, number>) {
+    super(message);
+    this.warmupSeconds = warmupSeconds;
+  }
+}
+
+/** A CPU quota of a server's own held it back in its turns, and recovers in those of others: its group leaves turns. */
+export class OwnQuota extends RoundFailure {
+  /** The group's variants. */
+  readonly variants: ReadonlySet<string>;
+
+  constructor(message: string, variants: ReadonlySet<string>) {
+    super(message);
+    this.variants = variants;
+  }
+}
+
+/** A UserError at a later start is a failure of the round. */
+export function asRoundFailure(error: unknown): never {
+  throw error instanceof UserError ? new RoundFailure(error.message.replaceAll('\n', ' ')) : error;
+}
