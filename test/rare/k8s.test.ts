@@ -140,9 +140,9 @@ test('a round with a dead generator is repeated', async () => {
     'round 1 is dropped and repeated: workers: generator 2 ended early: it ended with code 137 (OOMKilled)',
   );
   const { variants, integrity } = readResult(all.out);
-  expect(variants.map(({ rounds }) => rounds.map(({ round }) => round))).toEqual(
-    expect.arrayContaining([[2]]),
-  );
+  // On a busy machine more rounds may be repeated.
+  for (const { rounds } of variants.filter((one) => one.rounds.length > 0))
+    expect(rounds.map(({ round }) => round > 1)).toEqual([true]);
   expect(integrity).toMatchObject({ lost: 0 });
   expect(left(all)).toEqual(untouched);
 });
@@ -166,7 +166,15 @@ test('a round with a restarted server is repeated; Ctrl-C removes everything and
     },
   });
   const run = all.start('--rounds', '4');
-  await vi.waitFor(() => expect(loads).toBe(4), { timeout: 120_000 });
+  await vi.waitFor(
+    () => {
+      expect(run.stderr()).toContain('round 1 of 4 · workers');
+      expect(run.stderr()).toContain('round 1 of 4 · open-file-cache');
+    },
+    { timeout: 120_000 },
+  );
+  const whole = loads;
+  await vi.waitFor(() => expect(loads).toBeGreaterThan(whole), { timeout: 60_000 });
   run.kill('SIGINT');
   expect(await run.ended).toBe(130);
   expect(run.stderr()).toContain(

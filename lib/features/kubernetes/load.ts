@@ -168,6 +168,8 @@ async function outcomeOf(
 ): Promise<VariantRound> {
   const { variant, load, page } = planned;
   const { run, server, generators } = clusterRun;
+  // Before the generators: a server that ended is why they failed.
+  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'), startedServer);
   const leftOfLoad = leftQuery({ run, variant: variant.name, round: String(round) });
   const left = leftIn(await patiently(databaseMs, () => query(influx, leftOfLoad)));
   const pods = await kubectl.list('pods', labels);
@@ -199,7 +201,6 @@ async function outcomeOf(
     };
   });
   const { name: program } = variant.server as ConfiguredServer;
-  await requireSameServer(kubectl, labelsOf(clusterRun, variant, 'server'), startedServer);
   const unanswered = phases.find((phase) => responsesOf(phase) === 0);
   if (unanswered !== undefined)
     throw new RoundFailure(
