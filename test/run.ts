@@ -158,22 +158,24 @@ class TestRun {
         args: ['mod', 'download'],
       });
     }
+    // For packages that import k6, linters would read all of k6, which takes minutes.
+    const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
     if (chosen.has('go')) {
       const gofmt = { command: join(dirname(binary), 'gofmt'), args: ['-l', '.'] };
       await this.#command('gofmt', { ...inModule, ...gofmt }, true);
-      // For packages that import k6, linters would read all of k6, which takes minutes.
-      const packages = ['./engine', './link', './internal/...', './cmd/delaylink'];
       await this.#command('go vet', { ...quickly, args: ['vet', ...packages] });
-      // A separate module, so that its dependencies stay out of the k6 build.
+      // The engine's tests run with the race detector elsewhere.
+      const tested = rare ? ['.', './link', './internal/...'] : ['./...'];
+      await this.#goTest('go test', { ...inModule, args: [...test, '-v', ...tested] });
+    }
+    if (rare) {
+      // Compiling these linters takes minutes. A separate module keeps their dependencies out of the k6 build.
       const linter = ['tool', '-modfile=../test/linters/go.mod'];
       const statics = [...linter, 'staticcheck', ...packages];
       await this.#command('staticcheck', { ...quickly, args: statics });
       // actionlint would also run linters for scripts if they are on PATH.
       const workflows = ['actionlint', '-shellcheck=', '-pyflakes='];
       await this.#command('actionlint', { ...inModule, args: [...linter, ...workflows] });
-      // The engine's tests run with the race detector elsewhere.
-      const tested = rare ? ['.', './link', './internal/...'] : ['./...'];
-      await this.#goTest('go test', { ...inModule, args: [...test, '-v', ...tested] });
     }
   }
 

@@ -119,13 +119,17 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const seconds = total(phases, (phase) => phase.seconds);
   const noise = noiseOf(round);
   const usable = usableCores(variant, cores);
+  // A server that waits for something else misses nothing of what others use of its cores, such as a program of low priority.
+  const waited = total(phases, (phase) => (phase.waitedShare ?? Infinity) * phase.seconds);
+  const waitedShare = ((waited / seconds) * usable.server) / cores.server;
   const shareOf = (side: keyof SideCores, cpuSeconds: number) => {
     const direction = side === 'server' ? 'toServer' : 'toClient';
     const linkCpuSeconds = total(phases, (one) => one.network?.linkCpuSeconds[direction] ?? 0);
     const upstream = side === 'server' ? (noise?.upstreamShare ?? 0) : 0;
-    const lost =
-      noise === null ? 0 : noise[`${side}StealShare`] + noise[`${side}OthersShare`] + upstream;
-    const left = cores[side] * (1 - lost);
+    const steal = noise?.[`${side}StealShare`] ?? 0;
+    const others = noise?.[`${side}OthersShare`] ?? 0;
+    const missed = side === 'server' ? Math.min(others, waitedShare) : others;
+    const left = cores[side] * (1 - steal - missed - upstream);
     const share = Math.max(
       cpuSeconds / (seconds * Math.min(usable[side], left)),
       (cpuSeconds + linkCpuSeconds) / (seconds * left),

@@ -68,7 +68,7 @@ function oneStarved(
 ): OneSided | undefined {
   const [waits, otherWaits] = [byRound(more, ofWaits), byRound(less, ofWaits)];
   const uses = differencesOf(byRound(more, ofOthers), byRound(less, ofOthers));
-  const waited = byRound(more, ({ starved }) => starved?.waitedShare);
+  const waited = byRound(more, ({ waitedShare }) => waitedShare);
   const differences = differencesOf(waits, otherWaits).map((difference, round) => {
     const byItself = (waited[round] as number) > (waits[round] as number);
     // The server's tasks also waited for each other, and other programs may only have used spare time. So their usage must differ
@@ -93,10 +93,10 @@ function oneStarved(
 type ShareOf = (phase: Phase) => number | undefined;
 
 const ofStops: ShareOf = ({ stoppedShare }) => stoppedShare;
-const ofOthers: ShareOf = ({ starved }) => starved?.othersShare;
+const ofOthers: ShareOf = ({ othersShare }) => othersShare;
 /** Tasks of one server wait for each other too: no more than others' use counts. */
-const ofWaits: ShareOf = ({ starved }) =>
-  starved && Math.min(1, starved.waitedShare, starved.othersShare);
+const ofWaits: ShareOf = ({ waitedShare = NaN, othersShare = NaN }) =>
+  Math.min(1, waitedShare, othersShare);
 
 /** A share in each round; empty if it is unknown in one. */
 function byRound({ rounds }: Measured, shareOf: ShareOf): number[] {

@@ -99,11 +99,10 @@ const phase = open({
   serverRssBytes: orNull(figure),
   /** Cores that the server used while other sides were loaded; null if unknown. */
   idleCpuShare: orElse(orNull(figure), null),
-  /**
-   * Shares of the cores that the server can use, during its turns: the wait of its tasks for a core, and the usage by other
-   * programs; absent if unknown.
-   */
-  starved: optional(open(each(['waitedShare', 'othersShare'], figure))),
+  /** The wait of the server's tasks for a core in its turns, as a share of the cores that it can use; absent if unknown. */
+  waitedShare: optional(figure),
+  /** The use of these cores by other programs in its turns; absent if unknown or if it may be a backend's. */
+  othersShare: optional(figure),
   /** Share of the samples in which a process of the server was stopped; absent if unknown. */
   stoppedShare: optional(figure),
   /** `counterNames` are absent where the server was not started on this machine. */

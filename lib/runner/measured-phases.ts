@@ -19,7 +19,7 @@ import {
   type NoiseCores,
   type UsageWindow,
 } from './samples.ts';
-import { starvedOf, stoppedShareOf } from './starved.ts';
+import { stoppedShareOf, waitsOf } from './starved.ts';
 import type { Measurement } from './under-load.ts';
 
 /**
@@ -40,8 +40,10 @@ export function phasesOf(
     interruptsApart: isRemote(server) ? undefined : interruptsApart(),
     hasUpstreams: server.upstreams.length > 0,
   };
-  // Without them a wait for a backend looks like a wait for another program.
-  const backendsAreKnown = isConfigured(planned.variant.server);
+  const knownOfServer = {
+    workers: server.workers,
+    backendsAreKnown: isConfigured(planned.variant.server),
+  };
   return results.map((loaded) => {
     const { serverCpu = null, serverMemoryBytes: __, wire: _, ...result } = loaded;
     const window = windowOf(result, planned.load);
@@ -62,12 +64,9 @@ export function phasesOf(
       ...present({
         perRequest,
         acceptQueue,
-        starved:
-          noise && backendsAreKnown
-            ? starvedOf(loaded, samples, window, noise, counts, server.workers)
-            : undefined,
         stoppedShare: isSampled(server) ? stoppedShareOf(samples, window) : undefined,
       }),
+      ...(noise && waitsOf(loaded, samples, window, noise, counts, knownOfServer)),
       generatorCpuSeconds: result.cpuSeconds,
       noise,
       network,

@@ -27,26 +27,27 @@ const littleUpstream = 0.01;
 
 /**
  * Returns how long a server's tasks waited for its cores during its turns, including waits for each other, and how long other
- * programs used these cores; undefined if those cannot be distinguished from the generator or a backend. @param workers of the
- * server
+ * programs used these cores. Both are absent if unknown or if the generator uses these cores too; the use by others is absent if it
+ * cannot be distinguished from a backend's.
+ * @param backendsAreKnown a wait for a backend does not look like a wait for another program
  */
-export function starvedOf(
+export function waitsOf(
   result: LoadResult,
   samples: readonly UsageSample[],
   { fromMs, toMs }: Window,
   noise: Noise,
   cores: NoiseCores,
-  workers: number,
-): Phase['starved'] {
-  const { upstreamShare = 0 } = noise;
-  if (cores.shared || upstreamShare === null || upstreamShare > littleUpstream) return undefined;
-  const others = othersIn(result, noise, cores);
-  if (others === undefined) return undefined;
+  { workers, backendsAreKnown }: { workers: number; backendsAreKnown: boolean },
+): Pick<Phase, 'waitedShare' | 'othersShare'> {
+  const others = cores.shared ? undefined : othersIn(result, noise, cores);
+  if (others === undefined) return {};
   const waited = valueAt(samples, toMs, waitOf) - valueAt(samples, fromMs, waitOf);
   const usable = others.seconds * Math.min(workers, cores.server);
+  const { upstreamShare = 0 } = noise;
+  const areApart = backendsAreKnown && upstreamShare !== null && upstreamShare <= littleUpstream;
   return {
     waitedShare: Math.max(0, waited) / usable,
-    othersShare: Math.max(0, others.cpuSeconds) / usable,
+    ...(areApart && { othersShare: Math.max(0, others.cpuSeconds) / usable }),
   };
 }
 

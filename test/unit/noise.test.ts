@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { noiseOf } from '../../lib/analysis/limit.ts';
 import { summarise } from '../../lib/report/summarise.ts';
 import type { MeasuredVariant, RunFacts } from '../../lib/analysis/verdict.ts';
+import { present } from '../../lib/present.ts';
 import { limitLines } from '../../lib/report/sentences.ts';
 import type { Noise, Phase } from '../../lib/result/result.ts';
 import { measured } from '../fixtures/comparison.ts';
@@ -142,6 +143,22 @@ test('a server at its limit is said to have had time left only in the named roun
       /^others used up to 50 % of the generator's core in round 3, when workers had time left: /,
     ),
   ]);
+});
+
+test('what others use of a core takes from its server what the server waited for', () => {
+  const noise = { ...quiet, serverOthersShare: 0.45 };
+  const limitOf = (waitedShare?: number) => {
+    const used = { serverCpuSeconds: 5, generatorCpuSeconds: 3, noise };
+    const rounds = Array(4).fill(phase({ requests: 1000, ...used, ...present({ waitedShare }) }));
+    return limitLines(result([measured('workers', rounds)])).join();
+  };
+  const ofGenerator = ', the generator at 30 % of its available CPU.';
+  const atLimit = `nginx was the limit: nginx at 91 %${ofGenerator}`;
+  expect(limitOf(0.45)).toBe(atLimit);
+  // Its tasks waited for each other too.
+  expect(limitOf(3)).toBe(atLimit);
+  expect(limitOf(undefined)).toBe(atLimit);
+  expect(limitOf(0.02)).toBe(`Neither was the limit: nginx at 51 %${ofGenerator}`);
 });
 
 test('the usage of a backend is reported separately', () => {

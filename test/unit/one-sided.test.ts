@@ -3,24 +3,24 @@ import { describe, expect, test } from 'vitest';
 import { summarise } from '../../lib/report/summarise.ts';
 import type { Phase } from '../../lib/result/result.ts';
 import type { NoiseCores, UsageSample } from '../../lib/runner/samples.ts';
-import { starvedOf, stoppedShareOf } from '../../lib/runner/starved.ts';
+import { stoppedShareOf, waitsOf } from '../../lib/runner/starved.ts';
 import { second, variant } from '../fixtures/comparison.ts';
 import { phase } from '../fixtures/phase.ts';
 import { facts } from '../fixtures/result.ts';
 
-type Shares = Pick<Phase, 'starved' | 'stoppedShare'>;
+type Shares = Pick<Phase, 'waitedShare' | 'othersShare' | 'stoppedShare'>;
 
 const none: Shares[] = [{}, {}, {}, {}];
 const stops = (...shares: number[]): Shares[] => shares.map((stoppedShare) => ({ stoppedShare }));
 /** Other processes used the cores only while the server waited for them. */
 const waits = (...shares: number[]): Shares[] =>
-  shares.map((share) => ({ starved: { waitedShare: share, othersShare: share } }));
+  shares.map((share) => ({ waitedShare: share, othersShare: share }));
 /** Other processes used the cores for half of the time. */
 const waitsForHalf = (...shares: number[]): Shares[] =>
-  shares.map((waitedShare) => ({ starved: { waitedShare, othersShare: 0.5 } }));
+  shares.map((waitedShare) => ({ waitedShare, othersShare: 0.5 }));
 /** The server's own tasks waited for each other as well. */
 const ofManyTasks = (...shares: number[]): Shares[] =>
-  shares.map((othersShare) => ({ starved: { waitedShare: 5, othersShare } }));
+  shares.map((othersShare) => ({ waitedShare: 5, othersShare }));
 
 const requests = [801, 799, 803, 798];
 
@@ -118,7 +118,7 @@ test.each<[string, Shares[], Shares[], RegExp]>([
   expect([verdict, warnings]).toEqual(['slower', [expect.stringMatching(note)]]);
 });
 
-describe('starvedOf', () => {
+describe('waitsOf', () => {
   const window = { fromMs: 1000, toMs: 3000 };
   const noise: NonNullable<Phase['noise']> = {
     serverStealShare: 0,
@@ -140,9 +140,10 @@ describe('starvedOf', () => {
   const samples = [0, 4000].map(
     (atMs) => ({ atMs, waitedSeconds: atMs / 20_000 }) as unknown as UsageSample,
   );
-  const near = ([waited, others]: [number, number]) => ({
-    waitedShare: expect.closeTo(waited, 9),
-    othersShare: expect.closeTo(others, 9),
+  type Expected = [waited?: number, others?: number];
+  const near = ([waited, others]: Expected) => ({
+    ...(waited !== undefined && { waitedShare: expect.closeTo(waited, 9) }),
+    ...(others !== undefined && { othersShare: expect.closeTo(others, 9) }),
   });
 
   interface Seen {
@@ -154,23 +155,24 @@ describe('starvedOf', () => {
     cores?: Partial<NoiseCores>;
     upstreamShare?: number | null;
     workers?: number;
+    backendsAreKnown?: boolean;
   }
 
-  function starved({ processes, interrupts = 0, seconds = 1, ...more }: Seen) {
-    const { upstreamShare, cores, workers = 1 } = more;
+  function waited({ processes, interrupts = 0, seconds = 1, ...more }: Seen) {
+    const { upstreamShare, cores, workers = 1, backendsAreKnown = true } = more;
     const used = { seconds, processes, interrupts, servers: 0.6 };
     const serverCpu = { seconds: 0.5, idleShare: 0, cores: used };
-    return starvedOf(
+    return waitsOf(
       { ...phase({ requests: 1000, turns }), serverCpu },
       samples,
       window,
       upstreamShare === undefined ? noise : { ...noise, upstreamShare },
       { ...oneCore, ...cores },
-      workers,
+      { workers, backendsAreKnown },
     );
   }
 
-  test.each<[string, Seen, [waited: number, others: number] | undefined]>([
+  test.each<[string, Seen, Expected]>([
     ['known in turns', { processes: 0.7 }, [0.1, 0.1]],
     ['only its own wait', { processes: 0.6 }, [0.1, 0]],
     ['not less than nothing, where ticks miss its own time', { processes: 0.59 }, [0.1, 0]],
@@ -183,17 +185,19 @@ describe('starvedOf', () => {
       [0.1, 0.1],
     ],
     ['known with a backend elsewhere', { processes: 1, upstreamShare: 0 }, [0.1, 0.4]],
-    ['unknown on shared cores', { processes: 1, cores: { shared: true } }, undefined],
-    ['unknown if the engine does not know it', { processes: 0, seconds: 0 }, undefined],
-    ['unknown beside a backend', { processes: 1, upstreamShare: 0.1 }, undefined],
-    ['unknown beside a hidden backend', { processes: 1, upstreamShare: null }, undefined],
+    ['unknown on shared cores', { processes: 1, cores: { shared: true } }, []],
+    ['unknown if the engine does not know it', { processes: 0, seconds: 0 }, []],
+    ['of its cores alone beside a backend', { processes: 1, upstreamShare: 0.1 }, [0.1]],
+    ['of its cores alone beside a hidden backend', { processes: 1, upstreamShare: null }, [0.1]],
+    ['of its cores alone for a command', { processes: 1, backendsAreKnown: false }, [0.1]],
   ])('is %s', (_, seen, expected) => {
-    expect(starved(seen)).toEqual(expected && near(expected));
+    expect(waited(seen)).toEqual(near(expected));
   });
 
   test('uses the noise of the window for a side that was loaded alone', () => {
     const result = phase({ requests: 1000, seconds: 2, turns: null });
-    expect(starvedOf(result, samples, window, noise, oneCore, 1)).toEqual(near([0.05, 0.2]));
+    const known = { workers: 1, backendsAreKnown: true };
+    expect(waitsOf(result, samples, window, noise, oneCore, known)).toEqual(near([0.05, 0.2]));
   });
 });
 
