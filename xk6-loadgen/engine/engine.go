@@ -100,13 +100,13 @@ func start(ctx context.Context, runs []*run, turns Turns) ([]Result, error) {
 		needed := r.plan.Threads
 		if r.plan.Protocol == H3 {
 			needed += len(linux.Cores()) // QUIC is the work of other goroutines
-			collectSooner(r.plan.Connections)
 		}
 		if !r.plan.isOfGoroutines {
 			threads = max(threads, needed)
 		}
 	}
 	defer reserveProcessors(threads)() // One side's loops are at work at a time
+	defer collectFor(runs)()
 	err := prepare(runs)
 	if err == nil {
 		err = awaitStart(ctx, runs[0].plan.StartAt)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"runtime/debug"
 	"strings"
 	"syscall"
 	"time"
@@ -219,17 +218,6 @@ func encodeH3Requests(scheme string, mix []Request) (requests []request, uploads
 		requests = append(requests, encoded)
 	}
 	return requests, uploads
-}
-
-// collectSooner has garbage collected when the heap of a load over QUIC has grown by a quarter, not doubled: after 10 MB instead of 40.
-func collectSooner(connections int) {
-	const many, percent = 500, 25
-	if connections < many {
-		return
-	}
-	if was := debug.SetGCPercent(percent); was < percent {
-		debug.SetGCPercent(was)
-	}
 }
 
 // h3Fault is why a stream, or the connection with all of them, ended without a response.
