@@ -130,9 +130,10 @@ func TestManyShortLoadsHaveTheRateOfFailedRequestsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := k6Sums(samples)
-	// 25 ones are expected among 10,000 samples, with a standard deviation of less than 5.
-	if ones := got["http_req_failed"]; got["http_req_failed samples"] != 10_000 || ones < 5 || ones > 45 {
-		t.Errorf("%v of %v", ones, got["http_req_failed samples"])
+	// 25 ones are expected among 10,000 samples, with a standard deviation of less than 5. A load that a busy machine holds up for a second has
+	// more samples.
+	if ones, all := got["http_req_failed"], got["http_req_failed samples"]; all < 10_000 || all > 11_000 || ones < 5 || ones > 45 {
+		t.Errorf("%v of %v", ones, all)
 	}
 }
 

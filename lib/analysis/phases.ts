@@ -67,6 +67,14 @@ export function serverCpuSecondsPerResponse(phases: readonly Phase[]): number {
   return (serverCpuSecondsOf(phases) ?? NaN) / total(phases, responsesOf);
 }
 
+/** A pause of more than this share of a round's load makes other requests/s of it. */
+const pauseMatters = 0.05;
+
+/** Whether a phase had so long a pause that it matters how many of them it has. */
+export function hasPaused({ longestGapMs, seconds }: Pick<LoadResult, 'longestGapMs' | 'seconds'>) {
+  return longestGapMs > 1000 * pauseMatters * seconds;
+}
+
 /** With more failures, requests/s and latency say nothing about the server's speed. */
 export const tolerableFailures = 0.01;
 

@@ -1,5 +1,5 @@
 // The lengths of warm-ups where a round's differ from those of the plan. The method: docs/verdicts.md.
-import type { Phase } from '../result/result.ts';
+import { hasPaused } from '../analysis/phases.ts';
 import { isAtRate, type Load } from '../scenario/load.ts';
 import { drawnBy, type Group, type KeptRound, type PlannedVariant } from './plan.ts';
 
@@ -29,19 +29,12 @@ export function withRandomWarmup(group: Group, pausing: ReadonlySet<string>, see
   return { ...group, sides };
 }
 
-/** A pause of more than this share of a round's load makes other requests/s of it. */
-const pauseMatters = 0.05;
-
 /** The variants whose server paused for so long in a round that it matters how often it does. */
 export function pausingIn(rounds: readonly Pick<KeptRound, 'outcomes'>[]): Set<string> {
   const pausing = new Set<string>();
   for (const { outcomes } of rounds)
     for (const [variant, { phases }] of outcomes) if (phases.some(hasPaused)) pausing.add(variant);
   return pausing;
-}
-
-function hasPaused({ longestGapMs, seconds }: Phase): boolean {
-  return longestGapMs > 1000 * pauseMatters * seconds;
 }
 
 /** Returns the groups with these warm-ups, in seconds by variant. */

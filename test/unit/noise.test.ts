@@ -161,6 +161,33 @@ test('what others use of a core takes from its server what the server waited for
   expect(limitOf(0.02)).toBe(`Neither was the limit: nginx at 51 %${ofGenerator}`);
 });
 
+test('servers that pause in most rounds of an undecided pair get longer rounds proposed', () => {
+  const texts = (gapsMs: readonly number[], changes: Partial<Phase> = {}) => {
+    const of = (name: string, rps: readonly number[], gaps: readonly number[]) =>
+      measured(
+        name,
+        rps.map((requests, round) =>
+          phase({ requests, seconds: 1, longestGapMs: gaps[round] as number, ...changes }),
+        ),
+        {
+          load: { protocol: 'http/1.1', threads: 1, durationSeconds: 1 },
+          ...(name === 'b' && { against: 'a' }),
+        },
+      );
+    const sides = [
+      of('a', [1000, 1000, 850, 1000], [1, 1, 1, 1]),
+      of('b', [1000, 850, 1000, 1000], gapsMs),
+    ];
+    return summarise(facts, sides).warnings.filter((text) => text.includes('paused'));
+  };
+  expect(texts([156, 140, 150, 20])).toEqual([
+    'b paused, for up to 156.00 ms, and a round of 1 s with one pause more has fewer requests: longer rounds even that out (--duration 10s)',
+  ]);
+  expect(texts([156, 140, 20, 20])).toEqual([]);
+  const slow = { ...phase({ requests: 1 }).latencyMs, p50: 100 };
+  expect(texts([156, 140, 150, 20], { latencyMs: slow })).toEqual([]);
+});
+
 test('the usage of a backend is reported separately', () => {
   const passing = (noise: Partial<Noise>) => {
     const noises = [{}, noise, {}, {}].map((changes) => ({ upstreamShare: 0, ...changes }));

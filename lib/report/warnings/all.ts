@@ -20,6 +20,7 @@ import { oneSidedText, remedies } from '../reasons.ts';
 import { answersTexts, errorsTexts, hungText } from './failures.ts';
 import { noiseWarnings, roundsText } from './noise.ts';
 import { overflowTexts } from './overflows.ts';
+import { pauseTexts } from './pauses.ts';
 import { rateCause } from './rate-cause.ts';
 import { failureCause } from './turned-away.ts';
 
@@ -45,6 +46,7 @@ export function warningsOf(
       `${counts(rounds, 'round')}: a verdict needs ${minimumRounds}`,
     ...intervalWarnings(comparisons),
     ...oneSidedWarnings(variants, comparisons),
+    ...pauseTexts(variants, comparisons),
     ...noiseWarnings(facts, measured, comparisons),
     warmedWarning(variants),
     idleWarning(variants),

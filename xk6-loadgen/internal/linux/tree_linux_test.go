@@ -31,7 +31,8 @@ type worker struct {
 // asItself is the test's own program as a worker, or as a child of one with an order.
 func asItself(order string) *exec.Cmd {
 	c := exec.Command(os.Args[0], "-test.run=^TestAsWorker$")
-	c.Env = append(os.Environ(), workerVariable+"="+order)
+	// Under the race detector a program sleeps for a second before it ends.
+	c.Env = append(os.Environ(), workerVariable+"="+order, "GORACE=atexit_sleep_ms=0")
 	return c
 }
 
