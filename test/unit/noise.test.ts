@@ -181,7 +181,7 @@ test('servers that pause in most rounds of an undecided pair get longer rounds p
     return summarise(facts, sides).warnings.filter((text) => text.includes('paused'));
   };
   expect(texts([156, 140, 150, 20])).toEqual([
-    'b paused, for up to 156.00 ms, and a round of 1 s with one pause more has fewer requests: longer rounds even that out (--duration 10s)',
+    'b paused for about 145.00 ms at a time, and a round of 1 s with one pause more has fewer requests: longer rounds even that out (--duration 10s)',
   ]);
   expect(texts([156, 140, 20, 20])).toEqual([]);
   const slow = { ...phase({ requests: 1 }).latencyMs, p50: 100 };

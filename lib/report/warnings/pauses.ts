@@ -1,6 +1,6 @@
 // Servers that pause, in pairs whose requests/s are not decided.
 import { hasPaused, phasesIn } from '../../analysis/phases.ts';
-import { extent } from '../../analysis/statistics.ts';
+import { median } from '../../analysis/statistics.ts';
 import { duration, enumeration, scaledTime } from '../../format.ts';
 import type { Comparison, Phase, VariantResult } from '../../result/result.ts';
 
@@ -22,9 +22,10 @@ export function pauseTexts(
   const seconds = pausing[0]?.load.durationSeconds;
   if (seconds === undefined) return [];
   const gaps = pausing.flatMap(({ rounds }) => phasesIn(rounds).map((phase) => phase.longestGapMs));
+  const usual = scaledTime(median(gaps));
   const names = enumeration(pausing.map(({ name }) => name));
   return [
-    `${names} paused, for up to ${scaledTime(extent(gaps)[1])}, and a round of ${duration(seconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${longer * seconds}s)`,
+    `${names} paused for about ${usual} at a time, and a round of ${duration(seconds)} with one pause more has fewer requests: longer rounds even that out (--duration ${Math.ceil(longer * seconds)}s)`,
   ];
 }
 
