@@ -119,9 +119,7 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const seconds = total(phases, (phase) => phase.seconds);
   const noise = noiseOf(round);
   const usable = usableCores(variant, cores);
-  // A server that waits for something else misses nothing of what others use of its cores, such as a program of low priority.
-  const waited = total(phases, (phase) => (phase.waitedShare ?? Infinity) * phase.seconds);
-  const waitedShare = ((waited / seconds) * usable.server) / cores.server;
+  const waitedShare = (waitedIn(phases) * usable.server) / cores.server;
   const shareOf = (side: keyof SideCores, cpuSeconds: number) => {
     const direction = side === 'server' ? 'toServer' : 'toClient';
     const linkCpuSeconds = total(phases, (one) => one.network?.linkCpuSeconds[direction] ?? 0);
@@ -146,6 +144,16 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
       total(phases, (phase) => phase.generatorCpuSeconds),
     ),
   };
+}
+
+/**
+ * The share of its usable cores for which a server waited; Infinity if unknown. It missed no more of what others used of them: a server
+ * that waits for something else leaves its cores to a program of low priority.
+ */
+function waitedIn(phases: readonly Phase[]): number {
+  if (phases.some(({ waitedShare }) => waitedShare === undefined)) return Infinity;
+  const seconds = total(phases, (phase) => phase.seconds);
+  return total(phases, ({ waitedShare = 0, ...phase }) => waitedShare * phase.seconds) / seconds;
 }
 
 /** Late sends of this share of the latency deserve a warning. */

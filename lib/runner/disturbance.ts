@@ -9,7 +9,7 @@ import { isOwn } from '../scenario/variants.ts';
 import type { Answer, RunningServer } from '../servers/index.ts';
 import type { LogAlarms } from '../servers/lifecycle.ts';
 import { Disturbance, OwnQuota, RoundFailure } from './failures.ts';
-import { type PlannedVariant } from './plan.ts';
+import type { PlannedVariant } from './plan.ts';
 import { windowOf, type UsageSample, type UsageWindow } from './samples.ts';
 import type { Measurement } from './under-load.ts';
 

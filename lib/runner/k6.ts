@@ -24,7 +24,7 @@ import { whole } from '../format.ts';
 import { keptLoad, shownUrl } from '../secrets.ts';
 import type { K6Load, RunningK6 } from './machines.ts';
 import { RoundFailure } from './failures.ts';
-import { type SampleOutput } from './plan.ts';
+import type { SampleOutput } from './plan.ts';
 
 const usualSource = fileURLToPath(new URL('../k6/main.ts', import.meta.url));
 

@@ -5,7 +5,7 @@ import type { Load } from '../scenario/load.ts';
 import type { Page } from '../scenario/model.ts';
 import { isMix } from '../scenario/pages.ts';
 import type { PlannedEnclosure } from './enclosure.ts';
-import { type Group, type PlanDraft, type PlannedVariant } from './plan.ts';
+import type { Group, PlanDraft, PlannedVariant } from './plan.ts';
 import { mostExtraWarmupSeconds } from './warmups.ts';
 
 /** Assumed figures of a server core and a generator core, for loads that nobody has measured yet. */

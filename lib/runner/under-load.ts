@@ -11,7 +11,7 @@ import type { RunningK6 } from './machines.ts';
 import { observers } from './observers/all.ts';
 import { whileObserved, type Observed, type Observer } from './observers/observer.ts';
 import { RoundFailure } from './failures.ts';
-import { type Attempt, type Group, type RunContext, type Stage } from './plan.ts';
+import type { Attempt, Group, RunContext, Stage } from './plan.ts';
 
 /** What was measured and observed of a side. */
 export interface Measurement extends Observed {

@@ -7,7 +7,7 @@ import {
   requireSound,
 } from '../../lib/runner/disturbance.ts';
 import { Disturbance, RoundFailure } from '../../lib/runner/failures.ts';
-import { type PlannedVariant } from '../../lib/runner/plan.ts';
+import type { PlannedVariant } from '../../lib/runner/plan.ts';
 import type { UsageSample } from '../../lib/runner/samples.ts';
 import { address, nginx } from '../../lib/scenario/index.ts';
 import type { LogAlarms } from '../../lib/servers/lifecycle.ts';

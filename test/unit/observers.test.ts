@@ -9,7 +9,7 @@ import {
   type Observer,
 } from '../../lib/runner/observers/observer.ts';
 import { RoundFailure } from '../../lib/runner/failures.ts';
-import { type Stage } from '../../lib/runner/plan.ts';
+import type { Stage } from '../../lib/runner/plan.ts';
 import { hereAndThere, planOf, scenarioOf } from '../fixtures/plan.ts';
 
 const plan = planOf(scenarioOf(hereAndThere));

@@ -5,7 +5,7 @@ import { sidesOf, type Side } from '../../lib/cli/side-loads.ts';
 import { tryOnce } from '../../lib/cli/start-sides.ts';
 import { UserError } from '../../lib/errors.ts';
 import { RoundFailure } from '../../lib/runner/failures.ts';
-import { type RunContext, type Group, type Plan } from '../../lib/runner/plan.ts';
+import type { RunContext, Group, Plan } from '../../lib/runner/plan.ts';
 import { openStages } from '../../lib/runner/round.ts';
 import { command } from '../../lib/scenario/index.ts';
 import type { CommandServer } from '../../lib/scenario/model.ts';

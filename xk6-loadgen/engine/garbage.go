@@ -3,17 +3,22 @@ package engine
 import "runtime/debug"
 
 // collectFor lets the heap grow as far as these loads' garbage allows between collections. Each collection reads all that k6 holds, so what it
-// costs a request is less the further the heap may grow. It returns a function that undoes this. A GOGC in the environment stays.
+// costs a request is less the further the heap may grow. It returns a function that undoes this. Where the heap's growth is not the usual one,
+// by GOGC in the environment or by another call's load, it stays.
 func collectFor(runs []*run) (undo func()) {
 	percent := collectSeldom
 	for _, r := range runs {
 		percent = min(percent, r.plan.gcPercent())
 	}
-	was := debug.SetGCPercent(percent)
-	if was != usualCollection {
-		debug.SetGCPercent(was)
+	// Setting it stops all loops for a moment.
+	if percent == usualCollection {
+		return func() {}
 	}
-	return func() { debug.SetGCPercent(was) }
+	if was := debug.SetGCPercent(percent); was != usualCollection {
+		debug.SetGCPercent(was)
+		return func() {}
+	}
+	return func() { debug.SetGCPercent(usualCollection) }
 }
 
 // By how many percent the heap may grow between collections.

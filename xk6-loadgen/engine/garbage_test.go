@@ -30,6 +30,7 @@ func TestGarbageIsCollectedAsTheLoadLeavesIt(t *testing.T) {
 		{"the side with the most memory", []*run{quic(10), quic(500), kept}, 100, 25},
 		{"GOGC of the environment", []*run{quic(10)}, 50, 50},
 		{"no collection", []*run{quic(10)}, -1, -1},
+		{"a call beside another one's load", []*run{quic(10)}, 400, 400},
 	} {
 		before := debug.SetGCPercent(c.set)
 		undo := collectFor(c.runs)

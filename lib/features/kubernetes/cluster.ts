@@ -2,7 +2,7 @@
 import { UserError } from '../../errors.ts';
 import type { ClusterFacts } from '../../result/environment.ts';
 import { RoundFailure } from '../../runner/failures.ts';
-import { type RunGroup, type VariantRound } from '../../runner/plan.ts';
+import type { RunGroup, VariantRound } from '../../runner/plan.ts';
 import type { ClusterObject, Kubectl } from './kubectl.ts';
 import {
   cpuSecondsOf,

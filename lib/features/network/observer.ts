@@ -8,7 +8,7 @@ import { byName } from '../../present.ts';
 import type { LinkTraffic, NetworkUse, PacketKind } from '../../result/network-use.ts';
 import type { EnclosedLoad } from '../../runner/enclosure.ts';
 import { asRoundFailure, RoundFailure } from '../../runner/failures.ts';
-import { type Stage } from '../../runner/plan.ts';
+import type { Stage } from '../../runner/plan.ts';
 import { valueAt, type UsageWindow } from '../../runner/samples.ts';
 import type { Observer } from '../../runner/observers/observer.ts';
 import type { Load } from '../../scenario/load.ts';

@@ -15,7 +15,7 @@ import {
 } from './rate-search.ts';
 import { UserError } from '../../errors.ts';
 import { Disturbance } from '../../runner/failures.ts';
-import { type SteppedSide } from '../../runner/plan.ts';
+import type { SteppedSide } from '../../runner/plan.ts';
 import type { Phase, RateStep, Result } from '../../result/result.ts';
 import { searchIn, searchStarts, searchWithin, stepIn } from './search.ts';
 import { csvReport } from '../../report/texts.ts';

@@ -8,7 +8,7 @@ import type { ServerSample } from '../../servers/usage.ts';
 import type { EnclosedLoad } from '../enclosure.ts';
 import type { RunningK6 } from '../machines.ts';
 import { RoundFailure } from '../failures.ts';
-import { type Attempt, type Plan, type Stage } from '../plan.ts';
+import type { Attempt, Plan, Stage } from '../plan.ts';
 import type { UsageSample } from '../samples.ts';
 
 /** What observers know of a side's load, with the figures of its server that are metrics. */

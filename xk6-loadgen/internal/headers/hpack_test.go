@@ -2,13 +2,14 @@ package headers
 
 import (
 	"bytes"
-	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
 	"golang.org/x/net/http2/hpack"
+
+	"bakeoff.invalid/OWNER/bakeoff/xk6-loadgen/internal/racing"
 )
 
 // packed are byte strings in one, each with its length before it; unpack undoes it.
@@ -131,7 +132,7 @@ func FuzzHPACK(f *testing.F) {
 }
 
 func TestABlockAllocatesNothing(t *testing.T) {
-	if build, _ := debug.ReadBuildInfo(); slices.Contains(build.Settings, debug.BuildSetting{Key: "-race", Value: "true"}) {
+	if racing.IsDetected() {
 		t.Skip("under the race detector pools forget some of their buffers")
 	}
 	var buffer bytes.Buffer
