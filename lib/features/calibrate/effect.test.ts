@@ -1,5 +1,5 @@
 // The effect of a line beside other generators: its table by known figures, and what is kept of its runs.
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sharedFolder } from '../../../test/fixtures/new-folder.ts';
@@ -9,7 +9,7 @@ import { composeConfig, printConfig, readNginxConfig } from '../../servers/nginx
 import { configsOf, effectNames, effectTables, type EffectRun } from './effect.ts';
 import { readKept } from './kept.ts';
 import { loadgenWith, type GeneratorLoad } from './peers.ts';
-import { sleepCostOf } from './sleeps.ts';
+import { wakeUpCostOf, wakeUpsOf } from './wake-ups.ts';
 
 /** wrk sees `byWrk`, bakeoff `sleeping` and `spinning` times as much requests/s with the line; the server's core is always busy. */
 const run = (number: number, byWrk: number, sleeping: number, spinning: number): EffectRun => ({
@@ -22,8 +22,8 @@ const run = (number: number, byWrk: number, sleeping: number, spinning: number):
 });
 
 const legsOf = (rps: number, times: number) => ({
-  without: { rps, cpuMicros: 1e6 / rps, sleeps: 1e3 / rps },
-  with: { rps: rps * times, cpuMicros: 1e6 / rps / times, sleeps: 1e3 / rps / times },
+  without: { rps, cpuMicros: 1e6 / rps, wakeUps: 1e3 / rps },
+  with: { rps: rps * times, cpuMicros: 1e6 / rps / times, wakeUps: 1e3 / rps / times },
 });
 
 const rowsOf = (runs: readonly EffectRun[], table = 0) =>
@@ -42,11 +42,11 @@ test('a pair has effects without intervals, and those of bakeoff are divided by 
   ]);
 });
 
-test('what sleeps cost and what the line saves are found, and what they make of each generator', () => {
-  // A request takes 20 µs, with the line 15 µs, and a sleep 10 µs.
+test('what wake-ups cost and what the line saves are found, and what they make of each generator', () => {
+  // A request takes 20 µs, with the line 15 µs, and a wake-up 10 µs.
   const seen = (without: number, withLine: number) => ({
-    without: { rps: 50_000, cpuMicros: 20 + 10 * without, sleeps: without },
-    with: { rps: 50_000, cpuMicros: 15 + 10 * withLine, sleeps: withLine },
+    without: { rps: 50_000, cpuMicros: 20 + 10 * without, wakeUps: without },
+    with: { rps: 50_000, cpuMicros: 15 + 10 * withLine, wakeUps: withLine },
   });
   const pair = (more: number) => ({
     number: 1,
@@ -63,9 +63,41 @@ test('what sleeps cost and what the line saves are found, and what they make of 
   ]);
 });
 
-test('generators that sleep alike tell nothing of what sleeps cost', () => {
-  const alike = { cpuMicros: { without: 20, with: 15 }, sleeps: { without: 0, with: 0 } };
-  expect(sleepCostOf([alike, alike])).toBeUndefined();
+test('generators that are woken alike tell nothing of what it costs', () => {
+  const alike = { cpuMicros: { without: 20, with: 15 }, wakeUps: { without: 0, with: 0 } };
+  expect(wakeUpCostOf([alike, alike])).toBeUndefined();
+});
+
+test.each([
+  [
+    'of x86',
+    `            CPU0       CPU1
+ 24:          5          6  PCI-MSIX-0000:00:02.0   1-edge      virtio1-req.0
+LOC:   49919130   88343422   Local timer interrupts
+RES:         10       2000   Rescheduling interrupts
+CAL:          7        300   Function call interrupts
+ERR:          0
+`,
+    { 0: 17, 1: 2300 },
+  ],
+  [
+    'of arm64, of which core 1 is offline',
+    `           CPU0       CPU2
+IPI0:        10       2000       Rescheduling interrupts
+IPI1:         7        300       Function call interrupts
+IPI2:         9          9       CPU stop interrupts
+`,
+    { 0: 17, 2: 2300 },
+  ],
+])('interrupts that wake a core are counted: /proc/interrupts %s', (_, text, counts) => {
+  for (const [cpu, count] of Object.entries(counts))
+    expect(wakeUpsOf(text, [Number(cpu)])).toBe(count);
+  expect(wakeUpsOf(text, Object.keys(counts).map(Number))).toBe(2317);
+});
+
+test('this machine counts them', () => {
+  const now = wakeUpsOf(readFileSync('/proc/interrupts', 'utf8'), [0]);
+  expect(now).toBeGreaterThan(0);
 });
 
 test('means over pairs are geometric, and intervals are those of Student on logarithms', () => {

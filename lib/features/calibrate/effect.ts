@@ -8,6 +8,7 @@ import {
   type RatioInterval,
 } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
+import { textOf } from '../../files.ts';
 import { counts, effect, percent, perSecond, short } from '../../format.ts';
 import {
   leftColumn,
@@ -31,7 +32,7 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
-import { fittedMicros, sleepCostOf, type SleepsAndCpu } from './sleeps.ts';
+import { fittedMicros, wakeUpCostOf, wakeUpsOf, type WakeUpsAndCpu } from './wake-ups.ts';
 
 /** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -81,14 +82,14 @@ interface Leg {
   rps: number;
   /** The server's CPU time per request. */
   cpuMicros: number;
-  /** How often the generator slept for a request, its start and end included. */
-  sleeps: number;
+  /** How often the generator's core was interrupted to wake it, per request, its start and end included. */
+  wakeUps: number;
 }
 
 const legFigures = Object.keys({
   rps: true,
   cpuMicros: true,
-  sleeps: true,
+  wakeUps: true,
 } satisfies Record<keyof Leg, true>);
 
 type LegsOfPair = Record<Side, Leg>;
@@ -134,7 +135,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   for (const table of tables)
     for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
   console.log(aboutOf(file));
-  console.log(sleepText(file.runs));
+  console.log(wakeUpText(file.runs));
   const text = path.replace(/json$/, 'md');
   await writeWhole(text, markdownOf(file, tables));
   console.log(`page: ${text}`);
@@ -181,13 +182,18 @@ async function pairRun(
       for (const side of orderOfRound(sides, number + generators.indexOf(peer), '')) {
         const server = servers[sides.indexOf(side)] as (typeof servers)[number];
         const cpuSeconds = server.usage().cpuSeconds;
+        const wakeUps = wakeUpsNow(lab);
         const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
         if (sample.errors > 0)
           throw new UserError(
             `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
           );
         const cpuMicros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
-        const leg = { rps: sample.rps, cpuMicros, sleeps: sample.sleepsPerRequest ?? NaN };
+        const leg = {
+          rps: sample.rps,
+          cpuMicros,
+          wakeUps: (wakeUpsNow(lab) - wakeUps) / sample.requests,
+        };
         if (!Object.values(leg).every(Number.isFinite))
           throw new UserError(
             `pair ${number}: ${by} has no requests/s, or the server no CPU time: --resume measures the pair again`,
@@ -206,6 +212,11 @@ async function pairRun(
   const names = generators.map(({ generator }) => generator.name);
   const ordered = names.map((by) => [by, legs.get(by) as LegsOfPair] as const);
   return { number, legs: Object.fromEntries(ordered) };
+}
+
+/** Wake-ups of the generator's cores since the machine started. */
+function wakeUpsNow({ cores }: Lab): number {
+  return wakeUpsOf(textOf('/proc/interrupts'), cores.generatorCpus);
 }
 
 /** What the tables are of. */
@@ -227,10 +238,10 @@ function lineOf({ legs }: EffectRun): string {
  * @param runs at least one, all with the same generators
  */
 export function effectTables(runs: readonly EffectRun[], peers: readonly string[]): Table[] {
-  return [...figures.map((figure) => effectTable(runs, peers, figure)), sleepTable(runs)];
+  return [...figures.map((figure) => effectTable(runs, peers, figure)), wakeUpTable(runs)];
 }
 
-interface Means extends SleepsAndCpu {
+interface Means extends WakeUpsAndCpu {
   /** Share of its core that the server used. */
   busy: PairOf;
 }
@@ -245,15 +256,15 @@ function meansOf(runs: readonly EffectRun[]): Map<string, Means> {
   };
   const means = (name: string) => ({
     cpuMicros: meanOf(name, ({ cpuMicros }) => cpuMicros),
-    sleeps: meanOf(name, ({ sleeps }) => sleeps),
+    wakeUps: meanOf(name, ({ wakeUps }) => wakeUps),
     busy: meanOf(name, ({ rps, cpuMicros }) => (rps * cpuMicros) / 1e6),
   });
   return new Map(Object.keys(legs).map((name) => [name, means(name)]));
 }
 
-function sleepTable(runs: readonly EffectRun[]): Table {
+function wakeUpTable(runs: readonly EffectRun[]): Table {
   const means = meansOf(runs);
-  const cost = sleepCostOf([...means.values()]);
+  const cost = wakeUpCostOf([...means.values()]);
   const of = (name: string) => means.get(name) as Means;
   const fitted = (name: string, side: Side): number =>
     cost === undefined ? NaN : fittedMicros(cost, of(name), side);
@@ -265,7 +276,7 @@ function sleepTable(runs: readonly EffectRun[]): Table {
         rightColumn<string>(side, (name) => percent(of(name).busy[side]), 'server busy'),
       ),
       ...sides.map((side) =>
-        rightColumn<string>(side, (name) => of(name).sleeps[side].toFixed(3), 'sleeps/req'),
+        rightColumn<string>(side, (name) => of(name).wakeUps[side].toFixed(3), 'wake-ups/req'),
       ),
       ...sides.map((side) =>
         rightColumn<string>(side, (name) => short(fitted(name, side)), 'fitted CPU µs/req'),
@@ -275,14 +286,13 @@ function sleepTable(runs: readonly EffectRun[]): Table {
   );
 }
 
-/** What a sleep of a generator costs the server, and what is left of the effect without any. */
-function sleepText(runs: readonly EffectRun[]): string {
+/** What it costs the server to wake a generator, and what is left of the effect if nobody is woken. */
+function wakeUpText(runs: readonly EffectRun[]): string {
   const means = meansOf(runs);
-  const cost = sleepCostOf([...means.values()]);
-  const ownCost = sleepCostOf(ours.map(({ name }) => means.get(name) as SleepsAndCpu));
-  if (cost === undefined || ownCost === undefined) return 'All generators slept alike.';
+  const cost = wakeUpCostOf([...means.values()]);
+  if (cost === undefined) return 'All generators were woken alike.';
   const { without, with: withLine } = cost.ownMicros;
-  return `By least squares over all generators, a sleep of a generator costs the server ${short(cost.sleepMicros)} µs of CPU time; over bakeoff's two alone, which differ in nothing else, ${short(ownCost.sleepMicros)} µs. If nobody slept, a request would take ${short(without)} µs without the line and ${short(withLine)} µs with it (${effect(withLine / without)}). The last table has what the first fit makes of each generator's sleeps.`;
+  return `By least squares over all generators, it costs the server ${short(cost.wakeUpMicros)} µs of CPU time to wake a generator by an interrupt. If nobody is woken, a request takes ${short(without)} µs without the line and ${short(withLine)} µs with it (${effect(withLine / without)}). The last table has what this makes of each generator's wake-ups.`;
 }
 
 function effectTable(runs: readonly EffectRun[], peers: readonly string[], figure: Figure): Table {
@@ -323,5 +333,5 @@ function markdownOf(file: EffectFile, tables: readonly Table[]): string {
   const place = file.place === undefined ? [] : [placeText(file.place), ''];
   const title = `# The effect of ${file.effect}, as bakeoff and other generators see it`;
   const lines = tables.flatMap((table) => [...markdownTable(table), '']);
-  return [title, '', aboutOf(file), '', sleepText(file.runs), '', ...place, ...lines].join('\n');
+  return [title, '', aboutOf(file), '', wakeUpText(file.runs), '', ...place, ...lines].join('\n');
 }

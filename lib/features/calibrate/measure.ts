@@ -74,7 +74,7 @@ const patienceSeconds = 30;
 
 /** Loads the server's usual page by a generator. @throws UserError if that fails, the signal's reason */
 export function loadBy(
-  { cores, server, signal }: Lab,
+  { cores, signal }: Lab,
   { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
   { origin }: StartedServer,
   load: GeneratorLoad & { length: { seconds: number } },
@@ -85,7 +85,6 @@ export function loadBy(
     sharesCore: false,
     output: null,
     mostSeconds: load.length.seconds + patienceSeconds,
-    sleepCounter: server,
     signal,
   });
 }

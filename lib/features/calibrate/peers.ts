@@ -36,8 +36,6 @@ export interface GeneratorLoad
 export interface Sample extends Printed {
   cpuMicrosPerRequest: number;
   peakRssBytes: number;
-  /** How often its threads slept, of its whole run; absent unless they are counted. */
-  sleepsPerRequest?: number;
 }
 
 export interface Generator<Tool extends string = ToolName> {
@@ -237,8 +235,6 @@ export interface RunOptions {
   output: K6Options['output'];
   /** It is ended after this time. */
   mostSeconds?: number;
-  /** The program of servers.ts, which then counts how often the generator sleeps. */
-  sleepCounter?: string;
   signal: AbortSignal;
 }
 
@@ -251,7 +247,7 @@ export async function runGenerator(
   generator: Generator<string>,
   url: string,
   load: GeneratorLoad,
-  { binary, cpus, sharesCore, output, mostSeconds, sleepCounter, signal }: RunOptions,
+  { binary, cpus, sharesCore, output, mostSeconds, signal }: RunOptions,
 ): Promise<Sample> {
   const { args, script: shell, beside = [], env, runs = 1 } = generator.command(url, load);
   const stream = generator.streaming === true ? output : null;
@@ -264,7 +260,6 @@ export async function runGenerator(
     'time for ((run = 0; run < runs; run++)); do all "$@" || exit; done';
   const commandOf = (processArgs: readonly string[]): string[] => [
     ...(sharesCore ? ['chrt', '--batch', '0'] : []),
-    ...(sleepCounter === undefined ? [] : [sleepCounter, 'count-sleeps']),
     ...(shell === undefined ? [] : ['bash', '-o', 'pipefail', '-c', shell]),
     binary,
     ...processArgs,
@@ -295,7 +290,7 @@ export async function runGenerator(
   const times = /^CPU ([\d.]+) ([\d.]+)$/m.exec(stderr);
   if (code !== 0 || times === null)
     throw new UserError(
-      `${generator.name} ended with code ${code}: ${lastLine(stderr.replace(/^(CPU|SLEEPS) .*$/gm, '')) || lastLine(stdout)}`,
+      `${generator.name} ended with code ${code}: ${lastLine(stderr.replace(/^CPU .*$/gm, '')) || lastLine(stdout)}`,
     );
   const printed = generator.read(`${stdout}\n${stderr}`);
   const cpuSeconds =
@@ -306,14 +301,7 @@ export async function runGenerator(
     ...printed,
     cpuMicrosPerRequest: (cpuSeconds / printed.requests) * 1e6,
     peakRssBytes: peak.bytes(),
-    ...present({ sleepsPerRequest: sleepsIn(stderr, printed.requests) }),
   };
-}
-
-/** What countSleeps has printed for each start, as a share of the requests; undefined if nothing. */
-function sleepsIn(stderr: string, requests: number): number | undefined {
-  const counts = [...stderr.matchAll(/^SLEEPS (\d+)$/gm)];
-  return counts.length === 0 ? undefined : total(counts, ([, count]) => Number(count)) / requests;
 }
 
 /** The kernel records each process's peak, so the sampling misses only growth right before the end. */

@@ -52,9 +52,6 @@ type connection struct {
 }
 
 func main() {
-	if len(os.Args) > 2 && os.Args[1] == "count-sleeps" {
-		os.Exit(countSleeps(os.Args[2:]))
-	}
 	workers := flag.Int("workers", 1, "workers, which each take one request at a time")
 	service := flag.Duration("service", 0, "time that a request takes of a worker")
 	uneven := flag.Bool("uneven", false, "of 4 workers, the first has 40 % of the connections, the others 30, 20 and 10")
