@@ -68,12 +68,6 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   expect(rest.stdout()).toMatch(/^\d of 2 verdicts are false .*; \d of 2 intervals hold/m);
 });
 
-interface Leg {
-  rps: number;
-  cpuMicros: number;
-  wakeUps: number;
-}
-
 test('the effect of a line: each pair is kept, and all generators are in the table', async () => {
   const out = newOut();
   const effect = ['calibrate', '--effect', 'open-file-cache', '--record', out];
@@ -88,23 +82,20 @@ test('the effect of a line: each pair is kept, and all generators are in the tab
   expect(await rest.ended, rest.stderr()).toBe(0);
   const path = join(out, 'effect-open-file-cache-1.json');
   const { runs } = JSON.parse(readFileSync(path, 'utf8')) as {
-    runs: { number: number; legs: Record<string, Record<'without' | 'with', Leg>> }[];
+    runs: { number: number; cpuMicros: Record<string, Record<'without' | 'with', number>> }[];
   };
   expect(runs.map(({ number }) => number)).toEqual([1, 2]);
-  for (const { legs } of runs) {
-    expect(Object.keys(legs)).toEqual(['wrk', 'bakeoff, sleeping', 'bakeoff, spinning']);
-    for (const of of Object.values(legs))
-      for (const { rps, cpuMicros, wakeUps } of [of.without, of.with]) {
-        expect(rps).toBeGreaterThan(0);
-        // Where idle cores poll, as on most hardware, nobody is interrupted.
-        expect(wakeUps).toBeGreaterThanOrEqual(0);
-        // A request takes nginx longer than 2 µs, and it has one core.
-        expect(cpuMicros).toBeGreaterThan(2);
-        expect(cpuMicros * rps).toBeLessThan(1.3e6);
+  for (const { cpuMicros } of runs) {
+    expect(Object.keys(cpuMicros)).toEqual(['wrk', 'bakeoff', 'bakeoff, own core']);
+    for (const of of Object.values(cpuMicros))
+      for (const micros of [of.without, of.with]) {
+        // A request takes nginx longer than 2 µs, on any machine.
+        expect(micros).toBeGreaterThan(2);
+        expect(micros).toBeLessThan(1000);
       }
   }
   const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
-  for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, spinning .*\[.*\]/);
+  for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, own core .*\[.*\]/);
 
   // There is no program of that name.
   const missing = startCommand([...effect, '--peers', 'wrk2', '--seed', '2'], home.env);

@@ -1,15 +1,9 @@
 // The effect of one line of a config, beside other generators: each loads the same two servers, and their effects are compared.
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import {
-  geometricMean,
-  ratioInterval,
-  total,
-  type RatioInterval,
-} from '../../analysis/statistics.ts';
+import { geometricMean, ratioInterval, type RatioInterval } from '../../analysis/statistics.ts';
 import { UserError } from '../../errors.ts';
-import { textOf } from '../../files.ts';
-import { counts, effect, percent, perSecond, short } from '../../format.ts';
+import { counts, effect, short } from '../../format.ts';
 import {
   leftColumn,
   rightColumn,
@@ -32,7 +26,6 @@ import { sealOf } from './pairs.ts';
 import { placeText } from './page.ts';
 import { loadgenWith } from './peers.ts';
 import { closedLoad, knownPage } from './servers.ts';
-import { fittedMicros, wakeUpCostOf, wakeUpsOf, type WakeUpsAndCpu } from './wake-ups.ts';
 
 /** Layers of nginx's config below the one that is named. Reconnects would be a matter of each generator's own. */
 const base = ['base', 'workers', 'keepalive-unlimited'];
@@ -59,11 +52,12 @@ const page: Page = { ...knownPage, docroot: 'nginx' };
 const sides = ['without', 'with'] as const;
 type Side = (typeof sides)[number];
 
-/** bakeoff's engine: on a core of its own it may poll instead of sleeping, which spares the server the wake-ups. */
-const ours = [
-  loadgenWith('bakeoff, sleeping'),
-  loadgenWith('bakeoff, spinning', { spin: true }),
-] as const;
+/**
+ * Generators share the server's core, where a request costs the server the same for each of them. To wake one on another core is work of
+ * the server, which depends on how often it sleeps there. As in a run, the engine has another core too, and polls instead of sleeping.
+ */
+const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
+const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
 
 export interface EffectOptions {
   effect: EffectName;
@@ -77,29 +71,14 @@ export interface EffectOptions {
   folder: string;
 }
 
-/** What a server did while one generator loaded it. */
-interface Leg {
-  rps: number;
-  /** The server's CPU time per request. */
-  cpuMicros: number;
-  /** How often the generator's core was interrupted to wake it, per request, its start and end included. */
-  wakeUps: number;
-}
-
-const legFigures = Object.keys({
-  rps: true,
-  cpuMicros: true,
-  wakeUps: true,
-} satisfies Record<keyof Leg, true>);
-
-type LegsOfPair = Record<Side, Leg>;
-type PairOf = Record<Side, number>;
+/** The server's CPU time per request, in microseconds. */
+type CpuMicros = Record<Side, number>;
 
 export interface EffectRun {
   /** From 1. */
   number: number;
   /** By the generator's name. */
-  legs: Record<string, LegsOfPair>;
+  cpuMicros: Record<string, CpuMicros>;
 }
 
 interface EffectFile extends Kept<EffectRun> {
@@ -119,7 +98,7 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   const { effect: name, peers: asked, pairs, seed, isResumed, folder } = options;
   const connections = load.connections;
   const peerNames = [...asked].sort();
-  const seal = sealOf([name, configsOf(name), peerNames, connections, legSeconds, legFigures]);
+  const seal = sealOf([name, configsOf(name), peerNames, connections, legSeconds]);
   const path = join(folder, `effect-${name}-${seed}.json`);
   const fresh = { effect: name, connections, legSeconds, seed, seal, runs: [] };
   const file = await readKept<EffectFile>(path, fresh, isResumed);
@@ -130,14 +109,12 @@ export async function effectTest(options: EffectOptions): Promise<0> {
     const run = await pairRun(lab, generators, name, number, seed);
     return { run, line: lineOf(run) };
   });
-  const tables = effectTables(file.runs, asked);
+  const table = effectTable(file.runs, asked);
   console.log('');
-  for (const table of tables)
-    for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
+  for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
   console.log(aboutOf(file));
-  console.log(wakeUpText(file.runs));
   const text = path.replace(/json$/, 'md');
-  await writeWhole(text, markdownOf(file, tables));
+  await writeWhole(text, markdownOf(file, table));
   console.log(`page: ${text}`);
   return 0;
 }
@@ -171,36 +148,31 @@ async function pairRun(
   seed: number,
 ): Promise<EffectRun> {
   const configs = configsOf(name);
-  const legs = new Map<string, LegsOfPair>();
+  const seen = new Map<string, CpuMicros>();
   const servers: Awaited<ReturnType<typeof startIn>>[] = [];
+  const generatorLoad = generatorLoadOf({ load }, legSeconds);
   try {
     for (const side of sides)
       servers.push(await startIn(lab, nginx(configs[side], { workers: 1 }), side, page));
     for (const peer of orderOfRound(generators, number, `${name} ${seed}`)) {
       const { name: by } = peer.generator;
-      const seen: Partial<LegsOfPair> = {};
+      const cpuMicros: Partial<CpuMicros> = {};
       for (const side of orderOfRound(sides, number + generators.indexOf(peer), '')) {
         const server = servers[sides.indexOf(side)] as (typeof servers)[number];
-        const cpuSeconds = server.usage().cpuSeconds;
-        const wakeUps = wakeUpsNow(lab);
-        const sample = await loadBy(lab, peer, server, generatorLoadOf({ load }, legSeconds));
+        const { cpuSeconds } = server.usage();
+        const sample = await loadBy(lab, peer, server, generatorLoad, peer.generator !== onOwnCore);
         if (sample.errors > 0)
           throw new UserError(
             `pair ${number}: ${by} had ${counts(sample.errors, 'error')}: --resume measures the pair again`,
           );
-        const cpuMicros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
-        const leg = {
-          rps: sample.rps,
-          cpuMicros,
-          wakeUps: (wakeUpsNow(lab) - wakeUps) / sample.requests,
-        };
-        if (!Object.values(leg).every(Number.isFinite))
+        const micros = (1e6 * (server.usage().cpuSeconds - cpuSeconds)) / sample.requests;
+        if (!Number.isFinite(micros))
           throw new UserError(
-            `pair ${number}: ${by} has no requests/s, or the server no CPU time: --resume measures the pair again`,
+            `pair ${number}: ${by} has no requests, or the server no CPU time: --resume measures the pair again`,
           );
-        seen[side] = leg;
+        cpuMicros[side] = micros;
       }
-      legs.set(by, seen as LegsOfPair);
+      seen.set(by, cpuMicros as CpuMicros);
     }
   } finally {
     await Promise.all(servers.map((server) => server.stop()));
@@ -210,97 +182,25 @@ async function pairRun(
     );
   }
   const names = generators.map(({ generator }) => generator.name);
-  const ordered = names.map((by) => [by, legs.get(by) as LegsOfPair] as const);
-  return { number, legs: Object.fromEntries(ordered) };
+  const ordered = names.map((by) => [by, seen.get(by) as CpuMicros] as const);
+  return { number, cpuMicros: Object.fromEntries(ordered) };
 }
 
-/** Wake-ups of the generator's cores since the machine started. */
-function wakeUpsNow({ cores }: Lab): number {
-  return wakeUpsOf(textOf('/proc/interrupts'), cores.generatorCpus);
-}
-
-/** What the tables are of. */
-const figures = [
-  { title: 'requests/s', of: ({ rps }: Leg) => rps, text: perSecond },
-  { title: 'server CPU µs/req', of: ({ cpuMicros }: Leg) => cpuMicros, text: short },
-] as const;
-type Figure = (typeof figures)[number];
-
-function lineOf({ legs }: EffectRun): string {
-  return Object.entries(legs)
-    .map(([name, of]) => `${name} ${effect(of.with.rps / of.without.rps)}`)
+function lineOf({ cpuMicros }: EffectRun): string {
+  return Object.entries(cpuMicros)
+    .map(([name, micros]) => `${name} ${effect(micros.with / micros.without)}`)
     .join(', ');
 }
 
 /**
- * Returns what each generator saw, and its effect by that of each other generator: a table of requests/s, one of CPU time, and one of
- * what sleeps of the generator make of CPU time.
+ * Returns the server's CPU time under each generator, and the effect that it saw by that of each other generator.
  * @param runs at least one, all with the same generators
  */
-export function effectTables(runs: readonly EffectRun[], peers: readonly string[]): Table[] {
-  return [...figures.map((figure) => effectTable(runs, peers, figure)), wakeUpTable(runs)];
-}
-
-interface Means extends WakeUpsAndCpu {
-  /** Share of its core that the server used. */
-  busy: PairOf;
-}
-
-/** The means of each generator, by its name. */
-function meansOf(runs: readonly EffectRun[]): Map<string, Means> {
-  const [{ legs }] = runs as [EffectRun];
-  const meanOf = (name: string, of: (leg: Leg) => number): PairOf => {
-    const ofSide = (side: Side) =>
-      total(runs, (run) => of((run.legs[name] as LegsOfPair)[side])) / runs.length;
-    return { without: ofSide('without'), with: ofSide('with') };
-  };
-  const means = (name: string) => ({
-    cpuMicros: meanOf(name, ({ cpuMicros }) => cpuMicros),
-    wakeUps: meanOf(name, ({ wakeUps }) => wakeUps),
-    busy: meanOf(name, ({ rps, cpuMicros }) => (rps * cpuMicros) / 1e6),
-  });
-  return new Map(Object.keys(legs).map((name) => [name, means(name)]));
-}
-
-function wakeUpTable(runs: readonly EffectRun[]): Table {
-  const means = meansOf(runs);
-  const cost = wakeUpCostOf([...means.values()]);
-  const of = (name: string) => means.get(name) as Means;
-  const fitted = (name: string, side: Side): number =>
-    cost === undefined ? NaN : fittedMicros(cost, of(name), side);
-  return tableOf(
-    [...means.keys()],
-    [
-      leftColumn('generator', (name) => name),
-      ...sides.map((side) =>
-        rightColumn<string>(side, (name) => percent(of(name).busy[side]), 'server busy'),
-      ),
-      ...sides.map((side) =>
-        rightColumn<string>(side, (name) => of(name).wakeUps[side].toFixed(3), 'wake-ups/req'),
-      ),
-      ...sides.map((side) =>
-        rightColumn<string>(side, (name) => short(fitted(name, side)), 'fitted CPU µs/req'),
-      ),
-      rightColumn('effect', (name) => effect(fitted(name, 'with') / fitted(name, 'without'))),
-    ],
-  );
-}
-
-/** What it costs the server to wake a generator, and what is left of the effect if nobody is woken. */
-function wakeUpText(runs: readonly EffectRun[]): string {
-  const means = meansOf(runs);
-  const cost = wakeUpCostOf([...means.values()]);
-  if (cost === undefined) return 'All generators were woken alike.';
-  const { without, with: withLine } = cost.ownMicros;
-  return `By least squares over all generators, it costs the server ${short(cost.wakeUpMicros)} µs of CPU time to wake a generator by an interrupt. If nobody is woken, a request takes ${short(without)} µs without the line and ${short(withLine)} µs with it (${effect(withLine / without)}). The last table has what this makes of each generator's wake-ups.`;
-}
-
-function effectTable(runs: readonly EffectRun[], peers: readonly string[], figure: Figure): Table {
+export function effectTable(runs: readonly EffectRun[], peers: readonly string[]): Table {
   const names = [...peers, ...ours.map(({ name }) => name)];
   const valuesOf = (name: string, side: Side): number[] =>
-    runs.map(({ legs }) => figure.of((legs[name] as LegsOfPair)[side]));
-  const meanOf = (name: string, side: Side): string =>
-    figure.text(geometricMean(valuesOf(name, side)));
+    runs.map(({ cpuMicros }) => (cpuMicros[name] as CpuMicros)[side]);
+  const meanOf = (name: string, side: Side): number => geometricMean(valuesOf(name, side));
   const ratiosOf = (name: string): number[] => {
     const without = valuesOf(name, 'without');
     return valuesOf(name, 'with').map((value, run) => value / (without[run] as number));
@@ -309,10 +209,17 @@ function effectTable(runs: readonly EffectRun[], peers: readonly string[], figur
     name === other ? '' : intervalText(ratioInterval(ratiosOf(other), ratiosOf(name)), runs.length);
   const ownEffect = (name: string): string =>
     intervalText(ratioInterval(valuesOf(name, 'without'), valuesOf(name, 'with')), runs.length);
+  const microsTitle = 'server CPU µs/req';
   return tableOf(names, [
     leftColumn('generator', (name) => name),
-    rightColumn('without', (name) => meanOf(name, 'without'), figure.title),
-    rightColumn('with', (name) => meanOf(name, 'with'), figure.title),
+    ...sides.map((side) =>
+      rightColumn<string>(side, (name) => short(meanOf(name, side)), microsTitle),
+    ),
+    rightColumn(
+      'less',
+      (name) => short(meanOf(name, 'without') - meanOf(name, 'with')),
+      microsTitle,
+    ),
     rightColumn('its effect', ownEffect),
     ...peers.map((peer) =>
       rightColumn<string>(`of ${peer}`, (name) => effectBy(name, peer), 'by the effect'),
@@ -326,12 +233,11 @@ function intervalText({ ratio, interval }: RatioInterval, pairs: number): string
 }
 
 function aboutOf({ effect: name, runs }: EffectFile): string {
-  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections, in random order; the server that it loads first alternates. Figures of the first two tables are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
+  return `${counts(runs.length, 'pair')} of nginx without and with ${name}, started anew for each pair. Each generator loads both for ${legSeconds} s with ${load.connections} connections from the server's core, in random order; the server that it loads first alternates. "bakeoff, own core" loads from another core and polls, as in a run: requests that come from there cost the server more, without the line and with it. Figures are geometric means over the pairs; brackets are 95 % intervals (Student's t on logarithms). The columns on the right divide a generator's effect by that of another: ±0 % means that both see the same effect.`;
 }
 
-function markdownOf(file: EffectFile, tables: readonly Table[]): string {
+function markdownOf(file: EffectFile, table: Table): string {
   const place = file.place === undefined ? [] : [placeText(file.place), ''];
   const title = `# The effect of ${file.effect}, as bakeoff and other generators see it`;
-  const lines = tables.flatMap((table) => [...markdownTable(table), '']);
-  return [title, '', aboutOf(file), '', wakeUpText(file.runs), '', ...place, ...lines].join('\n');
+  return [title, '', aboutOf(file), '', ...place, ...markdownTable(table), ''].join('\n');
 }

@@ -72,17 +72,22 @@ export function startIn(
 /** What a generator gets beyond its load: to start, and for the requests of an overloaded server. */
 const patienceSeconds = 30;
 
-/** Loads the server's usual page by a generator. @throws UserError if that fails, the signal's reason */
+/**
+ * Loads the server's usual page by a generator.
+ * @param sharesCore whether it has the server's core instead of its own
+ * @throws UserError if that fails, the signal's reason
+ */
 export function loadBy(
   { cores, signal }: Lab,
   { generator, binary }: Pick<Peer, 'generator' | 'binary'>,
   { origin }: StartedServer,
   load: GeneratorLoad & { length: { seconds: number } },
+  sharesCore = false,
 ): Promise<Sample> {
   return runGenerator(generator, `${origin}${knownPage.path}`, load, {
     binary,
-    cpus: cores.generatorCpus,
-    sharesCore: false,
+    cpus: sharesCore ? cores.serverCpus : cores.generatorCpus,
+    sharesCore,
     output: null,
     mostSeconds: load.length.seconds + patienceSeconds,
     signal,
