@@ -53,8 +53,8 @@ const sides = ['without', 'with'] as const;
 type Side = (typeof sides)[number];
 
 /**
- * Generators share the server's core, where a request costs the server the same for each of them. To wake one on another core is work of
- * the server, which depends on how often it sleeps there. As in a run, the engine has another core too, and polls instead of sleeping.
+ * Generators share the server's core. On a core of their own they would sleep between answers, each in its own rhythm, and the server
+ * would have to wake them. The engine also loads from its own core as in a run, where it polls instead of sleeping.
  */
 const onOwnCore = loadgenWith('bakeoff, own core', { spin: true });
 const ours = [loadgenWith('bakeoff'), onOwnCore] as const;
