@@ -10,6 +10,7 @@ import {
   tableOf,
   terminal,
   terminalTable,
+  wrapLines,
   type Table,
 } from '../../report/table.ts';
 import { markdownTable } from '../../report/texts.ts';
@@ -111,8 +112,9 @@ export async function effectTest(options: EffectOptions): Promise<0> {
   });
   const table = effectTable(file.runs, asked);
   console.log('');
-  for (const line of [...terminalTable(table, terminal()), '']) console.log(line);
-  console.log(aboutOf(file));
+  const screen = terminal();
+  for (const line of [...terminalTable(table, screen), '']) console.log(line);
+  for (const line of wrapLines([aboutOf(file)], screen.width, () => 0)) console.log(line);
   const text = path.replace(/json$/, 'md');
   await writeWhole(text, markdownOf(file, table));
   console.log(`page: ${text}`);
