@@ -1,5 +1,6 @@
 // The command calibrate, as a user types it. Its figures on a shared machine are not judged here, only that they are there.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { beforeAll, expect, test } from 'vitest';
 import { buildServer } from '../../lib/features/calibrate/servers.ts';
@@ -68,20 +69,43 @@ test('what a blind test has done is kept, and its score stands at the end', asyn
   expect(rest.stdout()).toMatch(/^\d of 2 verdicts are false .*; \d of 2 intervals hold/m);
 });
 
+/** Scripts that note the policy and the cores of each load, and then become wrk or k6. Returns the variables by which they are found. */
+function notingLoads(file: string): Record<string, string> {
+  const bin = join(folder, 'noting');
+  mkdirSync(bin);
+  const wrk = execFileSync('sh', ['-c', 'command -v wrk'], { encoding: 'utf8' }).trim();
+  for (const [name, program] of Object.entries({ wrk, k6: home.env['K6_BIN'] })) {
+    const script = `#!/bin/sh
+case "$*$LOAD" in *http://*)
+  policy=other; chrt -p $$ | grep -q SCHED_BATCH && policy=batch
+  cores=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/$$/status)
+  case "$LOAD" in *'"spin":true'*) cores="$cores, spins";; esac
+  echo "${name} $policy on $cores" >> '${file}'
+esac
+exec '${program}' "$@"
+`;
+    writeFileSync(join(bin, name), script, { mode: 0o755 });
+  }
+  return { K6_BIN: join(bin, 'k6'), PATH: [bin, process.env.PATH].join(delimiter) };
+}
+
 test('the effect of a line: each pair is kept, and all generators are in the table', async () => {
   const out = newOut();
   const effect = ['calibrate', '--effect', 'open-file-cache', '--record', out];
   const args = [...effect, '--peers', 'wrk', '--pairs', '2'];
-  const first = startCommand(args, home.env);
+  const placesFile = join(folder, 'places');
+  const env = { ...home.env, ...notingLoads(placesFile) };
+  const first = startCommand(args, env);
   const started = await startedOf(first, () => expect(first.stderr()).toContain('1 of 2: wrk '));
   first.kill('SIGINT');
   expect(await first.ended).toBe(130);
   expect(stillRunning(started)).toEqual([]);
 
-  const rest = startCommand([...args, '--resume'], home.env);
+  const rest = startCommand([...args, '--resume'], env);
   expect(await rest.ended, rest.stderr()).toBe(0);
   const path = join(out, 'effect-open-file-cache-1.json');
-  const { runs } = JSON.parse(readFileSync(path, 'utf8')) as {
+  const { runs, place } = JSON.parse(readFileSync(path, 'utf8')) as {
+    place: { environment: Record<'serverCpus' | 'generatorCpus', number[]> };
     runs: { number: number; cpuMicros: Record<string, Record<'without' | 'with', number>> }[];
   };
   expect(runs.map(({ number }) => number)).toEqual([1, 2]);
@@ -94,6 +118,13 @@ test('the effect of a line: each pair is kept, and all generators are in the tab
         expect(micros).toBeLessThan(1000);
       }
   }
+  const { serverCpus, generatorCpus } = place.environment;
+  const places = new Set(readFileSync(placesFile, 'utf8').trim().split('\n'));
+  expect([...places].sort()).toEqual([
+    `k6 batch on ${serverCpus}`,
+    `k6 other on ${generatorCpus}, spins`,
+    `wrk batch on ${serverCpus}`,
+  ]);
   const text = readFileSync(join(out, 'effect-open-file-cache-1.md'), 'utf8');
   for (const one of [rest.stdout(), text]) expect(one).toMatch(/bakeoff, own core .*\[.*\]/);
 
