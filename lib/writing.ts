@@ -25,13 +25,12 @@ export async function checkWhole(file: string): Promise<void> {
 }
 
 /**
- * The path to write a file to. Links of this user or root are followed. A link of another user may lead anywhere, so it is
- * refused; a link that appears later is replaced.
+ * The path to write a file to. The folder's own path stays: it may go through an open descriptor. Links of this user or root are
+ * followed. A link of another user may lead anywhere, so it is refused; a link that appears later is replaced.
  */
 async function placeOf(name: string): Promise<string> {
   const link = await lstat(name).catch(() => undefined);
-  const folderPath = await realpath(dirname(name)).catch(() => dirname(name));
-  if (link?.isSymbolicLink() !== true) return join(folderPath, basename(name));
+  if (link?.isSymbolicLink() !== true) return name;
   if (link.uid !== process.geteuid?.() && link.uid !== 0)
     throw new Error(`it is a link of another user in ${dirname(name)}: name a file elsewhere`);
   return realpath(name).catch(() => name);

@@ -3,8 +3,11 @@ import {
   appendFileSync,
   chmodSync,
   chownSync,
+  closeSync,
   lchownSync,
   mkdirSync,
+  openSync,
+  readdirSync,
   readFileSync,
   statSync,
   symlinkSync,
@@ -238,6 +241,32 @@ test.runIf(process.getuid?.() === 0)(
     }
   },
 );
+
+test('a file goes to the folder that is open, whatever comes in its place meanwhile', async () => {
+  const parent = newFolder();
+  const [own, aside, other] = [join(parent, 'own'), join(parent, 'aside'), join(parent, 'other')];
+  for (const made of [own, other]) mkdirSync(made);
+  const descriptor = openSync(own, 'r');
+  onTestFinished(() => closeSync(descriptor));
+  const swap = `
+    const { renameSync } = require('node:fs');
+    const { parentPort, workerData: { own, aside, other } } = require('node:worker_threads');
+    parentPort.postMessage('begins');
+    for (;;) {
+      renameSync(own, aside); renameSync(other, own);
+      renameSync(own, other); renameSync(aside, own);
+    }`;
+  const swapping = new Worker(swap, { eval: true, workerData: { own, aside, other } });
+  await once(swapping, 'message');
+  const names = Array.from({ length: 300 }, (_, index) => `${index}.json`);
+  try {
+    for (const name of names)
+      await writeWhole(`/proc/${process.pid}/fd/${descriptor}/${name}`, 'text');
+  } finally {
+    await swapping.terminate();
+  }
+  expect(readdirSync(`/proc/self/fd/${descriptor}`).sort()).toEqual(names.sort());
+});
 
 test.runIf(process.getuid?.() === 0)('root refuses a folder that all may change', async () => {
   const open = newFolder();
