@@ -77,9 +77,9 @@ const remedies: Readonly<Record<string, string>> = {
 /** What to do about an unexpected error, in one line; undefined if unknown. */
 export function remedyFor(error: unknown): string | undefined {
   const { code = '', path, syscall = 'go on' } = Object(error) as NodeJS.ErrnoException;
-  return Object.hasOwn(remedies, code)
-    ? printable(`cannot ${path === undefined ? syscall : `use ${path}`}: ${remedies[code]}`)
-    : undefined;
+  if (!Object.hasOwn(remedies, code)) return undefined;
+  const attempt = path === undefined ? syscall : `use ${path}`;
+  return printable(`cannot ${attempt}: ${remedies[code]}`);
 }
 
 /** The error (exit code 2) for a word that is not one of `choices`. */

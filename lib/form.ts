@@ -134,12 +134,10 @@ function problemOf(issue: v.BaseIssue<unknown>): string {
   // Keys and values may come from elsewhere.
   if (isUnknownField(issue))
     return inOneLine([placeOf(keys.slice(0, -1)), message].filter(Boolean).join(': '));
+  if (input === undefined && keys.length > 0) return inOneLine(`${placeOf(keys)} ${missing}`);
   const isOfWrongValue =
     kind === 'validation' || type === 'picklist' || type === 'literal' || Number.isNaN(input);
-  const problem =
-    input === undefined && keys.length > 0
-      ? missing
-      : `${isOfWrongValue ? shown(input) : ''}${message}`;
+  const problem = isOfWrongValue ? `${shown(input)}${message}` : message;
   return inOneLine([placeOf(keys), problem].filter(Boolean).join(' '));
 }
 

@@ -258,6 +258,7 @@ function binariesOf(server: string, values: readonly string[]): string[] {
       throw usageError(
         `--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`,
       );
-    return called === server ? [name === undefined ? file : `${name}=${file}`] : [];
+    if (called !== server) return [];
+    return [name === undefined ? file : `${name}=${file}`];
   });
 }

@@ -252,10 +252,10 @@ function titlesOf(sides: readonly Side[]): string[] {
 }
 
 function sameLine(group: readonly Side[], isControl: boolean): string {
-  const who = isControl
-    ? `${group.length === 2 ? 'Both' : 'All'} sides`
-    : enumeration(group.map(({ given }) => given));
-  return `${who} are the same: ${isControl ? 'what differs' : 'what differs between them'} is noise.`;
+  if (isControl)
+    return `${group.length === 2 ? 'Both' : 'All'} sides are the same: what differs is noise.`;
+  const names = group.map(({ given }) => given);
+  return `${enumeration(names)} are the same: what differs between them is noise.`;
 }
 
 function differingTable(sides: readonly Tried[]): Table | undefined {

@@ -380,9 +380,9 @@ export function readLoadLine(text: string) {
     );
   if (target !== undefined && generator === vegetaGenerator)
     throw new UserError(`vegeta: leave "${target}" out: the URL is --url`);
-  const isWhole = target === undefined || !urlWithoutScheme || /^https?:\/\//i.test(target);
-  const url =
-    target === undefined ? undefined : urlParts(isWhole ? target : `http://${target}`, name);
+  const needsScheme = urlWithoutScheme && target !== undefined && !/^https?:\/\//i.test(target);
+  const address = needsScheme ? `http://${target}` : target;
+  const url = address === undefined ? undefined : urlParts(address, name);
   return {
     ...present({ url }),
     /**

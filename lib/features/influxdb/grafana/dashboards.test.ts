@@ -26,11 +26,13 @@ it('is committed as generated (npm run -s dashboards)', () => {
   expect(committed).toEqual(generatedFiles());
 });
 
-describe.each(files)('%s', (file) => {
+const dashboards = files.map((file) => {
   const dashboard = readDashboard(file);
   const panels = panelsOf(dashboard);
-  const tables = panels.filter(({ type }) => type === 'table');
+  return { file, dashboard, panels, tables: panels.filter(({ type }) => type === 'table') };
+});
 
+describe.each(dashboards)('figures of $file', ({ panels, tables }) => {
   it('has a unit for every figure, and unique titles', () => {
     expect(tables).not.toEqual([]);
     for (const panel of tables) {
@@ -72,7 +74,9 @@ describe.each(files)('%s', (file) => {
         expect(width, shown).toBeGreaterThanOrEqual(longest * headerCharacterPixels + 12);
       }
   });
+});
 
+describe.each(dashboards)('$file as a whole', ({ dashboard, panels, tables }) => {
   it('fits a laptop without overlap', () => {
     // A collapsed row takes one line; when opened, it moves the rows below.
     const groups = [dashboard.panels, ...dashboard.panels.filter(isRow).map((row) => row.panels)];
