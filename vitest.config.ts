@@ -1,86 +1,131 @@
-import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import { defineConfig } from 'vitest/config';
+import {
+  BaseSequencer,
+  ForksPoolWorker,
+  type PoolOptions,
+  type TestSpecification,
+} from 'vitest/node';
 
-// Whole runs start again in a network of their own, because bakeoff lets one run measure at a time on a network. Without root they
-// stay, and fail beside another run.
-const ownNetwork = ['--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh'];
-const variable = 'BAKEOFF_TEST_NETWORK';
-if (
-  process.env[variable] === undefined &&
-  process.argv.some((word) =>
-    /(^|=)(runs|rare|rare-alone)$|test\/(runs|rare|rare-alone)\//.test(word),
-  ) &&
-  spawnSync('unshare', [...ownNetwork, 'true']).status === 0
-) {
-  const { status } = spawnSync(
-    'unshare',
-    [...ownNetwork, process.execPath, ...process.argv.slice(1)],
-    {
-      stdio: 'inherit',
-      env: { ...process.env, [variable]: 'own' },
-    },
-  );
-  process.exit(status ?? 1);
+/** Long tests begin first. Unit tests keep the cores busy, so they come last. */
+const order = ['rare', 'rare-sources', 'sources', 'runs', 'integration', 'unit'];
+
+class LongProjectsFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const place = ({ project }: TestSpecification) => order.indexOf(project.name);
+    return sorted.sort((a, b) => place(a) - place(b));
+  }
 }
 
-// The files of a project share their modules: reading them anew for each takes longer than most tests.
+/** Runs tests in a network of their own, because bakeoff lets one run measure at a time on a network. */
+class OwnNetworkWorker extends ForksPoolWorker {
+  override readonly name = 'own-network';
 
-/** They pin processes to cores and share the machine, where one run at a time may measure. On a busy one rounds are repeated. */
-const oneAtATime = {
-  fileParallelism: false,
-  isolate: false,
+  override start(): Promise<void> {
+    const { execPath } = process;
+    // The worker is forked before the first await.
+    process.execPath = join(import.meta.dirname, 'test/node-in-own-network.sh');
+    const started = super.start();
+    process.execPath = execPath;
+    return started;
+  }
+}
+
+const inOwnNetwork = {
+  pool: {
+    name: 'own-network',
+    createPoolWorker: (options: PoolOptions) => new OwnNetworkWorker(options),
+  },
+};
+
+const withServers = {
+  globalSetup: ['test/tools.ts'],
+  // On a busy machine rounds are repeated.
   testTimeout: 240_000,
   hookTimeout: 300_000,
 };
 
 export default defineConfig({
   test: {
-    // npm test starts vitest some thirty times; node_modules keeps what it has compiled.
+    // Most tests wait for servers or timers, so five workers share two cores.
+    maxWorkers: 5,
+    // A worker's files share their modules: reading them anew for each takes longer than most tests.
+    isolate: false,
     experimental: { fsModuleCache: true },
+    sequence: { sequencer: LongProjectsFirst },
     projects: [
       {
+        extends: true,
         test: {
           name: 'unit',
           include: ['test/unit/**/*.test.ts', 'lib/features/**/*.test.ts'],
           setupFiles: 'test/restore.ts',
           testTimeout: 30_000,
-          isolate: false,
-          maxWorkers: '100%',
         },
       },
       {
+        extends: true,
+        test: {
+          name: 'sources',
+          include: ['test/sources/**/*.test.ts'],
+          testTimeout: 600_000,
+        },
+      },
+      {
+        extends: true,
         test: {
           name: 'integration',
           include: ['test/integration/**/*.test.ts'],
-          ...oneAtATime,
+          ...withServers,
         },
       },
       {
+        extends: true,
         test: {
           name: 'runs',
           include: ['test/runs/**/*.test.ts'],
-          ...oneAtATime,
+          ...withServers,
+          ...inOwnNetwork,
         },
       },
       {
-        test: {
-          name: 'rare',
-          include: ['test/rare/**/*.test.ts'],
-          ...oneAtATime,
-        },
-      },
-      {
-        test: {
-          name: 'rare-alone',
-          include: ['test/rare-alone/**/*.test.ts'],
-          ...oneAtATime,
-        },
-      },
-      {
+        extends: true,
         test: {
           name: 'alone',
           include: ['test/alone/**/*.test.ts'],
-          ...oneAtATime,
+          ...withServers,
+          fileParallelism: false,
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'rare',
+          include: ['test/rare/**/*.test.ts'],
+          ...withServers,
+          ...inOwnNetwork,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'rare-sources',
+          include: ['test/rare-sources/**/*.test.ts'],
+          testTimeout: 900_000,
+        },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'rare-alone',
+          include: ['test/rare-alone/**/*.test.ts'],
+          ...withServers,
+          ...inOwnNetwork,
+          globalSetup: ['test/tools.ts', 'test/vegeta/modules.ts'],
+          fileParallelism: false,
+          sequence: { groupOrder: 2 },
         },
       },
     ],

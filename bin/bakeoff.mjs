@@ -81,10 +81,10 @@ async function main() {
   let file = isCheckout
     ? await (await import('./compile.mjs')).compiledCommands(projectRoot)
     : compiledMain;
-  // The package has neither tests nor benchmarks. A checkout runs them from their sources.
-  if (isCheckout && ['test', 'bench'].includes(words.find((word) => word !== '--no-install'))) {
+  // The package has no benchmarks. A checkout runs them from their sources.
+  if (isCheckout && words.find((word) => word !== '--no-install') === 'bench') {
     (await import('tsx/esm/api')).register();
-    file = `${projectRoot}test/commands.ts`;
+    file = `${projectRoot}bench/commands.ts`;
   }
   const commands = await import(pathToFileURL(file).href);
   return commands.main(words);

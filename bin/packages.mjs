@@ -1,4 +1,4 @@
-// Installs the packages of a checkout. A fresh clone has none, so this file needs only Node.
+// Installs the packages of a checkout. A fresh clone has none, so this file needs only Node. `npm test` begins with it.
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { closeSync, existsSync, openSync, readFileSync } from 'node:fs';
@@ -156,4 +156,12 @@ function causeLine(errors) {
     (line) => line !== '' && !/^(npm warn|code|errno|syscall|path|dest) /i.test(line),
   );
   return (cause || 'npm ended without a message').replace(/^network /, '').slice(0, 300);
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const refusal = await installPackages(process.env.BAKEOFF_INSTALL !== 'no');
+  if (refusal !== undefined) {
+    console.error(refusal);
+    process.exitCode = 1;
+  }
 }

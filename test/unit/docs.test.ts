@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { articlesOf, loadScenarios } from '../../lib/scenario/catalogue.ts';
 import { projectRoot } from '../../lib/setup/paths.ts';
-import { main } from '../commands.ts';
+import { main } from '../../bench/commands.ts';
 
 const textOf = (file: string) => readFileSync(join(projectRoot, file), 'utf8');
 

@@ -1,15 +1,11 @@
-// The commands of a checkout: those of the package, its tests and its benchmarks.
+// The commands of a checkout: those of the package, and its benchmarks.
 import { main as mainOf } from '../lib/cli/main.ts';
 import type { Command } from '../lib/feature.ts';
 
 const ofCheckout: Readonly<Record<string, Command>> = {
-  test: {
-    help: "run the project's tests",
-    run: async (args) => (await import('./run.ts')).testCommand(args),
-  },
   bench: {
     help: 'measure the load generator itself',
-    run: async (args) => (await import('../bench/bench.ts')).benchCommand(args),
+    run: async (args) => (await import('./bench.ts')).benchCommand(args),
   },
 };
 

@@ -1,0 +1,32 @@
+// Go in the engine's module.
+import { run } from '../lib/process.ts';
+import { findGo, goEnvironment, quickFlags } from '../lib/setup/k6.ts';
+import { thisMachine } from '../lib/setup/machine.ts';
+
+/** The flags of the k6 build, so that linters and tests share what it has compiled: all of k6. */
+const GOFLAGS = quickFlags.map((flag) => `'${flag}'`).join(' ');
+
+/** GOGC of the k6 build. Tests that measure memory run without it. */
+export const quickly = { GOGC: '400' };
+
+/** The packages that do not import k6. Linters would read all of k6 for the others, which takes minutes. */
+export const withoutK6 = ['./engine', './link', './internal/...', './cmd/delaylink'];
+
+/**
+ * Runs Go. Throws what it printed if it fails.
+ * @param variables of the environment
+ */
+export async function runGo(
+  args: readonly string[],
+  variables: NodeJS.ProcessEnv = {},
+): Promise<void> {
+  const machine = thisMachine();
+  const { binary } = await findGo(machine);
+  const { code, stdout, stderr } = await run({
+    command: binary,
+    args,
+    cwd: machine.k6Sources,
+    env: { ...goEnvironment(machine.env), GOFLAGS, ...variables },
+  });
+  if (code !== 0) throw new Error(stdout + stderr);
+}
