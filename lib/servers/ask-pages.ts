@@ -32,7 +32,7 @@ export async function askPages(
   const asked = answeredIn(await askEach(check, requests, signal), check, requests.length);
   const otherStatuses = otherStatusesIn(asked, check);
   const mean = (of: (bytes: number) => number) =>
-    total(asked, (one) => weightOf(one) * of(one.answer.bytes)) / total(asked, weightOf);
+    total(asked, (page) => weightOf(page) * of(page.answer.bytes)) / total(asked, weightOf);
   // Relative to the first, so that equal lengths give an exact mean.
   const base = asked[0]?.answer.bytes ?? 0;
   const bytes = base + mean((length) => length - base);
@@ -40,8 +40,8 @@ export async function askPages(
   const answer: Partial<Answer> = {
     bytes,
     sdBytes: Math.sqrt(mean((length) => (length - bytes) ** 2)),
-    each: asked.map((one) => {
-      const { status, encoding, bytes: length, hash } = one.answer;
+    each: asked.map((page) => {
+      const { status, encoding, bytes: length, hash } = page.answer;
       return { status, encoding, bytes: length, hash };
     }),
   };
@@ -90,12 +90,12 @@ function otherStatusesIn(
   const such = others.map(
     ({ request, answer }) => `${requestName(request)} (${answer.status}, not ${request.status})`,
   );
-  const words = `${percent(share)} of the requests with another status than the ${record}: ${firstFew(such)}`;
+  const summary = `${percent(share)} of the requests with another status than the ${record}: ${firstFew(such)}`;
   if (share > mostOthers && !acceptsDifferences)
     throw new UserError(
-      `${origin} answers ${words}: have it serve what the ${record} has, take a ${record} of this site, or add --accept-differences`,
+      `${origin} answers ${summary}: have it serve what the ${record} has, take a ${record} of this site, or add --accept-differences`,
     );
-  return words;
+  return summary;
 }
 
 /** @param bytes mean length of the pages, by their weights */

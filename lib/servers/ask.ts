@@ -68,9 +68,9 @@ async function overHttp2<T>(
     const { pathname, search } = new URL(origin + request.target);
     const { method, headers, body } = completed(request, check);
     const { host, ...others } = headers;
-    const own = { ':method': method, ':path': pathname + search };
+    const pseudoHeaders = { ':method': method, ':path': pathname + search };
     const sent = session.request(
-      { ...own, ...present({ ':authority': host }), ...others },
+      { ...pseudoHeaders, ...present({ ':authority': host }), ...others },
       { signal, endStream: body === undefined },
     );
     const response = responseOf<[IncomingHttpHeaders & IncomingHttpStatusHeader]>(sent);
@@ -136,8 +136,8 @@ function completed(request: LoadRequest, { page: { host }, load }: ReadyCheck) {
   // Access logs tell the check from the requests of the load by its name.
   for (const some of [load.headers, request.headers, { 'user-agent': 'bakeoff-ready' }])
     for (const [name, value] of Object.entries(some ?? {})) headers[name.toLowerCase()] = value;
-  const own = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
-  return { method, headers, body: request.method === undefined ? load.body : own };
+  const requestBody = bodyBase64 === undefined ? body : Buffer.from(bodyBase64, 'base64');
+  return { method, headers, body: request.method === undefined ? load.body : requestBody };
 }
 
 function responseOf<T extends unknown[]>(emitter: NodeJS.EventEmitter): Promise<T> {

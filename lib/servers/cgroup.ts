@@ -69,10 +69,10 @@ const membersFile = 'cgroup.procs';
 
 /** The processes in a control group and in those below it. */
 function membersOf(folder: string): string[] {
-  const own = textOf(path.join(folder, membersFile)).match(/\d+/g) ?? [];
+  const members = textOf(path.join(folder, membersFile)).match(/\d+/g) ?? [];
   const entries = ifThere(() => readdirSync(folder, { withFileTypes: true })) ?? [];
   const below = entries.filter((entry) => entry.isDirectory());
-  return [...own, ...below.flatMap(({ name }) => membersOf(path.join(folder, name)))];
+  return [...members, ...below.flatMap(({ name }) => membersOf(path.join(folder, name)))];
 }
 
 function requireCgroup(folder: string): void {

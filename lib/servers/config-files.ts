@@ -140,12 +140,12 @@ function firstOrigin(lines: readonly string[]): string | undefined {
 }
 
 /** Shortens the text of a config with which a server's words end, behind a colon, to its first word. */
-function withShortEnd(words: string, config: string): string {
+function withShortEnd(message: string, config: string): string {
   const lettersOf = (text: string) => text.replace(/[^\p{L}\p{N}]/gu, '');
   const letters = lettersOf(config);
-  const ends = [...words.slice(0, mostSaid).matchAll(/(?<=: ?)\S/g)].map(({ index }) => index);
-  const end = ends.find((at) => letters.includes(lettersOf(words.slice(at, mostSaid))));
-  return end === undefined ? words : words.slice(0, end) + addressIn(words.slice(end));
+  const ends = [...message.slice(0, mostSaid).matchAll(/(?<=: ?)\S/g)].map(({ index }) => index);
+  const end = ends.find((at) => letters.includes(lettersOf(message.slice(at, mostSaid))));
+  return end === undefined ? message : message.slice(0, end) + addressIn(message.slice(end));
 }
 
 /** nginx says no more. */
@@ -153,24 +153,26 @@ const mostSaid = 2048;
 
 /**
  * Returns a server's error on a line that begins with the config's file and, if known, the line in it.
- * @param said by the server about `text`, the config that runs @param user of the server, if root started it
+ * @param complaint of the server about `text`, the config that runs @param user of the server, if root started it
  */
 export function complaintOf(
   kind: ServerKind,
-  said: string,
+  complaint: string,
   text: string,
   { version }: Build,
   { name, config }: ConfiguredServer,
   user?: string,
 ): string {
   const lines = text.split('\n');
-  const line = kind.complaintLine?.exec(said)?.[1];
-  const quoted = [...said.matchAll(/(["'])(.+?)\1/g)]
-    .map(([, , words = '']) => firstOrigin(lines.filter((one) => one.includes(words))))
-    .find((found) => found !== undefined);
+  const lineNumber = kind.complaintLine?.exec(complaint)?.[1];
+  const quoted = [...complaint.matchAll(/(["'])(.+?)\1/g)]
+    .map(([, , quote = '']) => firstOrigin(lines.filter((line) => line.includes(quote))))
+    .find((place) => place !== undefined);
   const origin =
-    (line && firstOrigin(lines.slice(Number(line) - 1))) ?? quoted ?? config.join(' + ');
-  const words = withShortQuotes(said)
+    (lineNumber && firstOrigin(lines.slice(Number(lineNumber) - 1))) ??
+    quoted ??
+    config.join(' + ');
+  const message = withShortQuotes(complaint)
     .replace(/^(?:nginx|nghttpd): |^\d{4}\/\d\d\/\d\d [\d:]+ (?=\[)/, '')
     .replace(/^\[(?:emerg|alert|crit|error|[^\]]+:\d+)\] (?:\d+#\d+: )?/, '')
     .replace(/ in \S+:\d+$/, '')
@@ -179,7 +181,7 @@ export function complaintOf(
     .trim();
   const [, unknown] =
     /(?:unknown (?:directive|command):?|unrecognized option|(?:invalid parameter|^the)(?= "quic")) ["']?([^"']+)["']?/.exec(
-      words,
+      message,
     ) ?? [];
   if (unknown !== undefined)
     return `${origin}: ${name} ${version} does not know "${wordIn(unknown)}": this build lacks its module, or it is misspelt; ${toolVariable(name)} names another build`;
@@ -193,6 +195,6 @@ export function complaintOf(
       'if the key has a password, give one without, or to nginx its ssl_password_file',
     ],
   ];
-  const remedy = remedies.find(([sign]) => sign.test(said))?.[1];
-  return `${origin}: ${name} ${version} does not accept it: ${withShortEnd(words, text)}${remedy ? `; ${remedy}` : ''}`;
+  const remedy = remedies.find(([sign]) => sign.test(complaint))?.[1];
+  return `${origin}: ${name} ${version} does not accept it: ${withShortEnd(message, text)}${remedy ? `; ${remedy}` : ''}`;
 }

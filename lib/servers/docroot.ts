@@ -72,15 +72,15 @@ function copyFolder(folder: string, target: string): void {
         throw new Error(
           `${name} is a link out of it, or to a folder around the link: put a copy in its place`,
         );
-      const found = fstatSync(descriptor);
-      if (found.isDirectory()) {
+      const stats = fstatSync(descriptor);
+      if (stats.isDirectory()) {
         mkdirSync(to);
         for (const inner of readdirSync(opened)) {
           const from = openSync(path.join(opened, inner), O_RDONLY | O_NONBLOCK);
           copyOpen(from, path.join(to, inner), [...around, place]);
         }
-      } else if (found.isFile()) {
-        requireSpaceFor(found.size, name, to);
+      } else if (stats.isFile()) {
+        requireSpaceFor(stats.size, name, to);
         copyFileSync(opened, to);
       } else throw new Error(`${name} is a pipe, socket or device: take it out`);
     } finally {

@@ -219,6 +219,6 @@ async function startPrepared(
 
 /** Bytes of a file; 0 if it is not there. */
 async function sizeOf(file: string): Promise<number> {
-  const found = await stat(file).catch(() => undefined);
-  return found?.size ?? 0;
+  const stats = await stat(file).catch(() => undefined);
+  return stats?.size ?? 0;
 }

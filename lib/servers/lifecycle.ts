@@ -138,15 +138,15 @@ const mostLogBytes = 64 * 1024 * 1024;
 
 export async function alarmsIn(logFile: string, server: ServerSpec['name']): Promise<LogAlarms> {
   const { alarm, crash } = alarmWords[server];
-  const found: LogAlarms = {};
+  const alarms: LogAlarms = {};
   const log = await open(logFile).catch(() => undefined);
   try {
     for await (const line of log?.readLines({ end: mostLogBytes }) ?? []) {
       const isCrash = crash?.test(line) ?? false;
-      if (isCrash || alarm?.test(line)) found.first ??= withoutTime(line);
-      if (isCrash) return { ...found, crash: withoutTime(line) };
+      if (isCrash || alarm?.test(line)) alarms.first ??= withoutTime(line);
+      if (isCrash) return { ...alarms, crash: withoutTime(line) };
       const kind = server === 'nginx' ? clientError.exec(line)?.[1] : undefined;
-      if (kind !== undefined) countKind((found.clientErrors ??= {}), kind);
+      if (kind !== undefined) countKind((alarms.clientErrors ??= {}), kind);
     }
   } catch {
     // The lines read so far count.
@@ -156,9 +156,9 @@ export async function alarmsIn(logFile: string, server: ServerSpec['name']): Pro
   const last = (await lastLines(logFile)).at(-1);
   // Apache ends its start with it.
   const isOfStart = last === undefined || /\bAH00094: Command line: /.test(last);
-  if (isOfStart) return found;
+  if (isOfStart) return alarms;
   const text = withoutTime(last);
-  return text === found.first ? found : { ...found, last: text };
+  return text === alarms.first ? alarms : { ...alarms, last: text };
 }
 
 function countKind(counts: Record<string, number>, kind: string): void {

@@ -50,9 +50,9 @@ function composeFlags(layers: readonly Layer[]): Flag[] {
   }, []);
 }
 
-function printFlags(flags: readonly Flag[], words: readonly string[]): string {
+function printFlags(flags: readonly Flag[], args: readonly string[]): string {
   const lines = flags.map((flag) => `${wordOf(flag)}  # ${flag.origin}\n`);
-  return `${lines.join('')}# Port, key and certificate.\n${words.join(' ')}\n`;
+  return `${lines.join('')}# Port, key and certificate.\n${args.join(' ')}\n`;
 }
 
 function wordOf({ name, value }: Flag): string {
@@ -61,15 +61,15 @@ function wordOf({ name, value }: Flag): string {
 
 function parseFlags({ file, text, origin }: Layer): Flag[] {
   return text.split('\n').flatMap((line, index) => {
-    const words = line.replace(/(^|\s)#.*/, '').trim();
-    if (words === '') return [];
+    const flag = line.replace(/(^|\s)#.*/, '').trim();
+    if (flag === '') return [];
     const place = `${file}:${index + 1}`;
     const [, short = '', long, value] =
-      /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(words) ?? [];
+      /^(?:-(\w)|--([\w-]+))(?:(?:=|\s*)(\S.*))?$/.exec(flag) ?? [];
     const name = long === undefined ? longForms[short] : unabbreviated(long);
     if (name === undefined)
       throw new UserError(
-        `nghttpd config ${place}: "${wordIn(words)}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
+        `nghttpd config ${place}: "${wordIn(flag)}" is not a flag of nghttpd; write one a line, e.g. --max-concurrent-streams=100`,
       );
     return [{ name, ...present({ value }), origin: origin ?? place }];
   });

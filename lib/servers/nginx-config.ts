@@ -37,19 +37,19 @@ function merge(base: readonly Directive[], layer: readonly Directive[]): Directi
   const merged: Directive[] = [];
   const taken = new Set<Directive>();
   for (const earlier of base) {
-    const same = layer.filter((one) => takesPlace(one, earlier));
-    const fresh = same.filter((one) => !taken.has(one));
-    for (const one of fresh) taken.add(one);
+    const same = layer.filter((later) => takesPlace(later, earlier));
+    const fresh = same.filter((later) => !taken.has(later));
+    for (const later of fresh) taken.add(later);
     if (earlier.block !== undefined) {
-      const block = fresh.reduce((inner, one) => merge(inner, one.block ?? []), earlier.block);
+      const block = fresh.reduce((inner, later) => merge(inner, later.block ?? []), earlier.block);
       merged.push({ ...earlier, block });
     } else if (same.length === 0) merged.push(earlier);
     else merged.push(...fresh);
   }
   // New directives follow the last one without a block.
-  const added = layer.filter((one) => !taken.has(one));
+  const added = layer.filter((directive) => !taken.has(directive));
   merged.splice(merged.findLastIndex(isSimple) + 1, 0, ...added.filter(isSimple));
-  return [...merged, ...added.filter((one) => !isSimple(one))];
+  return [...merged, ...added.filter((directive) => !isSimple(directive))];
 }
 
 function isSimple({ block }: Directive): boolean {
@@ -69,10 +69,10 @@ export function printConfig(directives: readonly Directive[], indent = ''): stri
   return directives
     .map((directive) => {
       const { block, code } = directive;
-      const [words, origin] = [indent + asWritten(directive), `  # ${directive.origin}\n`];
-      if (code !== undefined) return `${words} {${code}}${origin}`;
-      if (block === undefined) return `${words};${origin}`;
-      return `${words} {${origin}${printConfig(block, `${indent}    `)}${indent}}\n`;
+      const [written, origin] = [indent + asWritten(directive), `  # ${directive.origin}\n`];
+      if (code !== undefined) return `${written} {${code}}${origin}`;
+      if (block === undefined) return `${written};${origin}`;
+      return `${written} {${origin}${printConfig(block, `${indent}    `)}${indent}}\n`;
     })
     .join('');
 }
@@ -140,8 +140,8 @@ function endOfLua(text: string, start: number): number {
   const parts = new RegExp(luaPattern);
   parts.lastIndex = start;
   let depth = 1;
-  for (let found = parts.exec(text); found !== null; found = parts.exec(text)) {
-    const { 0: part, index } = found;
+  for (let match = parts.exec(text); match !== null; match = parts.exec(text)) {
+    const { 0: part, index } = match;
     if (part === '{') depth++;
     else if (part !== '}') parts.lastIndex = endOfLuaText(text, part, parts.lastIndex);
     else if (--depth === 0) return index;
@@ -154,15 +154,15 @@ function endOfLuaText(text: string, begin: string, start: number): number {
   const long = /\[(=*)\[$/.exec(begin)?.[1];
   if (long === undefined && begin !== '--') return endOfLuaString(text, begin, start);
   const end = long === undefined ? '\n' : `]${long}]`;
-  const found = text.indexOf(end, start);
-  return found === -1 ? text.length : found + end.length;
+  const index = text.indexOf(end, start);
+  return index === -1 ? text.length : index + end.length;
 }
 
 function endOfLuaString(text: string, quote: string, start: number): number {
   const ends = /\\.|["'\n]/gs;
   ends.lastIndex = start;
-  for (let found = ends.exec(text); found !== null; found = ends.exec(text))
-    if (found[0] === quote || found[0] === '\n') return ends.lastIndex;
+  for (let match = ends.exec(text); match !== null; match = ends.exec(text))
+    if (match[0] === quote || match[0] === '\n') return ends.lastIndex;
   return text.length;
 }
 
@@ -181,8 +181,8 @@ export function parseConfig({ file, text, origin }: Layer): Directive[] {
     if (first !== undefined) fail(`"${wordIn(first)}" and its words do not end with ";"`);
   };
   const tokens = new RegExp(tokenPattern);
-  for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
-    const { 0: token, index } = found;
+  for (let match = tokens.exec(text); match !== null; match = tokens.exec(text)) {
+    const { 0: token, index } = match;
     line += text.slice(scanned, index).split('\n').length - 1;
     scanned = index + token.length;
     if (token.startsWith('#')) continue;
@@ -244,7 +244,7 @@ export async function readNginxConfig(
       const { name, args, block, origin } = directive;
       if (block !== undefined) all.push({ ...directive, block: await withIncludes(block, open) });
       else if (name !== 'include' || args[0] === undefined) all.push(directive);
-      else for (const one of await included(origin, bareWord(args[0]), open)) all.push(one);
+      else for (const line of await included(origin, bareWord(args[0]), open)) all.push(line);
     }
     return all;
   }
@@ -261,7 +261,7 @@ export async function readNginxConfig(
       if (letters > mostIncluded)
         throw new UserError(`${from}: includes more than ${mostIncluded / 1e6} MB in all`);
       const inner = await withIncludes(parseConfig({ file, text: inside.text }), inside.open);
-      for (const one of inner) all.push(one);
+      for (const directive of inner) all.push(directive);
     }
     return all;
   }
@@ -276,21 +276,21 @@ const mostFound = 10_000;
 
 /** The sorted paths that match an absolute pattern. Hidden names match only if the pattern has the dot. */
 function glob(pattern: string, by: Inclusion): string[] {
-  let found = ['/'];
-  for (const segment of pattern.split('/').filter((one) => one !== '')) {
+  let paths = ['/'];
+  for (const segment of pattern.split('/').filter((part) => part !== '')) {
     const matches = globPattern(segment);
-    found = found.flatMap((folder) => {
+    paths = paths.flatMap((folder) => {
       const names = isGlob(segment)
         ? namesToInclude(folder, by).filter((name) => matches.test(name))
         : [segment];
       return names.map((name) => path.join(folder, name));
     });
-    if (found.length > mostFound)
+    if (paths.length > mostFound)
       throw new UserError(
         `${by.from}: includes ${addressIn(by.name)}, which has more than ${mostFound} paths to look at: name fewer`,
       );
   }
-  return found.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
+  return paths.filter((file) => ifThere(() => lstatSync(file)) !== undefined).sort();
 }
 
 /** The form of names that match a part of a pattern, as glob(7) has it. */

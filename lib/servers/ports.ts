@@ -73,13 +73,13 @@ export async function untilItListens(
   const deadlineMs = performance.now() + limitMs + elsewhereLimitMs;
   let elsewhereSinceMs: number | undefined;
   for (;;) {
-    const found = listening();
-    requireLoopback(found, at, who);
-    if (found.some((one) => isAt(one, at))) return;
+    const sockets = listening();
+    requireLoopback(sockets, at, who);
+    if (sockets.some((socket) => isAt(socket, at))) return;
     const nowMs = performance.now();
-    if (found.length > 0) elsewhereSinceMs ??= nowMs;
+    if (sockets.length > 0) elsewhereSinceMs ??= nowMs;
     if (nowMs - (elsewhereSinceMs ?? nowMs) >= elsewhereLimitMs)
-      throw new UserError(elsewhere(found, at, who));
+      throw new UserError(elsewhere(sockets, at, who));
     if (nowMs >= deadlineMs) throw new UserError(noPort(pid, at, who, limitMs));
     await delay(pollMs);
     signal.throwIfAborted();
@@ -88,11 +88,11 @@ export async function untilItListens(
 
 const caddyAdminPort = 2019;
 
-function elsewhere(found: readonly Listening[], at: Address, who: string): string {
-  const places = [...new Set(found.map(hostAndPort))].join(' and ');
+function elsewhere(sockets: readonly Listening[], at: Address, who: string): string {
+  const places = [...new Set(sockets.map(hostAndPort))].join(' and ');
   // Caddy may listen for its administration before it listens for its sites.
-  const { port } = found.find((one) => one.port !== caddyAdminPort) ?? { port: 'PORT' };
-  const remedy = found.some((one) => one.port === at.port)
+  const { port } = sockets.find((socket) => socket.port !== caddyAdminPort) ?? { port: 'PORT' };
+  const remedy = sockets.some((socket) => socket.port === at.port)
     ? 'write 127.0.0.1 where its address belongs'
     : `write {port} where its port belongs (PORT in its environment says it too), or say which port it has fixed (--port ${port}; in a scenario port: ${port})`;
   return `${who} listens on ${places}, and not on ${hostAndPort(at)}: ${remedy}`;
@@ -110,11 +110,11 @@ function noPort(pid: number, at: Address, who: string, limitMs: number): string 
 
 /** Whether a process listens there, in its own network namespace. */
 export function listensOn(pid: number, at: Address): boolean {
-  return listeningOf([pid]).some((one) => isAt(one, at));
+  return listeningOf([pid]).some((socket) => isAt(socket, at));
 }
 
-function isAt(one: Address, { address, port }: Address): boolean {
-  return one.address === address && one.port === port;
+function isAt(socket: Address, { address, port }: Address): boolean {
+  return socket.address === address && socket.port === port;
 }
 
 interface Listening extends Address {
@@ -123,14 +123,16 @@ interface Listening extends Address {
 
 /** The TCP sockets on which processes of one network namespace listen. */
 export function listeningOf(pids: readonly (number | string)[]): Listening[] {
-  const own = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
-  if (own.size === 0) return [];
-  return listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => own.has(inode));
+  const inodes = new Set(pids.flatMap((pid) => socketsOf(`/proc/${pid}`)));
+  if (inodes.size === 0) return [];
+  return listeningSockets(`/proc/${pids[0]}`).filter(({ inode }) => inodes.has(inode));
 }
 
 /** Throws UserError if others on the network can reach a socket, except at the server's own address. */
-export function requireLoopback(found: readonly Listening[], at: Address, who: string): void {
-  const open = found.find(({ address }) => address !== at.address && !/^127\.|^::1$/.test(address));
+export function requireLoopback(sockets: readonly Listening[], at: Address, who: string): void {
+  const open = sockets.find(
+    ({ address }) => address !== at.address && !/^127\.|^::1$/.test(address),
+  );
   if (open !== undefined)
     throw new UserError(
       `${who} listens on ${hostAndPort(open)}, where others on the network can reach it: have it listen on loopback alone, such as with --listen 127.0.0.1:{port}, --bind 127.0.0.1, server.listen(process.env.PORT, '127.0.0.1'), or bind 127.0.0.1 in a Caddyfile or haproxy.cfg`,

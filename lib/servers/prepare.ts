@@ -165,7 +165,7 @@ async function configFor(
   const upstreams: NonNullable<AdoptPlace['upstreams']>[number][] = [];
   for (const [name, to] of Object.entries(asIs.upstreams ?? {}))
     upstreams.push({ name, to, address: await addressFor(to) });
-  const own: AdoptPlace = {
+  const adoptPlace: AdoptPlace = {
     ...place,
     user,
     cores: cpus.length,
@@ -177,7 +177,7 @@ async function configFor(
     paths: pathsOf(page),
     nextPort: () => freePort(),
   };
-  return kind.adopt(config[0] as string, own, build);
+  return kind.adopt(config[0] as string, adoptPlace, build);
 }
 
 /** Some commands compile, or read all their files, before they answer. */
@@ -200,13 +200,13 @@ export async function prepareCommand(
     throw new UserError(
       `${name} only asks for a container, which bakeoff can neither watch nor end: have --prepare start it (${name} run -d --rm --name web -p 127.0.0.1:8081:80 …), and compare http://127.0.0.1:8081/, where requests/s and latency are measured, but no CPU time, memory or causes`,
     );
-  const found = await programIn(cwd, program);
-  const added = addedTo(await realpath(found), args, temp);
+  const executable = await programIn(cwd, program);
+  const added = addedTo(await realpath(executable), args, temp);
   const { redirections } = added;
   return {
     about: { name, version: '', workers: options.workers, redirections, upstreams: [] },
     process: {
-      command: found,
+      command: executable,
       args: [...added.args, ...args],
       cwd,
       env: {

@@ -72,7 +72,7 @@ export async function waitUntilReady(
         const isRefused = code === 'ECONNREFUSED';
         if (check.hangsUp !== undefined && !isRefused) fail(`did not answer: ${check.hangsUp}`);
         hint = unreached.test(code) ? '' : withName(check);
-        last = `: ${endings.find(([words]) => words.test(message))?.[1] ?? message}`;
+        last = `: ${endings.find(([pattern]) => pattern.test(message))?.[1] ?? message}`;
         if (check.isThere)
           fail(`${unanswered}${last}${isRefused ? ': start what is to listen there' : ''}`, hint);
       }
@@ -110,8 +110,8 @@ function requireRight(
     );
   }
   const to = location && ` to ${location}`;
-  const fail = (words: string): never => {
-    throw new UserError(`${asked} answers with status ${status}${words}`);
+  const fail = (detail: string): never => {
+    throw new UserError(`${asked} answers with status ${status}${detail}`);
   };
   if (docroot !== undefined) fail(`${to} instead of ${expected}`);
   const another = `give a page that it answers with ${expected}`;
@@ -157,10 +157,10 @@ const wrongProtocols: readonly [RegExp, string?][] = [
 
 /** undefined for the errors of a server that is still starting. */
 function wrongProtocol(code: string, message: string, protocol: Protocol): string | undefined {
-  const words = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
-  if (words?.endsWith(':'))
-    return `${words} ${/^\s*(?:Parse Error:)?\s*(.*)/.exec(message)?.[1]?.trimEnd()}`;
-  return words?.endsWith('HTTP/2') && protocol === 'h2c' ? `${words} without TLS (h2c)` : words;
+  const reason = wrongProtocols.find(([sign]) => sign.test(`${code} ${message}`))?.[1];
+  if (reason?.endsWith(':'))
+    return `${reason} ${/^\s*(?:Parse Error:)?\s*(.*)/.exec(message)?.[1]?.trimEnd()}`;
+  return reason?.endsWith('HTTP/2') && protocol === 'h2c' ? `${reason} without TLS (h2c)` : reason;
 }
 
 /** The exit code of a process that prints a UserError of waitUntilReady. */

@@ -145,10 +145,10 @@ const endScript = `
   pids=
   # A process whose first thread has ended may run on, and one that has ended may stay in the table for a while.
   running() {
-    for one; do
-      one=\${one#/proc/}
-      one=\${one%/*}
-      grep -qsE "^State:[[:space:]]+[^ZX]" "/proc/$one/task/"*/status && echo "$one"
+    for pid; do
+      pid=\${pid#/proc/}
+      pid=\${pid%/*}
+      grep -qsE "^State:[[:space:]]+[^ZX]" "/proc/$pid/task/"*/status && echo "$pid"
     done
   }
   left() {
@@ -168,7 +168,7 @@ const endScript = `
   }
   # A file system of the user's own whose program hangs or has ended keeps who uses it in the kernel, even from KILL.
   abort_fuse() {
-    for one in $(find /sys/fs/fuse/connections -name abort -user "$uid"); do echo 1 >"$one"; done
+    for file in $(find /sys/fs/fuse/connections -name abort -user "$uid"); do echo 1 >"$file"; done
   }
   kill_all() {
     [ -e "$cgroup/cgroup.kill" ] && echo 1 >"$cgroup/cgroup.kill"
@@ -191,18 +191,18 @@ const endScript = `
   while [ $empty -lt $looks ] && [ $tries -lt 200 ]; do
     tries=$((tries + 1))
     if [ $looks -gt 1 ]; then ${killingAll()}; fi
-    found=$(left)
+    remaining=$(left)
     empty=$((empty + 1))
-    if [ -n "$found" ]; then
+    if [ -n "$remaining" ]; then
       empty=0
-      kill_all $found
+      kill_all $remaining
       [ "$uid" -gt 0 ] && [ $tries -gt 2 ] && abort_fuse
       sleep 0.02
     fi
   done
   [ "$uid" -gt 0 ] && as_user 60 "$@" rm -rf "$folder/temp"
   # Processes that are left could lead root's removal elsewhere.
-  [ -z "$found" ] && rm -rf "$folder"
+  [ -z "$remaining" ] && rm -rf "$folder"
   while [ -n "$cgroup" ] && ! rmdir "$cgroup" && [ $tries -lt 200 ]; do
     tries=$((tries + 1))
     sleep 0.02
@@ -256,13 +256,16 @@ function cgroupPlace(): Promise<string | undefined> {
 }
 
 async function findPlace(): Promise<string | undefined> {
-  for (const own of ownCgroups()) {
-    const probe = path.join(own, `bakeoff-probe-${pidNamespace()}-${process.pid}-${randomUUID()}`);
+  for (const cgroup of ownCgroups()) {
+    const probe = path.join(
+      cgroup,
+      `bakeoff-probe-${pidNamespace()}-${process.pid}-${randomUUID()}`,
+    );
     if (ifThere(() => mkdirSync(probe) ?? true) === undefined) continue;
     const { code } = await run({ command: 'sh', args: ['-c', joinCgroup, probe, 'true'] });
     rmdirSync(probe);
-    removeLeftCgroups(own);
-    if (code === 0) return own;
+    removeLeftCgroups(cgroup);
+    if (code === 0) return cgroup;
   }
   return undefined;
 }
@@ -272,14 +275,14 @@ export function pidNamespace(): string {
   return /\d+/.exec(readlinkSync('/proc/self/ns/pid'))?.[0] ?? '';
 }
 
-/** Removes the empty cgroups below `own` whose bakeoff was killed before it could. */
-export function removeLeftCgroups(own: string): void {
+/** Removes the empty cgroups below `cgroup` whose bakeoff was killed before it could. */
+export function removeLeftCgroups(cgroup: string): void {
   const named = new RegExp(`^bakeoff-(?:server|probe)-${pidNamespace()}-(\\d+)-`);
-  for (const name of namesIn(own)) {
+  for (const name of namesIn(cgroup)) {
     const pid = named.exec(name)?.[1];
     if (pid === undefined || existsSync(`/proc/${pid}`)) continue;
     try {
-      rmdirSync(path.join(own, name));
+      rmdirSync(path.join(cgroup, name));
     } catch {
       // It has processes, which go with their folder, or another run was faster.
     }
@@ -287,21 +290,22 @@ export function removeLeftCgroups(own: string): void {
 }
 
 function ownCgroups(): string[] {
-  const paths = textOf('/proc/self/cgroup').split('\n');
-  const found: string[] = [];
+  const lines = textOf('/proc/self/cgroup').split('\n');
+  const cgroups: string[] = [];
   for (const mount of textOf('/proc/self/mountinfo').split('\n')) {
     // Root of the mount, its place, and after a dash its type, source and options.
     const [, root = '', at = '', kind, options = ''] =
       /^\d+ \d+ \S+ (\S+) (\S+) .* - (cgroup2?) \S+ (\S+)$/.exec(mount) ?? [];
     const isFreezer = options.split(',').includes('freezer');
     if (kind === undefined || (kind === 'cgroup' && !isFreezer)) continue;
-    const line = kind === 'cgroup2' ? /^0::(\/.*)$/ : /^\d+:(?:[^:]*,)?freezer(?:,[^:]*)?:(\/.*)$/;
-    const own = paths.flatMap((one) => line.exec(one)?.[1] ?? [])[0];
-    const below = own === undefined ? '..' : path.relative(root, own);
-    if (!below.startsWith('..')) found.push(path.join(at, below));
+    const pattern =
+      kind === 'cgroup2' ? /^0::(\/.*)$/ : /^\d+:(?:[^:]*,)?freezer(?:,[^:]*)?:(\/.*)$/;
+    const ownPath = lines.flatMap((line) => pattern.exec(line)?.[1] ?? [])[0];
+    const below = ownPath === undefined ? '..' : path.relative(root, ownPath);
+    if (!below.startsWith('..')) cgroups.push(path.join(at, below));
   }
   // Version 2 kills all processes of a cgroup at once.
-  return found.sort((a, b) => Number(isVersion2(b)) - Number(isVersion2(a)));
+  return cgroups.sort((a, b) => Number(isVersion2(b)) - Number(isVersion2(a)));
 }
 
 function isVersion2(cgroup: string): boolean {
@@ -309,9 +313,9 @@ function isVersion2(cgroup: string): boolean {
 }
 
 async function makeCgroup(name: string): Promise<string | undefined> {
-  const own = await cgroupPlace();
-  if (own === undefined) return undefined;
-  const folder = path.join(own, name);
+  const parent = await cgroupPlace();
+  if (parent === undefined) return undefined;
+  const folder = path.join(parent, name);
   mkdirSync(folder);
   return folder;
 }

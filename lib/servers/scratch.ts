@@ -40,8 +40,8 @@ export async function temporaryFolder(prefix = 'bakeoff-server-'): Promise<strin
 
 /** Whether it is a folder of this user's, not a link or another user's. */
 function isOwnFolder(folder: string): boolean {
-  const found = ifThere(() => lstatSync(folder));
-  return found?.isDirectory() === true && found.uid === process.geteuid?.();
+  const stats = ifThere(() => lstatSync(folder));
+  return stats?.isDirectory() === true && stats.uid === process.geteuid?.();
 }
 
 export type Scratch = Awaited<ReturnType<typeof makeScratch>>;
@@ -90,8 +90,8 @@ export async function makeScratch(user?: RunAs) {
 function servesAll(folder: string): boolean {
   const real = ifThere(() => realpathSync(folder));
   if (real === undefined) return false;
-  return foldersUp(real).every((one) => {
-    const { mode, uid } = statSync(one);
+  return foldersUp(real).every((ancestor) => {
+    const { mode, uid } = statSync(ancestor);
     const isSticky = (mode & 0o1000) !== 0;
     return (mode & 0o001) !== 0 && uid === 0 && ((mode & 0o022) === 0 || isSticky);
   });

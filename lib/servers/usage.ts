@@ -89,7 +89,7 @@ export function watchUsage(
 interface Parent {
   parent: string;
   /** Its own, without children. */
-  own: number;
+  used: number;
   /** CPU time of all awaited descendants, rounded down to clock ticks. */
   reaped: number;
   /** The part of `reaped` that was counted, here or as a descendant's own. */
@@ -100,20 +100,20 @@ interface Parent {
 /** Counts the CPU time of processes that no look-up has found, by the times that the kernel keeps of children that were waited for. */
 function watchReaped(proc: string) {
   const parents = new Map<string, Parent>();
-  const readOne = (pid: string, one: Parent) => {
+  const readStat = (pid: string, watched: Parent) => {
     const stat = statFields(`${proc}/${pid}`);
     if (stat === undefined) return;
-    one.parent = stat[1] as string;
+    watched.parent = stat[1] as string;
     // cminflt, cutime and cstime of proc(5): no child runs without page faults.
-    one.hasReaped = Number(stat[8]) > 0;
-    one.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
+    watched.hasReaped = Number(stat[8]) > 0;
+    watched.reaped = (Number(stat[13]) + Number(stat[14])) / ticksPerSecond;
   };
   /** The parent that waited for a process has the CPU time of the process and its children in `reaped`. */
   const endOf = (ended: readonly Parent[]) => {
-    for (const one of ended) {
-      let waiter = parents.get(one.parent);
+    for (const child of ended) {
+      let waiter = parents.get(child.parent);
       while (waiter !== undefined && ended.includes(waiter)) waiter = parents.get(waiter.parent);
-      if (waiter !== undefined) waiter.counted += one.own + one.counted;
+      if (waiter !== undefined) waiter.counted += child.used + child.counted;
     }
   };
   return {
@@ -121,13 +121,13 @@ function watchReaped(proc: string) {
     look(processes: readonly string[]): void {
       for (const pid of processes) {
         const known = parents.get(pid);
-        const one = known ?? { parent: '', own: 0, reaped: 0, counted: 0, hasReaped: false };
-        parents.set(pid, one);
-        readOne(pid, one);
+        const watched = known ?? { parent: '', used: 0, reaped: 0, counted: 0, hasReaped: false };
+        parents.set(pid, watched);
+        readStat(pid, watched);
       }
     },
     read(): void {
-      for (const [pid, one] of parents) if (one.hasReaped) readOne(pid, one);
+      for (const [pid, watched] of parents) if (watched.hasReaped) readStat(pid, watched);
     },
     /** Returns the seconds that are new, and in no task. @param byTask the use of all tasks that there are */
     notCounted(byTask: ReadonlyMap<string, TaskUse>): number {
@@ -135,16 +135,16 @@ function watchReaped(proc: string) {
       for (const [task, { cpuSeconds }] of byTask) {
         const pid = path.basename(path.dirname(path.dirname(task)));
         running.add(pid);
-        const one = parents.get(pid);
-        if (one !== undefined) one.own += cpuSeconds;
+        const watched = parents.get(pid);
+        if (watched !== undefined) watched.used += cpuSeconds;
       }
       const ended = [...parents].filter(([pid]) => !running.has(pid));
-      endOf(ended.map(([, one]) => one));
+      endOf(ended.map(([, child]) => child));
       for (const [pid] of ended) parents.delete(pid);
       let seconds = 0;
-      for (const one of parents.values()) {
-        const news = Math.max(0, one.reaped - one.counted);
-        one.counted += news;
+      for (const watched of parents.values()) {
+        const news = Math.max(0, watched.reaped - watched.counted);
+        watched.counted += news;
         seconds += news;
       }
       return seconds;
@@ -152,13 +152,13 @@ function watchReaped(proc: string) {
   };
 }
 
-function isStopped(proc: string, pid: string, own: readonly string[]): boolean {
+function isStopped(proc: string, pid: string, processes: readonly string[]): boolean {
   // Its first thread: the process's own file sums up all threads.
   const state = statFields(`${proc}/${pid}/task/${pid}`)?.[0];
   if (state !== 't') return state === 'T';
   // A command may be a server under strace.
   const tracer = /^TracerPid:\s+(\d+)/m.exec(textOf(`${proc}/${pid}/status`))?.[1];
-  return tracer !== undefined && !own.includes(tracer);
+  return tracer !== undefined && !processes.includes(tracer);
 }
 
 /** Gives the use of each task since the previous call, or since the task began. */
@@ -328,9 +328,9 @@ function listenersOn(addresses: readonly UpstreamAddress[], proc: string): strin
   const held = new Set<string>();
   const holders: string[] = [];
   for (const pid of processIds(proc)) {
-    const own = socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode));
-    if (own.length > 0) holders.push(pid);
-    for (const inode of own) held.add(inode);
+    const sockets = socketsOf(`${proc}/${pid}`).filter((inode) => wanted.has(inode));
+    if (sockets.length > 0) holders.push(pid);
+    for (const inode of sockets) held.add(inode);
   }
   const isServed = (some: readonly string[]) =>
     some.length > 0 && some.every((inode) => held.has(inode));
