@@ -54,7 +54,7 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
   const keyOf = ({ block, text }: Setting) => `${block}\n${text}`;
   const gone = without(before, after, keyOf);
   const put = without(after, before, keyOf).map(({ block, name, text }): Change => {
-    const index = gone.findIndex((one) => one.block === block && one.name === name);
+    const index = gone.findIndex((setting) => setting.block === block && setting.name === name);
     return {
       block,
       text,
@@ -68,7 +68,7 @@ export function changesBetween(before: readonly Setting[], after: readonly Setti
 export function changeLines(changes: readonly Change[]): string[] {
   return [...new Set(changes.map(({ block }) => block))].flatMap((block) => [
     `${block}:`,
-    ...new Set(changes.filter((one) => one.block === block).map(lineOf)),
+    ...new Set(changes.filter((change) => change.block === block).map(lineOf)),
   ]);
 }
 

@@ -36,14 +36,14 @@ export async function readInPlace(file: string, within?: string): Promise<Direct
   if (within === undefined) return main;
   const site = await readNginxConfig({ file, text: await readText(file) }, path.dirname(within));
   const fileOf = ({ origin }: Directive) => origin.replace(/:\d+$/, '');
-  return main.map((one) => {
-    if (one.name !== 'http') return one;
-    const sites = new Set(blocksIn(one.block ?? [], 'server').map(fileOf));
+  return main.map((directive) => {
+    if (directive.name !== 'http') return directive;
+    const sites = new Set(blocksIn(directive.block ?? [], 'server').map(fileOf));
     sites.delete(within);
-    const others = (one.block ?? []).filter(
+    const others = (directive.block ?? []).filter(
       (line) => line.name !== 'server' && !sites.has(fileOf(line)),
     );
-    return { ...one, block: [...others, ...site] };
+    return { ...directive, block: [...others, ...site] };
   });
 }
 
@@ -87,9 +87,9 @@ function layLine(
   page: PageAt,
 ): Directive[] {
   const inBlocks = (wanted: string, change: (block: Directive[]) => Directive[]) =>
-    tree.map((one) => {
-      if (one.name !== wanted || one.block === undefined) return one;
-      return { ...one, block: change(one.block) };
+    tree.map((directive) => {
+      if (directive.name !== wanted || directive.block === undefined) return directive;
+      return { ...directive, block: change(directive.block) };
     });
   switch (context) {
     case 'main':
@@ -114,19 +114,21 @@ function setIn(
   puts: boolean,
 ): Directive[] {
   const isExtension = line.args[0] === '...';
-  const standing = block.filter((one) => one.name === line.name && one.block === undefined);
+  const standing = block.filter(
+    (directive) => directive.name === line.name && directive.block === undefined,
+  );
   const [first, ...others] = standing;
   if (first === undefined) return puts && !isExtension ? [...block, line] : [...block];
   if (isExtension)
-    return block.map((one) => {
-      if (!standing.includes(one) || !canExtend(one)) return one;
-      return { ...one, args: joined(withFormat(one), line.args.slice(1)) };
+    return block.map((directive) => {
+      if (!standing.includes(directive) || !canExtend(directive)) return directive;
+      return { ...directive, args: joined(withFormat(directive), line.args.slice(1)) };
     });
   if (others.length === 0 && meaning(first, page) === meaning(line, page)) return [...block];
   const changed: Directive[] = [];
-  for (const one of block)
-    if (one === first) changed.push({ ...one, args: line.args });
-    else if (!others.includes(one)) changed.push(one);
+  for (const directive of block)
+    if (directive === first) changed.push({ ...directive, args: line.args });
+    else if (!others.includes(directive)) changed.push(directive);
   return changed;
 }
 
@@ -155,25 +157,25 @@ function meaning({ name, args }: Directive, { cores }: PageAt): string {
 function joined(standing: readonly string[], words: readonly string[]): string[] {
   const nameOf = (word: string) => bareWord(word).split('=')[0] as string;
   if (words.every((word) => standing.includes(word))) return [...standing];
-  const others = standing.filter((word) => !words.some((one) => nameOf(one) === nameOf(word)));
+  const others = standing.filter((old) => !words.some((word) => nameOf(word) === nameOf(old)));
   return [...others, ...words];
 }
 
 function setInHttp(http: readonly Directive[], line: Directive, page: PageAt): Directive[] {
   const setInside = (block: readonly Directive[], paths: Paths): Directive[] => {
-    const deeper = block.map((one) => {
-      if (!mayServe(one, paths)) return one;
-      return { ...one, block: setInside(one.block ?? [], paths) };
+    const deeper = block.map((directive) => {
+      if (!mayServe(directive, paths)) return directive;
+      return { ...directive, block: setInside(directive.block ?? [], paths) };
     });
     return setIn(deeper, line, page, false);
   };
-  const servers = http.filter((one) => servesPage(one, page));
+  const servers = http.filter((server) => servesPage(server, page));
   const isCovered =
     servers.length > 0 &&
     servers.every(({ block = [] }) => block.some(({ name }) => name === line.name));
-  const inside = http.map((one) => {
-    if (!servers.includes(one)) return one;
-    return { ...one, block: setInside(one.block ?? [], pathsOf(one, http, page)) };
+  const inside = http.map((server) => {
+    if (!servers.includes(server)) return server;
+    return { ...server, block: setInside(server.block ?? [], pathsOf(server, http, page)) };
   });
   return setIn(inside, line, page, !isCovered);
 }
@@ -193,8 +195,8 @@ type Paths = readonly string[] | undefined;
 
 function pathsOf({ block = [] }: Directive, http: readonly Directive[], { paths }: PageAt): Paths {
   if (findDirectives(block, 'rewrite').length > 0) return undefined;
-  const words = (name: string) => {
-    const shared = http.filter((one) => one.name === name);
+  const wordsOf = (name: string) => {
+    const shared = http.filter((line) => line.name === name);
     const lines = [...shared, ...findDirectives(block, name)];
     return lines.flatMap(({ args }) => args.map(bareWord));
   };
@@ -203,8 +205,9 @@ function pathsOf({ block = [] }: Directive, http: readonly Directive[], { paths 
   const reached = [...asked];
   for (const path of asked)
     if (path.endsWith('/'))
-      for (const name of ['index.html', ...words('index')]) reached.push(path + name);
-  for (const word of words('try_files')) if (word.startsWith('/')) reached.push(withoutQuery(word));
+      for (const name of ['index.html', ...wordsOf('index')]) reached.push(path + name);
+  for (const word of wordsOf('try_files'))
+    if (word.startsWith('/')) reached.push(withoutQuery(word));
   return reached;
 }
 
@@ -249,18 +252,18 @@ function setListens(
   return http.map((server) => {
     const { name, block } = server;
     if (block === undefined || name !== 'server') return server;
-    const add = (one: Directive) => ({ ...one, args: joined(one.args, words) });
-    const [byItself] = block.some((one) => one.name === 'listen') ? [] : listensOf(server);
+    const add = (listen: Directive) => ({ ...listen, args: joined(listen.args, words) });
+    const [byItself] = block.some((line) => line.name === 'listen') ? [] : listensOf(server);
     if (byItself !== undefined && hasPort(byItself, page.port))
       return { ...server, block: [...block, { ...add(byItself), origin: laidOrigin }] };
-    return { ...server, block: block.map((one) => (lines.has(one) ? add(one) : one)) };
+    return { ...server, block: block.map((line) => (lines.has(line) ? add(line) : line)) };
   });
 }
 
 /** The lines in the blocks that may serve the page. */
 export function servingLines(config: readonly Directive[], page: PageAt): Directive[] {
   const http = insideHttp(config);
-  const servers = http.filter((one) => servesPage(one, page));
+  const servers = http.filter((server) => servesPage(server, page));
   return servers.flatMap((server) => inside(server.block ?? [], pathsOf(server, http, page)));
 }
 
@@ -272,11 +275,11 @@ export function limitLines(
 ): ReadonlySet<Directive> {
   const holding = new Set<Directive>();
   const look = (block: readonly Directive[], paths: Paths, outer: readonly Directive[]) => {
-    const own = block.filter((line) => line.name === name);
-    const lines = own.length > 0 ? own : outer;
-    const locations = blocksIn(block, 'location').filter((one) => mayServe(one, paths));
+    const ownLines = block.filter((line) => line.name === name);
+    const lines = ownLines.length > 0 ? ownLines : outer;
+    const locations = blocksIn(block, 'location').filter((location) => mayServe(location, paths));
     const byPath = locations.filter(({ args: [first = ''] }) => !bareWord(first).startsWith('@'));
-    const isDeeper = (path: string) => byPath.some((one) => mayServe(one, [path]));
+    const isDeeper = (path: string) => byPath.some((location) => mayServe(location, [path]));
     if (paths === undefined || !paths.every(isDeeper)) lines.forEach((line) => holding.add(line));
     for (const { block: inner = [] } of locations) look(inner, paths, lines);
   };
@@ -301,14 +304,17 @@ function factsOf(config: readonly Directive[], page: PageAt): Facts {
 }
 
 function inside(block: readonly Directive[], paths: Paths): Directive[] {
-  return block.flatMap((one) => (mayServe(one, paths) ? inside(one.block ?? [], paths) : [one]));
+  return block.flatMap((directive) =>
+    mayServe(directive, paths) ? inside(directive.block ?? [], paths) : [directive],
+  );
 }
 
 /** @param block the heading for lines outside the config's blocks */
 function settingsOf(config: readonly Directive[], block: string): Setting[] {
-  return config.flatMap((one) => {
-    const { name, origin: place } = one;
-    if (one.block !== undefined) return settingsOf(one.block, `${asWritten(one)} { } at ${place}`);
-    return { block, name, text: `${asWritten(one)};`, place };
+  return config.flatMap((directive) => {
+    const { name, origin: place } = directive;
+    if (directive.block !== undefined)
+      return settingsOf(directive.block, `${asWritten(directive)} { } at ${place}`);
+    return { block, name, text: `${asWritten(directive)};`, place };
   });
 }

@@ -97,17 +97,17 @@ interface Added {
 const debiansVariables = '/etc/apache2/envvars';
 
 /** Apache in the foreground. Other servers are called httpd, too, such as that of busybox. */
-function isApache(program: string, words: readonly string[]): boolean {
+function isApache(program: string, args: readonly string[]): boolean {
   const isNamed = /^(?:apache2|httpd)(?:-\w+)?$/.test(path.basename(program));
-  return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(words.join(' '));
+  return isNamed && /(?:^| )-(?:X|D ?(?:FOREGROUND|NO_DETACH))(?: |$)/.test(args.join(' '));
 }
 
 /**
  * What lets several Apaches run at once, and keeps them from writing into folders of the user or of the machine's own Apache.
- * @param program its path, without links. @param words its arguments. @param temp the side's own folder
+ * @param program its path, without links. @param commandArgs its arguments. @param temp the side's own folder
  */
-export function addedTo(program: string, words: readonly string[], temp: string): Added {
-  if (!isApache(program, words)) return { args: [], env: {}, redirections: [] };
+export function addedTo(program: string, commandArgs: readonly string[], temp: string): Added {
+  if (!isApache(program, commandArgs)) return { args: [], env: {}, redirections: [] };
   // Apache reads -C before its config, and -c after it.
   const args = ['-C', `DefaultRuntimeDir "${temp}"`, '-c', `PidFile "${temp}/apache2.pid"`];
   // Debian's config has its user and its folders from the environment.
@@ -133,7 +133,7 @@ export function withApachesReason(message: string): string {
     : message;
 }
 
-const isOf = ({ says }: Other, text: string): boolean => says.every((one) => one.test(text));
+const isOf = ({ says }: Other, text: string): boolean => says.every((sign) => sign.test(text));
 
 /** Whose config a file is by what it says. @param text without comments */
 export function otherServerOf(text: string): string | undefined {

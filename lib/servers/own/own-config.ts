@@ -19,13 +19,13 @@ const readers = { nginx: readNginx, h2o: readH2o, nghttpd: readNghttpd };
  */
 export async function readOwnConfig(name: string, within?: string): Promise<OwnConfig> {
   const file = path.resolve(name);
-  const found = recognise(await readText(file), file);
-  if (found === 'site' && within === undefined)
+  const kind = recognise(await readText(file), file);
+  if (kind === 'site' && within === undefined)
     throw new UserError(
       `${file} is a part of an nginx config, without http { }: name the whole config, or the one to put it into by --in /etc/nginx/nginx.conf`,
     );
-  const server = found === 'site' ? 'nginx' : found;
-  const site = found === 'site' ? present({ within }) : {};
+  const server = kind === 'site' ? 'nginx' : kind;
+  const site = kind === 'site' ? present({ within }) : {};
   const { workers, listens, logFormats }: ReadConfig = await readers[server](file, site.within);
   return { server, file, workers, listens, ...present({ logFormats }), ...site };
 }

@@ -243,14 +243,14 @@ export function listensIn(tree: Tree): Tree[] {
 
 /** Adds the pairs of merge keys (<<), unless their keys are there already. */
 function merged(pairs: readonly Pair[]): Pair[] {
-  const own = new Set(pairs.map(({ key }) => key));
+  const keys = new Set(pairs.map(({ key }) => key));
   return pairs.flatMap((pair) => {
     if (pair.key !== '<<') return [pair];
     return itemsOf(pair.value)
       .flatMap(pairsOf)
       .filter(({ key }) => {
-        const fresh = !own.has(key);
-        own.add(key);
+        const fresh = !keys.has(key);
+        keys.add(key);
         return fresh;
       });
   });
