@@ -31,14 +31,14 @@ import {
   parseAddress,
 } from './own/nginx-listens.ts';
 import {
-  beginHere,
+  beginCopy,
   chooseListen,
   leaving,
   localTarget,
   noteUser,
   runLog,
   temporary,
-  type Here,
+  type ConfigCopy,
 } from './own/redirect.ts';
 import { backendOf, requireNoClient } from './own/ways-out.ts';
 import type {
@@ -140,8 +140,8 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
   const config = layNginx(written, place.laid, page);
   const workers = nginxWorkers(config);
   const servers = httpServers(config, file);
-  const begun = await beginHere(file, servers.flatMap(listensOf).map(parseAddress), port, place);
-  const here: NginxHere = {
+  const begun = await beginCopy(file, servers.flatMap(listensOf).map(parseAddress), port, place);
+  const copy: NginxCopy = {
     ...begun,
     ownFolder: path.dirname(file),
     listens: moveListens(servers, begun),
@@ -152,20 +152,20 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     ),
   };
   if (place.within !== undefined)
-    here.said.push(`runs in http { } of ${place.within}, in place of the sites there`);
-  const quic = [...here.listens.values()].flat().filter(({ args }) => args.includes('quic'));
+    copy.notes.push(`runs in http { } of ${place.within}, in place of the sites there`);
+  const quic = [...copy.listens.values()].flat().filter(({ args }) => args.includes('quic'));
   if (
     quic[0] !== undefined &&
     (workers === 'server-cores' ? place.cores : workers) > 1 &&
     !quic.some(({ args }) => args.includes('reuseport'))
   )
-    here.said.push(
+    copy.notes.push(
       `listen quic at ${quic[0].origin} without reuseport: the workers get each other's packets, and connections hang`,
     );
-  const runs = withDefaults(change(config, '', here), here, build);
+  const runs = withDefaults(change(config, '', copy), copy, build);
   const roots = [...findDirectives(runs, 'root'), ...findDirectives(runs, 'alias')];
   if (roots.some(isRelative))
-    here.said.push(
+    copy.notes.push(
       `relative paths begin at ${/--prefix=(\S+)/.exec(build.answer)?.[1] ?? '/usr/local/nginx'}, this nginx's own prefix`,
     );
   const serving = servingLines(config, page);
@@ -174,17 +174,17 @@ async function adoptNginx(file: string, place: AdoptPlace, build: Build): Promis
     if (limits.some((lines) => lines.has(line))) {
       const delays =
         line.args.some((word) => word.startsWith('burst=')) && !line.args.includes('nodelay');
-      here.said.push(
+      copy.notes.push(
         `${asWritten(line)} at ${line.origin}: may turn away ${delays ? 'or delay ' : ''}requests of the load`,
       );
     }
   const closing = serving.find((line) => asWritten(line) === 'return 444');
   const hangsUp = closing && `return 444 at ${closing.origin} closes a connection unanswered`;
-  if (hangsUp !== undefined) here.said.push(hangsUp);
+  if (hangsUp !== undefined) copy.notes.push(hangsUp);
   const tlsProtocol = http2 && tls ? 'h2' : 'http/1.1';
   return {
     ...present({ hangsUp }),
-    ...here.adopted(printConfig(runs), workers),
+    ...copy.adopted(printConfig(runs), workers),
     tls,
     protocol: http2Only ? 'h2c' : tlsProtocol,
     hosts,
@@ -196,7 +196,7 @@ function isRelative({ args }: Directive): boolean {
   return /^[^/$]/.test(bareWord(args[0] ?? ''));
 }
 
-interface NginxHere extends Here {
+interface NginxCopy extends ConfigCopy {
   /** The folder of the user's file, also if that runs within another config. */
   ownFolder: string;
   listens: ReadonlyMap<Directive, Directive[]>;
@@ -206,24 +206,24 @@ interface NginxHere extends Here {
 
 const dataBlocks = new Set(['map', 'geo', 'types', 'split_clients', 'charset_map', 'match']);
 
-function change(directives: readonly Directive[], parent: string, here: NginxHere): Directive[] {
+function change(directives: readonly Directive[], parent: string, copy: NginxCopy): Directive[] {
   return directives.flatMap((directive) => {
     const { name, block } = directive;
-    if (block === undefined) return changeLine(directive, parent, here);
+    if (block === undefined) return changeLine(directive, parent, copy);
     if (parent === '' && name !== 'events' && name !== 'http') {
-      here.said.push(`${name} { } at ${directive.origin}: left out, only HTTP is compared`);
+      copy.notes.push(`${name} { } at ${directive.origin}: left out, only HTTP is compared`);
       return [];
     }
-    requireNoClient(directive, here);
+    requireNoClient(directive, copy);
     if (dataBlocks.has(name)) return [directive];
-    const listens = here.listens.get(directive);
+    const listens = copy.listens.get(directive);
     if (listens?.length === 0) {
-      here.said.push(`server { } at ${directive.origin}: left out, it listens to HTTP/3 only`);
+      copy.notes.push(`server { } at ${directive.origin}: left out, it listens to HTTP/3 only`);
       return [];
     }
-    if (listens === undefined) return [{ ...directive, block: change(block, name, here) }];
+    if (listens === undefined) return [{ ...directive, block: change(block, name, copy) }];
     const others = block.filter((line) => line.name !== 'listen');
-    return [{ ...directive, block: [...listens, ...change(others, name, here)] }];
+    return [{ ...directive, block: [...listens, ...change(others, name, copy)] }];
   });
 }
 
@@ -231,18 +231,18 @@ function change(directives: readonly Directive[], parent: string, here: NginxHer
 const pathsOfConfig =
   /^(?:\w+_)?ssl_(?:certificate|certificate_key|client_certificate|trusted_certificate|crl|dhparam|password_file|session_ticket_key|stapling_file)$|^(?:auth_basic_user_file|auth_jwt_key_file|js_path|quic_host_key)$/;
 
-function changeLine(directive: Directive, parent: string, here: NginxHere): Directive[] {
+function changeLine(directive: Directive, parent: string, copy: NginxCopy): Directive[] {
   const { name, args } = directive;
-  const { place, said } = here;
+  const { place, notes } = copy;
   const first = bareWord(args[0] ?? '');
   const having = (word: string): Directive[] => [{ ...directive, args: [word, ...args.slice(1)] }];
   const instead = (word: string, why: string): Directive[] => {
-    said.push(`${name} ${args[0]} → ${why}`);
+    notes.push(`${name} ${args[0]} → ${why}`);
     return having(word);
   };
   const turnOff = (why: string) => (first === 'off' ? [directive] : instead('off', `off, ${why}`));
   const leaveOut = (why: string): Directive[] => {
-    said.push(`${name} ${args.join(' ')}: left out, ${why}`);
+    notes.push(`${name} ${args.join(' ')}: left out, ${why}`);
     return [];
   };
   switch (name) {
@@ -253,7 +253,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return instead(quoted(path.join(place.temp, name)), temporary);
     case 'user':
       // The group follows.
-      if (first !== place.user?.name) noteUser(args.join(' '), here);
+      if (first !== place.user?.name) noteUser(args.join(' '), copy);
       return [];
     case 'worker_processes':
       if (first !== 'auto') return [directive];
@@ -269,7 +269,7 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
       return first === 'stderr' || first === '/dev/null' ? [directive] : instead('stderr', runLog);
     case 'access_log':
       if (first === 'off' || first === '/dev/null') return [directive];
-      return instead(quoted(here.temporaryFile(first, 'access.log')), temporary);
+      return instead(quoted(copy.temporaryFile(first, 'access.log')), temporary);
     case 'quic_bpf':
       return turnOff('it takes root');
     case 'ssl_stapling':
@@ -287,49 +287,49 @@ function changeLine(directive: Directive, parent: string, here: NginxHere): Dire
     case 'root':
     case 'alias': {
       // Same as with nginx -p: relative to the config's folder. If the file is not there, nginx looks in its prefix.
-      const folder = path.join(here.ownFolder, first);
+      const folder = path.join(copy.ownFolder, first);
       if (!isRelative(directive) || !existsSync(folder)) return [directive];
       return instead(quoted(folder), `${folder}, beside the config`);
     }
     case 'server':
       if (parent !== 'upstream' || args.map(bareWord).includes('down')) return [directive];
-      return having(targetOf(directive, here));
+      return having(targetOf(directive, copy));
     case 'endpoint':
-      return parent === 'otel_exporter' ? having(targetOf(directive, here)) : [directive];
+      return parent === 'otel_exporter' ? having(targetOf(directive, copy)) : [directive];
     case 'js_import':
-      return [importBesideConfig(directive, here)];
+      return [importBesideConfig(directive, copy)];
   }
-  requireNoClient(directive, here);
+  requireNoClient(directive, copy);
   const backend = backendOf(directive);
-  if (backend !== undefined) return having(targetOf(backend, here));
-  if (name.endsWith('_pass')) return having(targetOf(directive, here, here.blocks));
+  if (backend !== undefined) return having(targetOf(backend, copy));
+  if (name.endsWith('_pass')) return having(targetOf(directive, copy, copy.blocks));
   if (/_(?:temp|cache)_path$/.test(name))
-    return instead(quoted(here.temporaryFile(`${name} ${first}`, name)), temporary);
+    return instead(quoted(copy.temporaryFile(`${name} ${first}`, name)), temporary);
   if (!pathsOfConfig.test(name) || /^(?:\/|\$|data:|engine:|store:)/.test(first))
     return [directive];
-  return having(quoted(path.resolve(here.folder, first)));
+  return having(quoted(path.resolve(copy.folder, first)));
 }
 
 /** A js_import with the whole path of its file. nginx looks beside the config, then in js_path. */
-function importBesideConfig(directive: Directive, here: Here): Directive {
+function importBesideConfig(directive: Directive, copy: ConfigCopy): Directive {
   const { args } = directive;
-  const file = path.resolve(here.folder, bareWord(args.at(-1) ?? ''));
+  const file = path.resolve(copy.folder, bareWord(args.at(-1) ?? ''));
   if (!isThereForServer(file)) return directive;
   return { ...directive, args: [...args.slice(0, -1), quoted(file)] };
 }
 
-function targetOf(directive: Directive, here: Here, blocks?: ReadonlySet<string>): string {
+function targetOf(directive: Directive, copy: ConfigCopy, blocks?: ReadonlySet<string>): string {
   const word = directive.args[0] ?? '';
   const target = bareWord(word);
   const asksResolver = /\$|^resolve$|^service=/m.test(directive.args.map(bareWord).join('\n'));
-  const words = `${directive.name} ${addressIn(word)}`;
-  const text = localTarget(target, words, directive.origin, here, blocks, asksResolver);
+  const line = `${directive.name} ${addressIn(word)}`;
+  const text = localTarget(target, line, directive.origin, copy, blocks, asksResolver);
   return text === target ? word : quoted(text);
 }
 
 /** A server of the same build may use its paths. */
-function withDefaults(config: readonly Directive[], here: NginxHere, build: Build): Directive[] {
-  const temp = (name: string) => quoted(path.join(here.place.temp, name));
+function withDefaults(config: readonly Directive[], copy: NginxCopy, build: Build): Directive[] {
+  const temp = (name: string) => quoted(path.join(copy.place.temp, name));
   const added: string[] = [];
   const lacking = (block: readonly Directive[], lines: [string, ...string[]][]): Directive[] => {
     const missing = lines.filter(([wanted]) => !block.some(({ name }) => name === wanted));
@@ -352,11 +352,11 @@ function withDefaults(config: readonly Directive[], here: NginxHere, build: Buil
         `${module}_temp_path`,
         temp(module),
       ]),
-      ['access_log', quoted(here.temporaryFile('', 'access.log')), 'combined'],
+      ['access_log', quoted(copy.temporaryFile('', 'access.log')), 'combined'],
     ]);
     return { ...directive, block: [...lines, ...block] };
   });
   if (added.length > 0)
-    here.said.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}`);
+    copy.notes.push(`paths of nginx's build → ${temporary} each: ${added.join(', ')}`);
   return [...main, ...all];
 }

@@ -10,7 +10,7 @@ import type { AdoptPlace, AdoptedConfig } from '../server.ts';
 import { laidOrigin, type Facts, type ReadConfig, type Setting, type View } from './changes.ts';
 import { readText } from '../config-files.ts';
 import {
-  beginHere,
+  beginCopy,
   chooseListen,
   leaving,
   listensByPort,
@@ -19,7 +19,7 @@ import {
   runLog,
   temporary,
   type Address,
-  type Here,
+  type ConfigCopy,
   type Listen,
   type OwnConfig,
 } from './redirect.ts';
@@ -46,20 +46,20 @@ export async function adoptH2o(file: string, place: AdoptPlace): Promise<Adopted
   const config = layH2o(written, place.laid);
   const workers = h2oWorkers(config);
   const addresses = entriesOf(config).map(({ address }) => address);
-  const here = await beginHere(file, addresses, port, place);
+  const copy = await beginCopy(file, addresses, port, place);
   // h2o's own default is a thread for each core of the machine, allowed or not.
   const threads = workers === 'server-cores' ? [pairOf('num-threads', place.cores)] : [];
   if (workers === 'server-cores')
-    here.said.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
-  const changed = pairsOf(changeTree(config, '', here));
+    copy.notes.push(`num-threads (all cores) → ${place.cores}, the number of server cores`);
+  const changed = pairsOf(changeTree(config, '', copy));
   const printed = printYaml({ ...config, pairs: [...threads, ...changed] });
   return {
-    ...here.adopted(printed, workers),
+    ...copy.adopted(printed, workers),
     tls,
     protocol: tls ? 'h2' : 'http/1.1',
     hosts,
     args: (configFile) => ['-c', configFile],
-    workingFolder: workingFolderOf(config, here),
+    workingFolder: workingFolderOf(config, copy),
   };
 }
 
@@ -68,7 +68,10 @@ const pathKeys =
   /^(?:file\.dir|(?:file\.|mruby\.handler-|certificate-|key-|dh-|client-ca-)?file)$/i;
 
 /** Where relative names begin; undefined if the server's user may not go there. Throws UserError if the config has a relative name then. */
-function workingFolderOf(config: MapTree, { folder, place: { user } }: Here): string | undefined {
+function workingFolderOf(
+  config: MapTree,
+  { folder, place: { user } }: ConfigCopy,
+): string | undefined {
   const place = realpathSync(folder);
   if (user === undefined || allMayEnter(place)) return place;
   for (const { key, value } of pairsIn(config)) {
@@ -120,7 +123,7 @@ function entryOf(tree: Tree, hosts: readonly string[] = []): Entry {
 function entriesOf(config: MapTree, wantsQuic = false): Entry[] {
   const hosts = pairsOf(get(config, 'hosts'));
   const entriesIn = (tree: Tree, names: readonly string[]) =>
-    listensIn(tree).map((one) => entryOf(one, names));
+    listensIn(tree).map((listen) => entryOf(listen, names));
   const names = hosts.map(({ key }) => key);
   const inHosts = hosts.flatMap(({ key, value }) => entriesIn(value, [key]));
   return [...entriesIn(config, names), ...inHosts].filter(({ isQuic }) => isQuic === wantsQuic);
@@ -139,13 +142,15 @@ function h2oListens(config: MapTree): Listen[] {
   );
 }
 
-function changeTree(tree: Tree, parent: string, here: Here): Tree {
-  if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, here));
-  const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, here));
+function changeTree(tree: Tree, parent: string, copy: ConfigCopy): Tree {
+  if (tree.kind !== 'map') return mapInside(tree, (item) => changeTree(item, parent, copy));
+  const changed = tree.pairs.flatMap((pair) => changePair(pair, parent, copy));
   // h2o takes an address twice only with different certificates.
   const isFirst = ({ key, value }: Pair, index: number) =>
     key !== 'listen' ||
-    changed.findIndex((one) => one.key === key && oneLine(one.value) === oneLine(value)) === index;
+    changed.findIndex(
+      (earlier) => earlier.key === key && oneLine(earlier.value) === oneLine(value),
+    ) === index;
   return { ...tree, pairs: changed.filter(isFirst) };
 }
 
@@ -158,41 +163,41 @@ const storePorts = new Map([
 /** The values of these keys are data, not commands. */
 const dataKeys = new Set(['setenv', 'file.mime.addtypes', 'file.mime.settypes']);
 
-function changePair(pair: Pair, parent: string, here: Here): Pair[] {
+function changePair(pair: Pair, parent: string, copy: ConfigCopy): Pair[] {
   const { key, value } = pair;
-  const { said } = here;
+  const { notes } = copy;
   const word = textOf(value);
   const instead = (changed: Tree): Pair[] => [{ ...pair, value: changed }];
   // A path may be named like a directive.
-  if (parent === 'paths') return instead(changeTree(value, 'path', here));
-  const refuse = (words: string) => {
-    throw new UserError(`${value.origin}: ${key}${words} ${leaving}`);
+  if (parent === 'paths') return instead(changeTree(value, 'path', copy));
+  const refuse = (detail: string) => {
+    throw new UserError(`${value.origin}: ${key}${detail} ${leaving}`);
   };
   switch (key.toLowerCase()) {
     case 'listen': {
       if (parent !== '' && parent !== 'host') break;
-      const items = itemsOf(value).flatMap((one) => changeListen(one, here));
+      const items = itemsOf(value).flatMap((listen) => changeListen(listen, copy));
       return value.kind === 'list' ? instead({ ...value, items }) : items.flatMap(instead);
     }
     case 'hosts':
       if (parent !== '' || value.kind !== 'map') break;
-      return instead(mapInside(value, (host) => changeTree(host, 'host', here)));
+      return instead(mapInside(value, (host) => changeTree(host, 'host', copy)));
     case 'user':
       if (parent !== '') break;
-      noteUser(word, here);
+      noteUser(word, copy);
       return [];
     case 'pid-file':
-      said.push(`pid-file ${word}: left out`);
+      notes.push(`pid-file ${word}: left out`);
       return [];
     case 'error-log':
-      said.push(`error-log ${word} → ${runLog}`);
+      notes.push(`error-log ${word} → ${runLog}`);
       return [];
     case 'access-log':
       return instead(
         changeTexts(value, ['path'], (log) => {
           if (log === '/dev/null') return log;
-          said.push(`access-log ${log} → ${temporary}`);
-          return here.temporaryFile(log, 'access.log');
+          notes.push(`access-log ${log} → ${temporary}`);
+          return copy.temporaryFile(log, 'access.log');
         }),
       );
     case 'proxy.reverse.url':
@@ -200,21 +205,21 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
         changeTexts(value, ['backends', 'url'], (url, where) => {
           // A socket is [unix:PATH] in a URL of h2o.
           const target = url.replace(/\[unix:([^\]]+)\]/, 'unix:$1:');
-          const text = localTarget(target, `proxy.reverse.url ${addressIn(url)}`, where, here);
+          const text = localTarget(target, `proxy.reverse.url ${addressIn(url)}`, where, copy);
           return text === target ? url : text.replace(/unix:([^:]+):/, '[unix:$1]');
         }),
       );
     case 'fastcgi.connect':
-      return instead(changeConnect(value, here));
+      return instead(changeConnect(value, copy));
     case 'ssl-session-resumption':
       for (const { key: written, value: about } of pairsOf(value)) {
         const store = written.toLowerCase();
         const usualPort = storePorts.get(store);
-        if (usualPort !== undefined) requireLocal(about, store, usualPort, here);
+        if (usualPort !== undefined) requireLocal(about, store, usualPort, copy);
       }
       return [pair];
     case 'crash-handler':
-      said.push(`crash-handler ${word}: left out, it is a program`);
+      notes.push(`crash-handler ${word}: left out, it is a program`);
       return [];
     case 'quic-nodes':
     case 'proxy.connect':
@@ -227,41 +232,41 @@ function changePair(pair: Pair, parent: string, here: Here): Pair[] {
       break;
     case 'redirect':
     case 'error-doc':
-      for (const one of itemsOf(value)) {
-        const url = textAt(one, 'url') ?? '';
-        const isFetched = key !== 'redirect' || get(one, 'internal') !== undefined;
+      for (const target of itemsOf(value)) {
+        const url = textAt(target, 'url') ?? '';
+        const isFetched = key !== 'redirect' || get(target, 'internal') !== undefined;
         if (isFetched && /^\w+:|^\/\//.test(url)) refuse(` ${addressIn(url)}`);
       }
       return [pair];
   }
-  return dataKeys.has(key) ? [pair] : instead(changeTree(value, key, here));
+  return dataKeys.has(key) ? [pair] : instead(changeTree(value, key, copy));
 }
 
-function changeListen(tree: Tree, here: Here): Tree[] {
+function changeListen(tree: Tree, copy: ConfigCopy): Tree[] {
   const { address, isQuic } = entryOf(tree);
   const was =
     'socket' in address
       ? address.socket
       : [address.host, address.port].filter((part) => part !== undefined).join(':');
-  const to = here.move(address, `${was}${isQuic ? ' quic' : ''}`, isQuic);
+  const to = copy.move(address, `${was}${isQuic ? ' quic' : ''}`, isQuic);
   if (to === undefined) return [];
   const [host = '', port = ''] = to.split(':');
   const pairs = [pairOf('port', port), ...('socket' in address ? [] : [pairOf('host', host)])];
   for (const pair of pairsOf(tree)) {
     const key = pair.key.toLowerCase();
     if (key === 'proxy-protocol')
-      here.said.push('proxy-protocol: left out, load generators do not speak it');
-    else if (key === 'ssl') pairs.push({ ...pair, value: withoutOcsp(pair.value, here) });
+      copy.notes.push('proxy-protocol: left out, load generators do not speak it');
+    else if (key === 'ssl') pairs.push({ ...pair, value: withoutOcsp(pair.value, copy) });
     else if (key !== 'port' && key !== 'host') pairs.push(pair);
   }
   return [{ kind: 'map', origin: tree.origin, pairs }];
 }
 
 /** OCSP would ask other machines. */
-function withoutOcsp(ssl: Tree, { said }: Here): Tree {
+function withoutOcsp(ssl: Tree, { notes }: ConfigCopy): Tree {
   if (ssl.kind !== 'map') return ssl;
   if (textAt(ssl, 'ocsp-update-interval') !== '0')
-    said.push('ocsp-update-interval → 0, since it would ask another machine');
+    notes.push('ocsp-update-interval → 0, since it would ask another machine');
   const others = ssl.pairs.filter(({ key }) => !/^ocsp-update-(?:interval|cmd)$/i.test(key));
   return { ...ssl, pairs: [...others, pairOf('ocsp-update-interval', '0')] };
 }
@@ -280,28 +285,28 @@ function changeTexts(
   );
 }
 
-function changeConnect(tree: Tree, here: Here): Tree {
+function changeConnect(tree: Tree, copy: ConfigCopy): Tree {
   const port = textOf(tree) ?? textAt(tree, 'port') ?? '';
-  const words = `fastcgi.connect ${port}`;
+  const line = `fastcgi.connect ${port}`;
   if (textAt(tree, 'type') === 'unix') {
-    const to = here.movedTo({ socket: port })?.replace('unix:', '');
+    const to = copy.movedTo({ socket: port })?.replace('unix:', '');
     if (to !== undefined) return changeTexts(tree, ['port'], () => to);
-    here.noteBackend(words, { socket: port });
+    copy.noteBackend(line, { socket: port });
     return tree;
   }
-  requireLocal(tree, 'fastcgi.connect', Number(port), here);
+  requireLocal(tree, 'fastcgi.connect', Number(port), copy);
   return tree;
 }
 
 /** Notes a backend. Without a host it is 127.0.0.1. Throws UserError for another machine. */
-function requireLocal(tree: Tree, key: string, usualPort: number, here: Here): void {
+function requireLocal(tree: Tree, key: string, usualPort: number, copy: ConfigCopy): void {
   // If there are several, h2o 2.2 uses the last one for memcached, otherwise the first.
   const hosts = pairsOf(tree).filter(({ key: word }) => word.toLowerCase() === 'host');
   const away = hosts.map(({ value }) => oneLine(value)).find((host) => !isLoopback(host));
   if (away !== undefined)
     throw new UserError(`${tree.origin}: ${key} ${addressIn(away)} ${leaving}`);
   const port = Number(textAt(tree, 'port') ?? usualPort);
-  here.noteBackend(`${key} ${port}`, { port });
+  copy.noteBackend(`${key} ${port}`, { port });
 }
 
 /** Reads a user's config. Throws UserError with file and line. */
@@ -334,10 +339,10 @@ function layPair(config: MapTree, context: string, pair: Pair): MapTree {
     throw new UserError(
       `h2o configs have no context "${context}" that keys can be laid over: it is top or ssl`,
     );
-  const pairs = config.pairs.map((one) =>
-    one.key === 'hosts' && one.value.kind === 'map'
-      ? { ...one, value: eachMap(one.value, (map) => setPair(map, pair, false)) }
-      : one,
+  const pairs = config.pairs.map((old) =>
+    old.key === 'hosts' && old.value.kind === 'map'
+      ? { ...old, value: eachMap(old.value, (map) => setPair(map, pair, false)) }
+      : old,
   );
   return setPair({ ...config, pairs }, pair, true);
 }
@@ -352,16 +357,16 @@ function setPair(map: MapTree, pair: Pair, puts: boolean): MapTree {
       : map;
   const isSame = oneLine(last.value).toLowerCase() === oneLine(pair.value).toLowerCase();
   const value = isSame ? last.value : { ...pair.value, origin: last.value.origin };
-  const pairs = map.pairs.flatMap((one) => {
-    if (one.key !== pair.key) return [one];
-    return one === last && !removes ? [{ ...one, value }] : [];
+  const pairs = map.pairs.flatMap((old) => {
+    if (old.key !== pair.key) return [old];
+    return old === last && !removes ? [{ ...old, value }] : [];
   });
   return { ...map, pairs };
 }
 
 /** Changes each mapping, innermost first. `key`: of the mapping, '' in lists. */
 function eachMap(tree: Tree, change: (map: MapTree, key: string) => MapTree, key = ''): Tree {
-  const changed = mapInside(tree, (value, own) => eachMap(value, change, own));
+  const changed = mapInside(tree, (value, innerKey) => eachMap(value, change, innerKey));
   return changed.kind === 'map' ? change(changed, key) : changed;
 }
 

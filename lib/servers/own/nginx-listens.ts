@@ -7,7 +7,7 @@ import {
   listensByPort,
   mostPublicHost,
   type Address,
-  type Here,
+  type ConfigCopy,
   type Listen,
 } from './redirect.ts';
 
@@ -79,7 +79,7 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
     lastWord(block, name) ?? lastWord(shared, name);
   const withQuic = servers.filter((server) => valueIn(server, 'http3') !== 'off');
   const quic = withQuic.flatMap(quicListensOf).map(parseAddress);
-  const quicPorts = new Set(quic.map((one) => 'port' in one && one.port));
+  const quicPorts = new Set(quic.map((address) => 'port' in address && address.port));
   const publicHosts = publicHostsOf(servers);
   const listens: Listen[] = [];
   const turnedAway: Listen[] = [];
@@ -88,19 +88,19 @@ export function nginxListens(config: readonly Directive[], file: string): Listen
     const [hasTls, hasHttp2] = [isOn('ssl'), isOn('http2')];
     const hosts = namesOf(server);
     const isAway = turnsAway(server);
-    for (const listen of listensOf(server)) {
-      const address = parseAddress(listen);
+    for (const line of listensOf(server)) {
+      const address = parseAddress(line);
       if ('socket' in address || !isAtHost(address, publicHosts.get(address.port) ?? '')) continue;
       const { port } = address;
-      const words = wordsOf(listen);
+      const words = wordsOf(line);
       const tls = words.includes('ssl') || hasTls;
       const http2 = words.includes('http2');
-      const found: Listen = { port, tls, http2: http2 || hasHttp2, hosts };
+      const listen: Listen = { port, tls, http2: http2 || hasHttp2, hosts };
       // Without TLS the word ends HTTP/1.1 on this port; the directive `http2 on` does not.
-      if (http2 && !tls) found.http2Only = true;
-      if (quicPorts.has(port)) found.http3 = true;
-      if (isAway) turnedAway.push(found);
-      listens.push(isAway ? { ...found, hosts: [] } : found);
+      if (http2 && !tls) listen.http2Only = true;
+      if (quicPorts.has(port)) listen.http3 = true;
+      if (isAway) turnedAway.push(listen);
+      listens.push(isAway ? { ...listen, hosts: [] } : listen);
     }
   }
   return listensByPort([...listens, ...turnedAway]);
@@ -157,7 +157,7 @@ const leftOut = /^(?:ipv6only=.*|proxy_protocol)$/;
 /** The new listen lines of each server, none if all are left out. Lines of the same address become one. */
 export function moveListens(
   servers: readonly Directive[],
-  here: Here,
+  copy: ConfigCopy,
 ): ReadonlyMap<Directive, Directive[]> {
   return new Map(servers.map((server) => [server, moveServer(server)]));
 
@@ -169,11 +169,11 @@ export function moveListens(
       const note = written.has(listen)
         ? quic
         : ` (nginx's own, no listen line at ${server.origin})`;
-      const to = here.move(parseAddress(listen), `${listen.args[0]}${note}`, quic !== '');
+      const to = copy.move(parseAddress(listen), `${listen.args[0]}${note}`, quic !== '');
       if (to === undefined) continue;
       const words = wordsOf(listen);
       if (words.includes('proxy_protocol'))
-        here.said.push(
+        copy.notes.push(
           `proxy_protocol at ${server.origin}: left out, load generators do not speak it`,
         );
       const before = moved.get(to + quic)?.args ?? [to];

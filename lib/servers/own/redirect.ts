@@ -53,14 +53,14 @@ export function chooseListen(
 
 /** Merges the entries of each port. */
 export function listensByPort(entries: readonly Listen[]): Listen[] {
-  const found = new Map<number, { listen: Listen; hosts: Set<string> }>();
+  const byPort = new Map<number, { listen: Listen; hosts: Set<string> }>();
   for (const entry of entries) {
-    const { listen: before, hosts } = found.get(entry.port) ?? { listen: entry, hosts: new Set() };
+    const { listen: before, hosts } = byPort.get(entry.port) ?? { listen: entry, hosts: new Set() };
     for (const host of entry.hosts) hosts.add(host);
     const [tls, http2] = [before.tls || entry.tls, before.http2 || entry.http2];
-    found.set(entry.port, { listen: { ...entry, ...before, tls, http2 }, hosts });
+    byPort.set(entry.port, { listen: { ...entry, ...before, tls, http2 }, hosts });
   }
-  return [...found.values()].map(({ listen, hosts }) => ({ ...listen, hosts: [...hosts] }));
+  return [...byPort.values()].map(({ listen, hosts }) => ({ ...listen, hosts: [...hosts] }));
 }
 
 /** A TCP address, for all hosts if `host` is absent, or the path of a Unix socket. */
@@ -80,8 +80,8 @@ function plainHost(host = '*'): string {
 
 /** The host of a port that most clients on other machines reach, in plain notation. */
 export function mostPublicHost(addresses: readonly Address[], port: number): string {
-  const hosts = addresses.flatMap((one) =>
-    'port' in one && one.port === port ? plainHost(one.host) : [],
+  const hosts = addresses.flatMap((address) =>
+    'port' in address && address.port === port ? plainHost(address.host) : [],
   );
   return hosts.includes('*')
     ? '*'
@@ -93,10 +93,10 @@ export function isAtHost(address: Address, host: string): boolean {
 }
 
 /** A config while its copy is made. */
-export type Here = Awaited<ReturnType<typeof beginHere>>;
+export type ConfigCopy = Awaited<ReturnType<typeof beginCopy>>;
 
 /** The most public address of the port `loaded` gets the place's port, all others a free port or socket. */
-export async function beginHere(
+export async function beginCopy(
   file: string,
   addresses: readonly Address[],
   loaded: number,
@@ -106,25 +106,25 @@ export async function beginHere(
   /** New addresses by the config's own. */
   const fresh = new Map([[`${mostPublicHost(addresses, loaded)}:${loaded}`, loadedAt]]);
   for (const address of addresses) {
-    const own = nameOf(address);
-    if (fresh.has(own)) continue;
+    const name = nameOf(address);
+    if (fresh.has(name)) continue;
     const socket = path.join(place.temp, `${fresh.size}.sock`);
     const to =
       'socket' in address ? `unix:${socket}` : `${loopbackAddress}:${await place.nextPort()}`;
-    fresh.set(own, to);
+    fresh.set(name, to);
   }
   /** Old addresses by new address. */
   const moves = new Map<string, Set<string>>();
-  const said: string[] = [];
+  const notes: string[] = [];
   const upstreams: UpstreamAddress[] = [];
   const temporaryFiles = new Map<string, string>();
 
-  const here = {
+  const copy = {
     place,
     /** Base folder of relative names in the config. */
     folder: path.dirname(place.within ?? file),
     /** Changes other than of addresses, a line each. */
-    said,
+    notes,
 
     /** HOST:PORT or unix:PATH; undefined if the config does not listen there. */
     movedTo: (address: Address): string | undefined =>
@@ -132,19 +132,19 @@ export async function beginHere(
       ('port' in address ? fresh.get(`*:${address.port}`) : undefined),
 
     /** Notes and returns the new address of a listen line; undefined for HTTP/3 that is not loaded. */
-    move(address: Address, words: string, isQuic: boolean): string | undefined {
+    move(address: Address, written: string, isQuic: boolean): string | undefined {
       if (isQuic && !(place.http3 && 'port' in address && address.port === loaded)) {
         const what = place.http3 ? 'another port' : 'HTTP/3';
-        said.push(`listen ${words}: left out, ${what} is not loaded`);
+        notes.push(`listen ${written}: left out, ${what} is not loaded`);
         return undefined;
       }
-      const to = isQuic ? loadedAt : (here.movedTo(address) as string);
-      moves.set(to, (moves.get(to) ?? new Set()).add(words));
+      const to = isQuic ? loadedAt : (copy.movedTo(address) as string);
+      moves.set(to, (moves.get(to) ?? new Set()).add(written));
       return to;
     },
 
-    noteBackend(words: string, address: UpstreamAddress): void {
-      said.push(`${words}: what runs there is loaded too`);
+    noteBackend(line: string, address: UpstreamAddress): void {
+      notes.push(`${line}: what runs there is loaded too`);
       upstreams.push(address);
     },
 
@@ -166,17 +166,17 @@ export async function beginHere(
       return {
         text: `# ${file} as it runs here: with its includes, and with addresses, logs and the like redirected.\n${printed}`,
         workers: workers === 'server-cores' ? place.cores : workers,
-        redirections: [...new Set([...moved, ...said])],
+        redirections: [...new Set([...moved, ...notes])],
         upstreams,
       };
     },
   };
-  return here;
+  return copy;
 }
 
-export function noteUser(user: string | undefined, { said, place }: Here): void {
+export function noteUser(user: string | undefined, { notes, place }: ConfigCopy): void {
   if (user !== place.user?.name)
-    said.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
+    notes.push(`user ${user} → ${place.user?.name ?? 'the user who starts bakeoff'}`);
 }
 
 /** The server's standard error, and a file that ends with the server. */
@@ -188,32 +188,32 @@ export const leaving =
   'may leave this machine, and only loopback addresses may be loaded: pass it to 127.0.0.1, or take it out of a copy of the config';
 
 /** Whether the stub, which answers plain HTTP alone, can stand for the backend of a directive. */
-const mayBeStub = (words: string): boolean =>
-  !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(words);
+const mayBeStub = (line: string): boolean =>
+  !/^(?:fastcgi|uwsgi|scgi|grpc|memcached)[._]|https:\/\//i.test(line);
 
 /**
  * Returns the target, with the config's own address replaced by its new one, and notes any other backend.
  * @param target host:port, a URL, or unix:PATH with or without a scheme
- * @param words the directive, as written; `where`: FILE:LINE
+ * @param line the directive, as written; `where`: FILE:LINE
  * @param blocks upstream blocks, in lower case: their servers are checked themselves
  * @param asksResolver names need DNS, as in nginx if there is a variable
  * @throws UserError for another machine, or an address that depends on a variable
  */
 export function localTarget(
   target: string,
-  words: string,
+  line: string,
   where: string,
-  here: Here,
+  copy: ConfigCopy,
   blocks: ReadonlySet<string> = new Set(),
   asksResolver = target.includes('$'),
 ): string {
   const [, before = '', socket, after = ''] =
     /^((?!unix:)\w+:\/\/)?unix:([^:]+)(.*)$/s.exec(target) ?? [];
   if (socket !== undefined) {
-    const own = { socket: path.posix.normalize(socket) };
-    const moved = here.movedTo(own);
+    const address = { socket: path.posix.normalize(socket) };
+    const moved = copy.movedTo(address);
     if (moved !== undefined) return before + moved + after;
-    here.noteBackend(words, own);
+    copy.noteBackend(line, address);
     return target;
   }
   const [, scheme, authority = '', rest = ''] =
@@ -221,7 +221,7 @@ export function localTarget(
   const [, host, port] = /^(\[[^\]]*\]|[^:]+)(?::(\d+))?$/.exec(authority) ?? [];
   // With a port, the name of a block is a host name.
   const isBlock = host !== undefined && blocks.has(host.toLowerCase()) && port === undefined;
-  const { upstreams, ...place } = here.place;
+  const { upstreams, ...place } = copy.place;
   const bare = target.replace(/^\w+:\/\//, '');
   const stand = upstreams?.find(
     ({ name }) =>
@@ -230,28 +230,28 @@ export function localTarget(
   if (stand !== undefined && !isBlock) {
     const { name, to, address } = stand;
     // A variable may have the scheme too.
-    const usual = words.startsWith('proxy_pass ') ? 'http://' : '';
+    const usual = line.startsWith('proxy_pass ') ? 'http://' : '';
     const after = bare.slice(name.length).replace(/^:\d+/, '');
     const next = `${target.slice(0, -bare.length) || usual}${address}${after}`;
-    const said = `${words} at ${to}`;
+    const redirected = `${line} at ${to}`;
     // A port of the config is somebody else's here.
-    const there = { ...here, place, movedTo: () => undefined };
-    if (to === address) return localTarget(next, said, where, there);
-    if (!mayBeStub(words))
+    const unmoved = { ...copy, place, movedTo: () => undefined };
+    if (to === address) return localTarget(next, redirected, where, unmoved);
+    if (!mayBeStub(line))
       throw new UserError(
-        `${where}: ${words}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
+        `${where}: ${line}: the stub answers plain HTTP alone, so start a backend and name it: --upstream ${name}=127.0.0.1:9000`,
       );
     // The stub's thread is bakeoff's own.
-    here.said.push(`${said}, which answers in place of a backend`);
-    return localTarget(next, said, where, { ...there, noteBackend: () => undefined });
+    copy.notes.push(`${redirected}, which answers in place of a backend`);
+    return localTarget(next, redirected, where, { ...unmoved, noteBackend: () => undefined });
   }
   const authorityShown = addressIn(/^[^/?]*/.exec(bare)?.[0] ?? '');
-  const stub = mayBeStub(words) ? ' (=stub:5ms:2KB for a stub)' : '';
+  const stub = mayBeStub(line) ? ' (=stub:5ms:2KB for a stub)' : '';
   const standing = `, or say what stands for it: --upstream '${authorityShown}=127.0.0.1:9000'${stub}`;
   // Any variable but $request_uri could continue the name of the host.
   if (rest.startsWith('$') && !/^\$(?:request_uri\b|\{request_uri\})/.test(rest))
     throw new UserError(
-      `${where}: ${words} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,
+      `${where}: ${line} may leave this machine, a variable says to where: name an address of 127.0.0.1${standing}`,
     );
   if (isBlock) return target;
   if (
@@ -259,11 +259,12 @@ export function localTarget(
     !isLoopback(host) ||
     (asksResolver && host.toLowerCase() === 'localhost')
   )
-    throw new UserError(`${where}: ${words} ${leaving}${standing}`);
+    throw new UserError(`${where}: ${line} ${leaving}${standing}`);
   const asked = Number(port ?? (scheme === 'https' || scheme === 'grpcs' ? 443 : 80));
-  const own = here.movedTo({ host, port: asked });
-  if (own !== undefined) return `${scheme === undefined ? '' : `${scheme}://`}${own}${rest}`;
-  here.noteBackend(words, { port: asked });
+  const newAddress = copy.movedTo({ host, port: asked });
+  if (newAddress !== undefined)
+    return `${scheme === undefined ? '' : `${scheme}://`}${newAddress}${rest}`;
+  copy.noteBackend(line, { port: asked });
   return target;
 }
 

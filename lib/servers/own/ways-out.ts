@@ -2,7 +2,7 @@
 import { UserError, addressIn } from '../../errors.ts';
 import { bareWord, quoted, type Directive } from '../nginx-config.ts';
 import { isLoopback } from '../ports.ts';
-import { leaving, type Here } from './redirect.ts';
+import { leaving, type ConfigCopy } from './redirect.ts';
 
 /** Directives of further modules whose first word is the address that they connect to, and its port if it has none. */
 const backends = new Map([
@@ -62,7 +62,7 @@ export function backendOf(directive: Directive): Directive | undefined {
 }
 
 /** Throws UserError for a directive that may contact another machine. Records backends on this machine. */
-export function requireNoClient({ name, args, origin }: Directive, { said }: Here): void {
+export function requireNoClient({ name, args, origin }: Directive, { notes }: ConfigCopy): void {
   const words = args.map(bareWord);
   const [first = ''] = words;
   const isOff = first === 'off' || first === 'unplugged';
@@ -74,8 +74,8 @@ export function requireNoClient({ name, args, origin }: Directive, { said }: Her
   // A path is a location, or a socket.
   if (/^(?:on|off|\/.*|)$/s.test(first)) return;
   const line = `${name} ${addressIn(first)}`;
-  if (!first.split(',').every(isHere)) throw new UserError(`${origin}: ${line} ${leaving}`);
-  said.push(`${line}: what runs there is asked too`);
+  if (!first.split(',').every(isLocal)) throw new UserError(`${origin}: ${line} ${leaving}`);
+  notes.push(`${line}: what runs there is asked too`);
 }
 
 function isAddressed(name: string): boolean {
@@ -87,7 +87,7 @@ function isSyslog(word: string): boolean {
 }
 
 /** Whether the host of redis://:password@host:1/2 is this machine. */
-function isHere(address: string): boolean {
+function isLocal(address: string): boolean {
   if (address.startsWith('unix:')) return true;
   const [, host = ''] =
     /^(?:\w+:\/\/)?(?:[^@/]*@)?(\[[^\]]*\]|[^:/?]*)(?::\d+)?(?:[/?].*)?$/s.exec(address) ?? [];
