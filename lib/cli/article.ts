@@ -60,8 +60,8 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
         const { failIf } = options;
         if (failIf) code = Math.max(code, failIfCode(done.result, failIf, console.error));
       } else {
-        const own = await runScenario(scenario, asked, (result) => results.set(name, result));
-        code = Math.max(code, own);
+        const exitCode = await runScenario(scenario, asked, (result) => results.set(name, result));
+        code = Math.max(code, exitCode);
       }
     } catch (error) {
       if (error instanceof Interrupted) {
@@ -86,7 +86,7 @@ export async function runArticle(article: Article, options: ScenarioOptions): Pr
 function requireNoSingle({ json, exports, variants }: ScenarioOptions): void {
   const given = [
     ...(json ? ['json'] : []),
-    ...exports.map((one) => one.flag),
+    ...exports.map((exported) => exported.flag),
     ...(variants === undefined ? [] : ['variants']),
   ];
   const [flag] = given;

@@ -119,7 +119,7 @@ interface ReadPages {
 
 async function readPages(words: Words, given: readonly Given[]): Promise<ReadPages> {
   const { flags, read } = words;
-  const named = flagsWith('namesRequests', askedFlags).find((one) => flags.has(one));
+  const named = flagsWith('namesRequests', askedFlags).find((name) => flags.has(name));
   const flag = `--${named}`;
   const listed = read('url', pathOrUrl) ?? read('urls', readPageList);
   if (listed !== undefined) return { pages: { flag, ...listed }, said: [] };
@@ -150,17 +150,17 @@ function readRequest({ flags, lists }: Words) {
     /** The flags as they are shown. */
     shown: shown.join(' '),
     of: (load: LoadProfile): Partial<LoadProfile> => {
-      const { headers: own = {} } = asWords(
+      const { headers: flagHeaders = {} } = asWords(
         () => headersOf('--header', headers ?? [], load.protocol),
         '',
       );
       const isOwn = (name: string): boolean =>
-        Object.keys(own).some((one) => one.toLowerCase() === name.toLowerCase());
+        Object.keys(flagHeaders).some((header) => header.toLowerCase() === name.toLowerCase());
       const others = Object.entries(load.headers ?? {}).filter(([name]) => !isOwn(name));
       return present({
         method: method ?? (body === undefined ? undefined : 'POST'),
         body,
-        headers: headers && { ...Object.fromEntries(others), ...own },
+        headers: headers && { ...Object.fromEntries(others), ...flagHeaders },
       });
     },
   };
@@ -254,7 +254,7 @@ function binariesOf(server: string, values: readonly string[]): string[] {
   return values.flatMap((value) => {
     const [, name, called = '', file = ''] =
       /^(?:([a-z0-9-]+):)?([a-z0-9]+)=(.+)$/s.exec(value) ?? [];
-    if (!serverNames.some((one) => one === called))
+    if (!serverNames.some((serverName) => serverName === called))
       throw usageError(
         `--bin ${value}: write ${serverNames.join('=PATH, ')}=PATH, or NAME:nginx=PATH for one side`,
       );

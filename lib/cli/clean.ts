@@ -26,7 +26,7 @@ interface Kept extends KeptFolder {
 const kept: readonly Kept[] = [
   { folder: 'k6', what: 'k6', lock: 'lock', lasts: false },
   { folder: 'tls', what: 'the certificate', lock: 'lock', lasts: false },
-  ...histories.flatMap(({ folders }) => folders.map((one) => ({ ...one, lasts: true }))),
+  ...histories.flatMap(({ folders }) => folders.map((folder) => ({ ...folder, lasts: true }))),
 ];
 
 const folderOf = ({ folder }: Kept): string => join(bakeoffFolder, folder);
@@ -54,10 +54,10 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
   const locks: number[] = [];
   try {
     const there = kept.filter(isThere);
-    for (const one of there) locks.push(await locked(one));
-    for (const one of there) {
-      const { what, lasts } = one;
-      const path = folderOf(one);
+    for (const folder of there) locks.push(await locked(folder));
+    for (const folder of there) {
+      const { what, lasts } = folder;
+      const path = folderOf(folder);
       const stays = lasts && !flags.has('history');
       const size = `${whole(Math.ceil((await bytesBelow(path)) / 1e6))} MB`;
       if (!stays) await rm(path, { recursive: true });
@@ -76,26 +76,26 @@ export async function cleanCommand(args: readonly string[]): Promise<number> {
 }
 
 /** Whether bakeoff's folder is there. Throws the file system's error for another user's. */
-function isThere(one: Kept): boolean {
-  const path = folderOf(one);
-  if (!existsSync(join(path, one.lock))) return false;
+function isThere(folder: Kept): boolean {
+  const path = folderOf(folder);
+  if (!existsSync(join(path, folder.lock))) return false;
   accessSync(path, constants.W_OK);
   return true;
 }
 
-async function locked(one: Kept): Promise<number> {
-  const path = folderOf(one);
-  const file = join(path, one.lock);
+async function locked(folder: Kept): Promise<number> {
+  const path = folderOf(folder);
+  const file = join(path, folder.lock);
   const descriptor = await lockFile(file, 1);
   if (descriptor === null)
-    throw new UserError(`${one.what} in ${path} is in use${holder(file)}: end that first`);
+    throw new UserError(`${folder.what} in ${path} is in use${holder(file)}: end that first`);
   return descriptor;
 }
 
 /** Bytes on the disk, without the targets of links. */
 async function bytesBelow(path: string): Promise<number> {
-  const found = await lstat(path);
-  if (!found.isDirectory()) return 512 * found.blocks;
+  const stats = await lstat(path);
+  if (!stats.isDirectory()) return 512 * stats.blocks;
   const sizes = await Promise.all(
     (await readdir(path)).map((name) => bytesBelow(join(path, name))),
   );

@@ -115,11 +115,11 @@ async function tryAll(
 
 /** Prints what was redirected and what differs. @param first lines that come before */
 function sayDifferences(
-  { said, table, advice }: ReturnType<typeof comparisonOf>,
+  { redirections, table, advice }: ReturnType<typeof comparisonOf>,
   first: readonly string[],
   options: RunOptions,
 ): void {
-  say(options, [...first, ...said]);
+  say(options, [...first, ...redirections]);
   if (table !== undefined)
     say(options, [differencesTitle, ...terminalTable(table, terminalOf(options))], Infinity);
   say(options, advice);
@@ -135,7 +135,7 @@ function answersOf({ variants }: PlanDraft, tried: readonly Tried[]): Map<string
 
 function withoutHash(side: Tried): Tried {
   const { each, ...answer } = side.answer;
-  const hidden = each?.map((one) => ({ ...one, hash: '' }));
+  const hidden = each?.map((response) => ({ ...response, hash: '' }));
   return { ...side, answer: { ...answer, hash: '', ...present({ each: hidden }) } };
 }
 
@@ -231,7 +231,7 @@ function pageOf({ page, answer }: Side & Partial<Pick<Tried, 'answer'>>): Page {
   return { ...withRequests(page, answer.requests), bodyBytes: Math.round(answer.bytes) };
 }
 
-/** Makes the scenario. `said` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
+/** Makes the scenario. `redirections` has what is redirected, `table` what differs, `advice` what to do. @param same from sameSides */
 export function comparisonOf(
   sides: readonly Tried[],
   same: readonly (readonly Side[])[],
@@ -240,7 +240,7 @@ export function comparisonOf(
   const differing = differenceLines(sides);
   return {
     scenario: defineScenario(scenarioOf(sides, same, name, differing)),
-    said: redirectionLines(sides),
+    redirections: redirectionLines(sides),
     table: differingTable(sides),
     advice: [...differing, ...offerLines(sides)],
   };

@@ -28,7 +28,7 @@ const verdicts: Record<Gate['verdict'], readonly Verdict[]> = {
   different: ['faster', 'slower'],
   inconclusive: ['inconclusive'],
 };
-const words = Object.keys(verdicts) as Gate['verdict'][];
+const verdictNames = Object.keys(verdicts) as Gate['verdict'][];
 /** Requests/s have the verdict's own words. */
 const limited = metricNames.filter((metric) => metric !== 'rps');
 const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d+(?:\\.\\d+)?)%$`);
@@ -37,21 +37,21 @@ const form = new RegExp(`^(slower|faster|${limited.join('|')}|success)([<>])(\\d
 export function readFailIf(flag: string, text: string) {
   const gates: Gate[] = [];
   let successRatio = defaultSuccessRatio;
-  for (const one of text.split(',').map((part) => part.trim())) {
-    const verdict = words.find((word) => word === one);
-    const [, subject = '', sign, percent] = form.exec(one) ?? [];
+  for (const condition of text.split(',').map((part) => part.trim())) {
+    const verdict = verdictNames.find((name) => name === condition);
+    const [, subject = '', sign, percent] = form.exec(condition) ?? [];
     const share = Number(percent) / 100;
-    if (verdict !== undefined) gates.push({ text: one, verdict });
+    if (verdict !== undefined) gates.push({ text: condition, verdict });
     else if (subject === 'success' && sign === '<' && share <= 1) successRatio = share;
     else if (subject !== 'success' && sign === '>' && share < (subject === 'slower' ? 1 : 100)) {
-      const gate = { text: one, beyond: share };
+      const gate = { text: condition, beyond: share };
       if (subject === 'slower' || subject === 'faster') gates.push({ ...gate, verdict: subject });
       else gates.push({ ...gate, verdict: 'slower', metric: subject as Metric });
-    } else if (/[<>:=%]/.test(one))
+    } else if (/[<>:=%]/.test(condition))
       throw usageError(
-        `${flag} ${one}: write slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,
+        `${flag} ${condition}: write slower>3%, faster>3%, ${limited.map((metric) => `${metric}>${isLatency(metric) ? 5 : 3}%`).join(', ')} or success<99%`,
       );
-    else throw unknownWord(flag, one, words);
+    else throw unknownWord(flag, condition, verdictNames);
   }
   return { gates, successRatio };
 }

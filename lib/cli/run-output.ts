@@ -154,7 +154,10 @@ export function progressEvents(plan: Plan, progress: RunProgress): RunEvents {
     say: progress.say,
     stepped({ round, steps }) {
       step = steps
-        .map((one) => `${one.variant} ${whole(one.rate)}/s: ${plan.stepped?.textOf(one)}`)
+        .map(
+          (sideStep) =>
+            `${sideStep.variant} ${whole(sideStep.rate)}/s: ${plan.stepped?.textOf(sideStep)}`,
+        )
         .join(', ');
       progress.finished(`${roundOf(round)} · ${step}`);
     },
@@ -232,12 +235,13 @@ export async function report(
   const isPublished = result.variants.some(({ published }) => published !== null);
   const failingOf = ({ variant, baseline }: Comparison) =>
     [baseline, variant].map((name) => variantOf(result, name) as VariantResult).find(isFailing);
-  const isOfFailing = (one: Comparison) => one.verdict === 'none' && failingOf(one) !== undefined;
+  const isOfFailing = (comparison: Comparison) =>
+    comparison.verdict === 'none' && failingOf(comparison) !== undefined;
   if (measured && !isPublished && compared.length > 0 && compared.every(isOfFailing)) {
     const causes = new Set(
-      compared.map((one) => {
-        const cause = failureCause(failingOf(one) as VariantResult);
-        return `${one.why}${cause === '' ? '' : `: ${cause}`}`;
+      compared.map((comparison) => {
+        const cause = failureCause(failingOf(comparison) as VariantResult);
+        return `${comparison.why}${cause === '' ? '' : `: ${cause}`}`;
       }),
     );
     throw new UserError(`nothing was compared: ${[...causes].join(', ')}`);

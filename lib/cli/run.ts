@@ -249,12 +249,12 @@ async function examine(
   const asked = { context, flags, examined, tell: progress.running };
   try {
     for (const { afterRounds } of features) {
-      const found = await afterRounds?.({ ...asked, result: outcome.result });
-      if (found === undefined) continue;
-      outcome.result = found;
-      const problem = await context.sink?.found(found);
-      if (typeof problem === 'string') found.warnings.push(problem);
-      await writeWhole(join(context.folder, 'result.json'), resultJson(found));
+      const result = await afterRounds?.({ ...asked, result: outcome.result });
+      if (result === undefined) continue;
+      outcome.result = result;
+      const problem = await context.sink?.found(result);
+      if (typeof problem === 'string') result.warnings.push(problem);
+      await writeWhole(join(context.folder, 'result.json'), resultJson(result));
     }
   } catch (error) {
     outcome.ended = error;

@@ -62,7 +62,7 @@ export async function scenarioCommand(args: readonly string[]): Promise<number> 
   }
   if (/^\d+$|^all$/.test(name)) return runArticles(name, options);
   if (/^[\w-]+(?:,[\w-]+)+$/.test(name)) {
-    const each = name.split(',').map((one) => `${typed('scenario')} ${one}`);
+    const each = name.split(',').map((part) => `${typed('scenario')} ${part}`);
     throw usageError(`one scenario or article at a time: ${each.join(' && ')}`);
   }
   if (options.resume)
@@ -101,10 +101,10 @@ async function overview(options: ScenarioOptions): Promise<string[]> {
     const time = roughTime(secondsOf(scenario)).padStart(7);
     return `  ${scenario.name.padEnd(width)} ${time}  ${scenario.title}`;
   };
-  const own = scenarios.filter(({ article }) => article === undefined);
+  const withoutArticle = scenarios.filter(({ article }) => article === undefined);
   const byArticle = articlesOf(scenarios).flatMap((article) => {
     const listed = (article.scenarios ?? []).flatMap((name) =>
-      scenarios.filter((one) => one.name === name),
+      scenarios.filter((scenario) => scenario.name === name),
     );
     const seconds = total(listed, (scenario) => secondsOf(scenario, mostSeconds) ?? 0);
     const head = `${article.id}  ${articleTitle(article)}, ${roughTime(seconds)}`;
@@ -118,7 +118,7 @@ async function overview(options: ScenarioOptions): Promise<string[]> {
     `In an article, scenarios of more than ${duration(mostSeconds)} are run with --quick.`,
     ...byArticle,
     '',
-    ...own.map(lineOf),
+    ...withoutArticle.map(lineOf),
   ];
 }
 

@@ -96,17 +96,17 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
   if (source.kind === 'command') return { ...unknown, port: 0, tls: h3 || scheme === 'https' };
   const says = `${flag} says ${port === undefined ? '' : `port ${port} over `}${scheme}`;
   if (source.kind === 'address') {
-    const { scheme: own, port: there } = source.url;
-    if ((scheme ?? own) !== own || (port ?? there) !== there)
+    const { scheme: addressScheme, port: addressPort } = source.url;
+    if ((scheme ?? addressScheme) !== addressScheme || (port ?? addressPort) !== addressPort)
       throw usageError(`${says}, and ${given} is ${source.origin}: write that, or a path alone`);
-    return { ...unknown, port: there, tls: own === 'https' };
+    return { ...unknown, port: addressPort, tls: addressScheme === 'https' };
   }
   let { listens } = source.config;
   // HTTP/3 has streams, whether or not the config has HTTP/2.
   if (h3)
     listens = listens
       .filter(({ http3, tls }) => http3 && tls)
-      .map((one) => ({ ...one, http2: true }));
+      .map((listen) => ({ ...listen, http2: true }));
   const [first] = listens;
   if (first === undefined && h3)
     throw usageError(
@@ -117,11 +117,11 @@ function listenOf({ given, source }: Given, { scheme, port, flag }: Wish, h3: bo
   const fitting = listens.filter(({ tls }) => tls === (scheme === 'https') || scheme === undefined);
   const wanted = port ?? (scheme && defaultPort[scheme]);
   // The server is started at another address anyway, so the number of an only port does not matter.
-  const found =
+  const chosen =
     listens.length === 1 || (port === undefined && scheme !== undefined && fitting.length === 1)
       ? fitting[0]
       : fitting.find((listen) => listen.port === wanted);
-  if (found !== undefined) return found;
+  if (chosen !== undefined) return chosen;
   const all = listens.map(({ port, tls }) => `${port}${tls ? ' (TLS)' : ''}`).join(', ');
   // A port without TLS mostly redirects to the other.
   const example = fitting.find(({ tls }) => tls) ?? fitting[0] ?? first;

@@ -78,7 +78,7 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
     const { name, rawName, value } = token;
     const flag = Object.hasOwn(known, name) ? known[name] : undefined;
     if (flag === undefined) {
-      const all = Object.keys(known).map((one) => `--${one}`);
+      const all = Object.keys(known).map((flagName) => `--${flagName}`);
       throw unknownWord('flag', rawName, all);
     }
     if (flags.has(name) && flag.repeated === undefined)
@@ -93,9 +93,9 @@ export function readWords(args: readonly string[], known: Readonly<Record<string
   }
   for (const name of flags.keys()) {
     const { needs = [] } = known[name] as Flag;
-    if (needs.length > 0 && !needs.some((one) => flags.has(one)))
+    if (needs.length > 0 && !needs.some((flag) => flags.has(flag)))
       throw usageError(`--${name} is for --${needs.join(' or --')}: give one, or leave it out`);
-    const other = refusedWith(name, known).find((one) => one !== name && flags.has(one));
+    const other = refusedWith(name, known).find((flag) => flag !== name && flags.has(flag));
     if (other !== undefined)
       throw usageError(`--${name} and --${other} do not go together: leave one out`);
   }
@@ -189,11 +189,11 @@ export const ofForm =
   };
 
 export const oneOf =
-  <const Word extends string>(words: readonly Word[]): Reader<Word> =>
+  <const Word extends string>(choices: readonly Word[]): Reader<Word> =>
   (flag, text) => {
-    const found = words.find((one) => one === text);
-    if (found === undefined) throw unknownWord(flag, text, words);
-    return found;
+    const choice = choices.find((word) => word === text);
+    if (choice === undefined) throw unknownWord(flag, text, choices);
+    return choice;
   };
 
 export const wholeNumber =
