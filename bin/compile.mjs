@@ -87,8 +87,8 @@ function read(file) {
 function sourcesOf(projectRoot) {
   const files = ['lib', 'bin', 'scenarios'].flatMap((folder) =>
     readdirSync(join(projectRoot, folder), { recursive: true, withFileTypes: true })
-      .filter((one) => one.isFile() && !one.name.endsWith('.test.ts'))
-      .map((one) => relative(projectRoot, join(one.parentPath, one.name))),
+      .filter((entry) => entry.isFile() && !entry.name.endsWith('.test.ts'))
+      .map((entry) => relative(projectRoot, join(entry.parentPath, entry.name))),
   );
   return [...files.sort(), 'package.json', 'package-lock.json', 'xk6-loadgen/metrics.json'];
 }

@@ -61,9 +61,9 @@ interface SelectEvery<M extends Measurement> {
 
 /** The measurement of one of k6's metrics. Throws when xk6-loadgen/metrics.json has none of that name. */
 export function loadgenMeasurement(name: string): Measurement {
-  const found = loadgenMeasurements.find((one) => one.measurement === name);
-  if (found === undefined) throw new Error(`xk6-loadgen/metrics.json has no metric "${name}"`);
-  return found;
+  const metric = loadgenMeasurements.find(({ measurement }) => measurement === name);
+  if (metric === undefined) throw new Error(`xk6-loadgen/metrics.json has no metric "${name}"`);
+  return metric;
 }
 
 /** A query whose columns are fields and tags as they were written: nothing but where a mark is drawn is computed on the way to the panel. */

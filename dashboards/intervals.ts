@@ -144,7 +144,7 @@ export function intervalPanel(): Builder<Panel> {
   builder.overrideByRegexp('/^(interval|measured) .*delay not held/', [
     fixedColour(verdictColours.inconclusive),
   ]);
-  for (const [name, { title, looks }] of new Map(inRows.map((one) => [one.name, one])))
+  for (const [name, { title, looks }] of new Map(inRows.map((mark) => [mark.name, mark])))
     builder.overrideByName(name, [
       { id: 'displayName', value: title },
       aboveRows,

@@ -132,17 +132,17 @@ export function openFolder(name: string): number {
   for (let links = 0; left.length > 0;) {
     const part = left.shift() as string;
     const next = join(place, part);
-    const found = lstatSync(next);
-    if (!found.isSymbolicLink()) {
+    const stats = lstatSync(next);
+    if (!stats.isSymbolicLink()) {
       place = next;
       continue;
     }
-    if (found.uid !== process.geteuid?.() && found.uid !== 0)
+    if (stats.uid !== process.geteuid?.() && stats.uid !== 0)
       throw new UserError(`${next} is a link of another user: name the folder that it leads to`);
     if (++links > mostLinks) throw new UserError('there are too many links on the way to it');
     const target = readlinkSync(next);
     if (isAbsolute(target)) place = '/';
-    left.unshift(...target.split(sep).filter((one) => one !== '' && one !== '.'));
+    left.unshift(...target.split(sep).filter((segment) => segment !== '' && segment !== '.'));
   }
   const descriptor = openSync(place, folderFlags);
   if (readlinkSync(`/proc/self/fd/${descriptor}`) === place) return descriptor;
@@ -186,11 +186,11 @@ export function openPlain(file: string, mostBytes = Infinity, mayBeHandedOver = 
     // A pipe is opened without waiting for a writer.
     const flags = isHandedOver ? constants.O_RDONLY : constants.O_RDONLY | constants.O_NONBLOCK;
     descriptor = openSync(file, flags);
-    const found = fstatSync(descriptor);
-    if (found.isDirectory()) throw new UserError('it is a folder');
-    if (!found.isFile() && !(isHandedOver && found.isFIFO())) throw new UserError(notAFile);
-    if (found.size > mostBytes) throw longerThan(mostBytes);
-    if (found.size > smallBytes && 512 * found.blocks < leastFilled * found.size)
+    const stats = fstatSync(descriptor);
+    if (stats.isDirectory()) throw new UserError('it is a folder');
+    if (!stats.isFile() && !(isHandedOver && stats.isFIFO())) throw new UserError(notAFile);
+    if (stats.size > mostBytes) throw longerThan(mostBytes);
+    if (stats.size > smallBytes && 512 * stats.blocks < leastFilled * stats.size)
       throw new UserError(
         'nearly all of it is a hole without data (a sparse file): give a copy without holes',
       );
@@ -250,19 +250,19 @@ export function namesOpenToAll(folder: string): string[] {
  * name may lead to another one by now. In /proc the mode is not all that decides.
  */
 function requireOpenToAll(descriptor: number): void {
-  const found = fstatSync(descriptor);
-  const needed = found.isDirectory() ? 0o5 : 0o4;
+  const stats = fstatSync(descriptor);
+  const needed = stats.isDirectory() ? 0o5 : 0o4;
   const place = readlinkSync(`/proc/self/fd/${descriptor}`);
-  const isOpen = (found.mode & needed) === needed && allMayEnter(dirname(place));
+  const isOpen = (stats.mode & needed) === needed && allMayEnter(dirname(place));
   if (isOpen && !place.startsWith('/proc/')) return;
   throw new UserError(
-    `not every user may ${found.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
+    `not every user may ${stats.isDirectory() ? 'list' : 'read'} it, and servers that root starts run as a user without rights: put a copy that all may read in its place (chmod a+r, and a+rx for the folders above it), or start bakeoff as another user`,
   );
 }
 
 /** Whether a user who owns nothing may enter a folder and those above it. @param folder without links */
 export function allMayEnter(folder: string): boolean {
-  return foldersUp(folder).every((one) => (statSync(one).mode & 0o1) !== 0);
+  return foldersUp(folder).every((place) => (statSync(place).mode & 0o1) !== 0);
 }
 
 /** A folder and all above it, the root last. @param folder without links */

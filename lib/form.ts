@@ -53,12 +53,12 @@ export const givenName = v.pipe(
   v.regex(/\D/, 'has to have a letter or a - in it: dashboards take digits alone for a figure'),
 );
 
-/** A number for which `holds` is true; `words` follow "has to be". */
-function number(holds: (value: number) => boolean, words: string): Form<number> {
+/** A number for which `holds` is true; `requirement` follows "has to be". */
+function number(holds: (value: number) => boolean, requirement: string): Form<number> {
   // valibot takes NaN for no number.
   return v.pipe(
-    v.number(({ input }) => `has to be ${Number.isNaN(input) ? words : 'a number'}`),
-    v.check(holds, `has to be ${words}`),
+    v.number(({ input }) => `has to be ${Number.isNaN(input) ? requirement : 'a number'}`),
+    v.check(holds, `has to be ${requirement}`),
   );
 }
 
@@ -83,7 +83,7 @@ export const signed = within(-most, most);
 export const instant = v.pipe(
   text,
   v.check(
-    (one) => !Number.isNaN(Date.parse(one)),
+    (value) => !Number.isNaN(Date.parse(value)),
     'has to be an instant such as 2026-11-20T08:15:30.000Z',
   ),
 );
@@ -106,8 +106,8 @@ export const orAbsent = <T>(form: Form<T>): v.OptionalSchema<Form<T>, undefined>
 export const optional = <T>(form: Form<T>): v.ExactOptionalSchema<Form<T>, undefined> =>
   v.exactOptional(form);
 export const orNull = <T>(form: Form<T>): Form<T | null> => v.nullable(form) as Form<T | null>;
-export const oneOf = <const T extends readonly string[]>(words: T): Form<T[number]> =>
-  v.picklist(words, `has to be ${enumeration(words, 'or')}`);
+export const oneOf = <const T extends readonly string[]>(choices: T): Form<T[number]> =>
+  v.picklist(choices, `has to be ${enumeration(choices, 'or')}`);
 /** The same schema for each name. */
 export const each = <const N extends string, S extends v.GenericSchema>(
   names: readonly N[],
@@ -155,8 +155,8 @@ function shown(value: unknown): string {
 const longestShown = 60;
 
 function quoted(value: unknown): string {
-  const words = JSON.stringify(String(value));
-  return words.length <= longestShown ? words : `${words.slice(0, longestShown)}…"`;
+  const json = JSON.stringify(String(value));
+  return json.length <= longestShown ? json : `${json.slice(0, longestShown)}…"`;
 }
 
 /** T with read-only lists, and optional fields that are absent rather than undefined. */

@@ -75,17 +75,17 @@ export function effect(ratio: number, interval?: readonly [number, number]): str
   const among = (ends: string[]) => ` [${ends.join(', ')}]`;
   if (isTooWide(interval)) return amount(ratio) + among(['too wide']);
   if (ratio >= 2) return amount(ratio) + among(interval.map((end) => inTimes(end)));
-  const percents = [ratio, ...interval].map((one) => (one - 1) * 100);
-  const usual = percents.every((one) => Math.abs(one) < 9.95) ? 1 : 0;
+  const percents = [ratio, ...interval].map((value) => (value - 1) * 100);
+  const usual = percents.every((value) => Math.abs(value) < 9.95) ? 1 : 0;
   const showsWidth = (count: number) => percents[1]?.toFixed(count) !== percents[2]?.toFixed(count);
   const fewest = !showsWidth(usual) && showsWidth(usual + 1) ? usual + 1 : usual;
   const decimals = [fewest, 1, 2, 3].find((count) =>
-    percents.every((one) => one === 0 || ![0, -100].includes(Number(one.toFixed(count)))),
+    percents.every((value) => value === 0 || ![0, -100].includes(Number(value.toFixed(count)))),
   );
-  const [own, ...ends] = percents.map((one) => one.toFixed(decimals ?? 3).replace('-', '−'));
+  const [shown, ...ends] = percents.map((value) => value.toFixed(decimals ?? 3).replace('-', '−'));
   const isNothing = Number(percents[0]?.toFixed(decimals ?? 3)) === 0;
-  if (isNothing) return `±${own?.replace('−', '')} %${among(ends)}`;
-  return `${ratio > 1 ? '+' : ''}${own} %${among(ends)}`;
+  if (isNothing) return `±${shown?.replace('−', '')} %${among(ends)}`;
+  return `${ratio > 1 ? '+' : ''}${shown} %${among(ends)}`;
 }
 
 /** Whether an interval of ratios is so wide that its ends tell nothing. */

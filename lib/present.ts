@@ -25,9 +25,9 @@ export function without<T>(
 ): T[] {
   const counts = new Map<unknown, number>();
   for (const key of others.map(keyOf)) counts.set(key, (counts.get(key) ?? 0) + 1);
-  return some.filter((one) => {
-    const left = counts.get(keyOf(one)) ?? 0;
-    counts.set(keyOf(one), left - 1);
+  return some.filter((value) => {
+    const left = counts.get(keyOf(value)) ?? 0;
+    counts.set(keyOf(value), left - 1);
     return left < 1;
   });
 }
@@ -35,10 +35,10 @@ export function without<T>(
 /** Returns the first value that is there, in the order of the list; undefined if there is none. */
 export function firstOf<Of, Value>(
   all: readonly Of[],
-  valueOf: (one: Of) => Value | undefined,
+  valueOf: (candidate: Of) => Value | undefined,
 ): Value | undefined {
-  for (const one of all) {
-    const value = valueOf(one);
+  for (const candidate of all) {
+    const value = valueOf(candidate);
     if (value !== undefined) return value;
   }
   return undefined;

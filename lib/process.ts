@@ -282,10 +282,11 @@ export async function run(options: RunOptions) {
   // The abort may have come while the child was starting.
   if (abort?.aborted) stop();
   child.process.stdin?.on('error', () => undefined).end(input);
-  const said = { stdout: '', stderr: '' };
+  const output = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr'] as const)
     child.process[name]?.setEncoding('utf8').on('data', (text: string) => {
-      if (said.stdout.length + said.stderr.length + text.length <= mostOutput) said[name] += text;
+      if (output.stdout.length + output.stderr.length + text.length <= mostOutput)
+        output[name] += text;
       else killEndless();
     });
   const ends = Promise.all([child.exited, once(child.process, 'close')]).then(([exit]) => exit);
@@ -294,7 +295,7 @@ export async function run(options: RunOptions) {
   clearTimeout(timer);
   abort?.throwIfAborted();
   if (isEndless) throw new UserError(limit?.words ?? `${rest.command} prints without end`);
-  return { ...exit, ...said };
+  return { ...exit, ...output };
 }
 
 /** The last line with text, or ''. */

@@ -45,8 +45,8 @@ export function requireClosedToOthers(folder: string, otherwise: string): void {
   let existing = folder;
   while (!existsSync(existing)) existing = dirname(existing);
   const isOpen = (place: string) => {
-    const found = statSync(place);
-    return found.isDirectory() && (found.mode & 0o1002) === 0o0002;
+    const stats = statSync(place);
+    return stats.isDirectory() && (stats.mode & 0o1002) === 0o0002;
   };
   const open = foldersUp(realpathSync(existing)).find(isOpen);
   if (open !== undefined)
@@ -63,9 +63,9 @@ async function written(
   lastMode = mode,
 ): Promise<void> {
   const file = await placeOf(name);
-  const found = await stat(file).catch(() => undefined);
-  if (found?.isFile() === false)
-    throw found.isDirectory()
+  const stats = await stat(file).catch(() => undefined);
+  if (stats?.isFile() === false)
+    throw stats.isDirectory()
       ? Object.assign(new Error('it is a folder'), { code: 'EISDIR' })
       : new Error('it is a pipe, socket or device: name a file');
   // The folder is opened once, because the owner of a parent folder could replace it meanwhile.

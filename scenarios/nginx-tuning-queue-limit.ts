@@ -115,7 +115,7 @@ const conditions: readonly Condition[] = [
 function pairOf({
   name,
   connections,
-  network: own,
+  network: ownNetwork,
   knobs = [],
   expectedRps,
   published: figures = {},
@@ -124,7 +124,7 @@ function pairOf({
 }: Condition): Variant[] {
   const common = {
     load: loadWith(connections, secondsHere, expectedRps),
-    ...(own === undefined ? {} : { network: own }),
+    ...(ownNetwork === undefined ? {} : { network: ownNetwork }),
     ...(onRequest === undefined ? {} : { onRequest }),
     ...(note === undefined ? {} : { note: `Beyond the article's table: ${note}.` }),
   };

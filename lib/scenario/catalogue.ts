@@ -148,24 +148,25 @@ type Parts = Pick<Variant, 'page' | 'network'>;
 
 /** The scenario with absolute paths. As in an import, ./ is relative to the scenario's `folder`. @throws Error for a missing file */
 function withOwnFiles(scenario: Scenario, folder: string): Scenario {
-  const own = (name: string, what: string): string => {
+  const absolute = (name: string, what: string): string => {
     if (!isPath(name)) return name;
     const full = path.resolve(folder, name);
     if (existsSync(full)) return full;
     throw new Error(`${what} ${name}: there is no ${full}`);
   };
-  const ownFiles = (names: readonly string[], what: string) => names.map((name) => own(name, what));
+  const ownFiles = (names: readonly string[], what: string) =>
+    names.map((name) => absolute(name, what));
   const server = (spec: ServerSpec): ServerSpec => {
     if (isConfigured(spec))
       return { ...spec, config: ownFiles(spec.config, `${spec.name} config`) };
     if (spec.name === 'address' || spec.folder === undefined) return spec;
-    return { ...spec, folder: own(path.resolve(folder, spec.folder), 'command folder') };
+    return { ...spec, folder: absolute(path.resolve(folder, spec.folder), 'command folder') };
   };
   const parts = ({ page, network }: Parts): Parts =>
     present({
       page: page && {
         ...page,
-        ...present({ docroot: page.docroot && own(page.docroot, 'docroot') }),
+        ...present({ docroot: page.docroot && absolute(page.docroot, 'docroot') }),
       },
       network: network && {
         ...network,

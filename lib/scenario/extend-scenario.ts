@@ -30,13 +30,13 @@ export interface ScenarioChanges extends Partial<Omit<Scenario, 'name'>> {
  * @throws UserError that names the wrong field
  */
 export function extendScenario(base: Scenario, changes: ScenarioChanges): Scenario {
-  const { variants: own = [], configs = {}, ...parts } = changes;
+  const { variants: newVariants = [], configs = {}, ...parts } = changes;
   const byName = new Map<string, Variant>();
   for (const variant of base.variants) {
     const changed = changedVariant(variant, changes, configs);
     if (isRunnable(changed) || changed.published !== undefined) byName.set(variant.name, changed);
   }
-  for (const variant of own) byName.set(variant.name, variant);
+  for (const variant of newVariants) byName.set(variant.name, variant);
   const variants = [...byName.values()];
   const { article, footnotes, alsoCompare, ...rest } = base;
   const pairs = alsoCompare?.filter(

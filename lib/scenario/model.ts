@@ -63,7 +63,7 @@ const laidFields = {
 export interface LaidLines extends Of<typeof laidFields> {}
 
 const textsByName = v.custom<Record<string, string>>(
-  (value) => isObject(value) && Object.values(value).every((one) => typeof one === 'string'),
+  (value) => isObject(value) && Object.values(value).every((member) => typeof member === 'string'),
   'has to be an object of texts',
 );
 

@@ -169,7 +169,7 @@ export function headersOf(
 ): { headers?: Headers; keepAlive?: boolean } {
   const headers = new Map<string, { name: string; value: string }>();
   let keepAlive: boolean | undefined;
-  for (const line of lines.flatMap((one) => headerLines(flag, one))) {
+  for (const line of lines.flatMap((argument) => headerLines(flag, argument))) {
     const colon = line.indexOf(':');
     const [name, value] = [line.slice(0, colon).trim(), line.slice(colon + 1).trim()];
     const key = name.toLowerCase();

@@ -399,7 +399,7 @@ export function readLoadLine(text: string) {
 }
 
 function withoutHost(headers: LoadProfile['headers'] = {}) {
-  const name = Object.keys(headers).find((one) => one.toLowerCase() === 'host') ?? '';
+  const name = Object.keys(headers).find((header) => header.toLowerCase() === 'host') ?? '';
   const { [name]: host, ...others } = headers;
   return present({ host, others: Object.keys(others).length === 0 ? undefined : others });
 }
