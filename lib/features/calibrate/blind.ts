@@ -25,7 +25,7 @@ import {
   sealOf,
   type Disturbance,
   type Pair,
-  type Said,
+  type PairRun,
 } from './pairs.ts';
 import { closedLoad, commandOf, knownPage, serverSources } from './servers.ts';
 
@@ -38,7 +38,7 @@ export interface BlindOptions {
   folder: string;
 }
 
-interface BlindFile extends Kept<Said> {
+interface BlindFile extends Kept<PairRun> {
   count: number;
   isDisturbed: boolean;
 }
@@ -66,16 +66,16 @@ export async function blindTest(options: BlindOptions): Promise<0 | 3> {
       `${counts(left, 'pair')} left out: only root may drop caches (${dropCaches} cannot be written)`,
     );
   const make = async (lab: Lab, pair: Pair) => {
-    const said = await saidOf(lab, pair);
-    return { run: said, line: lineOf(said) };
+    const pairRun = await runOfPair(lab, pair);
+    return { run: pairRun, line: lineOf(pairRun) };
   };
   await runMissing(path, file, possible, make, isDisturbed);
   return opened(pairs, file.runs);
 }
 
-function lineOf({ verdict, ratio, seconds, lost = 0 }: Said): string {
-  const found = `${verdict}, ${effect(ratio)}, ${duration(seconds)}`;
-  return lost === 0 ? found : `${found}; InfluxDB lacks ${counts(lost, 'request')}`;
+function lineOf({ verdict, ratio, seconds, lost = 0 }: PairRun): string {
+  const line = `${verdict}, ${effect(ratio)}, ${duration(seconds)}`;
+  return lost === 0 ? line : `${line}; InfluxDB lacks ${counts(lost, 'request')}`;
 }
 
 const dropCaches = '/proc/sys/vm/drop_caches';
@@ -86,7 +86,7 @@ const dropCaches = '/proc/sys/vm/drop_caches';
  */
 export async function pairsHere(
   pairs: readonly Pair[],
-  runs: readonly Pick<Said, 'number'>[],
+  runs: readonly Pick<PairRun, 'number'>[],
   file = dropCaches,
 ): Promise<readonly Pair[]> {
   const mayDrop = await access(file, constants.W_OK).then(
@@ -101,19 +101,19 @@ export async function pairsHere(
 }
 
 /** Opens the key and prints the score. */
-function opened(pairs: readonly Pair[], runs: readonly Said[]): 0 | 3 {
-  const scored = runs.map((said) =>
-    scoreOf(pairs[said.number - 1] as Pair, said, defaultSameWithin),
+function opened(pairs: readonly Pair[], runs: readonly PairRun[]): 0 | 3 {
+  const scored = runs.map((pairRun) =>
+    scoreOf(pairs[pairRun.number - 1] as Pair, pairRun, defaultSameWithin),
   );
   for (const table of scoreTables(scored)) {
     console.log('');
     for (const line of terminalTable(table, terminal())) console.log(line);
   }
   console.log('');
-  for (const { pair, said } of scored.filter(({ isFalse }) => isFalse)) {
+  for (const { pair, pairRun } of scored.filter(({ isFalse }) => isFalse)) {
     const happened = pair.disturbance === undefined ? '' : ` (${pair.disturbance.what})`;
     console.log(
-      `false: pair ${pair.number}, ${pair.kind}${happened}: ${said.verdict} ${effect(said.ratio)}, by CPU ${said.byCpu}; true is ${effect(pair.ratio)}`,
+      `false: pair ${pair.number}, ${pair.kind}${happened}: ${pairRun.verdict} ${effect(pairRun.ratio)}, by CPU ${pairRun.byCpu}; true is ${effect(pair.ratio)}`,
     );
   }
   const { line, isGood } = scoreLine(scored);
@@ -139,7 +139,7 @@ function scenarioOf({ server }: Lab, { number, options, bodyBytes, connections }
 }
 
 /** Makes an ordinary run of a pair. */
-async function saidOf(lab: Lab, pair: Pair): Promise<Said> {
+async function runOfPair(lab: Lab, pair: Pair): Promise<PairRun> {
   const ended = new AbortController();
   const disturbing = disturb(lab, pair, AbortSignal.any([lab.signal, ended.signal]));
   // An error is thrown after the run, and must not end the process before.
@@ -201,12 +201,12 @@ async function happening(lab: Lab, { options }: Pair, what: Disturbance): Promis
 /** This process's descendants with that program and those flags, the oldest first. */
 function processesWith(program: string, flags: string): number[] {
   const [, ...descendants] = processTree('/proc', String(process.pid));
-  const found: number[] = [];
+  const pids: number[] = [];
   for (const pid of descendants) {
     const words = textOf(`/proc/${pid}/cmdline`).split('\0');
-    if (words[0] === program && words.join(' ').includes(flags)) found.push(Number(pid));
+    if (words[0] === program && words.join(' ').includes(flags)) pids.push(Number(pid));
   }
-  return found;
+  return pids;
 }
 
 async function stopped(pids: readonly number[]): Promise<void> {

@@ -12,7 +12,7 @@ import {
   scoreTables,
   sealOf,
   type Pair,
-  type Said,
+  type PairRun,
 } from './pairs.ts';
 import { latencyMs, simulated } from './queue.ts';
 import { knownServers, poolTruth, type Truth } from './servers.ts';
@@ -221,7 +221,7 @@ test('the parts of a preparation end with the signal, whose reason is thrown', a
 });
 
 const [firstPair] = drawPairs(1, 1, false) as [Pair];
-const said = (changes: Partial<Said>): Said => ({
+const said = (changes: Partial<PairRun>): PairRun => ({
   number: 1,
   ratio: 1.05,
   ci95: [1.04, 1.06],
@@ -232,7 +232,7 @@ const said = (changes: Partial<Said>): Said => ({
   ...changes,
 });
 
-test.each<[number, Partial<Said>, 'false' | 'found' | 'neither']>([
+test.each<[number, Partial<PairRun>, 'false' | 'found' | 'neither']>([
   [1.05, { verdict: 'faster' }, 'found'],
   [1.05, { verdict: 'slower' }, 'false'],
   [1.05, { byCpu: 'faster' }, 'found'],

@@ -114,7 +114,8 @@ async function measureAll(
 ): Promise<void> {
   const measuring = new Measuring(lab);
   const servers = cases.map(({ known }) => known);
-  const caseOf = (known: KnownServer): Case => cases.find((one) => one.known === known) as Case;
+  const caseOf = (known: KnownServer): Case =>
+    cases.find((testCase) => testCase.known === known) as Case;
   try {
     for (const arrangement of arrangements) {
       if (isQuick && arrangement === '8 sides') continue;
@@ -124,8 +125,8 @@ async function measureAll(
       }
     }
     for (const peer of peers)
-      for (const one of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
-        await addPeer(lab, measuring, peer, one, failures);
+      for (const testCase of cases.filter(({ known }) => known.forPeers && canLoad(peer, known)))
+        await addPeer(lab, measuring, peer, testCase, failures);
     for (let times = 2; times <= mostMeasurements; times++)
       await measureAgain(lab, measuring, servers, caseOf);
   } finally {
@@ -151,13 +152,13 @@ async function addPeer(
   lab: Lab,
   measuring: Measuring,
   peer: Peer,
-  one: Case,
+  testCase: Case,
   failures: string[],
 ): Promise<void> {
-  const place = `${peer.generator.name} · ${one.known.name}`;
+  const place = `${peer.generator.name} · ${testCase.known.name}`;
   lab.say(place);
   try {
-    one.seen.set(peer.generator.name, [await measuring.byPeer(peer, one.known)]);
+    testCase.seen.set(peer.generator.name, [await measuring.byPeer(peer, testCase.known)]);
   } catch (error) {
     lab.signal.throwIfAborted();
     if (!(error instanceof UserError)) throw error;

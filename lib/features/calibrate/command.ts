@@ -63,7 +63,7 @@ export async function calibrateCommand(args: readonly string[]): Promise<number>
   if (positionals.length > 0)
     throw usageError(`calibrate takes no words but its flags: leave out "${positionals[0]}"`);
   const folder = fromCallersFolder(given.get('record') ?? join('results', 'calibration'));
-  const [mode, another] = modes.filter((one) => given.has(one));
+  const [mode, another] = modes.filter((name) => given.has(name));
   if (another !== undefined) throw new UserError(`--${mode}, --${another}: name one of them`, 2);
   if (mode !== 'effect') refuse(given, ['pairs'], 'belongs to --effect: name one');
   if (mode === undefined)

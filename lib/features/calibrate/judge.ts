@@ -81,18 +81,18 @@ function truthOf({ known, truth }: Case, name: FigureName): number | undefined {
 }
 
 /** Judges the median of the measurements in one place; undefined if the figure was not seen there. */
-function judged(one: Case, place: string, figure: Figure): Judged | undefined {
+function judged(testCase: Case, place: string, figure: Figure): Judged | undefined {
   const seen: number[] = [];
-  for (const each of one.seen.get(place) ?? []) {
+  for (const each of testCase.seen.get(place) ?? []) {
     const value = each[figure.name];
     if (value !== null && !Number.isNaN(value)) seen.push(value);
   }
   if (seen.length === 0) return undefined;
   const value = median(seen);
-  const truth = truthOf(one, figure.name);
+  const truth = truthOf(testCase, figure.name);
   if (truth === undefined) return { value, off: null, isBeyond: false };
   // Each load has the same arrivals, so several are off by as much.
-  const chances: Partial<Record<FigureName, number>> = one.truth.chance ?? {};
+  const chances: Partial<Record<FigureName, number>> = testCase.truth.chance ?? {};
   const chance = chances[figure.name] ?? 0;
   const mayBeOff = Math.max(figure.share * truth, figure.amount, mostChances * chance);
   return {
@@ -103,44 +103,44 @@ function judged(one: Case, place: string, figure: Figure): Judged | undefined {
 }
 
 /** The judgement of a figure by its name. */
-export function judgedFigure(one: Case, place: string, name: FigureName): Judged | undefined {
-  return judged(one, place, figures.find((figure) => figure.name === name) as Figure);
+export function judgedFigure(testCase: Case, place: string, name: FigureName): Judged | undefined {
+  return judged(testCase, place, figures.find((figure) => figure.name === name) as Figure);
 }
 
 /** The places where bakeoff is beyond its bounds. */
-export function placesBeyond(one: Case): Arrangement[] {
-  return arrangements.filter((place) => isBeyondAt(one, place));
+export function placesBeyond(testCase: Case): Arrangement[] {
+  return arrangements.filter((place) => isBeyondAt(testCase, place));
 }
 
-function isBeyondAt(one: Case, place: string): boolean {
-  const hasErrors = total(one.seen.get(place) ?? [], ({ errors }) => errors) > 0;
-  return hasErrors || figures.some((figure) => judged(one, place, figure)?.isBeyond === true);
+function isBeyondAt(testCase: Case, place: string): boolean {
+  const hasErrors = total(testCase.seen.get(place) ?? [], ({ errors }) => errors) > 0;
+  return hasErrors || figures.some((figure) => judged(testCase, place, figure)?.isBeyond === true);
 }
 
 interface Row {
-  one: Case;
+  testCase: Case;
   title: string;
   truth: string;
   cell(place: string): Cell;
 }
 
-function rowsOf(one: Case): Row[] {
+function rowsOf(testCase: Case): Row[] {
   const rows = figures.map((figure): Row => {
-    const truth = truthOf(one, figure.name);
+    const truth = truthOf(testCase, figure.name);
     return {
-      one,
+      testCase,
       title: figure.title,
       truth: truth === undefined ? '' : figure.text(truth),
-      cell: (place) => cellOf(figure, judged(one, place, figure), isOurs(place)),
+      cell: (place) => cellOf(figure, judged(testCase, place, figure), isOurs(place)),
     };
   });
   // All bodies are checked; only a long one is news.
   const shown = rows.filter(({ title, truth }) => title !== bodyTitle || truth !== '');
-  return [...shown, generatorRow(one), errorsRow(one)].filter((row) => hasCells(row));
+  return [...shown, generatorRow(testCase), errorsRow(testCase)].filter((row) => hasCells(row));
 }
 
-function hasCells({ one, cell }: Row): boolean {
-  return [...one.seen.keys()].some((place) => cell(place) !== '');
+function hasCells({ testCase, cell }: Row): boolean {
+  return [...testCase.seen.keys()].some((place) => cell(place) !== '');
 }
 
 function isOurs(place: string): boolean {
@@ -160,13 +160,13 @@ function offText(off: number): string {
   return `${off < 0 ? '−' : '+'}${percent >= 100 ? whole(percent) : percent.toFixed(1)} %`;
 }
 
-function generatorRow(one: Case): Row {
+function generatorRow(testCase: Case): Row {
   return {
-    one,
+    testCase,
     title: 'generator CPU µs',
     truth: '',
     cell(place) {
-      const seen = (one.seen.get(place) ?? []).flatMap(
+      const seen = (testCase.seen.get(place) ?? []).flatMap(
         ({ generatorMicros }) => generatorMicros ?? [],
       );
       return seen.length === 0 ? '' : short(median(seen));
@@ -175,13 +175,13 @@ function generatorRow(one: Case): Row {
 }
 
 /** '' without an error. */
-function errorsRow(one: Case): Row {
+function errorsRow(testCase: Case): Row {
   return {
-    one,
+    testCase,
     title: 'errors',
     truth: '0',
     cell(place) {
-      const errors = total(one.seen.get(place) ?? [], (seen) => seen.errors);
+      const errors = total(testCase.seen.get(place) ?? [], (seen) => seen.errors);
       if (errors === 0) return '';
       return `${whole(errors)}${isOurs(place) ? ' ✗' : ''}`;
     },
@@ -191,9 +191,10 @@ function errorsRow(one: Case): Row {
 /** All figures of all servers. @param peers names of the other generators, in the order of the columns */
 export function tableOfCases(cases: readonly Case[], peers: readonly string[]): Table {
   const rows = cases.flatMap(rowsOf);
-  const isFirst = (row: Row): boolean => rows.find(({ one }) => one === row.one) === row;
+  const isFirst = (row: Row): boolean =>
+    rows.find(({ testCase }) => testCase === row.testCase) === row;
   return tableOf(rows, [
-    leftColumn('server', (row) => (isFirst(row) ? row.one.known.name : '')),
+    leftColumn('server', (row) => (isFirst(row) ? row.testCase.known.name : '')),
     leftColumn('', ({ title }) => title),
     rightColumn('truth', ({ truth }) => truth),
     ...arrangements.map((place) => rightColumn<Row>(place, ({ cell }) => cell(place), 'bakeoff')),
@@ -214,19 +215,19 @@ export function tableOfServers(cases: readonly Case[]): Table {
 export function outcome(cases: readonly Case[]): { known: number; beyond: string[] } {
   let known = 0;
   const beyond: string[] = [];
-  for (const one of cases) {
+  for (const testCase of cases) {
     for (const place of arrangements) {
       for (const figure of figures) {
-        const judgement = judged(one, place, figure);
-        if (judgement === undefined || truthOf(one, figure.name) === undefined) continue;
+        const judgement = judged(testCase, place, figure);
+        if (judgement === undefined || truthOf(testCase, figure.name) === undefined) continue;
         known++;
         if (judgement.isBeyond)
           beyond.push(
-            `${one.known.name}, ${place}: ${figure.title} ${cellOf(figure, judgement, false)}`,
+            `${testCase.known.name}, ${place}: ${figure.title} ${cellOf(figure, judgement, false)}`,
           );
       }
-      const errors = total(one.seen.get(place) ?? [], (seen) => seen.errors);
-      if (errors > 0) beyond.push(`${one.known.name}, ${place}: ${whole(errors)} errors`);
+      const errors = total(testCase.seen.get(place) ?? [], (seen) => seen.errors);
+      if (errors > 0) beyond.push(`${testCase.known.name}, ${place}: ${whole(errors)} errors`);
     }
   }
   return { known, beyond };
@@ -241,7 +242,7 @@ export function voidReasons(cases: readonly Case[]): string[] {
   const plain = cases.filter(({ known }) => known.front === undefined);
   const shares = plain.flatMap(({ seen }) =>
     arrangements.flatMap((place) =>
-      (seen.get(place) ?? []).flatMap((one) => one.othersShare ?? []),
+      (seen.get(place) ?? []).flatMap(({ othersShare }) => othersShare ?? []),
     ),
   );
   const share = shares.length === 0 ? 0 : median(shares);

@@ -107,16 +107,16 @@ function deviations(
 ): Figure {
   const places = [...arrangements, ...namesOf(calibration)];
   const marks: Lines['marks'] = [];
-  for (const [index, one] of calibration.cases.entries()) {
+  for (const [index, testCase] of calibration.cases.entries()) {
     for (const [place, where] of places.entries()) {
-      const off = judgedFigure(one, where, name)?.off ?? null;
+      const off = judgedFigure(testCase, where, name)?.off ?? null;
       if (off === null) continue;
       marks.push({
         name: where,
         // Side by side within the server's place.
         x: index + 1 + (0.7 * (place - (places.length - 1) / 2)) / places.length,
         y: 1 + off,
-        title: `${one.known.name}, ${where}: ×${(1 + off).toFixed(3)} of the truth`,
+        title: `${testCase.known.name}, ${where}: ×${(1 + off).toFixed(3)} of the truth`,
       });
     }
   }

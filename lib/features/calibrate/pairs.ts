@@ -128,7 +128,7 @@ export function sealOf(key: unknown): string {
 }
 
 /** What a run said of a pair. */
-export interface Said extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
+export interface PairRun extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
   number: number;
   /** By CPU per request, where both servers were at their limit. */
   byCpu: Verdict;
@@ -140,35 +140,35 @@ export interface Said extends Pick<Comparison, 'ratio' | 'ci95' | 'verdict'> {
 
 export interface Scored {
   pair: Pair;
-  said: Said;
+  pairRun: PairRun;
   isFalse: boolean;
   isFound: boolean;
   holds: boolean;
 }
 
 /** Both verdicts against the truth. @param sameWithin what bakeoff calls the same, as a share */
-export function scoreOf(pair: Pair, said: Said, sameWithin: number): Scored {
+export function scoreOf(pair: Pair, pairRun: PairRun, sameWithin: number): Scored {
   const { ratio } = pair;
   const right: Verdict = ratio > 1 ? 'faster' : 'slower';
-  const verdicts = [said.verdict, said.byCpu];
+  const verdicts = [pairRun.verdict, pairRun.byCpu];
   const isWrong = (verdict: Verdict): boolean => {
     if (verdict === 'faster' || verdict === 'slower') return ratio === 1 || verdict !== right;
     // An effect of just the limit is on neither side of it.
     return verdict === 'same' && Math.abs(Math.log(ratio)) > Math.log(1 + sameWithin) + 1e-4;
   };
   const isFalse = verdicts.some(isWrong);
-  const [low, high] = said.ci95;
+  const [low, high] = pairRun.ci95;
   return {
     pair,
-    said,
+    pairRun,
     isFalse,
     isFound: ratio !== 1 && !isFalse && verdicts.includes(right),
     holds: low <= ratio && ratio <= high,
   };
 }
 
-const count = (list: readonly Scored[], is: (one: Scored) => boolean): number =>
-  total(list, (one) => (is(one) ? 1 : 0));
+const count = (list: readonly Scored[], is: (scored: Scored) => boolean): number =>
+  total(list, (scored) => (is(scored) ? 1 : 0));
 
 /** Runs of an effect's size, or of a kind. */
 interface Group {
@@ -199,9 +199,9 @@ function tableOfGroups(title: string, groups: readonly Group[]): Table {
     leftColumn(title, ({ name }) => name),
     number('runs', (all) => all.length),
     number('found', (all) => count(all, ({ isFound }) => isFound)),
-    number('the same', (all) => count(all, ({ said }) => said.verdict === 'same')),
-    number('undecided', (all) => count(all, ({ said }) => said.verdict === 'inconclusive')),
-    number('no verdict', (all) => count(all, ({ said }) => said.verdict === 'none')),
+    number('the same', (all) => count(all, ({ pairRun }) => pairRun.verdict === 'same')),
+    number('undecided', (all) => count(all, ({ pairRun }) => pairRun.verdict === 'inconclusive')),
+    number('no verdict', (all) => count(all, ({ pairRun }) => pairRun.verdict === 'none')),
     number('false', (all) => count(all, ({ isFalse }) => isFalse)),
     number('interval holds', (all) => count(all, ({ holds }) => holds)),
   ]);

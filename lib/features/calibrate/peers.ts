@@ -66,8 +66,11 @@ interface Command {
 const k6Environment = { K6_NO_USAGE_REPORT: 'true', K6_AUTO_EXTENSION_RESOLUTION: 'false' };
 const k6Flags = ['run', '--quiet', '--no-color', '--address', '', '--log-format', 'raw'];
 
-/** k6 with the load engine. @param own options that only the engine has */
-export function loadgenWith(name: string, own: Pick<LoadOptions, 'spin'> = {}): Generator {
+/** k6 with the load engine. @param engineOptions options that only the engine has */
+export function loadgenWith(
+  name: string,
+  engineOptions: Pick<LoadOptions, 'spin'> = {},
+): Generator {
   return {
     name,
     tool: 'k6',
@@ -82,7 +85,7 @@ export function loadgenWith(name: string, own: Pick<LoadOptions, 'spin'> = {}): 
         streams,
         keepAlive,
         ...stop,
-        ...own,
+        ...engineOptions,
         ...present({ tls: url.startsWith('https:') ? { insecureSkipVerify: true } : undefined }),
       };
       const script = join(projectRoot, 'lib/features/calibrate/loadgen.js');

@@ -32,11 +32,11 @@ export async function versionOf(
     return (await serverBuild(tool, binary, signal)).version;
   if (!isAsked(tool)) return undefined;
   const [argument, pattern] = questions[tool];
-  const words = `${binary} ${argument} had not ended after ${limitSeconds} s: is it ${tool}?`;
+  const message = `${binary} ${argument} had not ended after ${limitSeconds} s: is it ${tool}?`;
   const { stdout, stderr } = await run({
     command: binary,
     args: [argument],
-    limit: { seconds: limitSeconds, words },
+    limit: { seconds: limitSeconds, words: message },
     ...present({ signal }),
   });
   return pattern.exec(stdout + stderr)?.[1] ?? 'of an unknown version';
