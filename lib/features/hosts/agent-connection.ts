@@ -86,7 +86,7 @@ export async function openAgent(name: string) {
 /** Throws UserError if the address that a host gives itself leads to this machine: the load goes there. */
 async function requireAway(name: string, address: string): Promise<void> {
   const interfaces = Object.values(networkInterfaces()).flat();
-  const isHere = interfaces.some((one) => one?.address === address);
+  const isHere = interfaces.some((networkInterface) => networkInterface?.address === address);
   // Who names an address of this machine means this machine.
   const isMeant = async () => (await addressesOf(name)).includes(address);
   if (!isLoopback(address) && (!isHere || (await isMeant()))) return;

@@ -127,8 +127,8 @@ const calls = {
     const id = ++count;
     const folder = path.join(ownFolder, `server-${id}`);
     mkdirSync(folder, { mode: 0o700 });
-    const here = { folder, address: ownAddress(), signal: over.signal };
-    const server = await startServer(spec, { ...options, ...here });
+    const localOptions = { folder, address: ownAddress(), signal: over.signal };
+    const server = await startServer(spec, { ...options, ...localOptions });
     const machine = watchMachine(options.cpus, []);
     servers.set(id, { name: spec.name, server, samples: [], machine });
     void server.died.then((how) => say({ died: id, how }));
@@ -178,10 +178,10 @@ const calls = {
   },
 };
 
-async function runK6({ k6, binary, args, env: own, folder }: K6There): Promise<K6Ended> {
+async function runK6({ k6, binary, args, env: given, folder }: K6There): Promise<K6Ended> {
   const files = k6Files(folder);
   // k6's own variables here would change the load, or send samples elsewhere.
-  const env = { ...withoutVariables(process.env, 'K6_'), ...own };
+  const env = { ...withoutVariables(process.env, 'K6_'), ...given };
   const starting = startLogged({ command: binary, args, cwd: folder, env }, files.log, 'w');
   running.set(k6, starting);
   const child = await starting;

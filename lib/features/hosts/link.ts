@@ -35,12 +35,12 @@ export async function measureLink({ address, port }: Address, token: string): Pr
 }
 
 async function greeted(socket: Socket, token: string): Promise<void> {
-  let said = '';
-  while (said.length < token.length) {
+  let received = '';
+  while (received.length < token.length) {
     const [part] = await once(socket, 'data', { signal: AbortSignal.timeout(limitMs) });
-    said += (part as Buffer).toString('latin1');
+    received += (part as Buffer).toString('latin1');
   }
-  if (said !== token) throw new Error('another machine answers there');
+  if (received !== token) throw new Error('another machine answers there');
 }
 
 async function roundTripTimes(socket: Socket): Promise<LinkFigures['roundTripMs']> {

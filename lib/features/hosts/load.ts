@@ -124,9 +124,9 @@ const outcomeForm: Form<PhaseOutcome> = open({
 
 /** Parses a phase's outcome from k6 on another host. Throws an Error for an invalid form, because the host may be hostile. */
 export function outcomeFromHost(outcome: PhaseOutcome): PhaseOutcome {
-  const found = check(outcomeForm, outcome);
-  if ('value' in found) return found.value;
-  throw new Error(`its k6 gives no right result: ${found.problem}`);
+  const checked = check(outcomeForm, outcome);
+  if ('value' in checked) return checked.value;
+  throw new Error(`its k6 gives no right result: ${checked.problem}`);
 }
 
 /** k6's record with its times by this machine's clock; digits below a millisecond stay. */

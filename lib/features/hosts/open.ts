@@ -24,7 +24,7 @@ export async function openHosts(named: NamedHosts, run: MachinesFor): Promise<Ma
   let host: ServerHost | undefined;
   const close = async () => {
     await host?.close();
-    await Promise.all(generators.map((one) => one.close()));
+    await Promise.all(generators.map((generator) => generator.close()));
   };
   try {
     if (named.server !== undefined) host = await openServerHost(named.server);
@@ -74,17 +74,17 @@ function serversOn(
 
 /** The cores of a run with servers on another host: as asked, or all. Throws UserError for missing cores. */
 export function coresOfTwo(
-  here: Processors,
-  there: { name: string; processors: Processors; files: number },
+  local: Processors,
+  remote: { name: string; processors: Processors; files: number },
   asked: AskedCores,
 ): Cores {
-  requireCpus(cpusOf(there.processors.cores), asked.server, `--server-cpus on ${there.name}`);
-  requireCpus(cpusOf(here.cores), asked.generator, '--generator-cpus');
+  requireCpus(cpusOf(remote.processors.cores), asked.server, `--server-cpus on ${remote.name}`);
+  requireCpus(cpusOf(local.cores), asked.generator, '--generator-cpus');
   return {
-    serverCpus: [...(asked.server ?? usableCpus(there.processors))],
-    generatorCpus: [...(asked.generator ?? usableCpus(here))],
-    serverHost: there.name,
-    serverFiles: { host: there.name, most: there.files },
+    serverCpus: [...(asked.server ?? usableCpus(remote.processors))],
+    generatorCpus: [...(asked.generator ?? usableCpus(local))],
+    serverHost: remote.name,
+    serverFiles: { host: remote.name, most: remote.files },
   };
 }
 
@@ -98,23 +98,23 @@ function withLoadOn(generators: readonly GeneratorHost[], servers: Machines): Ma
       ...servers.cores,
       generatorHosts: {
         names: generators.map(({ name }) => name),
-        coresEach: Math.min(...generators.map((one) => one.cores)),
+        coresEach: Math.min(...generators.map(({ cores }) => cores)),
       },
       generatorFiles: { host: fewestFiles.name, most: fewestFiles.files },
     },
-    async tools(names, here, signal) {
-      const found = await servers.tools(names, here, signal);
-      await Promise.all(generators.map((one) => one.have(here.k6, signal)));
-      return found;
+    async tools(names, localTools, signal) {
+      const serverTools = await servers.tools(names, localTools, signal);
+      await Promise.all(generators.map((generator) => generator.have(localTools.k6, signal)));
+      return serverTools;
     },
     startLoad: (load) => startK6There(generators, load),
     async facts() {
       const ofServers = await servers.facts();
-      const generatorHosts = await Promise.all(generators.map((one) => one.facts()));
+      const generatorHosts = await Promise.all(generators.map((generator) => generator.facts()));
       return { ...ofServers, generatorHosts };
     },
     lost() {
-      const all = [servers, ...generators].map((one) => one.lost());
+      const all = [servers, ...generators].map((machine) => machine.lost());
       return all.find((why) => why !== undefined);
     },
   };

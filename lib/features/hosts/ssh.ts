@@ -162,19 +162,19 @@ const fullDisk: (typeof reasons)[number] = [
   'the disk of HOST is full: bakeoff needs some megabytes in ~/.cache and /tmp there',
 ];
 
-function explained(host: string, code: number | null, said: string): string {
+function explained(host: string, code: number | null, errors: string): string {
   // 255 is ssh's own error; other codes are the remote script's.
-  const reason = (code === 255 ? reasons : [fullDisk]).find(([words]) => words.test(said))?.[1];
+  const reason = (code === 255 ? reasons : [fullDisk]).find(([form]) => form.test(errors))?.[1];
   if (reason !== undefined) {
     // As known_hosts has it: [NAME]:PORT with another port than 22.
-    const key = /^Host key for (\S+) has changed/m.exec(said)?.[1] ?? 'NAME';
+    const key = /^Host key for (\S+) has changed/m.exec(errors)?.[1] ?? 'NAME';
     const values = { HOST: host, SSH: byHand(host), KEY: shellWord(printable(key)) };
     return reason.replaceAll(
       /\b(?:HOST|SSH|KEY)\b/g,
       (name) => values[name as keyof typeof values],
     );
   }
-  const lines = said.split('\n').map((line) => printable(line).trim());
+  const lines = errors.split('\n').map((line) => printable(line).trim());
   const last = lines.findLast((line) => line !== '' && !/^(?:at |Node\.js v)/.test(line));
   return `the connection to ${host} ended${code ? ` with code ${code}` : ''}${last === undefined ? '' : `: ${last}`}`;
 }

@@ -30,7 +30,7 @@ interface ComparisonRow {
   cpuInterval: [number, number] | undefined;
   /** The reference of the bars: the first row that is published and measured, otherwise the first measured row. */
   first: VariantResult | undefined;
-  found: FoundRate | undefined;
+  foundRate: FoundRate | undefined;
   network: NetworkResult | null;
   /** Phases of all rounds. */
   phases: readonly Phase[];
@@ -79,14 +79,14 @@ export const benchComparison = written<ComparisonRow>()({
     number: {
       position: ({ position }) => position,
       // 1 or 0.
-      found_at_least: ({ found }) => found && Number(found.atLeast),
+      found_at_least: ({ foundRate }) => foundRate && Number(foundRate.atLeast),
     },
     'requests/s': {
       published_rps: ({ variant }) => variant.published?.rps,
       // For a load in steps: the rate found.
       measured_rps: ({ variant }) => variant.rps?.median,
-      found_low: ({ found }) => found?.ci95?.[0],
-      found_high: ({ found }) => found?.ci95?.[1],
+      found_low: ({ foundRate }) => foundRate?.ci95?.[0],
+      found_high: ({ foundRate }) => foundRate?.ci95?.[1],
       // 0 if the server holds its rate; else the variant has no latency.
       queue_growth: ({ variant }) => rateOf(variant)?.growthPerSecond,
     },
@@ -113,7 +113,8 @@ export const benchComparison = written<ComparisonRow>()({
       // The ratio with its interval, e.g. ×1.09 [1.08, 1.10].
       effect: ({ measured, interval }) =>
         measured && (hasRatio(measured) ? effect(measured.ratio, interval) : '–'),
-      verdict: ({ comparison: one, result }) => one && one.verdict + marksOf(one, result),
+      verdict: ({ comparison, result }) =>
+        comparison && comparison.verdict + marksOf(comparison, result),
       why: ({ comparison, variant }) => comparison?.why ?? variant.publishedOnly,
       looks: ({ result }) => result.looks.join(', '),
       outliers: ({ measured }) => measured?.outliers.join(', '),

@@ -111,7 +111,7 @@ export async function checkRounds<R extends StoredRound>(
 }
 
 function rssPointsIn(lines: readonly string[]): number {
-  return lines.filter((one) => one.startsWith('server_rss,')).length;
+  return lines.filter((point) => point.startsWith('server_rss,')).length;
 }
 
 /** Samples that were stored and are missing count as lost; samples that were lost and are stored count as rewritten. */

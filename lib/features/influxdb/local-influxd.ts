@@ -296,11 +296,11 @@ async function launch(options: LocalOptions, lock: number, address: string) {
     for (;;) {
       options.signal?.throwIfAborted();
       await stillStarts();
-      const said = log();
+      const logText = log();
       // influxd picks a free port itself, so that no other program can take the port in between.
-      const at = addressIn(said);
+      const at = addressIn(logText);
       if (at !== undefined && (await answers({ url: `http://${at}`, credentials: null })))
-        return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(said)?.[1] };
+        return { child, damaged: /msg="File corrupt".* path=("[^"]*"|\S+)/.exec(logText)?.[1] };
       await delay(20);
     }
   } catch (error) {

@@ -92,10 +92,10 @@ function pointsAt({ run, scenario, startedAt }: Pick<Result, 'run' | 'scenario' 
 export function tablePoints(
   result: Result,
   curves: readonly Curve[],
-  found: FoundRates | undefined,
+  foundRates: FoundRates | undefined,
 ): string[] {
   return [
-    ...comparisonPoints(result, found),
+    ...comparisonPoints(result, foundRates),
     ...phasePoints(result),
     ...curvePoints(result, curves),
     ...pagePoints(result),
@@ -103,7 +103,7 @@ export function tablePoints(
 }
 
 /** A point for each row of the table. */
-function comparisonPoints(result: Result, found: FoundRates | undefined): string[] {
+function comparisonPoints(result: Result, foundRates: FoundRates | undefined): string[] {
   const { variants } = result;
   const at = pointsAt(result);
   const withFigures = variants.filter(({ rps }) => rps !== null);
@@ -118,7 +118,7 @@ function comparisonPoints(result: Result, found: FoundRates | undefined): string
       version: variant.server?.version,
       baseline: comparison?.baseline,
       metric: metric === 'rps' ? undefined : metricWords[metric].name,
-      within: variant.server === null ? undefined : found?.limit.text,
+      within: variant.server === null ? undefined : foundRates?.limit.text,
     };
     const measured = comparable(variant, comparison) ? comparison : undefined;
     return at(benchComparison, position, tags, {
@@ -131,7 +131,7 @@ function comparisonPoints(result: Result, found: FoundRates | undefined): string
       interval: measured && (hasRatio(measured) ? intervalOf(measured) : measured.ci95),
       cpuInterval: variant.rounds.length > 1 ? comparison?.cpu?.ci95 : undefined,
       first,
-      found: found?.rates.find((one) => one.variant === variant.name),
+      foundRate: foundRates?.rates.find((rate) => rate.variant === variant.name),
       network: variant.network,
       phases: phasesIn(variant.rounds),
     });
@@ -193,7 +193,7 @@ function bucketRows({ published, measured }: Pick<PhasePair, 'published' | 'meas
   const inArticle = publishedBuckets(published);
   const measuredBuckets = measured?.buckets ?? [];
   const shareIn = (buckets: readonly BucketShare[], bucket: BucketShare) =>
-    buckets.find((one) => sameBucket(one, bucket));
+    buckets.find((other) => sameBucket(other, bucket));
   return (measuredBuckets.length > 0 ? measuredBuckets : inArticle).map((bucket) => {
     return {
       bucket,
@@ -214,7 +214,7 @@ export function whyPoints(result: Result): string[] {
   const at = pointsAt(result);
   return (result.why?.sides ?? []).flatMap(({ variant, cpu, calls }, side) =>
     cpu.map(({ kind, name, us, sdUs }, position) => {
-      const call = kind === 'call' ? calls.find((one) => one.name === name) : undefined;
+      const call = kind === 'call' ? calls.find((counted) => counted.name === name) : undefined;
       const values = { position, us, sdUs, perRequest: call?.perRequest };
       return at(benchWhy, side * mostParts + position, { variant, part: name }, values);
     }),
@@ -224,12 +224,12 @@ export function whyPoints(result: Result): string[] {
 /** Written once, at the run's end, because each round changes them. @param from place of the first */
 export function sentencePoints(
   result: Result,
-  found: readonly { kind: string; text: string }[],
+  sentences: readonly { kind: string; text: string }[],
   from = 0,
 ): string[] {
   const at = pointsAt(result);
   const warnings = result.warnings.map((text) => ({ kind: 'warning', text }));
-  return [...found, ...warnings].map(({ kind, text }, index) =>
+  return [...sentences, ...warnings].map(({ kind, text }, index) =>
     at(benchSentence, from + index, { kind }, { text }),
   );
 }

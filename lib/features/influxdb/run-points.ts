@@ -133,7 +133,7 @@ export function roundPoints(
     index: number,
   ) {
     if (plan.stepped !== undefined)
-      return roundRatios[rounds.findIndex((one) => one.round === round)];
+      return roundRatios[rounds.findIndex((measured) => measured.round === round)];
     const baselinePhase = phasesOf(baseline)[index];
     const { of } = metrics[metric];
     return baselinePhase && of(roundOf(name, phase)) / of(roundOf(baseline, baselinePhase));

@@ -93,7 +93,7 @@ export class DatabaseSink implements Sink {
     const changed = await checkRounds(this.#store, run.plan.run, this.#storedRounds(kept));
     if (changed.size === 0) return result;
     const earlier = new Set([...changed.keys()].flatMap(({ integrity }) => integrity.problems));
-    const problems = new Set([...changed.values()].flatMap((one) => one.problems));
+    const problems = new Set([...changed.values()].flatMap((integrity) => integrity.problems));
     for (const [{ outcome }, integrity] of changed) outcome.integrity = integrity;
     const settled = {
       ...result,

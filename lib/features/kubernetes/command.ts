@@ -209,7 +209,7 @@ export async function k8sCommand(args: readonly string[]): Promise<number> {
   }
   if (flags.has('apply'))
     return applied(
-      { clusterRun, shown, variants, here: flags.get('influx-here'), startedAt },
+      { clusterRun, shown, variants, influxHere: flags.get('influx-here'), startedAt },
       readRunOptions(words),
     );
   const forApply = Object.keys(applyFlags).find((flag) => flags.has(flag));
@@ -238,7 +238,7 @@ function readInflux(text: string | undefined): ReturnType<typeof parseInfluxUrl>
 
 interface Applied extends Pick<ClusterOptions, 'clusterRun' | 'variants'> {
   shown: readonly Variant[];
-  here: string | undefined;
+  influxHere: string | undefined;
   startedAt: Date;
 }
 
@@ -297,9 +297,9 @@ async function openSink(
 /** The address with the user of the flag or of the Secret. */
 async function urlHere(
   kubectl: Kubectl,
-  { here, clusterRun: { influx, influxSecret } }: Applied,
+  { influxHere, clusterRun: { influx, influxSecret } }: Applied,
 ): Promise<string> {
-  const given = here ?? influx.url;
+  const given = influxHere ?? influx.url;
   if (
     parseInfluxUrl(given, influxToken(process.env)).credentials !== null ||
     influxSecret === undefined

@@ -69,10 +69,10 @@ export async function findKubectl(namespace: string | undefined) {
   const { contexts } = JSON.parse(
     await kubectl(['config', 'view', '--minify', '--output=json']),
   ) as { contexts: [{ name: string; context: { namespace?: string } }] };
-  const [{ name: context, context: own }] = contexts;
+  const [{ name: context, context: settings }] = contexts;
   const inPlace = [
     `--context=${context}`,
-    `--namespace=${namespace ?? own.namespace ?? 'default'}`,
+    `--namespace=${namespace ?? settings.namespace ?? 'default'}`,
   ];
   const limited = [...inPlace, `--request-timeout=${requestSeconds}s`];
   const parsed = async <T>(...args: string[]) =>
@@ -161,7 +161,7 @@ async function outputOf(program: string, args: readonly string[], input = ''): P
   const reason = reasons.find(([pattern]) => lines.some((line) => pattern.test(line)))?.[1];
   // kubectl's own log lines begin with a letter and a date.
   const line =
-    lines.findLast((one) => !/^[EWI]\d{4} /.test(one) && one !== '') ??
+    lines.findLast((text) => !/^[EWI]\d{4} /.test(text) && text !== '') ??
     `ended with ${code ?? 'a signal'}, and said nothing`;
   const began = reason === undefined ? '' : `${reason}: `;
   throw new KubectlError(`${began}kubectl ${args[0]}: ${line.replace(/^error: /, '')}`);

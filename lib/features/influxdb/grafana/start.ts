@@ -236,7 +236,7 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx) 
     'data',
     'logs',
     'plugins',
-    ...provisioned.map((one) => `provisioning/${one}`),
+    ...provisioned.map((kind) => `provisioning/${kind}`),
   ])
     makeFolder(at(name));
   const passwordFile = at('data/admin-password');
@@ -250,7 +250,7 @@ export function writeGrafanaFiles(folder: string, port: number, influx: Influx) 
   const options = { path: literal(join(dashboardsFolder, 'generated')) };
   provision('dashboards', ({ providers, ...file }: { providers: object[] }) => ({
     ...file,
-    providers: providers.map((one) => ({ ...one, options })),
+    providers: providers.map((provider) => ({ ...provider, options })),
   }));
   const config = at('grafana.ini');
   writePrivate(config, grafanaIni(folder, port, passwordFile));
