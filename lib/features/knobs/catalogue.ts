@@ -72,8 +72,8 @@ export function readKnobs(server: ServerName): Knob[] {
 }
 
 /** @param file for the message */
-export function checkKnobs(server: ServerName, found: unknown, file: string): Knob[] {
-  const outcome = check(list(knobForm(server)), found, { everything: true });
+export function checkKnobs(server: ServerName, parsed: unknown, file: string): Knob[] {
+  const outcome = check(list(knobForm(server)), parsed, { everything: true });
   if ('problem' in outcome) throw new Error(`${file}: ${outcome.problem}`);
   const twice = repeated(outcome.value.flatMap(valueNames));
   if (twice !== undefined) throw new Error(`${file}: two are named "${twice}"`);
@@ -122,10 +122,10 @@ export interface Surroundings {
 /** Why a candidate is not worth a try; undefined if it is. All candidates left out for a reason share its words. */
 export function whyNot(
   { knob: { since, where = {}, context }, laid, isDefault }: Candidate,
-  here: Surroundings,
+  surroundings: Surroundings,
   lay: (laid: readonly LaidLines[]) => { changes: readonly Change[] },
 ): string | undefined {
-  const { facts, listen, load, build, workers, bodyBytes } = here;
+  const { facts, listen, load, build, workers, bodyBytes } = surroundings;
   const http2 = isHttp2(load.protocol);
   const { workers: leastWorkers = 0, bodyBytes: leastBytes = 0 } = where;
   if (where.never !== undefined) return where.never;

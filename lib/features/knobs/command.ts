@@ -120,7 +120,7 @@ export async function knobsCommand(args: readonly string[]): Promise<number> {
     const effects = ranked([...trial.changed.keys()], first.result, closer);
     const verified = await verifyTogether(effects, trial, measure, options);
     if (options.json) {
-      const runs = [first.result, closer, verified.result].flatMap((one) => one?.run ?? []);
+      const runs = [first.result, closer, verified.result].flatMap((result) => result?.run ?? []);
       const json = knobsJson(config.file, runs, effects, trial.leftOut, verified);
       process.stdout.write(`${JSON.stringify(json, undefined, 2)}\n`);
     }
@@ -139,7 +139,7 @@ async function lookCloser(
   const close = worthACloserLook(looked, mostCloser);
   if (close.length === 0) return undefined;
   say(options, ['', `A closer look at ${namesIn(close)}:`]);
-  const changed = close.map((one) => trial.changed.get(one) as Tested);
+  const changed = close.map((candidate) => trial.changed.get(candidate) as Tested);
   const outcome = await measure(
     trial.plan('knobs-closer', 'A closer look at knobs on', changed, lookSeconds.closer),
   );
@@ -154,11 +154,11 @@ async function verifyTogether(
   measure: Measure,
   options: RunOptions,
 ): Promise<Verified> {
-  const { chosen, said } = helpful(effects, {
+  const { chosen, sentences } = helpful(effects, {
     asItIs: trial.asItIs.page.bodyBytes,
-    of: (one) => (trial.changed.get(one) as Tested).page.bodyBytes,
+    of: (candidate) => (trial.changed.get(candidate) as Tested).page.bodyBytes,
   });
-  say(options, ['', ...said]);
+  say(options, ['', ...sentences]);
   const { changes } = trial.lay(chosen);
   if (chosen.length === 0) {
     say(options, [nothingHelpsLine(effects)]);
@@ -241,8 +241,8 @@ function wantedCandidates(
   const all = readKnobs(server).flatMap((knob) => candidatesOf(knob, cores.serverCpus.length));
   if (names === undefined) return all;
   const wanted = names.split(',').map((name) => name.trim());
-  const known = all.flatMap((one) => [one.name, one.knob.name]);
+  const known = all.flatMap(({ name, knob }) => [name, knob.name]);
   for (const name of wanted)
     if (!known.includes(name)) throw unknownWord(`knob of ${server}`, name, known);
-  return all.filter((one) => wanted.includes(one.name) || wanted.includes(one.knob.name));
+  return all.filter(({ name, knob }) => wanted.includes(name) || wanted.includes(knob.name));
 }

@@ -328,11 +328,13 @@ it('the ranking suggests a precise comparison', () => {
 it('the ranking combines candidates', () => {
   const combined = helpful(effects, { asItIs: 9, of: () => 9 });
   expect(namesOf(combined.chosen)).toBe('cache log');
-  expect(combined.said.join('|')).toMatch(/^buffered [^|]* with log, which sets access_log[^|]*$/);
+  expect(combined.sentences.join('|')).toMatch(
+    /^buffered [^|]* with log, which sets access_log[^|]*$/,
+  );
   const of = ({ name }: Candidate) => (name === 'cache' ? 2000 : 9);
-  const { chosen, said } = helpful(effects, { asItIs: 9, of });
+  const { chosen, sentences } = helpful(effects, { asItIs: 9, of });
   expect(namesOf(chosen)).toBe('log');
-  expect(said[0]).toMatch(/^cache answers with 2,000 B instead of 9 B/);
+  expect(sentences[0]).toMatch(/^cache answers with 2,000 B instead of 9 B/);
 });
 
 it('an undecided knob may help', () => {

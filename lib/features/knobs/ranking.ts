@@ -67,9 +67,9 @@ export function planOf(
   const baselines = draft.variants.filter(({ variant }) => variant.against === null);
   return {
     ...draft,
-    groups: baselines.map((one) => ({
+    groups: baselines.map((baselineSide) => ({
       sides: draft.variants.filter(
-        (side) => side === one || side.variant.against === one.variant.name,
+        (side) => side === baselineSide || side.variant.against === baselineSide.variant.name,
       ),
     })),
   };
@@ -88,7 +88,9 @@ function scenarioOf(
     const start = (index: number) => Math.round((index * changed.length) / groups);
     return [
       { name: against, server, against: null },
-      ...changed.slice(start(group), start(group + 1)).map((one): Variant => ({ ...one, against })),
+      ...changed
+        .slice(start(group), start(group + 1))
+        .map((tested): Variant => ({ ...tested, against })),
     ];
   }).flat();
   const knob = 'the usual advice';
@@ -115,7 +117,8 @@ export function gain({ metric, ratio }: Comparison): number {
 
 /** The first `most` candidates that help, then those that may help. */
 export function worthACloserLook(effects: readonly Effect[], most: number): Candidate[] {
-  const having = (verdict: string) => effects.filter((one) => one.comparison.verdict === verdict);
+  const having = (verdict: string) =>
+    effects.filter(({ comparison }) => comparison.verdict === verdict);
   const mayHelp = having('inconclusive').filter(({ comparison }) => gain(comparison) > 1);
   return [...having('faster'), ...mayHelp].slice(0, most).map(({ candidate }) => candidate);
 }
@@ -126,23 +129,23 @@ export function helpful(
   bodyBytes: { asItIs: number; of(candidate: Candidate): number },
 ) {
   const chosen: Candidate[] = [];
-  const said: string[] = [];
+  const sentences: string[] = [];
   for (const { candidate, comparison } of effects) {
     if (comparison.verdict !== 'faster') continue;
     const { name } = candidate;
     const bytes = bodyBytes.of(candidate);
-    const other = chosen.find((one) => conflictOf(one, candidate) !== undefined);
+    const other = chosen.find((earlier) => conflictOf(earlier, candidate) !== undefined);
     if (bytes !== bodyBytes.asItIs)
-      said.push(
+      sentences.push(
         `${name} answers with ${whole(bytes)} B instead of ${whole(bodyBytes.asItIs)} B, which on loopback costs next to nothing, and on a network its time: it is left out of what is put together.`,
       );
     else if (other !== undefined)
-      said.push(
+      sentences.push(
         `${name} helps too, and does not go together with ${other.name}, which sets ${conflictOf(other, candidate)} otherwise.`,
       );
     else chosen.push(candidate);
   }
-  return { chosen, said };
+  return { chosen, sentences };
 }
 
 /** Where no knob is put together: it speaks of the values that were tried alone. An undecided value may help. */
@@ -155,10 +158,10 @@ export function nothingHelpsLine(effects: readonly Effect[]): string {
       ? 'What helps is left out: there is nothing to verify.'
       : 'No value that was tried helps this config here: there is nothing to verify.';
   const undecided = `${open.length} of ${counts(effects.length, 'value')} ${open.length === 1 ? 'is' : 'are'} undecided`;
-  const found = helps
+  const conclusion = helps
     ? 'What is known to help is left out'
     : 'No value that was tried is known to help this config here';
-  return `${found}, so there is nothing to verify; ${undecided}: more --rounds or a quieter machine may decide.`;
+  return `${conclusion}, so there is nothing to verify; ${undecided}: more --rounds or a quieter machine may decide.`;
 }
 
 function conflictOf(a: Candidate, b: Candidate): string | undefined {

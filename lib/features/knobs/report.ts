@@ -28,7 +28,7 @@ export interface Verified {
 /** Lines on redirections, and on knobs that are left out, by their reasons. */
 export function trialLines({ asItIs, redirections, leftOut }: Trial): string[] {
   const lines = redirectionLines([{ name: asItIs.given, redirections }]);
-  for (const [why, same] of groupedBy(leftOut, (one) => one.why))
+  for (const [why, same] of groupedBy(leftOut, (candidate) => candidate.why))
     lines.push(`left out, ${why}: ${same.map(({ name }) => name).join(', ')}`);
   return lines;
 }
@@ -77,14 +77,14 @@ export function verifiedLines(
     chosen.length < 2
       ? ''
       : ` Their single effects, multiplied, are ${effect(product(effects, chosen))}.`;
-  const words = {
+  const judgement = {
     faster: 'Verified',
     slower: 'They harm together',
     same: 'Not verified, the same',
     inconclusive: 'Not verified, undecided',
   }[verdict];
   return [
-    `${words}: with ${names} it is ${measuredChange(comparison)} against ${given} as it is.${expected}`,
+    `${judgement}: with ${names} it is ${measuredChange(comparison)} against ${given} as it is.${expected}`,
   ];
 }
 

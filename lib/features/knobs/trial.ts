@@ -32,7 +32,7 @@ export type Trial = Awaited<ReturnType<typeof tryKnobs>>;
  */
 export async function tryKnobs(
   run: ReadyRun,
-  { config: own, side, server, wanted }: KnobsAsked,
+  { config: ownConfig, side, server, wanted }: KnobsAsked,
   options: RunOptions,
 ) {
   const { listen, given, load } = side;
@@ -41,7 +41,7 @@ export async function tryKnobs(
   const tried = await tryOnce(side, run);
   const page: Tested['page'] = { ...side.page, bodyBytes: Math.round(tried.answer.bytes) };
   const asItIs: AsItIs = { given, server, load, page };
-  const config = await layable(own, {
+  const config = await layable(ownConfig, {
     port: listen.port,
     paths: pathsOf(side.page),
     cores: coreCount,
@@ -51,33 +51,33 @@ export async function tryKnobs(
     const asIs = { ...server.asIs, laid: chosen.map(({ laid }) => laid) };
     return { name, server: { ...server, workers: lay(chosen).workers, asIs }, page };
   };
-  const binary = server.binary ?? (run.tools.servers[own.server] as string);
-  const here = {
+  const binary = server.binary ?? (run.tools.servers[ownConfig.server] as string);
+  const surroundings = {
     facts: config.facts,
     listen,
     load,
     bodyBytes: tried.answer.bytes,
     workers: server.workers === 'server-cores' ? coreCount : server.workers,
-    build: await serverBuild(own.server, binary, signal),
+    build: await serverBuild(ownConfig.server, binary, signal),
   };
   const changed = new Map<Candidate, Tested>();
   const leftOut: { name: string; why: string }[] = [];
   for (const candidate of wanted) {
     const { name } = candidate;
-    const why = whyNot(candidate, here, (laid) => config.lay(laid));
+    const why = whyNot(candidate, surroundings, (laid) => config.lay(laid));
     if (why !== undefined) {
       leftOut.push({ name, why });
       continue;
     }
-    const one = withKnobs(name, [candidate]);
+    const tested = withKnobs(name, [candidate]);
     try {
-      const { answer } = await tryOnce({ ...side, server: one.server }, run);
-      changed.set(candidate, { ...one, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
+      const { answer } = await tryOnce({ ...side, server: tested.server }, run);
+      changed.set(candidate, { ...tested, page: { ...page, bodyBytes: Math.round(answer.bytes) } });
     } catch (error) {
       signal.throwIfAborted();
       if (!(error instanceof UserError)) throw error;
-      const words = /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
-      leftOut.push({ name, why: words });
+      const reason = /does not accept it: (.*)$/m.exec(error.message)?.[1] ?? error.message;
+      leftOut.push({ name, why: reason });
     }
   }
   return {

@@ -133,23 +133,23 @@ export function searchIn(
       );
     throw new UserError(`${text}, the lowest rate (${why}): give a wider limit`);
   }
-  const found = outcomes.at(-1)?.step?.found[side] ?? null;
-  if (found === null)
+  const foundRate = outcomes.at(-1)?.step?.found[side] ?? null;
+  if (foundRate === null)
     throw new Disturbance(
       `${name}: the search did not come to an end in ${whole(outcomes.length)} steps, the last at ${whole(tried.at(-1)?.step.rate ?? 0)} requests/s`,
     );
-  const distance = (one: (typeof kept)[number]) => Math.abs(Math.log(one.step.rate / found));
+  const distance = ({ step }: (typeof kept)[number]) => Math.abs(Math.log(step.rate / foundRate));
   const [nearest] = kept.toSorted((a, b) => distance(a) - distance(b)) as [(typeof kept)[number]];
   const around = tried.slice(-stepsAround).filter(({ step }) => !step.kept);
-  const beyond = around.filter(({ step }) => step.rate >= found);
+  const beyond = around.filter(({ step }) => step.rate >= foundRate);
   const brokenBy = (beyond.length > 0 ? beyond : around).map(({ index }) => phases[index] as Phase);
   const alone = { round, phases: brokenBy };
   const all = { server: cores.serverCpus.length, generator: generatorCores(cores) };
   const wasGenerators =
     brokenBy.length === 0 || limitOf(sharesOf(alone, { server, load }, all)) === 'generator';
-  const atLeast = found === highestRate || wasGenerators;
+  const atLeast = foundRate === highestRate || wasGenerators;
   return {
-    found: { step: nearest.index, rate: found, atLeast },
+    found: { step: nearest.index, rate: foundRate, atLeast },
     steps: tried.map(({ step }) => step),
   };
 }
@@ -173,8 +173,8 @@ export function searchStarts(
 ): SearchStart[] {
   const drawn = drawnBy(seed);
   const middles = new Map(
-    [...known].flatMap(([variant, found]) =>
-      found.length === 0 ? [] : [[variant, geometricMean(found)]],
+    [...known].flatMap(([variant, rates]) =>
+      rates.length === 0 ? [] : [[variant, geometricMean(rates)]],
     ),
   );
   if (middles.size === 0) {

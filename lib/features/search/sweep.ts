@@ -20,10 +20,10 @@ export function atRates(
   const { alsoCompare: _, within: __, ...rest } = scenario;
   const variants = rates.flatMap((rate) =>
     shown.filter(isRunnable).map((variant): Variant => {
-      const { published: ___, ...own } = variant;
+      const { published: ___, ...unpublished } = variant;
       const against = baselineName(scenario, variant);
       return {
-        ...own,
+        ...unpublished,
         name: nameAt(variant.name, rate),
         series: variant.name,
         load: atRate(loadOf(scenario, variant), rate, responses),

@@ -19,7 +19,7 @@ const mostBytes = 64e6;
 const notSent =
   /^(:.*|host|connection|content-length|transfer-encoding|te|upgrade|keep-alive|proxy-connection|if-.*|range)$/i;
 
-interface Found extends LoadRequest {
+interface HostRequest extends LoadRequest {
   host: string | undefined;
 }
 
@@ -42,25 +42,25 @@ export function readHar(file: string, methods: 'safe' | 'all' = 'safe', site?: s
       `--har ${file} has no requests (log.entries): save it again, with the page loaded`,
     );
   const leftOut = new LeftOut();
-  const found: Found[] = [];
+  const requests: HostRequest[] = [];
   const hosts = new Counts<string>();
   for (const entry of entries) {
-    const one = requestOf(entry, methods);
-    if ('why' in one) leftOut.add(one.why, one.example);
+    const request = requestOf(entry, methods);
+    if ('why' in request) leftOut.add(request.why, request.example);
     else {
-      hosts.add(one.host);
-      found.push(one);
+      hosts.add(request.host);
+      requests.push(request);
     }
   }
   const host = site ?? hosts.mostFrequent();
-  const ofHost = found.filter((one) => one.host === host);
-  for (const one of found)
-    if (one.host !== host) leftOut.add(`for other hosts than ${host}`, one.host ?? '');
+  const ofHost = requests.filter((request) => request.host === host);
+  for (const request of requests)
+    if (request.host !== host) leftOut.add(`for other hosts than ${host}`, request.host ?? '');
   const left = leftOut.lines();
   if (ofHost.length === 0)
     throw usageError(`--har ${file}: none of its requests can be used. ${left.join('')}`);
-  const said = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
-  return { requests: merged(ofHost), ...present({ host }), said: [said, ...left] };
+  const summary = `Of the HAR's ${whole(entries.length)} entries, ${percent(ofHost.length / entries.length)} are in the load.`;
+  return { requests: merged(ofHost), ...present({ host }), said: [summary, ...left] };
 }
 
 interface Header {
@@ -84,7 +84,7 @@ const harEntry = form.open({
 function requestOf(
   entry: unknown,
   methods: 'safe' | 'all',
-): (Found & { host: string }) | { why: string; example: string } {
+): (HostRequest & { host: string }) | { why: string; example: string } {
   const checked = form.check(harEntry, entry);
   if ('problem' in checked)
     return { why: 'of another form than an entry has', example: checked.problem };
@@ -97,14 +97,14 @@ function requestOf(
   if (!isMethod(method)) return leave('no HTTP request');
   if (methods === 'safe' && !safeMethods.includes(method))
     return leave(`${method}, which may change data (--methods all)`);
-  const own = headers.filter(isSent);
-  if (own.some(problemOf)) return leave('with a header that HTTP does not allow');
+  const sent = headers.filter(isSent);
+  if (sent.some(problemOf)) return leave('with a header that HTTP does not allow');
   const { pathname, search, host } = new URL(url);
   const body = postData?.encoding === 'base64' ? 'bodyBase64' : 'body';
   return {
     method,
     target: pathname + search,
-    headers: record(own),
+    headers: record(sent),
     ...present({
       [body]: postData?.text || undefined,
       status: status && statusWithout(status),
@@ -121,9 +121,9 @@ const problemOf = ({ name, value }: Header): string | undefined =>
 const record = (headers: readonly Header[]): Record<string, string> =>
   Object.fromEntries(headers.map(({ name, value }) => [name, value]));
 
-function merged(found: readonly Found[]): LoadRequest[] {
+function merged(requests: readonly HostRequest[]): LoadRequest[] {
   const all = new Map<string, LoadRequest & { weight: number }>();
-  for (const { host: _, ...request } of found) {
+  for (const { host: _, ...request } of requests) {
     const key = JSON.stringify(request);
     const known = all.get(key);
     if (known === undefined) all.set(key, { ...request, weight: 1 });
@@ -145,7 +145,7 @@ export function readTargets(file: string): Traffic {
   // Untrusted targets must not send root's files to a server. If the targets file belongs to root, files next to it are allowed.
   const mustBeOpen = (body: string) =>
     process.geteuid?.() === 0 && (isAnothers || !isBelow(body, dirname(targetsFile)));
-  const found: Found[] = [];
+  const requests: HostRequest[] = [];
   let address: string | undefined;
   const add = (method: string, url: string, where: string, more: Partial<LoadRequest> = {}) => {
     const { scheme, host, port, path } = urlParts(url, where);
@@ -158,14 +158,14 @@ export function readTargets(file: string): Traffic {
     if (!isMethod(method))
       throw usageError(`${where}: "${method}" has to be a method such as GET or POST`);
     const headers: Record<string, string> = { ...more.headers };
-    const target: Found & { headers: typeof headers } = {
+    const target: HostRequest & { headers: typeof headers } = {
       method,
       target: path,
       ...more,
       headers,
       host,
     };
-    found.push(target);
+    requests.push(target);
     return target;
   };
   // Headers and a body belong to it.
@@ -195,14 +195,14 @@ export function readTargets(file: string): Traffic {
         `${where}: write a method and a URL, such as GET http://localhost/, a header, or @ and a file`,
       );
   }
-  const [first] = found;
+  const [first] = requests;
   if (first === undefined)
     throw usageError(`--targets ${file} has no targets: write one such as GET http://localhost/`);
-  return { requests: merged(found), ...present({ host: first.host }), said: [] };
+  return { requests: merged(requests), ...present({ host: first.host }), said: [] };
 }
 
 function requireRight(headers: readonly Header[], where: string): void {
-  const problem = headers.map(problemOf).find((one) => one !== undefined);
+  const problem = headers.map(problemOf).find((text) => text !== undefined);
   if (problem !== undefined) throw usageError(`${where}: ${problem}`);
 }
 

@@ -90,13 +90,13 @@ export async function readLog(
     );
   const host = present({ host: first.host || undefined });
   if (piece !== undefined) {
-    const { said, seconds, requests } = replayOf(piece, first.host);
-    return { requests, ...host, replaySeconds: seconds, said: [said, ...left] };
+    const { summary, seconds, requests } = replayOf(piece, first.host);
+    return { requests, ...host, replaySeconds: seconds, said: [summary, ...left] };
   }
   const { requests, paths, sum } = mixOf(first.counted);
   const rarer = paths === 0 ? '' : `, and rarer ones of ${counts(paths, 'path')}`;
-  const said = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
-  return { requests, ...host, said: [said, ...left] };
+  const summary = `Of the log's ${all}, ${percent(sum / lines)} are in the load: ${counts(requests.length - paths, 'request')}${rarer}.`;
+  return { requests, ...host, said: [summary, ...left] };
 }
 
 /** The requests of access logs, as readLog reads them. @param files URLs such as `new URL('access.log', import.meta.url)`, or paths */

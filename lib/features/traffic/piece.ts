@@ -121,9 +121,9 @@ export class BusiestPiece {
     const began = new Date(1000 * from).toISOString().slice(0, 19).replace('T', ' ');
     const how = factor === 1 ? 'as they came' : `${factor} times as fast`;
     // A day has too many seconds for the arguments of a call.
-    const most = whole([...bySecond.values()].reduce((one, other) => Math.max(one, other), 0));
-    const said = `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(made, 'request')} in ${duration(seconds)}, ${most} in the busiest second.`;
-    return { requests, seconds, said };
+    const most = whole([...bySecond.values()].reduce((peak, count) => Math.max(peak, count), 0));
+    const summary = `The busiest ${duration(logged)} of the log, from ${began} UTC on, are replayed ${how}: ${counts(made, 'request')} in ${duration(seconds)}, ${most} in the busiest second.`;
+    return { requests, seconds, summary };
   }
 }
 
