@@ -51,7 +51,7 @@ export function linkFigures(result: Result): Figure[] {
   });
   const marks = unsorted.sort((a, b) => a.x - b.x);
   const shownAt = (name: string) => (at: number) =>
-    marks.find((one) => one.name === name && one.x === at)?.shown ?? '';
+    marks.find((mark) => mark.name === name && mark.x === at)?.shown ?? '';
   const title = `${axis.replace(/, ms$/, '')} by ${x.replace(/, \S+$/, '')}`;
   return [
     {
@@ -67,7 +67,7 @@ export function linkFigures(result: Result): Figure[] {
       },
       tables: [
         tableOf(
-          [...new Set(marks.map((one) => one.x))],
+          [...new Set(marks.map((mark) => mark.x))],
           [rightColumn(x, String), ...names.map((name) => rightColumn(name, shownAt(name), axis))],
         ),
       ],

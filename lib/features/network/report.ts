@@ -62,7 +62,8 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
     title: string,
     cell: (network: NetworkResult, variant: VariantResult) => string,
   ) => {
-    const cellOf = (one: VariantResult) => figure(one.network, (network) => cell(network, one));
+    const cellOf = (variant: VariantResult) =>
+      figure(variant.network, (network) => cell(network, variant));
     return rightColumn(title, cellOf, group);
   };
   const perRequest = (group: string, title: string, value: (network: NetworkResult) => number) =>
@@ -72,16 +73,24 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
   const packets = 'packets/request';
   const table = tableOf(variants, [
     leftColumn('variant', ({ name }) => name),
-    perRequest(packets, 'to server', (one) => one.packetsPerRequest.toServer),
-    perRequest(packets, 'to client', (one) => one.packetsPerRequest.toClient),
-    perRequest(packets, 'in all', (one) => total(directions, (way) => one.packetsPerRequest[way])),
-    rightColumn('published', (one) => figure(one.published?.packetsPerRequest, whole), packets),
-    ...directions.map((way) => column('dropped', places[way], (one) => droppedText(one, way))),
-    ...directions.map((way) => column('lost', places[way], (_, one) => lostText(one, way))),
+    perRequest(packets, 'to server', ({ packetsPerRequest }) => packetsPerRequest.toServer),
+    perRequest(packets, 'to client', ({ packetsPerRequest }) => packetsPerRequest.toClient),
+    perRequest(packets, 'in all', ({ packetsPerRequest }) =>
+      total(directions, (way) => packetsPerRequest[way]),
+    ),
+    rightColumn(
+      'published',
+      ({ published }) => figure(published?.packetsPerRequest, whole),
+      packets,
+    ),
+    ...directions.map((way) =>
+      column('dropped', places[way], (network) => droppedText(network, way)),
+    ),
+    ...directions.map((way) => column('lost', places[way], (_, variant) => lostText(variant, way))),
     column('late', 'p50 ms', ({ latenessMs }) => short(latenessMs.p50)),
     column('late', 'p99 ms', ({ latenessMs }) => short(latenessMs.p99)),
     leftColumn('delay', delayCell),
-    perRequest('', 'sent again/req', (one) => one.retransmitsPerRequest),
+    perRequest('', 'sent again/req', ({ retransmitsPerRequest }) => retransmitsPerRequest),
     column('', 'listen overflows', ({ listenOverflows }) => whole(listenOverflows)),
     rightColumn(
       'published',
@@ -89,7 +98,9 @@ export function linkPart({ variants }: Pick<Result, 'variants'>): Part[] {
       'server idle',
     ),
     column('server idle', 'here', ({ serverIdleShare }) => percent(serverIdleShare)),
-    leftColumn('link', (one) => (links.size < 2 || one.rounds.length === 0 ? '' : linkOf(one))),
+    leftColumn('link', (variant) =>
+      links.size < 2 || variant.rounds.length === 0 ? '' : linkOf(variant),
+    ),
   ]);
   const below =
     'Packets count at the entry of the link, with those that its queue dropped and their retransmissions. Late is the time beyond the asked delay, in the later direction.';

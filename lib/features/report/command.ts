@@ -51,8 +51,8 @@ async function historyOf(name: string, results: string, run: string | undefined)
   if (names.length === 0) throw usageError(`there are no runs in ${results}`);
   if (!names.includes(name)) throw unknownWord(`scenario in ${results}`, name, names);
   const kept = runs
-    .filter((one) => scenarioOfRun(one) === name)
-    .flatMap((one) => resultIn(path.join(results, one)) ?? []);
+    .filter((folder) => scenarioOfRun(folder) === name)
+    .flatMap((folder) => resultIn(path.join(results, folder)) ?? []);
   const complete = kept.filter(({ state, quick }) => state === 'complete' && !quick);
   const parts = historyParts(complete);
   if (parts.length === 0)
@@ -83,9 +83,9 @@ async function help(results: string): Promise<string[]> {
 /** Throws UserError (exit code 2). */
 async function findResult(word: string, results: string): Promise<string> {
   for (const place of [fromCallersFolder(word), path.join(results, word)]) {
-    const found = placeOf(place);
-    if (found === undefined) continue;
-    if (!found.isDirectory()) return place;
+    const stats = placeOf(place);
+    if (stats === undefined) continue;
+    if (!stats.isDirectory()) return place;
     const file = path.join(place, 'result.json');
     if (existsSync(file)) return file;
     throw usageError(`${place} has no result.json: name the folder of a run`);

@@ -12,8 +12,8 @@ export function historyParts(results: readonly Result[]): Part[] {
       leftColumn('run', ({ run }) => run),
       rightColumn('boot', ({ boot }) => whole(boots.indexOf(boot) + 1)),
       rightColumn('rounds', ({ roundRatios }) => whole(roundRatios.length)),
-      rightColumn('effect', (one) => {
-        const { ratio, interval } = ofRun(one);
+      rightColumn('effect', (keptEffect) => {
+        const { ratio, interval } = ofRun(keptEffect);
         return effect(ratio, interval);
       }),
     ]);

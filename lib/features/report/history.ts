@@ -62,9 +62,9 @@ function estimateOf({ roundRatios }: KeptEffect): Estimate {
 
 /** The mean of estimates of the same effect, each by its weight. */
 function combined(estimates: readonly Estimate[]): Estimate {
-  const weight = total(estimates, (one) => 1 / one.variance);
+  const weight = total(estimates, ({ variance }) => 1 / variance);
   return {
-    mean: total(estimates, (one) => one.mean / one.variance) / weight,
+    mean: total(estimates, ({ mean, variance }) => mean / variance) / weight,
     variance: 1 / weight,
   };
 }
@@ -88,14 +88,21 @@ export function pooled(effects: readonly KeptEffect[]): Pooled {
 function randomEffects(estimates: readonly Estimate[]): RatioInterval & { between: number } {
   const k = estimates.length;
   const fixed = combined(estimates);
-  const weights = estimates.map((one) => 1 / one.variance);
-  const heterogeneity = total(estimates, (one) => (one.mean - fixed.mean) ** 2 / one.variance);
+  const weights = estimates.map(({ variance }) => 1 / variance);
+  const heterogeneity = total(
+    estimates,
+    ({ mean, variance }) => (mean - fixed.mean) ** 2 / variance,
+  );
   const sum = total(weights, (weight) => weight);
   const scale = sum - total(weights, (weight) => weight ** 2) / sum;
   const betweenVariance = Math.max(0, (heterogeneity - (k - 1)) / scale);
-  const wider = estimates.map((one) => ({ ...one, variance: one.variance + betweenVariance }));
+  const wider = estimates.map((estimate) => ({
+    ...estimate,
+    variance: estimate.variance + betweenVariance,
+  }));
   const middle = combined(wider);
-  const factor = total(wider, (one) => (one.mean - middle.mean) ** 2 / one.variance) / (k - 1);
+  const factor =
+    total(wider, ({ mean, variance }) => (mean - middle.mean) ** 2 / variance) / (k - 1);
   const half =
     studentQuantile(1 - alphaOf() / 2, k - 1) * Math.sqrt(middle.variance * Math.max(1, factor));
   return {

@@ -65,11 +65,13 @@ export async function lookWhy(
       const asked = sides.filter(({ variant }) => names.has(variant.name));
       const isHere = ({ variant }: PlannedVariant) =>
         plan.cores.serverHost === undefined && variant.server.name !== 'address';
-      const here = asked.filter(isHere);
-      elsewhere.push(...asked.filter((one) => !isHere(one)));
-      if (here.length === 0) continue;
+      const local = asked.filter(isHere);
+      elsewhere.push(...asked.filter((side) => !isHere(side)));
+      if (local.length === 0) continue;
       try {
-        why.sides.push(...(await sidesOf(inside, { ...group, sides: here }, perf, context.folder)));
+        why.sides.push(
+          ...(await sidesOf(inside, { ...group, sides: local }, perf, context.folder)),
+        );
       } catch (error) {
         signal.throwIfAborted();
         why.missing.push(messageOf(error).replaceAll('\n', ' '));
@@ -161,7 +163,7 @@ const fileOf = ({ folder }: RunContext, side: number): string => join(folder, `p
 const requestsOf = ({ results }: Measurement): number =>
   Math.max(
     1,
-    total(results, (one) => one.requests + one.warmupRequests),
+    total(results, ({ requests, warmupRequests }) => requests + warmupRequests),
   );
 
 async function whileLookedAt(

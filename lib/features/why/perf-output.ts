@@ -239,7 +239,7 @@ export function placeOf(
   if (entry !== -1)
     for (const symbol of stack.slice(entry + 1, entry + 1 + mostFormFrames)) {
       const name = callForms.exec(symbol)?.[1]?.replace(/^openat2$/, 'openat') ?? '';
-      const call = [name, `${name}64`].find((one) => calls.has(one));
+      const call = [name, `${name}64`].find((form) => calls.has(form));
       if (call !== undefined) return { kind: 'call', name: call };
     }
   const [outermost = ''] = stack;

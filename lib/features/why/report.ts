@@ -67,7 +67,7 @@ type PartChange = ReturnType<typeof partChanges>[number];
 /** The largest first. */
 function partChanges({ variant, baseline }: Pair) {
   const partOf = ({ cpu }: WhySide, name: string) =>
-    cpu.find((one) => one.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
+    cpu.find((part) => part.name === name) ?? { us: 0, sdUs: 0, kind: undefined };
   const changes = namesOf([...variant.cpu, ...baseline.cpu]).map((name) => {
     const [now, before] = [partOf(variant, name), partOf(baseline, name)];
     const sdUs = Math.hypot(now.sdUs, before.sdUs, restartShare * Math.min(now.us, before.us));
@@ -200,17 +200,17 @@ function factsText(variant?: VariantResult, baseline?: VariantResult): string[] 
   return facts;
 }
 
-function connectionsText(one: VariantResult, { share, kept }: Reconnects): string {
-  if (share < leastCalls.usual) return `${one.name} keeps its connections`;
+function connectionsText(variant: VariantResult, { share, kept }: Reconnects): string {
+  if (share < leastCalls.usual) return `${variant.name} keeps its connections`;
   const often = share + kept > 0.95 ? 'each request' : `every ${perRequest(1 / share)} requests`;
-  return `${one.name} opens a connection for ${often}${handshakesText(one)}`;
+  return `${variant.name} opens a connection for ${often}${handshakesText(variant)}`;
 }
 
 /** ", with a full TLS handshake", or the share of the handshakes that resumed a session. */
-function handshakesText(one: VariantResult): string {
-  const handshakes = total(perRequestOf(one, 'handshakes'), (count) => count);
+function handshakesText(variant: VariantResult): string {
+  const handshakes = total(perRequestOf(variant, 'handshakes'), (count) => count);
   if (handshakes === 0) return '';
-  const resumed = total(perRequestOf(one, 'resumed'), (count) => count) / handshakes;
+  const resumed = total(perRequestOf(variant, 'resumed'), (count) => count) / handshakes;
   if (resumed === 0) return ', with a full TLS handshake';
   return `, with a TLS handshake (${percent(resumed)} of them resumed a session)`;
 }
@@ -234,7 +234,7 @@ function waitText({ comparison }: Pair, result: Result): string[] {
 }
 
 const usOf = ({ cpu }: WhySide, name: string): number =>
-  total(cpu, (one) => (one.name === name ? one.us : 0));
+  total(cpu, (part) => (part.name === name ? part.us : 0));
 
 const namesOf = (all: readonly { name: string }[]): string[] => [
   ...new Set(all.map(({ name }) => name)),
@@ -272,7 +272,7 @@ function countsTable(sides: readonly WhySide[]): Table {
   for (const name of namesOf(sides.flatMap(({ calls }) => calls)))
     all.push({
       name: `  ${name}`,
-      of: ({ calls }) => calls.find((one) => one.name === name)?.perRequest,
+      of: ({ calls }) => calls.find((call) => call.name === name)?.perRequest,
     });
   for (const key of perfCounts) {
     const name = key.replace(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`);
@@ -305,7 +305,7 @@ function timesTable(sides: readonly WhySide[], result: Result): Table {
 
 function functionsTable(sides: readonly WhySide[]): Table {
   const rows = sides.flatMap(({ variant, functions }) =>
-    functions.map((one) => ({ variant, ...one })),
+    functions.map((largest) => ({ variant, ...largest })),
   );
   return tableOf(rows, [
     leftColumn('largest functions', ({ name }) => name),

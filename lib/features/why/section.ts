@@ -20,7 +20,7 @@ export async function whySections(result: Result, folder: string | undefined): P
   return whyPart(result).map(
     ({ tables, below }) => html`<section><h2>Why</h2>
 <p>CPU time of a request, by system call, other work of the kernel, and object in user space.</p>
-<div class="stacks">${bars.map((one) => html`<b>${one.variant}</b><span class="stack">${parts(one)}</span><b>${short(one.us)} µs</b>`)}</div>
+<div class="stacks">${bars.map((bar) => html`<b>${bar.variant}</b><span class="stack">${parts(bar)}</span><b>${short(bar.us)} µs</b>`)}</div>
 <p class="legend">${names.map((name) => html`<span><i style="${colourOf(name)}"></i>${name}</span> `)}</p>
 ${sideBySide(tables)}${paragraphs(below)}${flamesHtml(result, stacks)}</section>
 `,
@@ -33,7 +33,7 @@ function flamesHtml(result: Result, stacks: readonly Stacks[]): Html {
   const pairs = pairsOf(result).flatMap(({ variant, baseline }) =>
     of(variant.variant).flatMap((now) => of(baseline.variant).map((before) => ({ now, before }))),
   );
-  return html`<details><summary>Flame graphs</summary>${pairs.map(({ now, before }) => html`<h3>${now.variant} against ${before.variant}: red takes more CPU time, green less</h3>${flameGraph(now, before)}`)}${stacks.map((one) => html`<h3>${one.variant}</h3>${flameGraph(one)}`)}</details>`;
+  return html`<details><summary>Flame graphs</summary>${pairs.map(({ now, before }) => html`<h3>${now.variant} against ${before.variant}: red takes more CPU time, green less</h3>${flameGraph(now, before)}`)}${stacks.map((side) => html`<h3>${side.variant}</h3>${flameGraph(side)}`)}</details>`;
 }
 
 function readStacks(folder: string, { why }: Result): Stacks[] {
