@@ -16,7 +16,8 @@ export function comparisonOf(
   baseline?: string,
 ): Comparison | undefined {
   return comparisons.find(
-    (one) => one.variant === name && (baseline === undefined || one.baseline === baseline),
+    (comparison) =>
+      comparison.variant === name && (baseline === undefined || comparison.baseline === baseline),
   );
 }
 
@@ -24,7 +25,9 @@ export function comparisonOf(
 export function measuredComparisons<One extends Pick<Comparison, 'variant'>>(
   result: Pick<Result, 'variants'> & { comparisons: readonly One[] },
 ): One[] {
-  return result.comparisons.filter((one) => comparable(variantOf(result, one.variant), one));
+  return result.comparisons.filter((comparison) =>
+    comparable(variantOf(result, comparison.variant), comparison),
+  );
 }
 
 /** A ratio of 0 means that nothing could be compared. */

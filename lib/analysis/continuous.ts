@@ -107,6 +107,6 @@ function isBeyond(matters: number, logs: readonly number[]): boolean {
 }
 
 /** Whether a ratio is farther from 1 than another one. */
-function isFarther(one: RatioInterval, other: RatioInterval): boolean {
-  return Math.abs(Math.log(one.ratio)) > Math.abs(Math.log(other.ratio));
+function isFarther({ ratio }: RatioInterval, other: RatioInterval): boolean {
+  return Math.abs(Math.log(ratio)) > Math.abs(Math.log(other.ratio));
 }

@@ -37,18 +37,18 @@ export function figuresOfRun(
   asked: Asked = {},
 ) {
   const variants = measured.map((variant) => variantResult(facts, variant));
-  const contenders = measured.map((one, index) => ({
-    ...one,
+  const contenders = measured.map((variant, index) => ({
+    ...variant,
     ...(variants[index] as VariantResult),
     figures: {
-      ...byName(metricNames, (metric) => figuresPerRound(metric, one.rounds)),
-      rps: rpsPerRound(one),
+      ...byName(metricNames, (metric) => figuresPerRound(metric, variant.rounds)),
+      rps: rpsPerRound(variant),
     },
   }));
   const compared = comparisonsOf(facts, contenders, asked);
-  const comparisons = compared.map((one) => {
-    const pages = pageEffects(one, { variants, comparisons: compared });
-    return pages.length === 0 ? one : { ...one, pages };
+  const comparisons = compared.map((comparison) => {
+    const pages = pageEffects(comparison, { variants, comparisons: compared });
+    return pages.length === 0 ? comparison : { ...comparison, pages };
   });
   const ofControls: number[][] = [];
   for (const { verdict, roundRatios } of comparisons)
@@ -111,7 +111,7 @@ function comparisonsOf(
   contenders: readonly (Contender & Pick<MeasuredVariant, 'against' | 'needsServerCores'>)[],
   { alsoCompare = [], control }: Asked,
 ): Judgement[] {
-  const named = (name: string) => contenders.find((one) => one.name === name);
+  const named = (name: string) => contenders.find((contender) => contender.name === name);
   const pairs: Pair[] = [];
   for (const variant of contenders) {
     const { against, needsServerCores = 1 } = variant;

@@ -60,14 +60,14 @@ export function mergedDistribution(parts: readonly LatencyDistribution[]): Laten
 export function pooledDistribution(
   counted: readonly { part: Distribution; n: number }[],
 ): Distribution {
-  const n = total(counted, (one) => one.n);
+  const n = total(counted, (group) => group.n);
   const average = (of: (part: Distribution) => number) =>
-    total(counted, (one) => one.n * of(one.part)) / n;
+    total(counted, (group) => group.n * of(group.part)) / n;
   const middle = average((part) => part.mean);
   // Squares within the parts, and between them.
   const squares = total(
     counted,
-    (one) => (one.n - 1) * one.part.sd ** 2 + one.n * (one.part.mean - middle) ** 2,
+    (group) => (group.n - 1) * group.part.sd ** 2 + group.n * (group.part.mean - middle) ** 2,
   );
   return {
     min: extent(counted.map(({ part }) => part.min))[0],
@@ -150,16 +150,16 @@ function withShares(buckets: readonly Omit<BucketShare, 'share'>[]): BucketShare
 }
 
 /** Equal up to the rounding of seconds to milliseconds. */
-export function sameBucket(one: BucketShare, other: BucketShare): boolean {
+export function sameBucket({ fromMs, toMs }: BucketShare, other: BucketShare): boolean {
   const isNear = (a: number, b: number) => a === b || Math.abs(a - b) < 1e-6;
-  return isNear(one.fromMs, other.fromMs) && isNear(one.toMs ?? Infinity, other.toMs ?? Infinity);
+  return isNear(fromMs, other.fromMs) && isNear(toMs ?? Infinity, other.toMs ?? Infinity);
 }
 
 /** Each bucket once, in ascending order. */
 export function allBuckets(series: readonly (readonly BucketShare[])[]): BucketShare[] {
   const each = series
     .flat()
-    .filter((bucket, index, all) => all.findIndex((one) => sameBucket(one, bucket)) === index);
+    .filter((bucket, index, all) => all.findIndex((other) => sameBucket(other, bucket)) === index);
   return each.sort((a, b) => a.fromMs - b.fromMs || (a.toMs ?? Infinity) - (b.toMs ?? Infinity));
 }
 

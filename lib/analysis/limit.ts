@@ -122,7 +122,7 @@ export function sharesOf(round: Round, variant: Workers, cores: SideCores) {
   const waitedShare = (waitedIn(phases) * usable.server) / cores.server;
   const shareOf = (side: keyof SideCores, cpuSeconds: number) => {
     const direction = side === 'server' ? 'toServer' : 'toClient';
-    const linkCpuSeconds = total(phases, (one) => one.network?.linkCpuSeconds[direction] ?? 0);
+    const linkCpuSeconds = total(phases, ({ network }) => network?.linkCpuSeconds[direction] ?? 0);
     const upstream = side === 'server' ? (noise?.upstreamShare ?? 0) : 0;
     const steal = noise?.[`${side}StealShare`] ?? 0;
     const others = noise?.[`${side}OthersShare`] ?? 0;

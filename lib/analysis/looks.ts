@@ -43,7 +43,7 @@ export function onlyLook(rounds: number): readonly Look[] {
  * errors of looks coincide: the shares of several are so much smaller that all looks of all comparisons have 5 % in sum.
  */
 export function alphaAt(looks: readonly Look[], rounds: number, comparisons: number): number {
-  const look = looks.find((one) => one.rounds >= rounds) ?? (looks.at(-1) as Look);
-  if (comparisons <= 1) return look.alpha;
-  return look.alpha * (alphaOf(comparisons) / total(looks, ({ alpha }) => alpha));
+  const nextLook = looks.find((look) => look.rounds >= rounds) ?? (looks.at(-1) as Look);
+  if (comparisons <= 1) return nextLook.alpha;
+  return nextLook.alpha * (alphaOf(comparisons) / total(looks, ({ alpha }) => alpha));
 }

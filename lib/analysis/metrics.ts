@@ -81,7 +81,7 @@ export const metrics: Readonly<Record<Metric, MetricFacts>> = {
 export const metricNames = Object.keys(metrics) as Metric[];
 
 export function isLatency(metric: string): metric is LatencyMetric {
-  return latencyMetrics.some((one) => one === metric);
+  return latencyMetrics.some((name) => name === metric);
 }
 
 /** The figures of rounds, in the unit of `of`; null if a round has too few responses for it. NaN: unknown. */

@@ -38,13 +38,13 @@ export function pagesOf(result: Rounds, name: string) {
     return {
       page,
       ...byName(['responses', 'unexpected', 'errors', 'bodyBytes'], (name) =>
-        total(figures, (one) => one[name]),
+        total(figures, (ofRound) => ofRound[name]),
       ),
-      ...byName(['p50Ms', 'p99Ms'], (name) => median(figures.map((one) => one[name]))),
+      ...byName(['p50Ms', 'p99Ms'], (name) => median(figures.map((ofRound) => ofRound[name]))),
     };
   });
   const all = total(sums, ({ responses }) => responses);
-  return sums.map((one) => ({ ...one, share: one.responses / Math.max(1, all) }));
+  return sums.map((sum) => ({ ...sum, share: sum.responses / Math.max(1, all) }));
 }
 
 function verdictOn([low, high]: PageEffect['ci95']): PageEffect['verdict'] {

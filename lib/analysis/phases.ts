@@ -47,10 +47,10 @@ export function queueGrowthOf(phases: readonly LoadResult[]): number {
   const seconds = total(phases, (phase) => phase.seconds);
   let growth = 0;
   let variance = 0;
-  for (const { queueGrowth, seconds: own } of phases) {
+  for (const { queueGrowth, seconds: phaseSeconds } of phases) {
     if (queueGrowth === null || queueGrowth === undefined) continue;
-    growth += (queueGrowth.perSecond * own) / seconds;
-    variance += ((queueGrowth.standardError * own) / seconds) ** 2;
+    growth += (queueGrowth.perSecond * phaseSeconds) / seconds;
+    variance += ((queueGrowth.standardError * phaseSeconds) / seconds) ** 2;
   }
   const isClear = growth > clearGrowth * Math.sqrt(variance);
   return isClear && growth > growthMatters * meanRps(phases) ? growth : 0;
@@ -108,7 +108,7 @@ export function phasePairs({ published, phases, rounds }: VariantResult) {
   const inArticle = published === null ? [] : (published.phases ?? [published]);
   return Array.from({ length: Math.max(phases.length, inArticle.length) }, (_, index) => {
     const measured = phases[index];
-    const ofRounds = rounds.flatMap(({ phases: { [index]: one } }) => one ?? []);
+    const ofRounds = rounds.flatMap(({ phases: { [index]: phase } }) => phase ?? []);
     return {
       /** From 1. */
       phase: index + 1,

@@ -117,11 +117,11 @@ const exactPart = 0.1;
 export function unsettled(comparisons: readonly Comparison[], precision?: number): Comparison[] {
   const judged = comparisons.filter(({ verdict }) => verdict !== 'none');
   return judged.filter(
-    (one) =>
-      (one.verdict === 'inconclusive' && precision === undefined) ||
-      !isExact(one, precision ?? usualPrecision) ||
-      one.swayedBy !== null ||
-      dependenceOf(one.roundRatios.map(Math.log), falseHolds / judged.length) !== null,
+    (comparison) =>
+      (comparison.verdict === 'inconclusive' && precision === undefined) ||
+      !isExact(comparison, precision ?? usualPrecision) ||
+      comparison.swayedBy !== null ||
+      dependenceOf(comparison.roundRatios.map(Math.log), falseHolds / judged.length) !== null,
   );
 }
 
@@ -154,7 +154,7 @@ export function compareAll(pairs: readonly Pair[], rules: Rules): Judgement[] {
   const judged = questions.flat().filter(({ why }) => why === null);
   const rounds = Math.max(0, ...pairs.map(({ variant }) => variant.rounds.length));
   const alpha = alphaAt(rules.looks, rounds, judged.length);
-  return questions.map((own) => compare(own, alpha, rules));
+  return questions.map((ofPair) => compare(ofPair, alpha, rules));
 }
 
 /** The first metric decides; the others have additional verdicts. */
@@ -162,17 +162,17 @@ function metricsOf(
   { baseline, variant }: Pair,
   { metric, alsoAsked = [], control, sharedCores }: Rules,
 ): readonly [Metric, ...Metric[]] {
-  const beside = serverMetricNames.filter((one) => one !== metric && alsoAsked.includes(one));
+  const beside = serverMetricNames.filter((name) => name !== metric && alsoAsked.includes(name));
   if (metric !== undefined) return [metric, ...beside];
   const both = [baseline, variant];
   const usual = judgedBy({
-    ofPages: both.some((one) => filesOf(one) > 1),
+    ofPages: both.some((side) => filesOf(side) > 1),
     atRate: both.some(rateIsSet),
     // On shared cores no share is a limit. A load in steps ends where the latency does.
     atLimit:
       !control &&
       !sharedCores &&
-      both.every((one) => one.found === undefined && isServerAtLimit(one)),
+      both.every((side) => side.found === undefined && isServerAtLimit(side)),
   });
   return [...usual, ...beside];
 }
@@ -181,15 +181,15 @@ function compare(questions: readonly Question[], alpha: number, rules: Rules): J
   const [question] = questions as [Question];
   const { pair, metric, why } = question;
   const { baseline, variant } = pair;
-  const ratioBy = (one: Metric) => {
-    const figures = figuresOf(pair, one);
+  const ratioBy = (name: Metric) => {
+    const figures = figuresOf(pair, name);
     if (figures === null) return null;
     const { ratio, interval } = ratioInterval(...figures, alpha);
     return { ratio, ci95: interval };
   };
-  const beside = (one: Metric): BesideRatio | null => {
-    const ratio = ratioBy(one);
-    const asked = questions.find((other) => other.metric === one);
+  const beside = (name: Metric): BesideRatio | null => {
+    const ratio = ratioBy(name);
+    const asked = questions.find((other) => other.metric === name);
     if (ratio === null) return null;
     if (asked === undefined) return { ...ratio, verdict: 'none' };
     return { ...ratio, verdict: answerTo(asked, alpha, rules).verdict };
@@ -330,9 +330,9 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
   const failing = both.find(isFailing);
   if (failing !== undefined)
     return { kind: 'failing', name: failing.name, successRatio: failing.successRatio ?? 0 };
-  const behind = both.find((one) => rateOf(one)?.reached === false);
+  const behind = both.find((side) => rateOf(side)?.reached === false);
   if (ofLatency && behind !== undefined) return { kind: 'belowRate', name: behind.name };
-  const stood = both.find((one) => stoodStill(one) > mostStoodStill);
+  const stood = both.find((side) => stoodStill(side) > mostStoodStill);
   if (ofLatency && stood !== undefined)
     return { kind: 'stoodStill', name: stood.name, share: stoodStill(stood) };
   if (figuresOf(pair, metric) === null) return { kind: 'noFigures', metric, inLog };
@@ -342,8 +342,10 @@ function obstacle(pair: Pair, metric: Metric, { serverCores, control }: Rules): 
     return { kind: 'oneSided', disturbance };
   if (serverCores < needsServerCores) return { kind: 'needsCores', needed: needsServerCores };
   if (baseline.setup === variant.setup && !control) {
-    const [one, other] = both.map(({ setup, setupOnMoreCores = setup }) => setupOnMoreCores);
-    if (one === other) return { kind: 'sameSetup' };
+    const [baselineSetup, variantSetup] = both.map(
+      ({ setup, setupOnMoreCores = setup }) => setupOnMoreCores,
+    );
+    if (baselineSetup === variantSetup) return { kind: 'sameSetup' };
     return { kind: 'needsCores', needed: serverCores + 1 };
   }
   return baseline.rounds.length < minimumRounds
@@ -366,7 +368,7 @@ function heldBack(verdict: Judged, { baseline, variant }: Pair): Contender | und
     inconclusive: [],
   }[verdict];
   return sides.find(
-    (one) => one.found?.some(({ atLeast }) => atLeast) === true || limitOf(one) === 'generator',
+    (side) => side.found?.some(({ atLeast }) => atLeast) === true || limitOf(side) === 'generator',
   );
 }
 
