@@ -107,12 +107,12 @@ function articleOf({ article }: Scenario): Result['article'] {
 /** The scenario's knob, if its only two variants are shown; undefined for users' own configs, which may differ in more. */
 export function knobOf(scenario: Scenario, shown: readonly { name: string }[]): string | undefined {
   const variants = findVariants(scenario);
-  const own = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
+  const hasOwnConfig = variants.some(({ server }) => typeof server !== 'string' && isOwn(server));
   const isTheStep =
     variants.length === 2 &&
     shown.length === 2 &&
     variants.every(({ name }, index) => name === shown[index]?.name);
-  return isTheStep && !own ? scenario.knob : undefined;
+  return isTheStep && !hasOwnConfig ? scenario.knob : undefined;
 }
 
 function addressNotes({ variants }: Plan): string[] {
@@ -141,7 +141,7 @@ function measuredVariant(plan: Plan, variant: Variant, { kept, answers }: Known)
     }),
   };
   const profile = loadOf(scenario, variant);
-  const planned = plan.variants.find((one) => one.variant === variant);
+  const planned = plan.variants.find(({ variant: runnable }) => runnable === variant);
   if (planned === undefined)
     return {
       ...about,
@@ -246,6 +246,6 @@ export function totalIntegrity(kept: readonly KeptRound[]): Integrity {
     [...outcomes.values()].flatMap(({ integrity }) => integrity ?? []),
   );
   return byName(['requests', 'stored', 'backfilled', 'lost'], (name) =>
-    total(all, (one) => one[name]),
+    total(all, (integrity) => integrity[name]),
   );
 }

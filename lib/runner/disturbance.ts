@@ -216,10 +216,10 @@ export function bodiesDiffer(
   phases: readonly Phase[],
   answer: Pick<Answer, 'bytes' | 'sdBytes'>,
 ): boolean {
-  const found = phases.flatMap((phase) => otherBodiesIn(phase, answer) ?? []);
+  const lengths = phases.flatMap((phase) => otherBodiesIn(phase, answer) ?? []);
   if (isOwn(variant.server))
-    return found.some((meanBytes) => Math.abs(meanBytes - answer.bytes) > 0.01 * answer.bytes);
-  const [meanBytes] = found;
+    return lengths.some((meanBytes) => Math.abs(meanBytes - answer.bytes) > 0.01 * answer.bytes);
+  const [meanBytes] = lengths;
   if (meanBytes === undefined) return false;
   throw new RoundFailure(
     `${variant.name}: bodies had ${hundredths(meanBytes)} B on average, and the page has ${whole(answer.bytes)} B: it changed during the load`,

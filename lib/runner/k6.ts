@@ -243,10 +243,10 @@ function overran(record: string, plan?: LoadPlan): string {
   const { maxDurationSeconds, phases } = plan;
   const points = textOf(record).split('\n').flatMap(pointsIn);
   const progress = (phases[0]?.sides ?? []).map(({ requests, tags = {} }) => {
-    const own = points.filter(({ variant }) => variant === tags['variant']);
-    const ended = total(own, ({ kind, count }) => (kind === undefined ? count : 0));
+    const sidePoints = points.filter(({ variant }) => variant === tags['variant']);
+    const ended = total(sidePoints, ({ kind, count }) => (kind === undefined ? count : 0));
     const asked = requests === undefined ? '' : ` of ${whole(requests * phases.length)}`;
-    return `${tags['variant']} ${whole(ended)}${asked} requests${errorsAmong(own)}`;
+    return `${tags['variant']} ${whole(ended)}${asked} requests${errorsAmong(sidePoints)}`;
   });
   return `the load did not end within ${whole(maxDurationSeconds)} s: ${progress.join(', ')}`;
 }

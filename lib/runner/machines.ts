@@ -33,12 +33,12 @@ export interface Machines extends MachinesInUse {
   neededHere(servers: readonly ServerName[]): readonly ServerName[];
   /**
    * Gets the programs of the servers, and k6 to where the load is made.
-   * @param here programs of this machine: k6, and what neededHere returned
+   * @param localBinaries programs of this machine: k6, and what neededHere returned
    * @throws UserError, or the signal's reason
    */
   tools(
     servers: readonly ServerName[],
-    here: Readonly<Record<ToolName, string>>,
+    localBinaries: Readonly<Record<ToolName, string>>,
     signal: AbortSignal,
   ): Promise<ServerTools>;
   /** Returns the facts of other machines for the result. Throws UserError if the load does not reach the servers. */
@@ -96,8 +96,8 @@ export const onlyThisMachine: Pick<PlannedMachines, 'open'> = {
       ...inUseHere,
       cores: divideCores(readProcessors(), asked, scenario),
       neededHere: (servers) => servers,
-      async tools(servers, here, signal) {
-        const binaries = byName(servers, (name) => here[name]);
+      async tools(servers, localBinaries, signal) {
+        const binaries = byName(servers, (name) => localBinaries[name]);
         return { binaries, versions: await versionsOf(binaries, signal) };
       },
       facts: () => Promise.resolve({}),

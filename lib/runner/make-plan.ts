@@ -340,8 +340,8 @@ function requireShort({ groups }: PlanDraft): void {
 
 /** Metrics of servers that conditions of the exit code name; undefined without any. */
 function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
-  const asked = serverMetricNames.filter((one) =>
-    failIf?.gates?.some(({ metric }) => metric === one),
+  const asked = serverMetricNames.filter((name) =>
+    failIf?.gates?.some(({ metric }) => metric === name),
   );
   return asked.length === 0 ? undefined : asked;
 }
@@ -349,7 +349,7 @@ function alsoAskedBy({ failIf }: PlanOptions): ServerMetric[] | undefined {
 function requireMetric(draft: PlanDraft): void {
   const { metric, alsoAsked = [], variants, cores } = draft;
   const open = variants.find(({ load }) => load.rate !== undefined);
-  const ofProcesses = metricNames.filter((one) => metricWords[one].ofProcesses !== undefined);
+  const ofProcesses = metricNames.filter((name) => metricWords[name].ofProcesses !== undefined);
   if (metric === 'rps' && open !== undefined)
     refuse(
       `--metric rps: ${open.load.command} sets requests/s itself: take ${enumeration([...latencyMetrics, ...ofProcesses], 'or')}, or a load without a rate`,
@@ -359,16 +359,16 @@ function requireMetric(draft: PlanDraft): void {
   );
   const others = open === undefined ? ['rps', ...latencyMetrics] : latencyMetrics;
   const asked = [
-    ...(metric === undefined ? [] : [{ flag: '--metric', one: metric }]),
-    ...alsoAsked.map((one) => ({ flag: '--fail-if', one })),
+    ...(metric === undefined ? [] : [{ flag: '--metric', name: metric }]),
+    ...alsoAsked.map((name) => ({ flag: '--fail-if', name })),
   ];
-  for (const { flag, one } of asked) {
-    const what = metricWords[one].ofProcesses;
-    const unknown = addresses.find(({ cgroup }) => one !== 'cpu' || cgroup === undefined);
-    const place = unknown?.origin ?? (one !== 'cpu' && cores.serverHost);
+  for (const { flag, name } of asked) {
+    const what = metricWords[name].ofProcesses;
+    const unknown = addresses.find(({ cgroup }) => name !== 'cpu' || cgroup === undefined);
+    const place = unknown?.origin ?? (name !== 'cpu' && cores.serverHost);
     if (what && place)
       refuse(
-        `${flag} ${one}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,
+        `${flag} ${name}: the ${what} of what runs at ${place} is not known: ${flag === '--metric' ? `take ${enumeration(others, 'or')}` : 'leave it out'}`,
       );
   }
 }

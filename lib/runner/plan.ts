@@ -179,7 +179,7 @@ export function groupsOf(
   { files, memoryBytes }: GroupLimits,
 ): Group[] {
   const inTurns = variants.filter((planned) => isInTurns(scenario, planned));
-  const groups = variants.filter((planned) => !inTurns.includes(planned)).map((one) => [one]);
+  const groups = variants.filter((planned) => !inTurns.includes(planned)).map((side) => [side]);
   for (const atRate of [false, true]) {
     let [filesLeft, bytesLeft] = [0, 0];
     for (const planned of inTurns.filter(({ load }) => isAtRate(load) === atRate)) {

@@ -243,9 +243,9 @@ export async function openStages(
     if (isTimed && !(await isOpened(stage))) break;
   }
   const opened = await Promise.allSettled(sides.flatMap((planned) => opening.get(planned) ?? []));
-  const stages = opened.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  const stages = opened.flatMap((result) => (result.status === 'fulfilled' ? [result.value] : []));
   if (!isTimed) for (const stage of stages) delete stage.startupMs;
-  const failed = opened.find((one) => one.status === 'rejected');
+  const failed = opened.find((result) => result.status === 'rejected');
   if (failed === undefined) {
     if (isFirst) onAnswers?.();
     return stages;

@@ -104,7 +104,7 @@ class Rounds {
   readonly #answers: NonNullable<Attempt['answers']>;
   #endedBy: string | undefined;
   /** Lines on the answers. */
-  #said: readonly string[] = [];
+  #printedAnswers: readonly string[] = [];
   #attempts = 0;
   /** The plan's groups, with longer warm-ups and separated sides where needed. */
   #groups: readonly Group[];
@@ -295,8 +295,8 @@ class Rounds {
   /** @throws UserError, which ends the run, after too many failures of a round */
   #countFailure(failure: RoundFailure, place: number) {
     this.#failures.push(failure);
-    const own = this.#failures.filter((one) => !(one instanceof Disturbance));
-    if (own.length === triesOfFailing)
+    const faults = this.#failures.filter((fault) => !(fault instanceof Disturbance));
+    if (faults.length === triesOfFailing)
       throw new UserError(`round ${place} failed twice: ${failure.message}`);
     if (this.#failures.length === triesOfDisturbed)
       throw new UserError(
@@ -307,8 +307,8 @@ class Rounds {
   /** Prints what the answers differ in, once. */
   #sayAnswers() {
     const lines = [...this.#answerLines(), ...this.#answerTable()];
-    for (const line of lines) if (!this.#said.includes(line)) this.#events.say(line);
-    this.#said = lines;
+    for (const line of lines) if (!this.#printedAnswers.includes(line)) this.#events.say(line);
+    this.#printedAnswers = lines;
   }
 
   /** Loads every group once. @param place of the round among the kept ones, from 1, which decides the order */
@@ -343,12 +343,12 @@ class Rounds {
     return outcomes;
   }
 
-  #noteOutcome(variant: string, { integrity, notes: own, lastWords }: VariantRound) {
+  #noteOutcome(variant: string, { integrity, notes, lastWords }: VariantRound) {
     if (lastWords !== undefined && !this.#quoted.has(variant)) {
       this.#quoted.add(variant);
       this.#notes.add(warning.logOfFailures(variant, lastWords));
     }
-    for (const text of [...own, ...(integrity?.problems ?? [])]) this.#notes.add(text);
+    for (const text of [...notes, ...(integrity?.problems ?? [])]) this.#notes.add(text);
   }
 
   #ratesSoFar() {
@@ -385,13 +385,13 @@ class Rounds {
     const { variants } = this.#resultNow('partial');
     for (const { sides } of this.#groups) {
       const names = new Set(sides.map(({ variant }) => variant.name));
-      const found = turnsDisagree(variants.filter(({ name }) => names.has(name)));
-      if (found === undefined) continue;
+      const disagreement = turnsDisagree(variants.filter(({ name }) => names.has(name)));
+      if (disagreement === undefined) continue;
       if (this.#timeIsOver(0, minimumRounds)) {
-        this.#notes.add(warning.turnsDiffer(found.name, found.ratio));
+        this.#notes.add(warning.turnsDiffer(disagreement.name, disagreement.ratio));
         continue;
       }
-      const note = warning.notInTurns(found.name, found.ratio, this.#kept.length);
+      const note = warning.notInTurns(disagreement.name, disagreement.ratio, this.#kept.length);
       this.#notes.add(note);
       this.#events.say(note);
       const longer = sides.map(({ variant, load }) => {

@@ -48,9 +48,9 @@ export function sampleUsage({ servers, shared }: UsageReaders) {
   const take = () => {
     const atMs = machineClock.monotonicMs();
     const wallAheadMs = machineClock.wallMs() - atMs;
-    const own = servers.map((usage) => usage());
-    const all = { atMs, wallAheadMs, serversCpuSeconds: total(own, cpuOf), ...shared() };
-    for (const [place, one] of own.entries()) samples[place]?.push({ ...all, ...one });
+    const usages = servers.map((usage) => usage());
+    const all = { atMs, wallAheadMs, serversCpuSeconds: total(usages, cpuOf), ...shared() };
+    for (const [place, usage] of usages.entries()) samples[place]?.push({ ...all, ...usage });
   };
   take();
   const timer = setInterval(
@@ -77,28 +77,28 @@ export function withServer(
   there: readonly (readonly RemoteSample[] | undefined)[],
   place: number,
 ): UsageSample[] {
-  const own = there[place] ?? [];
-  if (own.length === 0) return [...samples];
+  const remote = there[place] ?? [];
+  if (remote.length === 0) return [...samples];
   const lastBy = (atMs: number) =>
-    own.findLast((one) => one.atMs <= atMs) ?? (own[0] as RemoteSample);
-  const readings = own.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
+    remote.findLast((sample) => sample.atMs <= atMs) ?? (remote[0] as RemoteSample);
+  const readings = remote.flatMap(({ atMs, machine }) => (machine ? [{ atMs, ...machine }] : []));
   const isKnown = readings.length > 0 && readings.every(({ server }) => server !== null);
   return samples.map((sample) => {
     const { atMs, machine } = sample;
     const { loadAverage, serverMhz } =
-      readings.findLast((one) => one.atMs <= atMs) ?? readings[0] ?? machine;
+      readings.findLast((reading) => reading.atMs <= atMs) ?? readings[0] ?? machine;
     const partAt = (part: keyof CoreSeconds) =>
       valueAt(readings, atMs, ({ server }) => server?.[part] ?? 0);
     return {
       ...sample,
-      cpuSeconds: valueAt(own, atMs, cpuOf),
-      waitedSeconds: valueAt(own, atMs, waitOf),
+      cpuSeconds: valueAt(remote, atMs, cpuOf),
+      waitedSeconds: valueAt(remote, atMs, waitOf),
       stopped: lastBy(atMs).stopped,
-      quotaThrottledMs: valueAt(own, atMs, ({ quotaThrottledMs }) => quotaThrottledMs),
+      quotaThrottledMs: valueAt(remote, atMs, ({ quotaThrottledMs }) => quotaThrottledMs),
       quotas: lastBy(atMs).quotas,
-      rssBytes: Math.round(valueAt(own, atMs, ({ rssBytes }) => rssBytes)),
-      serversCpuSeconds: total(there, (one = []) =>
-        one.length === 0 ? 0 : valueAt(one, atMs, cpuOf),
+      rssBytes: Math.round(valueAt(remote, atMs, ({ rssBytes }) => rssBytes)),
+      serversCpuSeconds: total(there, (serverSamples = []) =>
+        serverSamples.length === 0 ? 0 : valueAt(serverSamples, atMs, cpuOf),
       ),
       machine: {
         server: isKnown ? byName(coreParts, partAt) : null,

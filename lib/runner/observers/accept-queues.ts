@@ -11,8 +11,8 @@ export const acceptQueues: Observer = {
     return {
       // Of a failed load too: its failure is often their consequence.
       async end() {
-        const found = await Promise.all(reads.map((read) => read()));
-        return found.map((acceptQueue) => ({ acceptQueue }));
+        const queues = await Promise.all(reads.map((read) => read()));
+        return queues.map((acceptQueue) => ({ acceptQueue }));
       },
     };
   },

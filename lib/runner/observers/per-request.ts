@@ -31,7 +31,7 @@ export function perRequestOf(
   results: readonly LoadResult[],
   counters?: { before: Counters; now: Counters },
 ): NonNullable<Phase['perRequest']> {
-  const requests = total(results, (one) => one.requests + one.warmupRequests);
+  const requests = total(results, (result) => result.requests + result.warmupRequests);
   const each = (count: number): number =>
     Number((Math.max(0, count) / Math.max(1, requests)).toPrecision(4));
   const onWire = byName(wireNames, (name) => each(total(results, ({ wire }) => wire?.[name] ?? 0)));

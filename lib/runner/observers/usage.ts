@@ -26,10 +26,10 @@ export const usage: Observer = {
         if (outcomes === undefined) return [];
         const there = await Promise.all(endThere.map((end) => end?.()));
         return stages.map((_, side) => {
-          const here = sampler?.samplesOf(side) ?? [];
+          const local = sampler?.samplesOf(side) ?? [];
           return {
-            samples: withServer(here, there, side),
-            ofServer: there[side] ?? here,
+            samples: withServer(local, there, side),
+            ofServer: there[side] ?? local,
             quotas: throttling.quotas,
           };
         });
@@ -65,8 +65,8 @@ function readersOf(
       const enclosed = ofEnclosures.map((read) => read());
       return {
         generatorCpuSeconds:
-          ofK6() + total(enclosed, (own) => own.generator) + (user + system) / 1e6,
-        enclosureCpuSeconds: total(enclosed, (own) => own.server),
+          ofK6() + total(enclosed, ({ generator }) => generator) + (user + system) / 1e6,
+        enclosureCpuSeconds: total(enclosed, ({ server }) => server),
         upstreamCpuSeconds: ofUpstreams(),
         throttledMs: throttling.read(),
         machine: ofMachine(),
