@@ -85,7 +85,7 @@ export async function query(influx: Influx, influxql: string): Promise<Series[]>
   const series = result?.series ?? [];
   if (!Array.isArray(series) || !series.every(isSeries)) throw noInflux(influx, response, text);
   // InfluxDB leaves out empty `values`.
-  return series.map((one) => ({ ...one, values: one.values ?? [] }));
+  return series.map((partial) => ({ ...partial, values: partial.values ?? [] }));
 }
 
 function isSeries(value: unknown): value is Omit<Series, 'values'> & Partial<Series> {

@@ -55,16 +55,16 @@ export function meet(
   const writtenMs = (beforeMs + Date.now()) / 2;
   for (;;) {
     const ready = readyIn(meeting, load);
-    const own = ready.get(mine);
+    const readyMs = ready.get(mine);
     const inTime = (at = Infinity) => at - Math.min(...ready.values()) <= withinMs;
     const missing = begins
       .map((_, index) => String(index + 1))
-      .filter((one) => !inTime(ready.get(one)));
-    if (own !== undefined && missing.length === 0)
+      .filter((generator) => !inTime(ready.get(generator)));
+    if (readyMs !== undefined && missing.length === 0)
       return {
-        beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - own + writtenMs),
+        beginsAtMs: Math.round(Math.max(...ready.values()) + aheadMs - readyMs + writtenMs),
         leave(phase: number, outcome: PhaseOutcome) {
-          requireOk(meeting, post(leftPoint(load, instance, phase, outcome, writtenMs - own)));
+          requireOk(meeting, post(leftPoint(load, instance, phase, outcome, writtenMs - readyMs)));
         },
       };
     if (ready.size >= instances || Date.now() > deadlineMs)

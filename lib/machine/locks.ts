@@ -52,9 +52,9 @@ export async function oneRunAtATime(
   wait?: Wait,
 ): Promise<() => void> {
   const address = `\0${name}`;
-  const own = run ?? runHere();
-  const ofPart = `from ${own.from}: ${own.about}`;
-  const about = run === undefined ? own.about : ofPart;
+  const thisRun = run ?? runHere();
+  const ofPart = `from ${thisRun.from}: ${thisRun.about}`;
+  const about = run === undefined ? thisRun.about : ofPart;
   // A host may be this machine: then the run itself, or one of its parts, came first.
   const ofThisRun = (run === undefined ? [ofPart] : [ofPart, run.about]).map(printableLine);
   const say = wait?.say ?? console.error;
@@ -104,11 +104,11 @@ function holderOf(name: string, { about, progress }: HolderAnswer) {
   const listener = listenerOn(name);
   const isAsItSays = listener === undefined || isOfBakeoff(about, listener.pid);
   if (!isAsItSays && process.geteuid?.() === 0 && listener.uid !== 0)
-    return { isFalse: true, line: listener.words };
+    return { isFalse: true, line: listener.description };
   const silent = 'it does not answer: it may be stopped (Ctrl-Z), which fg or kill ends';
   const parts = [about || silent];
   if (progress !== '') parts.push(progress);
-  if (!isAsItSays) parts.push(listener.words);
+  if (!isAsItSays) parts.push(listener.description);
   return { isFalse: false, line: parts.join('; ') };
 }
 
@@ -139,11 +139,11 @@ async function waitInLine(name: string, holder: string, wait?: Wait): Promise<Wa
   const patience = duration(wait.seconds);
   const beganAtMs = performance.now();
   const common = `${name.replace(/\.+$/, '')} waits `;
-  const own = `${common}${Date.now()} ${process.pid}`.padEnd(machineName.length, '.');
-  const isEarlier = (other: string) => other.startsWith(`@${common}`) && other < `@${own}`;
+  const socketName = `${common}${Date.now()} ${process.pid}`.padEnd(machineName.length, '.');
+  const isEarlier = (other: string) => other.startsWith(`@${common}`) && other < `@${socketName}`;
   const countEarlier = (sockets: readonly { path: string }[]) =>
     sockets.filter(({ path }) => isEarlier(path)).length;
-  const leave = await listen(`\0${own}`, () => '');
+  const leave = await listen(`\0${socketName}`, () => '');
   const before = countEarlier(listeningSockets('/proc'));
   const verb = before === 1 ? 'waits' : 'wait';
   let others = '';
@@ -221,10 +221,11 @@ async function ask(address: string): Promise<HolderAnswer | undefined> {
 /** The process that listens at an abstract name, as the kernel has it; undefined if it is not to be seen from here. */
 function listenerOn(name: string) {
   const sockets = listeningAt(`@${name}`, '/proc');
-  const holds = (pid: string) => socketsOf(`/proc/${pid}`).some((one) => sockets.includes(one));
+  const holds = (pid: string) =>
+    socketsOf(`/proc/${pid}`).some((socket) => sockets.includes(socket));
   const pid = processIds('/proc').find(holds);
   const uid = pid === undefined ? undefined : userOf(pid);
-  return uid === undefined ? undefined : { pid, uid, words: `process ${pid} of user ${uid}` };
+  return uid === undefined ? undefined : { pid, uid, description: `process ${pid} of user ${uid}` };
 }
 
 /** A run that was started on another host names its process there. */

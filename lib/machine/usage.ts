@@ -69,7 +69,7 @@ function coreSeconds(stat: string | undefined, cpus: readonly number[]): CoreSec
     (new RegExp(`^cpu${cpu} +(.*)$`, 'm').exec(stat ?? '')?.[1] ?? '').split(' ').map(Number),
   );
   const seconds = (...columns: number[]) =>
-    total(ticks, (one) => total(columns, (column) => one[column] ?? NaN)) / ticksPerSecond;
+    total(ticks, (row) => total(columns, (column) => row[column] ?? NaN)) / ticksPerSecond;
   const sum = {
     processes: seconds(0, 1, 2),
     interrupts: seconds(5, 6),
@@ -86,13 +86,13 @@ function meanMhz(cpus: readonly number[], root: string): number | null {
       readIfThere(join(root, `sys/devices/system/cpu/cpu${cpu}/cpufreq/scaling_cur_freq`)) ?? NaN,
     ),
   );
-  if (kilohertz.every((one) => one > 0)) return mean(kilohertz) / 1000;
+  if (kilohertz.every((frequency) => frequency > 0)) return mean(kilohertz) / 1000;
   const blocks = textOf(join(root, 'proc/cpuinfo')).split('\n\n');
   const megahertz = cpus.map((cpu) => {
-    const own = blocks.find((block) => new RegExp(`^processor\\s*: ${cpu}$`, 'm').test(block));
-    return Number(/^cpu MHz\s*: ([\d.]+)$/m.exec(own ?? '')?.[1]);
+    const core = blocks.find((block) => new RegExp(`^processor\\s*: ${cpu}$`, 'm').test(block));
+    return Number(/^cpu MHz\s*: ([\d.]+)$/m.exec(core ?? '')?.[1]);
   });
-  return megahertz.every((one) => one > 0) ? mean(megahertz) : null;
+  return megahertz.every((frequency) => frequency > 0) ? mean(megahertz) : null;
 }
 
 export type ThrottlingWatch = ReturnType<typeof watchThrottling>;
@@ -134,7 +134,7 @@ export function limitedGroups(root = '/', pids: readonly string[] = ['self']) {
 
 /** A process's own group and those above it, in each hierarchy that may limit the CPU. */
 function groupsOf(root: string, pid: string): string[] {
-  const own = textOf(join(root, 'proc', pid, 'cgroup'))
+  const hierarchies = textOf(join(root, 'proc', pid, 'cgroup'))
     .split('\n')
     .map((line) => /^\d+:([^:]*):(.*)$/.exec(line));
   return textOf(join(root, 'proc/self/mountinfo'))
@@ -145,8 +145,8 @@ function groupsOf(root: string, pid: string): string[] {
         /^\d+ \d+ \S+ (\S+) (\S+) \S+ .*- (cgroup2?) \S+ (\S+)$/.exec(line) ?? [];
       const controllers = options.split(',');
       if (type === '' || (type === 'cgroup' && !controllers.includes('cpu'))) return [];
-      const group = own.find((found) =>
-        type === 'cgroup2' ? found?.[1] === '' : found?.[1]?.split(',').includes('cpu'),
+      const group = hierarchies.find((hierarchy) =>
+        type === 'cgroup2' ? hierarchy?.[1] === '' : hierarchy?.[1]?.split(',').includes('cpu'),
       )?.[2];
       if (group === undefined) return [];
       // A container sees its own group as the mount's root.

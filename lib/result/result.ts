@@ -377,9 +377,9 @@ const result = open({
 export type Result = v.InferOutput<typeof result>;
 
 /** result.json's text: indented, with each histogram on one line. */
-export function resultJson(one: Result): string {
+export function resultJson(content: Result): string {
   const json = JSON.stringify(
-    one,
+    content,
     (key, value: unknown) => (key === 'histogram' ? JSON.stringify(value) : value),
     2,
   );

@@ -104,8 +104,8 @@ export function factsOf(
 }
 
 /** The figures alone, of an object that has more. */
-export function serverFiguresOf(one: ServerFigures): ServerFigures {
-  return present(byName(serverFields, (field) => one[field]));
+export function serverFiguresOf(figures: ServerFigures): ServerFigures {
+  return present(byName(serverFields, (field) => figures[field]));
 }
 
 /** A value for each metric's column. */

@@ -51,9 +51,9 @@ export async function findGo(machine: Machine) {
     if (atLeast(version, needed)) return { binary, version, architecture };
     tooOld.push(`${binary} is ${version}`);
   }
-  const found = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
+  const problem = tooOld.length === 0 ? 'Go is missing' : `Go is too old (${tooOld.join(', ')})`;
   throw new UserError(
-    `${found}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`,
+    `${problem}: k6 is built with Go ${needed} or newer, get it from https://go.dev/dl/, or set K6_BIN to a k6 with k6/x/loadgen in it`,
   );
 }
 
@@ -272,8 +272,8 @@ function build(machine: Machine, go: Go, target: string, signal: AbortSignal): P
   });
 }
 
-function cause(said: string): string {
-  const lines = said.split('\n').map((line) => line.trim());
+function cause(output: string): string {
+  const lines = output.split('\n').map((line) => line.trim());
   return causeLine(lines.filter((line) => line !== '')) ?? '';
 }
 

@@ -28,10 +28,10 @@ export function thisMachine() {
   };
 }
 
-function mayInstall(said: string | undefined): boolean {
-  if (said === undefined || said === '' || said === 'yes') return true;
+function mayInstall(value: string | undefined): boolean {
+  if (value === undefined || value === '' || value === 'yes') return true;
   // Half of all readers would take 0 or false for the opposite.
-  if (said !== 'no') throw new UserError(`${installVariable}=${said}: write no or yes`, 2);
+  if (value !== 'no') throw new UserError(`${installVariable}=${value}: write no or yes`, 2);
   return false;
 }
 

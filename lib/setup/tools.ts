@@ -164,8 +164,8 @@ const packaged = {
 type PackagedTool = keyof typeof packaged;
 
 function packagesOf(tool: PackagedTool, manager: Manager): string | undefined {
-  const { [manager]: own, all }: Packaged = packaged[tool];
-  return own ?? all;
+  const { [manager]: packages, all }: Packaged = packaged[tool];
+  return packages ?? all;
 }
 
 /** The names of a tool's packages for apt-get. */
@@ -200,8 +200,8 @@ async function aptInstall(
   const lock = join(machine.systemRoot, 'run/bakeoff-apt.lock');
   const underLock = async () => {
     // Another bakeoff may have installed some meanwhile.
-    const found = await Promise.all(missing.map((tool) => find(tool, machine)));
-    const tools = missing.filter((_, index) => found[index] === undefined);
+    const binaries = await Promise.all(missing.map((tool) => find(tool, machine)));
+    const tools = missing.filter((_, index) => binaries[index] === undefined);
     if (tools.length === 0) return;
     const packages = tools.flatMap(aptPackages);
     const env: NodeJS.ProcessEnv = {
