@@ -37,15 +37,15 @@ export function claimsTable({ article, results, missing }: ArticleRun): Table {
   const rows = (article.claims ?? []).map((claim) => ({
     ...claim,
     ...decideClaim(claim, results, missing),
-    own: ownFigures(claim, results),
+    support: ownFigures(claim, results),
   }));
   return tableOf(rows, [
     leftColumn('the article says', ({ text }) => text),
     leftColumn('state', ({ state }) => ({ text: state, part: state, verdict: colours[state] })),
     leftColumn('its figures', ({ figures }) => figures),
-    leftColumn('which make', ({ own }) => {
-      const text = madeBy(own);
-      const agree = own.every(({ agrees }) => agrees);
+    leftColumn('which make', ({ support }) => {
+      const text = madeBy(support);
+      const agree = support.every(({ agrees }) => agrees);
       return agree ? text : { text, part: text, verdict: 'inconclusive' };
     }),
     leftColumn('here', ({ seen }) => seen),
@@ -78,7 +78,7 @@ function environmentsTable({
   return tableOf(rows, [
     leftColumn('environment', ([name]) => name),
     leftColumn('article', ([, article = 'it does not say']) => article),
-    leftColumn('here', ([, , own]) => own),
+    leftColumn('here', ([, , local]) => local),
   ]);
 }
 

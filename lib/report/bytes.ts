@@ -73,7 +73,7 @@ export function linkLines(result: Result): string[] {
     }
     if (beyond.length === 0) return [];
     const texts: string[] = [];
-    for (const [allowed, same] of groupedBy(beyond, (one) => one.allowed))
+    for (const [allowed, same] of groupedBy(beyond, (variant) => variant.allowed))
       texts.push(`${allowed} requests/s of ${enumeration(same.map(({ name }) => name))}`);
     return `A link of ${link} Gbit/s would allow at most ${enumeration(texts)}.`;
   });

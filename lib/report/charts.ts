@@ -68,8 +68,8 @@ function curveChart(result: Result): Chart[] {
   const curves = curvesOf(result);
   if (curves.length === 0) return [];
   const rows = curveRows(curves);
-  const found = foundIn(result);
-  const limit = found === undefined ? null : { y: found.limit.ms, text: found.limit.text };
+  const rates = foundIn(result);
+  const limit = rates === undefined ? null : { y: rates.limit.ms, text: rates.limit.text };
   const shown = rows.flatMap(({ seen }) => [...seen.values()]);
   const longest = limit === null ? Math.max(...shown.map(({ p99 }) => p99)) : 2 * limit.y;
   const columns = curves.flatMap(({ name: group }) => {
@@ -85,7 +85,7 @@ function curveChart(result: Result): Chart[] {
   });
   return [
     {
-      ...(found?.chart ?? textsOfSweep),
+      ...(rates?.chart ?? textsOfSweep),
       title: 'Latency by rate',
       data: {
         kind: 'lines',
@@ -133,7 +133,7 @@ function histogramChart({ variants }: Result): Chart[] {
   const highest = Math.max(...series.flatMap(({ buckets }) => buckets.map(({ share }) => share)));
   const rows = allBuckets(series.map(({ buckets }) => buckets));
   const inRow = (buckets: readonly BucketShare[], row: BucketShare) =>
-    buckets.filter((one) => sameBucket(one, row));
+    buckets.filter((bucket) => sameBucket(bucket, row));
   const bars: Bars['bars'] = [];
   for (const row of rows)
     for (const { name, buckets } of series)
@@ -173,8 +173,8 @@ function roundFigures(result: Result): Figure[] {
     rightColumn(
       name,
       (round: number) => {
-        const point = points.find((one) => one.name === name && one.round === round);
-        return figure(point?.value, text);
+        const ofRound = points.find((point) => point.name === name && point.round === round);
+        return figure(ofRound?.value, text);
       },
       axis,
     );

@@ -37,14 +37,14 @@ export function decideClaim(
 ): Finding {
   const findings = rests.map((rest) => {
     const result = results.get(rest.scenario);
-    const line = missing.find((one) => one.startsWith(`${rest.scenario}: `));
+    const line = missing.find((reason) => reason.startsWith(`${rest.scenario}: `));
     const why = line === undefined ? '' : line.slice(rest.scenario.length);
     if (result === undefined) return undecided(`${rest.scenario} was not run${why}`);
     return decideRest(rest, result, why);
   });
-  const state = byWeight.find((one) => findings.some((finding) => finding.state === one));
+  const heaviest = byWeight.find((state) => findings.some((finding) => finding.state === state));
   return {
-    state: state ?? 'not decided',
+    state: heaviest ?? 'not decided',
     seen: [...new Set(findings.map(({ seen }) => seen))].join('; '),
   };
 }
@@ -62,27 +62,27 @@ function decideRest(rest: ClaimRest, result: Result, failed: string): Finding {
     const why = whyUnmeasured(name, rest, result, failed);
     if (why !== undefined) return undecided(why);
   }
-  const [own, other] = [variantOf(result, variant), variantOf(result, against)] as [
+  const [subject, other] = [variantOf(result, variant), variantOf(result, against)] as [
     VariantResult,
     VariantResult,
   ];
   if (rest.idleAtLeast !== undefined) {
-    const idle = own.network?.serverIdleShare;
+    const idle = subject.network?.serverIdleShare;
     if (idle === undefined) return undecided(`the idle share of ${variant} was not seen`);
     return decided(idle >= rest.idleAtLeast, `${percent(idle)} idle`);
   }
   if (rest.allSucceed === true) {
-    const ratios = [own.successRatio ?? 0, other.successRatio ?? 0] as const;
+    const ratios = [subject.successRatio ?? 0, other.successRatio ?? 0] as const;
     const seen = `${variant} ${success(ratios[0])}, ${against} ${success(ratios[1])} succeeded`;
     return decided(ratios[0] === 1 && ratios[1] < 1, seen);
   }
   const amounts = amountsOf(rest);
   if (amounts === undefined) return decideComparison(rest, result);
-  const [ownAmount, otherAmount] = [amounts.here(own), amounts.here(other)];
-  if (ownAmount === undefined || otherAmount === undefined)
+  const [subjectAmount, otherAmount] = [amounts.here(subject), amounts.here(other)];
+  if (subjectAmount === undefined || otherAmount === undefined)
     return undecided(`the ${amounts.noun} of ${variant} and ${against} were not seen`);
-  const share = ownAmount / otherAmount;
-  const numbers = `${hundredths(ownAmount)} ${amounts.noun} per request, ${against} ${hundredths(otherAmount)}`;
+  const share = subjectAmount / otherAmount;
+  const numbers = `${hundredths(subjectAmount)} ${amounts.noun} per request, ${against} ${hundredths(otherAmount)}`;
   return decided(
     share <= amounts.atMost * rounding,
     `${variant} has ${numbers}: ${shareText(share)}`,
@@ -176,35 +176,35 @@ interface OwnFigures {
 export function ownFigures({ rests }: Claim, results: ReadonlyMap<string, Result>): OwnFigures[] {
   return rests.flatMap((rest) => {
     const result = results.get(rest.scenario);
-    const own = result && variantOf(result, rest.variant);
+    const subject = result && variantOf(result, rest.variant);
     const other = result && variantOf(result, rest.against);
-    if (own === undefined || other === undefined) return [];
-    return ownFiguresOf(rest, own, other) ?? [];
+    if (subject === undefined || other === undefined) return [];
+    return ownFiguresOf(rest, subject, other) ?? [];
   });
 }
 
 /** The same as one text. */
-export function madeBy(own: readonly OwnFigures[]): string {
-  return own.map(({ text }) => text).join('; ');
+export function madeBy(figures: readonly OwnFigures[]): string {
+  return figures.map(({ text }) => text).join('; ');
 }
 
 function ownFiguresOf(
   rest: ClaimRest,
-  own: VariantResult,
+  subject: VariantResult,
   other: VariantResult,
 ): OwnFigures | undefined {
   if (rest.unpublished === true) return undefined;
   const amounts = amountsOf(rest);
-  const [ownTail, otherTail] = [p99Bucket(own), p99Bucket(other)];
+  const [subjectTail, otherTail] = [p99Bucket(subject), p99Bucket(other)];
   // At a rate an article has no requests/s, but a histogram.
-  if (ownTail !== undefined && otherTail !== undefined && rest.is !== undefined) {
-    const text = `p99 ${bucketLabel(ownTail)} against ${bucketLabel(otherTail)}`;
-    return { text, agrees: follows(rest.is, otherTail.fromMs / ownTail.fromMs) };
+  if (subjectTail !== undefined && otherTail !== undefined && rest.is !== undefined) {
+    const text = `p99 ${bucketLabel(subjectTail)} against ${bucketLabel(otherTail)}`;
+    return { text, agrees: follows(rest.is, otherTail.fromMs / subjectTail.fromMs) };
   }
   const of = amounts?.published ?? (({ published }: VariantResult) => published?.rps);
-  const [ownFigure, otherFigure] = [of(own), of(other)];
-  if (ownFigure === undefined || otherFigure === undefined) return undefined;
-  const ratio = ownFigure / otherFigure;
+  const [subjectFigure, otherFigure] = [of(subject), of(other)];
+  if (subjectFigure === undefined || otherFigure === undefined) return undefined;
+  const ratio = subjectFigure / otherFigure;
   const claimed = amounts?.atMost ?? rest.about;
   const text = amounts === undefined ? amount : shareText;
   if (claimed !== undefined) {

@@ -29,7 +29,7 @@ export function comparisonSentences(
     if (same.length === 1)
       return { text: comparisonParts(first, knobOf(first, result), result).join(''), kind };
     const pairs = same.map(
-      (one) => `${one.variant} against ${one.baseline}${measuredInBrackets(one, result)}`,
+      (pair) => `${pair.variant} against ${pair.baseline}${measuredInBrackets(pair, result)}`,
     );
     return { text: `No verdict on ${enumeration(pairs)}: ${first.why}.`, kind };
   });
@@ -41,7 +41,7 @@ function measuredInBrackets(comparison: Comparison, result: Result): string {
   // Quick failures would be shown as speed.
   const isMeasured =
     hasRatio(comparison) &&
-    !result.variants.some((one) => [variant, baseline].includes(one.name) && isFailing(one));
+    !result.variants.some((side) => [variant, baseline].includes(side.name) && isFailing(side));
   const others = besideText(comparison);
   const marked = others && others + notFinalMark(result);
   if (!isMeasured) return marked;
@@ -100,7 +100,7 @@ export function comparisonParts(
       `${open}${cpuSentence(comparison, result)}`,
     ];
   }
-  const same = `${metricWords[metric].words.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
+  const same = `${metricWords[metric].verdicts.same} as ${knob === undefined ? baseline : 'without'} here, within ${tolerance(result.sameWithin)}`;
   const claim = isDifferent ? `${verdictWord(metric, verdict)}${against('than')} here` : same;
   return [`${subject} is ${claim}`, measured + article];
 }

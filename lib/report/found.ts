@@ -12,16 +12,16 @@ export function foundIn(result: Result): FoundRates | undefined {
 
 /** The rate that a search found for a variant, which the result has without the feature that searches, too. */
 export function foundRateOf({ search }: Result, variant: string): FoundRate | undefined {
-  return search?.found.find((one) => one.variant === variant);
+  return search?.found.find((foundRate) => foundRate.variant === variant);
 }
 
 /** A curve per variant of a load in steps, or per config of a sweep. */
 export function curvesOf(result: Result): Curve[] {
   const { variants } = result;
-  const found = foundIn(result);
+  const rates = foundIn(result);
   const names = [...new Set(variants.map(({ name, series }) => series ?? name))];
   return names.flatMap((name) => {
-    const points = found === undefined ? seriesPoints(variants, name) : found.pointsOf(name);
+    const points = rates === undefined ? seriesPoints(variants, name) : rates.pointsOf(name);
     return points.length === 0 ? [] : [{ name, points: points.sort((a, b) => a.rate - b.rate) }];
   });
 }

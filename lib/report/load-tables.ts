@@ -27,8 +27,8 @@ import { curvesOf } from './found.ts';
 import { timesFrom } from './charts.ts';
 import {
   figure,
-  here,
   leftColumn,
+  measuredGroup,
   rightColumn,
   tableOf,
   type Column,
@@ -288,7 +288,7 @@ function clientErrorsTable({ variants }: Result): Table {
       leftColumn("nginx's log", (kind) => kind),
       leftColumn('published', (kind) => (inArticle.has(kind) ? 'shown' : '')),
       ...columns.map(({ name, counts }) =>
-        rightColumn(name, (kind: string) => figure(counts[kind], whole), here),
+        rightColumn(name, (kind: string) => figure(counts[kind], whole), measuredGroup),
       ),
     ],
   );

@@ -8,7 +8,7 @@ import { latencyMetrics, type LatencyMetric } from '../scenario/latency-metrics.
 
 interface MetricWords extends Pick<
   ServerMetricFacts,
-  'name' | 'axis' | 'text' | 'words' | 'ends' | 'missing'
+  'name' | 'axis' | 'text' | 'verdicts' | 'ends' | 'missing'
 > {
   /** An effect is told as a share of this: "22 % of the CPU". */
   shareOf?: string;
@@ -18,8 +18,8 @@ interface MetricWords extends Pick<
   ofProcesses?: string;
 }
 
-const speed: Pick<MetricWords, 'words' | 'ends'> = {
-  words: { faster: 'faster', slower: 'slower', same: 'as fast' },
+const speed: Pick<MetricWords, 'verdicts' | 'ends'> = {
+  verdicts: { faster: 'faster', slower: 'slower', same: 'as fast' },
   ends: ['slower', 'faster'],
 };
 
@@ -47,7 +47,7 @@ export const metricWords: Readonly<Record<Metric, MetricWords>> = {
     name: 'CPU per request',
     axis: 'CPU µs per request',
     text: short,
-    words: { faster: 'cheaper', slower: 'costlier', same: 'as cheap' },
+    verdicts: { faster: 'cheaper', slower: 'costlier', same: 'as cheap' },
     ends: ['more CPU', 'less CPU'],
     shareOf: 'the CPU',
     missing: 'no CPU time was measured in a whole round',
@@ -59,6 +59,6 @@ export const metricWords: Readonly<Record<Metric, MetricWords>> = {
 
 /** The verdict in words; for CPU time "cheaper" and "costlier". */
 export function verdictWord(metric: Metric, verdict: Verdict): string {
-  if (verdict === 'faster' || verdict === 'slower') return metricWords[metric].words[verdict];
+  if (verdict === 'faster' || verdict === 'slower') return metricWords[metric].verdicts[verdict];
   return verdict;
 }

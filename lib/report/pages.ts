@@ -41,7 +41,7 @@ export function pagesPart(result: Result, most: number): Part[] {
     ...compared.map(({ variant, baseline, pages: effects = [] }) =>
       leftColumn(`${variant} alone, against ${baseline}`, ({ page }: PageSum) =>
         figure(
-          effects.find((one) => one.page === page),
+          effects.find((pageEffect) => pageEffect.page === page),
           ({ ratio, ci95, verdict }) => `${effect(ratio, ci95)} ${verdict}`,
         ),
       ),

@@ -30,8 +30,8 @@ import { chartsOf, publishedQuantile } from './charts.ts';
 import { errorsPart, finishTable, hasPhases } from './load-tables.ts';
 import {
   figure,
-  here,
   leftColumn,
+  measuredGroup,
   rightColumn,
   tableOf,
   type Column,
@@ -95,7 +95,7 @@ const otherFigures = 0.03;
 
 /** Changes that the medians of requests/s in the table would not make. */
 function medianLines({ variants, comparisons }: Result): string[] {
-  const rpsOf = (name: string) => variants.find((one) => one.name === name)?.rps?.median;
+  const rpsOf = (name: string) => variants.find((variant) => variant.name === name)?.rps?.median;
   const other = comparisons.filter(({ variant, baseline, metric, ratio }) => {
     const [rps, before] = [rpsOf(variant), rpsOf(baseline)];
     if (metric !== 'rps' || rps === undefined || before === undefined) return false;
@@ -141,14 +141,15 @@ export function variantTable(result: Result): Table {
     ...variant,
     comparison: comparisonOf(result, variant.name),
   }));
-  const measured = (title: string, cell: (row: Row) => string) => rightColumn(title, cell, here);
+  const measured = (title: string, cell: (row: Row) => string) =>
+    rightColumn(title, cell, measuredGroup);
   // While the queue of a rate grows, the latency is that of the run's length.
   const latency = (key: 'p50' | 'p99' | 'max') =>
     measured(`${key} ms`, (row) =>
       queueGrows(row) ? 'grows' : figure(row.latencyMs?.[key], short),
     );
   const count = (key: 'hung' | 'unsent') =>
-    measured(key, ({ phases }) => figure(total(phases, (one) => one[key]) || null, whole));
+    measured(key, ({ phases }) => figure(total(phases, (phase) => phase[key]) || null, whole));
   const successColumn = measured('success', ({ successRatio }) => figure(successRatio, success));
   const phases = hasPhases(result);
   // Where requests failed, requests/s mean little without it.
@@ -185,7 +186,7 @@ function askedColumns(result: Result, rows: readonly Row[]): Column<Row>[] {
   return askedOf(result).flatMap((metric) => {
     const { name, title, text } = factsOf(metric);
     const cell = ({ rounds }: Row) => figure(typicalOf(metric, rounds), text);
-    const column = rightColumn(title, cell, here);
+    const column = rightColumn(title, cell, measuredGroup);
     const decides = rows.some(({ comparison }) => comparison?.metric === metric);
     return decides ? [column] : [column, changeColumn(`${name} change`, metric)];
   });
@@ -198,7 +199,7 @@ function changeColumn(title: string, metric: Metric): Column<Row> {
       figure(comparison && besideOf(comparison, metric), ({ ratio, ci95 }) =>
         effect(ratio, rounds.length < minimumRounds ? undefined : ci95),
       ),
-    here,
+    measuredGroup,
   );
 }
 
@@ -226,10 +227,12 @@ function publishedColumns(rows: readonly Row[], withHeaders: boolean): Column<Ro
     column('requests/s', ({ rps }) => figure(rps, perSecond)),
     leftColumn('change', ({ comparison }) => figure(comparison?.publishedRatio, effect), group),
     leftColumn('effect', ({ published }) => published?.effect ?? '', group),
-    column('headers kB', (one) => figure(withHeaders ? one.headerBytes : null, kilobytes)),
+    column('headers kB', ({ headerBytes }) => figure(withHeaders ? headerBytes : null, kilobytes)),
     column('p50', (published) => publishedQuantile(published, 0.5)),
     column('p99', (published) => publishedQuantile(published, 0.99)),
-    column('errors/M', (one) => figure(hasErrors ? one.errorsPerMillion : null, perMillion)),
+    column('errors/M', ({ errorsPerMillion }) =>
+      figure(hasErrors ? errorsPerMillion : null, perMillion),
+    ),
   ];
 }
 
@@ -245,7 +248,7 @@ function againstColumn(result: Result, rows: readonly Row[]): Column<Row> {
       if (steps.has(comparison) || title === comparison.baseline) return cell;
       return { ...cell, text: `${cell.text} (against ${comparison.baseline})` };
     },
-    here,
+    measuredGroup,
   );
 }
 

@@ -50,11 +50,11 @@ export function verdictSentences(result: Result): Sentence[] {
     ({ baseline, verdict }) => baseline === sweep?.line.variant.name && verdict !== 'none',
   );
   const shared = new Set([...ladderSteps(result), ...ofSweep]);
-  const single = measuredComparisons(result).filter((one) => !shared.has(one));
-  const found = (text: string): Sentence => ({ text, kind: 'found' });
+  const single = measuredComparisons(result).filter((comparison) => !shared.has(comparison));
+  const finding = (text: string): Sentence => ({ text, kind: 'found' });
   const before = [...generalLines(result), ...sweepLines(sweep), ...undecidedLines([...shared])];
   const after = [...bytesLines(result), ...noiseFloorLines(result)];
-  return [...before.map(found), ...comparisonSentences(single, result), ...after.map(found)];
+  return [...before.map(finding), ...comparisonSentences(single, result), ...after.map(finding)];
 }
 
 /** Lines on an early end, on rows without figures, and on what features say first. */
@@ -88,7 +88,9 @@ export function featureLines(result: Result): string[] {
 function undecidedLines(comparisons: readonly Comparison[]): string[] {
   const open = comparisons.filter(({ verdict }) => verdict === 'inconclusive');
   if (open.length === 0) return [];
-  const pairs = open.map((one) => `${one.variant} against ${one.baseline} (${roundsNeeded(one)})`);
+  const pairs = open.map(
+    (pair) => `${pair.variant} against ${pair.baseline} (${roundsNeeded(pair)})`,
+  );
   return [`Not decided: ${enumeration(pairs)}.`];
 }
 
@@ -122,9 +124,9 @@ export function partialLines({ state, endedBy, variants, comparisons, looks }: R
 }
 
 function hasVerdict(comparisons: readonly Comparison[]): boolean {
-  const judged = comparisons.flatMap((one) => [one, one.cpu, ...besideVerdicts(one)]);
+  const judged = comparisons.flatMap((pair) => [pair, pair.cpu, ...besideVerdicts(pair)]);
   return judged.some(
-    (one) => one !== null && one.verdict !== 'none' && one.verdict !== 'inconclusive',
+    (ratio) => ratio !== null && ratio.verdict !== 'none' && ratio.verdict !== 'inconclusive',
   );
 }
 
@@ -165,15 +167,17 @@ export function limitLines({ variants, environment }: Result): string[] {
   const measured = variants.filter(({ generatorShare }) => generatorShare !== null);
   if (measured.length === 0 || sharesCores(environment)) return [];
   const ofServers = measured.filter(({ serverShare }) => serverShare !== null);
-  const [server = '', ...otherServers] = new Set(ofServers.map((one) => one.server?.name));
+  const [server = '', ...otherServers] = new Set(ofServers.map((variant) => variant.server?.name));
   const isOneServer = otherServers.length === 0;
   const uses: string[] = [];
   if (isOneServer && server !== '')
-    uses.push(`${server} at ${percentRange(ofServers.map((one) => one.serverShare ?? 0))}`);
+    uses.push(`${server} at ${percentRange(ofServers.map(({ serverShare }) => serverShare ?? 0))}`);
   else
     for (const { name, serverShare } of ofServers)
       uses.push(`${name} at ${percent(serverShare ?? 0)}`);
-  uses.push(`the generator at ${percentRange(measured.map((one) => one.generatorShare ?? 0))}`);
+  uses.push(
+    `the generator at ${percentRange(measured.map(({ generatorShare }) => generatorShare ?? 0))}`,
+  );
   const serversWere = isOneServer ? `${server} was` : 'The servers were';
   const claim = limitClaim(measured.map(limitOf), serversWere);
   return [`${claim}: ${uses.join(', ')} of its available CPU.`];
@@ -207,7 +211,9 @@ function missedRateLines({ variants }: Result): string[] {
 }
 
 function lateLines({ variants }: Result): string[] {
-  const atRate = variants.filter((one) => isAtRate(one.load) && rateOf(one)?.reached !== false);
+  const atRate = variants.filter(
+    (variant) => isAtRate(variant.load) && rateOf(variant)?.reached !== false,
+  );
   const late: string[] = [];
   for (const { name, phases } of atRate)
     for (const { phase, sendDelayMs } of phases) {

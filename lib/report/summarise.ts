@@ -11,7 +11,7 @@ export function summarise(
   asked: Asked = {},
 ) {
   const { variants, comparisons: judgements, noiseFloor } = figuresOfRun(facts, measured, asked);
-  const comparisons = judgements.map((one) => inWords(one, facts.sameWithin));
+  const comparisons = judgements.map((judgement) => inWords(judgement, facts.sameWithin));
   const warnings = warningsOf(facts, measured, variants, comparisons);
   return { variants, comparisons, noiseFloor, warnings };
 }

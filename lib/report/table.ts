@@ -6,7 +6,7 @@ import type { Verdict } from '../result/result.ts';
 export type Cell = string | { text: string; part: string; verdict: Verdict };
 
 /** The columns' group of measured figures, beside "published". */
-export const here = 'here';
+export const measuredGroup = 'here';
 
 export interface Heading {
   /** A title above neighbouring columns, e.g. "published"; '' without one. */

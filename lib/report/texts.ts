@@ -21,7 +21,7 @@ import {
   warningLines,
 } from './sentences.ts';
 import {
-  here,
+  measuredGroup,
   terminalTable,
   textOf,
   wrapLines,
@@ -165,7 +165,7 @@ export function partLines({ title, tables, below }: Part): string[] {
 export function markdownTable({ columns, rows }: Table): string[] {
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`;
   const titles = columns.map(({ group, title }) =>
-    group === '' || group === here ? title : `${group} ${title}`,
+    group === '' || group === measuredGroup ? title : `${group} ${title}`,
   );
   const rules = columns.map(({ align }) => (align === 'left' ? '---' : '---:'));
   // Spaces align a cell's parts in the terminal only.
@@ -197,8 +197,8 @@ interface Row {
 }
 
 /** Without figures if it is so wide that its ends tell nothing. */
-const intervalOf = (one: { ci95: readonly [number, number] } | null | undefined) =>
-  one && !isTooWide(one.ci95) ? one.ci95 : undefined;
+const intervalOf = (ratio: { ci95: readonly [number, number] } | null | undefined) =>
+  ratio && !isTooWide(ratio.ci95) ? ratio.ci95 : undefined;
 
 const ratioOf = ({ comparison }: Row) =>
   comparison !== undefined && hasRatio(comparison) ? comparison : undefined;
@@ -234,7 +234,7 @@ const columns: Readonly<Record<string, (row: Row) => Value>> = {
   run: ({ result }) => result.run,
   at_least: ({ result, variant }) => foundRateOf(result, variant.name)?.atLeast.toString(),
   delay_not_held: ({ comparison }) => comparison?.delayNotHeld.join(' '),
-  ...Object.fromEntries(serverMetricNames.flatMap((one) => Object.entries(columnsOf(one)))),
+  ...Object.fromEntries(serverMetricNames.flatMap((metric) => Object.entries(columnsOf(metric)))),
 };
 
 function p90Ms({ latencyMs, rounds }: VariantResult): number | undefined {

@@ -47,10 +47,10 @@ export function besideVerdicts({
   latency,
 }: Comparison): (BesideRatio & { metric: LatencyMetric })[] {
   if (!isLatency(metric)) return [];
-  return latencyMetrics.flatMap((one) => {
-    const beside = latency[one];
-    if (one === metric || beside === null || beside.verdict === 'none') return [];
-    return [{ metric: one, ...beside }];
+  return latencyMetrics.flatMap((name) => {
+    const beside = latency[name];
+    if (name === metric || beside === null || beside.verdict === 'none') return [];
+    return [{ metric: name, ...beside }];
   });
 }
 

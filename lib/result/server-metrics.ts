@@ -22,7 +22,7 @@ export interface ServerMetricFacts {
   axis: string;
   text: (figure: number) => string;
   /** What its verdicts are called, and what equal sides are: "as small". */
-  words: Readonly<Record<'faster' | 'slower' | 'same', string>>;
+  verdicts: Readonly<Record<'faster' | 'slower' | 'same', string>>;
   /** What more of it is called, then less. */
   ends: readonly [worse: string, better: string];
   /** Why there is no verdict without figures. */
@@ -51,7 +51,7 @@ export const serverMetrics = {
     name: 'memory',
     axis: 'memory at the end of the load, MB',
     text: short,
-    words: { faster: 'smaller', slower: 'larger', same: 'as small' },
+    verdicts: { faster: 'smaller', slower: 'larger', same: 'as small' },
     ends: ['more memory', 'less memory'],
     missing: 'its memory is not known in a whole round',
     ofProcesses: 'memory',
@@ -72,7 +72,7 @@ export const serverMetrics = {
     name: 'start-up',
     axis: 'start-up, ms',
     text: short,
-    words: { faster: 'quicker to start', slower: 'slower to start', same: 'as quick to start' },
+    verdicts: { faster: 'quicker to start', slower: 'slower to start', same: 'as quick to start' },
     ends: ['slower to start', 'quicker to start'],
     missing: 'how long it takes to start is not known in a whole round',
     ofProcesses: 'start-up time',

@@ -43,13 +43,13 @@ function barsHtml({ variants }: Result): Html {
   const pairs = rows.map(({ name, published, rps }) => ({
     name,
     published: published.rps / first.published.rps,
-    here: rps.median / first.rps.median,
+    measured: rps.median / first.rps.median,
   }));
-  const most = Math.max(...pairs.flatMap(({ published, here }) => [published, here]));
+  const most = Math.max(...pairs.flatMap(({ published, measured }) => [published, measured]));
   const bar = (kind: 'published' | 'here', value: number) =>
     html`<div class="length ${kind}" style="width:${((65 * value) / most).toFixed(1)}%"></div><span>${value.toFixed(2)} ${kind}</span>`;
   return html`<h4>Requests/s, ${first.name} being 1</h4><dl class="bars">${pairs.map(
-    ({ name, published, here }) =>
-      html`<dt>${name}</dt><dd>${bar('published', published)}</dd><dd>${bar('here', here)}</dd>`,
+    ({ name, published, measured }) =>
+      html`<dt>${name}</dt><dd>${bar('published', published)}</dd><dd>${bar('here', measured)}</dd>`,
   )}</dl>`;
 }

@@ -36,7 +36,7 @@ function changeOf(
 ) {
   const serverOf = (name: string) => variantOf(result, name)?.server?.name;
   const comparison = result.comparisons.find(
-    (one) => one.variant === variant && serverOf(one.baseline) === serverOf(variant),
+    (pair) => pair.variant === variant && serverOf(pair.baseline) === serverOf(variant),
   );
   const baseline = configs.find((config) => config.variant === comparison?.baseline);
   if (baseline === undefined) return undefined;

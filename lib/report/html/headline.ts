@@ -36,31 +36,36 @@ ${around}${paragraphs([result.title], 'title')}`;
 function effectsHtml(
   shown: readonly Comparison[],
   result: Result,
-  words: (one: Comparison) => Html,
+  labelOf: (comparison: Comparison) => Html,
 ): Html {
   const judged = shown.filter(({ verdict }) => verdict !== 'none');
   let furthest = -Infinity;
-  for (const one of judged) {
-    const drawn = [1 + 2 * result.sameWithin, one.ratio, ...intervalOf(one), ...publishedOf(one)];
-    for (const ratio of drawn) furthest = Math.max(furthest, Math.abs(gain(one, ratio)));
+  for (const comparison of judged) {
+    const drawn = [
+      1 + 2 * result.sameWithin,
+      comparison.ratio,
+      ...intervalOf(comparison),
+      ...publishedOf(comparison),
+    ];
+    for (const ratio of drawn) furthest = Math.max(furthest, Math.abs(gain(comparison, ratio)));
   }
   const reach = 1.05 * furthest;
-  const rows = shown.map((one) => {
-    const bar = judged.includes(one) ? barHtml(one, result, reach) : nothing;
-    return html`<div class="effect ${kindOf(one, result)}"><div>${words(one)}</div>${bar}</div>\n`;
+  const rows = shown.map((comparison) => {
+    const bar = judged.includes(comparison) ? barHtml(comparison, result, reach) : nothing;
+    return html`<div class="effect ${kindOf(comparison, result)}"><div>${labelOf(comparison)}</div>${bar}</div>\n`;
   });
-  return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map((one) => html`<div class="effect"><div></div>${endsHtml(one, reach)}</div>`)}</div>`;
+  return html`<div class="effects${shown.length > 1 ? ' several' : ''}">${rows}${judged.slice(0, 1).map((comparison) => html`<div class="effect"><div></div>${endsHtml(comparison, reach)}</div>`)}</div>`;
 }
 
 /** The verdict that gives the colour. A difference of a config from itself is doubtful. */
-function kindOf(one: Comparison, result: Result): Verdict {
-  const { verdict } = verdictCell(one, result);
+function kindOf(comparison: Comparison, result: Result): Verdict {
+  const { verdict } = verdictCell(comparison, result);
   if (result.control !== true) return verdict;
   return verdict === 'faster' || verdict === 'slower' ? 'inconclusive' : 'same';
 }
 
 function summary(shown: readonly Comparison[]): string {
-  const [baseline, ...others] = new Set(shown.map((one) => one.baseline));
+  const [baseline, ...others] = new Set(shown.map((comparison) => comparison.baseline));
   const verdicts = groupedBy(shown, ({ metric, verdict }) =>
     verdict === 'none' ? 'without a verdict' : verdictWord(metric, verdict),
   );
@@ -70,15 +75,15 @@ function summary(shown: readonly Comparison[]): string {
 }
 
 /** "b is 8.9 % faster than a", "b uses 22 % of the CPU of a". */
-export function headline(one: Comparison, result: Result): string {
-  return claim(one, result) + (result.control === true ? '' : marksOf(one, result));
+export function headline(comparison: Comparison, result: Result): string {
+  return claim(comparison, result) + (result.control === true ? '' : marksOf(comparison, result));
 }
 
-function claim(one: Comparison, result: Result): string {
-  const { metric, variant, baseline, verdict } = one;
-  const size = effectText(one);
+function claim(comparison: Comparison, result: Result): string {
+  const { metric, variant, baseline, verdict } = comparison;
+  const size = effectText(comparison);
   if (result.control === true || (verdict !== 'faster' && verdict !== 'slower'))
-    return comparisonParts(one, undefined, result)[0].replace(/ here, within /, ', within ');
+    return comparisonParts(comparison, undefined, result)[0].replace(/ here, within /, ', within ');
   if (metricWords[metric].shareOf !== undefined) return `${variant} uses ${size} of ${baseline}`;
   if (metric !== 'rps')
     return `${variant} is ${verdictWord(metric, verdict)} than ${baseline}: ${size}`;
@@ -100,15 +105,15 @@ const gain = ({ metric }: Comparison, ratio: number): number =>
   metrics[metric].lessIsBetter ? -Math.log(ratio) : Math.log(ratio);
 
 /** Better effects go to the right. The interval is over the effect, the article's effect is a line. */
-function barHtml(one: Comparison, { sameWithin }: Result, reach: number): Html {
+function barHtml(comparison: Comparison, { sameWithin }: Result, reach: number): Html {
   const place = (ratios: readonly number[]) => {
-    const ends = ratios.map((ratio) => 50 + (50 * gain(one, ratio)) / reach);
+    const ends = ratios.map((ratio) => 50 + (50 * gain(comparison, ratio)) / reach);
     const [from, to] = [Math.min(...ends), Math.max(...ends)];
     return `left:${from.toFixed(2)}%;width:${(to - from).toFixed(2)}%`;
   };
   const mark = (tag: 's' | 'i' | 'b' | 'u', ratios: readonly number[]) =>
     ratios.length === 0 ? nothing : html`<${tag} style="${place(ratios)}"></${tag}>`;
-  return html`<div class="bar" aria-hidden="true">${mark('s', [1 / (1 + sameWithin), 1 + sameWithin])}${mark('i', [1, one.ratio])}${mark('b', intervalOf(one))}${mark('u', publishedOf(one))}</div>`;
+  return html`<div class="bar" aria-hidden="true">${mark('s', [1 / (1 + sameWithin), 1 + sameWithin])}${mark('i', [1, comparison.ratio])}${mark('b', intervalOf(comparison))}${mark('u', publishedOf(comparison))}</div>`;
 }
 
 function endsHtml({ metric }: Comparison, reach: number): Html {

@@ -51,7 +51,9 @@ export async function htmlReport(
   configs: readonly ComposedConfig[],
   folder?: string,
 ): Promise<string> {
-  const found = await Promise.all(features.map(({ sections }) => sections?.(result, folder) ?? []));
+  const featureSections = await Promise.all(
+    features.map(({ sections }) => sections?.(result, folder) ?? []),
+  );
   const figures = figuresOf(result);
   const notes = list(noteLines(result), 'footnotes');
   // An article's notes explain its figures; other notes name further differences.
@@ -66,7 +68,7 @@ ${paragraphs(headingLines(resultHeading(result)), 'about')}${list(circumstanceLi
 ${differencesHtml(result, configs, isOwn ? notes : nothing)}${redirected.length === 0 ? nothing : redirections}
 <section><h2>The table</h2>
 ${articleParts(result).map((part) => partHtml(part))}${pagesPart(result, Infinity).map((part) => partHtml(part, { sorts: true }))}${isOwn ? nothing : notes}</section>
-${found.flat()}${figures.length === 0 ? nothing : plots}
+${featureSections.flat()}${figures.length === 0 ? nothing : plots}
 ${loadPart(result).map(({ tables, below }) => html`<section><h2>Each load in detail</h2>\n${sideBySide(tables)}${paragraphs(below)}</section>\n`)}${configsHtml(result, configs)}
 <section><h2>Environment</h2>
 ${tableHtml(environmentTable(result), 'environment', { wraps: true })}${partHtml(

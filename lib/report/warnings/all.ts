@@ -108,7 +108,8 @@ function oneSidedWarnings(
   variants: readonly VariantResult[],
   comparisons: readonly Comparison[],
 ): string[] {
-  const named = (name: string) => variants.find((one) => one.name === name) as VariantResult;
+  const named = (name: string) =>
+    variants.find((variant) => variant.name === name) as VariantResult;
   return comparisons.flatMap(({ baseline, variant, verdict }) => {
     const disturbed = oneSided(named(baseline), named(variant));
     if (disturbed === undefined) return [];
@@ -196,8 +197,8 @@ function warmedWarning(variants: readonly VariantResult[]): string | false {
   const warmed = variants.flatMap((variant) => warmUpOf(variant) ?? []);
   if (warmed.length === 0) return false;
   const isOne = warmed.length === 1;
-  const [, seconds] = extent(warmed.map((one) => one.seconds));
-  const [, gain] = extent(warmed.map((one) => one.gain));
+  const [, seconds] = extent(warmed.map((warmUp) => warmUp.seconds));
+  const [, gain] = extent(warmed.map((warmUp) => warmUp.gain));
   const took = `${isOne ? 'a warm-up took' : 'warm-ups took up to'} ${seconds.toFixed(1)} s`;
   const times = `${isOne ? '' : 'up to '}${gain.toFixed(1)} times`;
   const rose = gain < muchGained ? '' : `, in which requests/s rose to ${times}`;

@@ -18,7 +18,7 @@ export function pauseTexts(
     ({ verdict, metric }) => verdict === 'inconclusive' && metric === 'rps',
   );
   const compared = new Set(undecided.flatMap(({ baseline, variant }) => [baseline, variant]));
-  const pausing = variants.filter((one) => compared.has(one.name) && pausesOften(one));
+  const pausing = variants.filter((variant) => compared.has(variant.name) && pausesOften(variant));
   const seconds = pausing[0]?.load.durationSeconds;
   if (seconds === undefined) return [];
   const gaps = pausing.flatMap(({ rounds }) => phasesIn(rounds).map((phase) => phase.longestGapMs));
