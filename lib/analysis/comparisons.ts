@@ -22,9 +22,9 @@ export function comparisonOf(
 }
 
 /** The comparisons whose variant was run. */
-export function measuredComparisons<One extends Pick<Comparison, 'variant'>>(
-  result: Pick<Result, 'variants'> & { comparisons: readonly One[] },
-): One[] {
+export function measuredComparisons<Compared extends Pick<Comparison, 'variant'>>(
+  result: Pick<Result, 'variants'> & { comparisons: readonly Compared[] },
+): Compared[] {
   return result.comparisons.filter((comparison) =>
     comparable(variantOf(result, comparison.variant), comparison),
   );
@@ -43,10 +43,10 @@ export function roundRatiosOf({ variant, roundRatios, outliers }: Comparison, re
   });
 }
 
-export function comparable<One>(
+export function comparable<Compared>(
   variant: VariantResult | undefined,
-  comparison: One | undefined,
-): comparison is One {
+  comparison: Compared | undefined,
+): comparison is Compared {
   return comparison !== undefined && variant !== undefined && variant.rounds.length > 0;
 }
 
