@@ -102,12 +102,12 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
   const { from: bottom = 0 } = y;
   // Show as many labels as fit.
   const every = Math.ceil(
-    (ticks.length * (8 + 7 * Math.max(...ticks.map((one) => one.text.length)))) / (width - 90),
+    (ticks.length * (8 + 7 * Math.max(...ticks.map((tick) => tick.text.length)))) / (width - 90),
   );
   const shownTicks = ticks.filter((_, index) => index % every === 0);
-  const [left, right] = extent([...marks, ...lines].map((one) => one.x));
+  const [left, right] = extent([...marks, ...lines].map((point) => point.x));
   const intervals = marks.filter(({ interval }) => interval !== undefined);
-  const heights = [...limits, ...marks, ...lines].map((one) => one.y);
+  const heights = [...limits, ...marks, ...lines].map((point) => point.y);
   const [low, high] = extent(
     [...heights, ...intervals.flatMap(({ interval = [] }) => interval)].filter((at) => at > 0),
   );
@@ -135,7 +135,7 @@ function drawLines({ x, y, names, limit, marks, lines }: Lines, width: number): 
       ruleY(limits, { y: 'y', stroke: 'currentColor', strokeDasharray: '4 3' }),
       ...(['thin', 'dashed', 'strong'] as const).map((look) =>
         line(
-          lines.filter((one) => one.look === look),
+          lines.filter((point) => point.look === look),
           { ...place, ...looks[look], z: 'line', stroke: 'name' },
         ),
       ),
@@ -215,8 +215,8 @@ for (const table of document.querySelectorAll<HTMLTableElement>('table.sorts'))
       title.setAttribute('aria-sort', way as string);
       const textOf = (row: Element): string => row.children[place]?.textContent ?? '';
       const [body] = table.tBodies;
-      const rows = [...(body?.rows ?? [])].sort((one, other) => {
-        const [a, b] = [textOf(one), textOf(other)];
+      const rows = [...(body?.rows ?? [])].sort((row, other) => {
+        const [a, b] = [textOf(row), textOf(other)];
         return place === 0 ? a.localeCompare(b) : figureIn(a) - figureIn(b);
       });
       body?.append(...(way === 'ascending' ? rows : rows.reverse()));
